@@ -1,0 +1,88 @@
+"""labeldp: publish regression data whose labels are private.
+
+    source = scan("table.parquet", label="income", label_range=(0, 250_000))
+    release = plan(source, epsilon=1, delta=1e-6).release(source)
+    release.save("published")
+    LinearRegressor().fit(release).predict(new_rows)
+
+Names are imported when first used, so that starting is fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labeldp.accounting import ACCOUNTANTS, Facts, FloorMode
+    from labeldp.engines import LocalEngine
+    from labeldp.errors import (
+        DataError,
+        InputError,
+        LabelDPError,
+        MissingExtraError,
+        PlanError,
+        ReleaseError,
+    )
+    from labeldp.features import FeatureMap
+    from labeldp.learners import LinearRegressor
+    from labeldp.planning import Plan, plan
+    from labeldp.release import Release
+    from labeldp.source import Source, scan
+    from labeldp.verification import Verification, verify
+
+_HOMES = {
+    "ACCOUNTANTS": "accounting",
+    "DataError": "errors",
+    "Facts": "accounting",
+    "FeatureMap": "features",
+    "FloorMode": "accounting",
+    "InputError": "errors",
+    "LabelDPError": "errors",
+    "LinearRegressor": "learners",
+    "LocalEngine": "engines",
+    "MissingExtraError": "errors",
+    "Plan": "planning",
+    "PlanError": "errors",
+    "Release": "release",
+    "ReleaseError": "errors",
+    "Source": "source",
+    "Verification": "verification",
+    "plan": "planning",
+    "scan": "source",
+    "verify": "verification",
+}
+
+__all__ = [
+    "ACCOUNTANTS",
+    "DataError",
+    "Facts",
+    "FeatureMap",
+    "FloorMode",
+    "InputError",
+    "LabelDPError",
+    "LinearRegressor",
+    "LocalEngine",
+    "MissingExtraError",
+    "Plan",
+    "PlanError",
+    "Release",
+    "ReleaseError",
+    "Source",
+    "Verification",
+    "plan",
+    "scan",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'labeldp' has no attribute {name!r}")
+    value = getattr(import_module(f"labeldp.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

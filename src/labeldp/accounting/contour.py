@@ -1,0 +1,277 @@
+"""δ(ε) of a composed privacy loss by one contour integral (theory 3b, 6).
+
+With L = log dP/dQ under P, δ(ε) = E[(1 − e^{ε−L})₊], and since
+(1 − e^{−x})₊ = (1/2πi)∫ e^{zx}/(z(z+1)) dz on any line Re z = z0 > 0,
+
+    δ(ε) = (1/2πi) ∫ E[e^{zL}] e^{−zε} / (z(z+1)) dz,    0 < z0 < first singularity.
+
+A sketch of m bags whose covariances have ratios 1+u and 1−v contributes (theory 3b)
+E[e^{zL}] = ((1+α)^z (1−αz))^{−m/2} ((1−β)^z (1+βz))^{−m/2}, α = v/(1−v), β = u/(1+u);
+a Gaussian mechanism contributes e^{μ²z(z+1)/2}; independent releases multiply.
+
+The line is bent into a hyperbola through the real saddle, where the trapezoid rule
+converges exponentially: halving the step squares the error, so the change seen at the last
+halving is a generous bound of what is left. When E[L] is well above ε, δ is not small and
+the saddle of E[e^{zL}]e^{−zε} lies in (−1, 0): crossing the pole at 0 adds its residue, and
+δ = 1 − (what the line to its left gives).
+
+First-order terms of the logarithm cancel between (1+α)^z and (1−αz). They are removed on
+paper, log1p(x) − x is the only logarithm taken, so that m = 1e9 costs no digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from labeldp.accounting.bounds import Bounds
+
+Reals = npt.NDArray[np.float64]
+Complexes = npt.NDArray[np.complex128]
+Cells = npt.NDArray[np.intp]
+Numbers = TypeVar("Numbers", Reals, Complexes)
+
+_SLOPE = 0.6  # below 1, or a Gaussian factor grows along the arms of the hyperbola
+_WIDTHS = 3.0  # scale of the hyperbola, at most this many saddle widths
+_DROP = 42.0  # nats below the peak at which the integral is cut off
+_FIRST, _LAST = 32, 4096  # nodes on the upper arm
+_TOLERANCE = 1e-12  # relative change that ends the halving
+_MARGIN = 1e-9  # relative margin of every upper bound, far above the rounding below
+_TINY = 1e-300  # the smallest upper bound claimed where δ is not exactly zero
+_LADDER = np.concatenate([[0.0], np.geomspace(1.2, 48.0, 24)])  # where the cut-off may be
+_SERIES = 1.0 / np.arange(3.0, 27.0, 2.0)
+
+
+def log1p_minus(x: Numbers) -> Numbers:
+    """log(1+x) − x to full relative precision, real or complex.
+
+    With r = x/(2+x): log(1+x) = 2 artanh r and x = 2r/(1−r), so the difference is
+    −x·r + 2r³(1/3 + r²/5 + …), the form used for |x| < 0.3.
+    """
+    small = np.abs(x) < 0.3
+    if small.all():
+        return _log1p_minus_series(x)
+    out = np.empty_like(x)
+    out[small] = _log1p_minus_series(x[small])
+    out[~small] = special.log1p(x[~small]) - x[~small]
+    return out
+
+
+def _log1p_minus_series(x: Numbers) -> Numbers:
+    r = x / (2.0 + x)
+    square = r * r
+    total = np.full_like(x, _SERIES[-1])
+    for coefficient in _SERIES[-2::-1]:
+        total *= square
+        total += coefficient
+    total *= 2.0 * square
+    total -= x
+    total *= r
+    return total
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Independent releases, vectorised: arrays are (factors, cells). `compose` builds one."""
+
+    shape: Reals  # m/2 of each factor, (factors, 1)
+    alpha: Reals
+    beta: Reals
+    drift: Reals  # E[L] of each cell, the Gaussian's share aside
+    gaussian: float  # μ
+
+    def take(self, cells: Cells) -> Loss:
+        """The same loss on some of the cells."""
+        alpha, beta = self.alpha[:, cells], self.beta[:, cells]
+        return Loss(self.shape, alpha, beta, self.drift[cells], self.gaussian)
+
+    def curved(self, z: Numbers) -> Numbers:
+        """log E[e^{zL}] less its linear and Gaussian parts, at z of shape (cells, nodes)."""
+        alpha, beta = self.alpha[:, :, None], self.beta[:, :, None]
+        logs = log1p_minus(-alpha * z)
+        logs += log1p_minus(beta * z)
+        return np.asarray(np.einsum("f,fcn->cn", -self.shape[:, 0], logs))
+
+    def log_mgf(self, z: Numbers) -> Numbers:
+        """log E[e^{zL}]."""
+        gauss = 0.5 * self.gaussian**2
+        return self.curved(z) + z * (self.drift[:, None] + gauss * (z + 1.0))
+
+    def mean(self) -> Reals:
+        """E[L], the slope of log E[e^{zL}] at 0."""
+        return self.drift + 0.5 * self.gaussian**2
+
+    def offset(self) -> Reals:
+        """κ of theory 3b: L = κ + ΣαG1 − ΣβG2."""
+        return np.asarray(-(self.shape * (np.log1p(self.alpha) + np.log1p(-self.beta))).sum(0))
+
+    def slope(self, z: Reals) -> Reals:
+        """d/dz of log E[e^{zL}] − log|z(z+1)|, increasing in z on each side of the pole."""
+        a, b = self.alpha, self.beta
+        growth = (self.shape * (a * a * z / (1.0 - a * z) + b * b * z / (1.0 + b * z))).sum(0)
+        rest = self.gaussian**2 * z - 1.0 / z - 1.0 / (1.0 + z)
+        return np.asarray(self.mean() + growth + rest)
+
+    def width(self, z: Reals) -> Reals:
+        """The standard deviation of the integrand at its saddle."""
+        a, b = self.alpha, self.beta
+        curved = (self.shape * ((a / (1.0 - a * z)) ** 2 + (b / (1.0 + b * z)) ** 2)).sum(0)
+        return np.asarray((curved + self.gaussian**2 + z**-2.0 + (1.0 + z) ** -2.0) ** -0.5)
+
+
+def compose(
+    factors: Sequence[tuple[float, npt.ArrayLike, npt.ArrayLike]], gaussian: float = 0.0
+) -> Loss:
+    """The loss of sketches (bags, α, β), each α and β a scalar or an array of cells."""
+    cells = np.broadcast_shapes((1,), *(np.shape(x) for f in factors for x in f[1:]))
+    alpha = np.array([np.broadcast_to(np.asarray(f[1], float), cells) for f in factors])
+    beta = np.array([np.broadcast_to(np.asarray(f[2], float), cells) for f in factors])
+    shape = np.array([[0.5 * f[0]] for f in factors])
+    drift = -(shape * (log1p_minus(alpha) + log1p_minus(-beta))).sum(0)
+    return Loss(shape, alpha, beta, drift, float(gaussian))
+
+
+def delta(loss: Loss, epsilon: float) -> Reals:
+    """Rows lower, estimate, upper of δ(ε), one column per cell; ε may be any real number.
+
+    `upper` is the integral plus ten times the last change of the halving, plus its rounding
+    (each logarithm is good to a few units in the last place, so the integrand to that
+    many times the size of its terms), plus a relative 1e-9; and never above the Chernoff
+    bound, to which a cell falls back when the integral does not settle.
+    """
+    out = np.zeros((3, loss.alpha.shape[1]))
+    sure = (loss.alpha == 0).all(0) & (loss.gaussian == 0) & (epsilon >= loss.offset())
+    live = np.flatnonzero(~sure)  # elsewhere L <= ε surely and δ = 0 exactly
+    with np.errstate(all="ignore"):
+        left = loss.mean()[live] > epsilon + 1.0
+        saddle = _saddle(loss.take(live), epsilon, left)
+        chernoff = np.where(left, 1.0, _chernoff(loss.take(live), epsilon, saddle))
+        out[2, live] = chernoff
+        seen = chernoff > _TINY
+        cells = live[seen]
+        if cells.size:
+            contour = saddle[seen], left[seen], chernoff[seen]
+            out[:, cells] = _by_contour(loss.take(cells), epsilon, *contour)
+    return out
+
+
+def bounds(loss: Loss, epsilon: float) -> Bounds:
+    """δ(ε) of a loss with a single cell."""
+    lower, estimate, upper = delta(loss, epsilon)[:, 0].tolist()
+    return Bounds(lower, estimate, upper)
+
+
+def _by_contour(
+    loss: Loss, epsilon: float, saddle: Reals, left: npt.NDArray[np.bool_], chernoff: Reals
+) -> Reals:
+    integral, change, mass = _integral(loss, epsilon, saddle)
+    scale = np.exp(_log_peak(loss, epsilon, saddle))
+    estimate = np.where(left, 1.0, 0.0) + scale * integral  # 1: the residue of the pole at 0
+    rounding = 1e-15 * (1.0 + _size(loss, epsilon, saddle)) * mass
+    error = scale * (10.0 * change + rounding)
+    settled = (error < 1e-6 * estimate) & (estimate <= 1.0 + error)
+    estimate = np.where(settled, np.minimum(estimate, chernoff), chernoff)
+    upper = np.where(settled, estimate * (1.0 + _MARGIN) + error, chernoff)
+    lower = np.where(settled, estimate * (1.0 - _MARGIN) - error, 0.0)
+    upper = np.minimum(upper, chernoff)
+    return np.array([np.clip(lower, 0.0, upper), np.minimum(estimate, upper), upper])
+
+
+def _saddle(loss: Loss, epsilon: float, left: npt.NDArray[np.bool_]) -> Reals:
+    """The real minimum of the integrand, in (0, 1/α) or (−1, 0), by bisection on a log scale.
+
+    Any point of the interval gives the same integral; a good one gives it quickly.
+    """
+    first = loss.alpha.max(0)
+
+    def place(s: Reals) -> Reals:
+        return np.where(left, -1.0 / (1.0 + np.exp(s)), 1.0 / (np.exp(-s) + first))
+
+    low, high = np.full(left.shape, -60.0), np.full(left.shape, 500.0)
+    high[left] = 60.0
+    for _ in range(26):
+        middle = 0.5 * (low + high)
+        above = loss.slope(place(middle)) > epsilon
+        high, low = np.where(above, middle, high), np.where(above, low, middle)
+    return place(0.5 * (low + high))
+
+
+def _log_integrand(loss: Loss, epsilon: float, z: Complexes) -> Complexes:
+    return loss.log_mgf(z) - z * epsilon - np.log(z) - np.log(1.0 + z)
+
+
+def _log_peak(loss: Loss, epsilon: float, saddle: Reals) -> Reals:
+    """log of the integrand's modulus at the saddle, where it is real."""
+    return _log_integrand(loss, epsilon, saddle[:, None].astype(complex))[:, 0].real
+
+
+def _size(loss: Loss, epsilon: float, saddle: Reals) -> Reals:
+    """Sum of the magnitudes that cancel in the exponent: its rounding error in units of 1e-16."""
+    gauss = loss.gaussian**2 * (1.0 + np.abs(saddle))
+    linear = np.abs(saddle) * (np.abs(loss.drift) + gauss + abs(epsilon))
+    return linear + np.abs(loss.curved(saddle[:, None])[:, 0])
+
+
+def _chernoff(loss: Loss, epsilon: float, z: Reals) -> Reals:
+    """δ ≤ E[e^{zL}]e^{−zε} z^z/(1+z)^{1+z}, the ratio being the largest (1−e^{−x})e^{−zx}."""
+    log_mgf = loss.log_mgf(z[:, None])[:, 0]
+    weight = -z * np.log1p(1.0 / z) - np.log1p(z)
+    rounding = 1e-15 * (1.0 + _size(loss, epsilon, z))
+    bound = np.exp(log_mgf - z * epsilon + weight + rounding + _MARGIN)
+    return np.where(np.isnan(bound), 1.0, np.clip(bound, _TINY, 1.0))
+
+
+def _integral(loss: Loss, epsilon: float, saddle: Reals) -> tuple[Reals, Reals, Reals]:
+    """(1/2πi)∫ of the integrand over its peak value; last change; integral of the modulus."""
+    first = loss.alpha.max(0)
+    gap = np.minimum(np.abs(saddle), np.abs(1.0 + saddle))
+    gap = np.minimum(gap, 1.0 / first - saddle)
+    scale = np.minimum(gap, _WIDTHS * loss.width(saddle))
+    bend = np.where(epsilon > loss.offset(), _SLOPE, -_SLOPE)
+    peak = _log_peak(loss, epsilon, saddle)[:, None]
+
+    def sample(cells: Cells, t: Reals) -> Complexes:
+        centre, c, s = saddle[cells, None], scale[cells, None], bend[cells, None]
+        rise = 2.0 * np.sinh(0.5 * t) ** 2
+        z = centre + c * (s * rise + 1j * np.sinh(t))
+        log_value = _log_integrand(loss.take(cells), epsilon, z) - peak[cells]
+        slope = c * (np.cosh(t) - 1j * s * np.sinh(t)) / np.pi  # dz/dt over πi
+        return np.asarray(np.exp(log_value) * slope)
+
+    return _trapezoid(sample, len(saddle))
+
+
+def _trapezoid(
+    sample: Callable[[Cells, Reals], Complexes], size: int
+) -> tuple[Reals, Reals, Reals]:
+    """∫₀^∞ Re sample dt for every cell, halving the step where it has not settled."""
+    active = np.arange(size)
+    step = _reach(sample(active, _LADDER[None, :])) / _FIRST
+    values = sample(active, step[:, None] * np.arange(_FIRST + 1.0))
+    values[:, 0] *= 0.5
+    integral, mass = step * values.real.sum(1), step * np.abs(values).sum(1)
+    change = np.full(size, np.inf)
+    nodes = _FIRST
+    while active.size and nodes < _LAST:
+        step[active] *= 0.5
+        values = sample(active, step[active, None] * np.arange(1.0, 2.0 * nodes, 2.0))
+        finer = 0.5 * integral[active] + step[active] * values.real.sum(1)
+        change[active] = np.abs(finer - integral[active])
+        integral[active] = finer
+        mass[active] = 0.5 * mass[active] + step[active] * np.abs(values).sum(1)
+        active = active[~(change[active] <= _TOLERANCE * mass[active])]
+        nodes *= 2
+    return integral, change, mass
+
+
+def _reach(values: Complexes) -> Reals:
+    """The rung of the ladder after the last one whose value still matters."""
+    size = np.log(np.abs(values) / np.abs(values[:, :1]))
+    matters = ~(size < -_DROP)
+    last = values.shape[1] - 1 - np.argmax(matters[:, ::-1], axis=1)
+    return np.asarray(_LADDER[np.minimum(last + 1, values.shape[1] - 1)])

@@ -1,0 +1,194 @@
+"""The largest δ(ε) over every neighbour a sketch can meet (theory 3c–3e), certified by cells.
+
+Domination (3c): δ grows with u and with v. A cell of neighbours is therefore bounded by its
+largest u and largest v. The family is cut into cells, and a cell whose bound exceeds the best
+value found at a point is cut again until the two agree: branch and bound, in one parameter.
+
+**Features unknown.** Let r be the residual of y and e_i = Pe_i + c·r/σ + w, with w
+orthogonal to the features and to r. Publishing w as one more feature column changes neither
+σ, c nor τ (w is orthogonal to r), raises the leverage h to 1 − c², and dropping the column
+again is post-processing. So h = 1 − c² may be assumed. Then
+(1+u)(1−v) = 1 + 2τc + τ² − τ²(1−c²) = (1+τc)² and (1+u) + (1−v) = 2 + 2τc + τ², so that
+√(1+u) − √(1−v) = τ for τ < 1: the family is 1+u = (1+a)², 1−v = (1−b)², a + b = τ, a, b ≥ 0.
+A smaller τ is dominated by enlarging a. A cell b ∈ [b1, b2] is bounded by a = τ − b1, b = b2.
+In every case tried the sup is at b = τ: u = 0, v = 1 − (1−τ)².
+
+**Features public.** u and v grow with h, so h = H; u grows with c and v falls with c, and
+c ∈ [−C, C]. u grows with τ. v = τφ(2c+τ) with φ(w) = (√(w²+4h) − w)/2 has
+dv/dτ = φ·(1 − τ/√((2c+τ)²+4h)), which is negative only for c < 0 beyond τ* = (c²+h)/|c|,
+where v = c² + h. A cell [c1, c2] is bounded by u(c2, τ) and v(c1, min(τ, τ*)), and both by
+the largest values with features unknown, u ≤ (1+τ)² − 1 and v ≤ 1 − (1−τ)².
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from labeldp._check import at_least, positive
+from labeldp.accounting import contour, sketch
+from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
+
+Reals = npt.NDArray[np.float64]
+Pairs = tuple[Reals, Reals]  # u and v of many neighbours
+Value = Callable[[Pairs], Reals]  # their δ: rows lower, estimate, upper
+
+_LEVELS = 40  # halvings of the cell width towards either end: 1e-12 of the range
+_AGREE = 1e-9  # relative gap between bound and attained value that ends the search
+_ROUNDS = 40
+_CELLS = 5000  # in one round; beyond it the bound is what it is, still valid
+
+
+@dataclass(frozen=True)
+class SketchFamily:
+    """Every neighbour of a sketch of `bags` rows that the public facts allow.
+
+    tau: Δ/σ_lb, the largest change of a label over the smallest residual norm.
+    leverage, cosine: the largest h_i and the largest |r_i|/σ_lb; 1 and 1 when unknown.
+    inflation: u and v are enlarged by this fraction (room for rounding in the sampler).
+    """
+
+    bags: int
+    tau: float
+    leverage: float = 1.0
+    cosine: float = 1.0
+    inflation: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive(bags=self.bags, tau=self.tau)
+        at_least(0.0, leverage=self.leverage, cosine=self.cosine, inflation=self.inflation)
+
+    def delta(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
+        """The sup of δ(ε) over the family and both directions, composed with a μ-Gaussian.
+
+        `upper` holds for every neighbour. `lower` is attained when the features are
+        unknown; with public features by the pair (u, v) that the facts leave open.
+        """
+        return min(
+            (_certify(chart, self._value(epsilon, gaussian)) for chart in self._charts()),
+            key=lambda bounds: bounds.upper,
+            default=NO_GUARANTEE,
+        )
+
+    def guess(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
+        """`delta` at the ends of the family only: quick, never above `delta`, mostly equal."""
+        value = self._value(epsilon, gaussian)
+        return min(
+            (_largest(value(chart.ends())) for chart in self._charts()),
+            key=lambda bounds: bounds.upper,
+            default=NO_GUARANTEE,
+        )
+
+    def _charts(self) -> Iterator[_Chart]:
+        """One parametrisation per way of bounding the family; the smallest answer counts."""
+        if self.leverage < 1.0 or self.cosine < 1.0:
+            edge = min(1.0, self.cosine)
+            yield _Chart(-edge, edge, partial(_feature_cells, self.tau, self.leverage))
+        if self.tau < 1.0:
+            yield _Chart(0.0, self.tau, partial(_worst_cells, self.tau))
+
+    def _value(self, epsilon: float, gaussian: float) -> Value:
+        """δ of pairs in the worse direction; 1 where v reaches 1 (D' rules D out)."""
+        at_least(0.0, epsilon=epsilon, gaussian=gaussian)
+        factor = 1.0 + self.inflation
+
+        def value(pairs: Pairs) -> Reals:
+            u, v = pairs[0] * factor, pairs[1] * factor
+            inside = (v < 1.0 - 1e-15) & (u < 1e15)
+            u, v = u[inside], v[inside]
+            alpha, beta = sketch.scales(u, v)
+            both = np.concatenate([alpha, u]), np.concatenate([beta, v])
+            loss = contour.compose([(self.bags, *both)], gaussian)
+            out = np.ones((3, len(inside)))
+            out[:, inside] = contour.delta(loss, epsilon).reshape(3, 2, -1).max(axis=1)
+            return out
+
+        return value
+
+
+@dataclass(frozen=True)
+class _Chart:
+    """A family in one parameter: `cells(x1, x2)` dominates all neighbours with x in [x1, x2]."""
+
+    low: float
+    high: float
+    cells: Callable[[Reals, Reals], Pairs]
+
+    def ends(self) -> Pairs:
+        ends = np.array([self.low, self.high])
+        return self.cells(ends, ends)
+
+    def edges(self) -> Reals:
+        """Cells that halve towards either end, where the sup is."""
+        steps = 0.5 * (self.high - self.low) * 0.5 ** np.arange(_LEVELS + 1.0)
+        inner = np.concatenate([self.low + steps, self.high - steps])
+        return np.unique(np.concatenate([[self.low], inner, [self.high]]))
+
+
+def _worst_cells(tau: float, b1: Reals, b2: Reals) -> Pairs:
+    """1+u = (1+τ−b1)², 1−v = (1−b2)²: features unknown."""
+    a = tau - b1
+    return a * (2.0 + a), b2 * (2.0 - b2)
+
+
+def _feature_cells(tau: float, leverage: float, c1: Reals, c2: Reals) -> Pairs:
+    """u(c2, τ) and v(c1, min(τ, τ*)) at the largest leverage the cell allows, both capped."""
+    nearest = np.where(c1 * c2 <= 0.0, 0.0, np.minimum(np.abs(c1), np.abs(c2)))
+    h = np.minimum(leverage, 1.0 - nearest**2)
+    with np.errstate(divide="ignore"):
+        turn = np.where(c1 < 0.0, (c1 * c1 + h) / np.abs(c1), np.inf)
+    u, _ = sketch.roots(tau, c2, h)
+    _, v = sketch.roots(np.minimum(tau, turn), c1, h)
+    cap_v = tau * (2.0 - tau) if tau < 1.0 else np.inf
+    return np.minimum(u, tau * (2.0 + tau)), np.minimum(v, cap_v)
+
+
+def _certify(chart: _Chart, value: Value) -> Bounds:
+    """Branch and bound: cut every cell whose bound is above the best point."""
+    edges = chart.edges()
+    best = _largest(value(chart.cells(edges, edges)))
+    left, right = edges[:-1], edges[1:]
+    settled = best.upper
+    for attempt in range(_ROUNDS):
+        bound = value(chart.cells(left, right))
+        open_ = bound[1] > best.estimate * (1.0 + _AGREE)
+        if attempt == _ROUNDS - 1 or not 0 < 2 * open_.sum() < _CELLS:
+            return Bounds(best.lower, best.estimate, max(settled, float(bound[2].max())))
+        settled = max(settled, float(bound[2][~open_].max(initial=0.0)))
+        left, right = left[open_], right[open_]
+        middle = 0.5 * (left + right)
+        best = max(best, _largest(value(chart.cells(middle, middle))), key=lambda b: b.estimate)
+        left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+    raise AssertionError("unreachable")
+
+
+def _largest(values: Reals) -> Bounds:
+    lower, estimate, upper = values[:, int(np.argmax(values[1]))].tolist()
+    return Bounds(lower, estimate, upper)
+
+
+def residual_cosine(rows: int, radius: float, max_leverage: float, floor: float) -> float:
+    """The largest |r_i|/σ_lb over rows of leverage at most H, whatever the labels (theory 3e).
+
+    |r_i| ≤ ρ(h) = B(1−h+√((n−1)h(1−h))): the row of I − H has diagonal 1−h and the
+    rest of it norm √(h(1−h)); labels lie within B = `radius` of a point the features can
+    shift away. Also |r_i|/σ ≤ √(1−h). With h = sin²θ and cos φ = 1/√n,
+    ρ = B√n cos θ cos(θ−φ) rises up to θ = φ/2 and falls after it, √(1−h) = cos θ falls, and
+    they cross where B√n cos(θ−φ) = σ_lb.
+    """
+    positive(rows=rows, radius=radius, floor=floor)
+    at_least(0.0, max_leverage=max_leverage)
+    sigma, reach = math.sqrt(floor), radius * math.sqrt(rows)
+    phi = math.acos(1.0 / math.sqrt(rows))
+    theta = min(math.asin(math.sqrt(min(1.0, max_leverage))), 0.5 * phi)
+    if reach * math.cos(theta - phi) > sigma:  # they cross before θ
+        theta = max(0.0, phi - math.acos(sigma / reach))
+        cosine = math.cos(theta)
+    else:
+        cosine = reach * math.cos(theta) * math.cos(theta - phi) / sigma
+    return min(1.0, cosine * (1.0 + 1e-12))

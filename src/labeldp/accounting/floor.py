@@ -1,0 +1,85 @@
+"""Where the residual floor σ_lb comes from (theory 6).
+
+declared        the curator asserts it; an assumption, named as such
+measured        σ̂ = σ + N(0, s0²) is published and σ_lb read off it
+added           noise N(0, s²) on every aggregate label is the floor, whatever the labels
+measured+added  the noise adds only what the measured floor lacks
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scipy import special
+
+from labeldp._check import at_least, in_range, positive
+from labeldp.accounting import gaussian
+
+
+class FloorMode(StrEnum):
+    """How a release came by its floor."""
+
+    DECLARED = "declared"
+    MEASURED = "measured"
+    ADDED = "added"
+    MEASURED_ADDED = "measured+added"
+
+    @property
+    def measures(self) -> bool:
+        """A part of the budget goes into measuring σ."""
+        return self in (FloorMode.MEASURED, FloorMode.MEASURED_ADDED)
+
+    @property
+    def adds(self) -> bool:
+        """Aggregate labels may carry noise."""
+        return self in (FloorMode.ADDED, FloorMode.MEASURED_ADDED)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A private measurement of σ = ‖P⊥y‖, which one label moves by at most Δ (theory 6.2).
+
+    mu: the Gaussian mechanism's parameter μ0, which the accountant composes.
+    slack: δ0, the probability that the lower bound is above σ, which it adds.
+    """
+
+    mu: float
+    slack: float
+
+    def __post_init__(self) -> None:
+        positive(mu=self.mu)
+        in_range(0.0, 0.5, slack=self.slack)
+
+    def noise(self, width: float) -> float:
+        """s0 = Δ/μ0, rounded up."""
+        positive(width=width)
+        return math.nextafter(width / self.mu, math.inf)
+
+    def lower_bound(self, measured: float, grid_half_width: float, width: float) -> float:
+        """σ_lb = σ̂ − s0·Φ⁻¹(1−δ0) − half a grid cell, at least 0, rounded down.
+
+        Above σ with probability at most δ0: a σ_lb of 0 never is.
+        """
+        at_least(0.0, grid_half_width=grid_half_width)
+        quantile = -float(special.ndtri(self.slack))
+        bound = measured - self.noise(width) * quantile * (1.0 + 1e-12) - grid_half_width
+        return max(0.0, bound * (1.0 - 1e-15))
+
+
+def added_variance(needed: float, lower_bound: float) -> float:
+    """s² = max(0, F − σ_lb²), rounded up, for a needed floor F and a lower bound of σ."""
+    positive(needed=needed)
+    at_least(0.0, lower_bound=lower_bound)
+    square = math.nextafter(lower_bound * lower_bound, 0.0)
+    if square >= needed:
+        return 0.0
+    return math.nextafter(needed - square, math.inf)
+
+
+def default_measurement(epsilon: float, delta: float) -> Measurement:
+    """A tenth of the budget: μ0² = μ²/10 of the Gaussian mechanism worth (ε, δ), δ0 = δ/10."""
+    positive(epsilon=epsilon)
+    in_range(0.0, 1.0, delta=delta)
+    return Measurement(math.sqrt(0.1) * gaussian.mu(epsilon, delta), delta / 10.0)

@@ -1,0 +1,160 @@
+"""The paper's own guarantees, in computable form (theory 2): accountant "paper".
+
+Theorem 1 (wtd-FLAg). With |y_i| ≤ B_Y = Δ/2 and opt ≥ γn, m aggregates are (ε, δ)-label-DP if
+
+    n ≥ (16B_Y²/γ)·max{1, 25 ln²(2/δ)/(c0²ε²)}   and
+    m ≤ (εγn/160B_Y²)·min{1, 2c0ε/(5 ln(2/δ))}.
+
+Everything is computed in exact fractions of the decimal numbers given, the logarithm to 50
+digits, so that `floor` never gains a bag to rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+from labeldp._check import at_least, in_range, ordered, positive
+
+HANSON_WRIGHT = Fraction(145, 1000)  # c0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A number, or why there is none. `value` is 0 bags, or None for ε and δ, when refused."""
+
+    value: float | None
+    reason: str = ""
+
+
+def theorem1_max_bags(
+    rows: int, label_range: tuple[float, float], residual_ms: float, epsilon: float, delta: float
+) -> Answer:
+    """The most bags Theorem 1 allows; 0 with the reason when it has too few rows."""
+    positive(epsilon=epsilon)
+    ratio, log, eps = _ratio(rows, label_range, residual_ms), _log_term(delta), _exact(epsilon)
+    short = _short_of_rows(rows, ratio, 400 * (log / (HANSON_WRIGHT * eps)) ** 2)
+    if short:
+        return Answer(0, short)
+    factor = min(Fraction(1), 2 * HANSON_WRIGHT * eps / (5 * log))
+    bags = math.floor(eps * ratio / 160 * factor)
+    return Answer(bags, "" if bags else "Theorem 1 allows less than one bag")
+
+
+def theorem1_epsilon(
+    rows: int, label_range: tuple[float, float], residual_ms: float, bags: int, delta: float
+) -> Answer:
+    """The smallest ε Theorem 1 gives `bags` bags, rounded up; None when rows are too few."""
+    at_least(1, bags=bags)
+    exact = _ratio(rows, label_range, residual_ms)
+    short = _short_of_rows(rows, exact, Fraction(16))
+    if short:
+        return Answer(None, short)
+    log, ratio, c0 = float(_log_term(delta)), float(exact), float(HANSON_WRIGHT)
+    by_rows = 20.0 * log / (c0 * math.sqrt(ratio))
+    by_bags = max(160.0 * bags / ratio, math.sqrt(400.0 * bags * log / (c0 * ratio)))
+    return Answer(max(by_rows, by_bags) * (1.0 + 1e-14))
+
+
+def theorem1_delta(
+    rows: int, label_range: tuple[float, float], residual_ms: float, bags: int, epsilon: float
+) -> Answer:
+    """The smallest δ Theorem 1 gives, rounded up; None when no δ below 1 is promised."""
+    at_least(1, bags=bags)
+    positive(epsilon=epsilon)
+    exact = _ratio(rows, label_range, residual_ms)
+    short = _short_of_rows(rows, exact, 160 * bags / _exact(epsilon))
+    if short:
+        return Answer(None, short)
+    ratio, c0 = float(exact), float(HANSON_WRIGHT)
+    log = c0 * min(epsilon * math.sqrt(ratio) / 20.0, epsilon**2 * ratio / (400.0 * bags))
+    delta = 2.0 * math.exp(-log * (1.0 - 1e-14)) * (1.0 + 1e-14)
+    if delta >= 1.0:
+        return Answer(None, f"Theorem 1 promises no delta below 1 for {bags} bags")
+    return Answer(max(delta, 1e-300))
+
+
+@dataclass(frozen=True)
+class Utility:
+    """log10 of the probability that the fit exceeds (1+θ)·opt; vacuous when not below 0."""
+
+    log10_failure: float
+
+    @property
+    def vacuous(self) -> bool:
+        """The bound says nothing."""
+        return self.log10_failure >= 0.0
+
+
+def theorem1_utility(
+    rows: int,
+    label_range: tuple[float, float],
+    residual_ms: float,
+    bags: int,
+    features: int,
+    feature_radius: float,
+    weight_radius: float,
+    theta: float,
+) -> Utility:
+    """Theorem 1's utility, explicit constants from its proof, in log space.
+
+    n√(2/π)e^{−m²/2} + (192m²nB_l²/(θγ))^d·e^{−c0mθ²/256}, B_l = B_Y + B_X·B_r, θ in (0, 2).
+    (The proof's union bound drops the factor 2 of its Lemma; it is kept here.)
+    """
+    at_least(1, bags=bags, features=features)
+    in_range(0.0, 2.0, theta=theta)
+    positive(rows=rows, residual_ms=residual_ms)
+    at_least(0.0, feature_radius=feature_radius, weight_radius=weight_radius)
+    ordered(*label_range, name="label_range")
+    loss_radius = 0.5 * (label_range[1] - label_range[0]) + feature_radius * weight_radius
+    net = 192.0 * bags**2 * rows * loss_radius**2 / (theta * residual_ms)
+    first = math.log(rows) + 0.5 * math.log(2.0 / math.pi) - 0.5 * bags**2
+    exponent = float(HANSON_WRIGHT) * bags * theta**2 / 256.0
+    second = math.log(2.0) + features * math.log(net) - exponent
+    top = max(first, second)
+    total = top + math.log(math.exp(first - top) + math.exp(second - top))
+    return Utility(total / math.log(10.0))
+
+
+def random_projection_max_bags(
+    singular_value_ss: float, row_norm: float, epsilon: float, delta: float
+) -> int:
+    """Sheffet's random projection (theory 2): the most rows of RA that are (ε, δ)-DP.
+
+    r ≤ (εσ_min²/(4B²) − ln(4/δ))²/(2 ln(4/δ)), 0 if the bracket is not positive.
+    """
+    positive(singular_value_ss=singular_value_ss, row_norm=row_norm, epsilon=epsilon)
+    log = _log_term(delta, 4)
+    bracket = _exact(epsilon) * _exact(singular_value_ss) / (4 * _exact(row_norm) ** 2) - log
+    return max(0, math.floor(bracket**2 / (2 * log))) if bracket > 0 else 0
+
+
+def _ratio(rows: int, label_range: tuple[float, float], residual_ms: float) -> Fraction:
+    """γn/B_Y², the only number of the data that enters the theorem."""
+    positive(rows=rows, residual_ms=residual_ms)
+    ordered(*label_range, name="label_range")
+    low, high = map(_exact, label_range)
+    return 4 * _exact(residual_ms) * rows / (high - low) ** 2
+
+
+def _short_of_rows(rows: int, ratio: Fraction, wanted: Fraction) -> str:
+    """How many rows are missing for γn/B_Y² to reach `wanted`, and 16 in any case."""
+    wanted = max(Fraction(16), wanted)
+    if ratio >= wanted:
+        return ""
+    return f"Theorem 1 needs {math.ceil(wanted * rows / ratio):,} rows here and has {rows:,}"
+
+
+def _exact(value: float) -> Fraction:
+    """The decimal number as written: 64.22 is 6422/100."""
+    return Fraction(repr(float(value)))
+
+
+def _log_term(delta: float, numerator: int = 2) -> Fraction:
+    """ln(numerator/δ), rounded up at the 50th digit."""
+    in_range(0.0, 1.0, delta=delta)
+    with localcontext() as context:
+        context.prec = 50
+        return Fraction((numerator / Decimal(repr(float(delta)))).ln().next_plus())

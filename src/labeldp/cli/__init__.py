@@ -1,0 +1,57 @@
+"""The command line: one thin file per command over the library.
+
+Exit codes: 0 done, 1 a check said no, 2 the request is wrong (one line, nothing written).
+Standard output carries the answer alone (one JSON document with --json); progress bars
+and notes go to standard error. Heavy imports happen inside commands.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from labeldp.cli.account import account
+from labeldp.cli.demo import demo
+from labeldp.cli.fit import fit
+from labeldp.cli.inspect import inspect
+from labeldp.cli.plan import plan
+from labeldp.cli.predict import predict
+from labeldp.cli.release import release
+from labeldp.cli.verify import verify
+
+app = typer.Typer(
+    name="labeldp",
+    help="Publish regression data whose labels are private.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (demo, inspect, account, plan, release, verify, fit, predict):
+    app.command()(command)
+
+
+def main() -> None:
+    """Run the command line; every wrong request ends in one line and exit code 2."""
+    from labeldp.errors import LabelDPError
+
+    try:
+        code = app(standalone_mode=False)
+    except LabelDPError as problem:
+        code = _refuse(str(problem))
+    except typer.Abort:
+        print("labeldp: stopped; nothing was written", file=sys.stderr)
+        code = 130
+    except USAGE_ERROR as problem:
+        code = _refuse(problem.format_message())  # type: ignore[attr-defined]
+    sys.exit(code or 0)
+
+
+USAGE_ERROR = typer.BadParameter.__mro__[2]
+"""The root of the parser's own errors, under whichever name this typer has it."""
+
+
+def _refuse(text: str) -> int:
+    print(f"labeldp: {' '.join(text.split())}", file=sys.stderr)
+    return 2

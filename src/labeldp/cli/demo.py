@@ -1,0 +1,120 @@
+"""labeldp demo"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeldp.cli.options import Delta, Epsilon, Json
+
+if TYPE_CHECKING:
+    from labeldp.source import Source
+
+
+def demo(
+    rows: Annotated[int, typer.Option(help="Rows of the synthetic table.")] = 1_000_000,
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-6,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep the release here; default: a temporary place.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """The whole story on a synthetic 1940-census-like table."""
+    from labeldp.cli.output import emit_json
+
+    with tempfile.TemporaryDirectory() as folder:
+        target = out or Path(folder) / "release"
+        story = _story(Path(folder) / "census.parquet", target, rows, epsilon, delta)
+    if json:
+        emit_json(story)
+    else:
+        _show(story, out)
+
+
+def _story(
+    table: Path, target: Path, rows: int, epsilon: float, delta: float
+) -> dict[str, Any]:
+    from labeldp._files import refuse_existing
+    from labeldp.cli.output import progress
+    from labeldp.datasets import CENSUS_RANGE, write_census_like
+    from labeldp.engines import LocalEngine
+    from labeldp.inspection import inspect
+    from labeldp.learners import LinearRegressor
+    from labeldp.planning import plan
+    from labeldp.source import scan
+    from labeldp.verification import verify
+
+    refuse_existing(target)
+    with progress("synthetic table", rows) as advance:
+        write_census_like(table, rows, advance=advance)
+    source = scan(table, label="WKSWORK1", label_range=CENSUS_RANGE)
+    engine = LocalEngine(progress=progress)
+    seen = inspect(source, epsilon=epsilon, delta=delta, engine=engine)
+    made = plan(source, epsilon=epsilon, delta=delta, engine=engine)
+    released = made.release(source, engine=engine)
+    released.save(target)
+    checked = verify(target)
+    model = LinearRegressor().fit(released)
+    return {
+        "data": "synthetic stand-in for the 1940 census; no person is in it",
+        "rows": rows,
+        "columns": seen["features"],
+        "rank": seen["rank"],
+        "epsilon": epsilon,
+        "delta": delta,
+        "max_bags": {name: answer for name, answer in seen["accountants"].items()},
+        "bags": released.bags,
+        "floor_added": released.certificate["floor"]["added_variance"] / rows,
+        "attack": released.certificate["attack_risk"]["in_words"],
+        "verified": checked.valid,
+        "mse_all_labels": seen["residual_ms"],
+        "mse_private": _mse(model, source),
+        "expected_excess": released.certificate["utility"]["excess_mean"],
+    }
+
+
+def _mse(model: Any, source: Source) -> float:
+    total, count = 0.0, 0
+    for batch, labels in source.labelled_batches():
+        total += float(((labels - model.predict(batch)) ** 2).sum())
+        count += len(labels)
+    return total / count
+
+
+def _show(story: dict[str, Any], out: Path | None) -> None:
+    from labeldp.cli.output import emit_table, number
+
+    budget = f"ε = {story['epsilon']:g}, δ = {story['delta']:g}"
+    print(f"Data: {story['data']}.")
+    print(
+        f"{number(story['rows'])} rows, {story['columns']} design columns; "
+        "the label is weeks worked, 0 to 51."
+    )
+    emit_table(
+        f"How many aggregates may be published at {budget}?",
+        ["accountant", "aggregates", "why"],
+        [
+            [name, number(answer["max_bags"]), answer.get("reason", "")]
+            for name, answer in story["max_bags"].items()
+        ],
+    )
+    excess = story["mse_private"] / story["mse_all_labels"] - 1
+    emit_table(
+        "The release",
+        ["", ""],
+        [
+            ["published", f"{number(story['bags'])} aggregates"],
+            ["guarantee", f"label-DP, {budget}, no promise about the data"],
+            ["noise added", "none" if story["floor_added"] == 0 else number(story["floor_added"])],
+            ["certificate verifies", "yes" if story["verified"] else "NO"],
+            ["best attack", story["attack"]],
+            ["MSE of a fit with all labels", f"{story['mse_all_labels']:.4f}"],
+            ["MSE of the fit on private aggregates", f"{story['mse_private']:.4f}"],
+            ["excess (expected)", f"{excess:.3%} ({story['expected_excess']:.3%})"],
+        ],
+    )
+    print(f"Release: {out}" if out else "Keep the release with: labeldp demo --out DIR")

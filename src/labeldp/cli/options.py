@@ -1,0 +1,83 @@
+"""Options that several commands share, and what they make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from labeldp.source import Source
+
+Data = Annotated[
+    str, typer.Argument(help="A Parquet, CSV(.gz), TSV or Arrow file, a glob, or a directory.")
+]
+Label = Annotated[str, typer.Option(help="The private label column.")]
+LabelRange = Annotated[
+    tuple[float, float], typer.Option(metavar="LO HI", help="Public range of the labels.")
+]
+Features = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Feature columns; default: all but the label.")
+]
+Categorical = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Integer columns that are codes, not numbers.")
+]
+Numeric = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Integer columns that are numbers, not codes.")
+]
+Drop = Annotated[str | None, typer.Option(metavar="A,B", help="Columns to leave out.")]
+Clip = Annotated[bool, typer.Option("--clip", help="Clip labels to the range.")]
+DropMissing = Annotated[
+    bool,
+    typer.Option(
+        "--drop-missing-labels",
+        help="Leave out rows without a label (who lacks one becomes visible).",
+    ),
+]
+MinCount = Annotated[
+    int | None,
+    typer.Option(help="Merge levels seen less often; default: 100, or 1 % of the rows if less."),
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Refuse constant or dependent columns; default: leave them out."),
+]
+Threads = Annotated[int, typer.Option(help="Threads; 0: one for each core.")]
+Epsilon = Annotated[float, typer.Option(help="Privacy budget ε.")]
+Delta = Annotated[float, typer.Option(help="Privacy budget δ.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+ReleaseDirectory = Annotated[Path, typer.Argument(help="A release directory.")]
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """A comma-separated list of columns."""
+    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
+
+
+def source(
+    data: str,
+    *,
+    label: str,
+    label_range: tuple[float, float],
+    features: str | None,
+    categorical: str | None,
+    numeric: str | None,
+    drop: str | None,
+    clip: bool,
+    drop_missing_labels: bool,
+) -> Source:
+    """The source that the data options describe."""
+    from labeldp.source import scan
+
+    return scan(
+        data,
+        label=label,
+        label_range=label_range,
+        features=names(features) or None,
+        categorical=names(categorical),
+        numeric=names(numeric),
+        drop=names(drop),
+        clip=clip,
+        drop_missing_labels=drop_missing_labels,
+    )

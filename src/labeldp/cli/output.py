@@ -1,0 +1,69 @@
+"""Printing: JSON or tables on standard output, notes and progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+
+def emit_json(document: Any) -> None:
+    """One JSON document."""
+    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """A small table."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    for place, name in enumerate(header):
+        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*("–" if cell is None else str(cell) for cell in row))
+    Console(highlight=False).print(table)
+
+
+def note(text: str) -> None:
+    """A remark that is not part of the answer."""
+    print(text, file=sys.stderr)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number for people: thousands separated, few digits."""
+    if value is None:
+        return "–"
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.{digits}g}" if abs(value) < 1e5 else f"{value:,.0f}"
+
+
+@contextmanager
+def progress(task: str, rows: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar with rows/s and time left on a terminal; it leaves nothing behind."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    speed = TextColumn("{task.fields[speed]}")
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        speed,
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    with bar:
+        line = bar.add_task(task, total=rows, speed="")
+
+        def advance(count: int) -> None:
+            bar.update(line, advance=count)
+            rate = bar.tasks[0].speed
+            if rate:
+                bar.update(line, speed=f"{rate / 1e6:.2f} M/s")
+
+        yield advance

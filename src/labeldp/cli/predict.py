@@ -1,0 +1,67 @@
+"""labeldp predict"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeldp.cli.options import Data, Json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from labeldp.learners import LinearRegressor
+    from labeldp.source import Source
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model written by `labeldp fit --out`.")],
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Where to write predictions: .csv or .parquet.")],
+    json: Json = False,
+) -> None:
+    """Predict labels of raw rows with a fitted model, one prediction a row, in row order."""
+    from labeldp._files import refuse_existing
+    from labeldp.cli.output import emit_json
+    from labeldp.errors import InputError
+    from labeldp.learners import LinearRegressor
+    from labeldp.source import scan
+
+    if out.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{out}: predictions are written as .csv or .parquet; name one of them")
+    refuse_existing(out)
+    fitted = LinearRegressor.load(model)
+    rows = _write(out, _predictions(fitted, scan(data)))
+    if json:
+        emit_json({"predictions": str(out), "rows": rows})
+    else:
+        print(f"{rows:,} predictions in {out}")
+
+
+def _predictions(model: LinearRegressor, source: Source) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    for batch in source.feature_batches():
+        yield pa.RecordBatch.from_pydict({"prediction": pa.array(model.predict(batch))})
+
+
+def _write(out: Path, batches: Iterator[pa.RecordBatch]) -> int:
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    from labeldp._files import new_path
+
+    schema = pa.schema([("prediction", pa.float64())])
+    rows = 0
+    with new_path(out) as partial:
+        writer: Any = (csv.CSVWriter if out.suffix == ".csv" else parquet.ParquetWriter)(
+            partial, schema
+        )
+        with writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                rows += batch.num_rows
+    return rows

@@ -1,0 +1,125 @@
+"""labeldp release"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from labeldp.cli import options
+from labeldp.cli.plan import (
+    Accountant,
+    Bags,
+    Floor,
+    MaxMegabytes,
+    Mechanism,
+    NoIntercept,
+    ResidualGuess,
+    ResidualMs,
+)
+
+if TYPE_CHECKING:
+    from labeldp.planning import Plan
+    from labeldp.release import Release
+
+
+def release(
+    data: options.Data,
+    label: options.Label,
+    label_range: options.LabelRange,
+    out: Annotated[Path, typer.Option(help="The release directory to create.")],
+    plan: Annotated[
+        Path | None, typer.Option(help="A plan made by `labeldp plan --out`; replaces its options.")
+    ] = None,
+    epsilon: options.Epsilon = 1.0,
+    delta: options.Delta = 1e-6,
+    mechanism: Mechanism = "wtd-flag",
+    accountant: Accountant = "exact",
+    floor: Floor = "measured+added",
+    residual_ms: ResidualMs = None,
+    residual_guess: ResidualGuess = None,
+    bags: Bags = None,
+    max_megabytes: MaxMegabytes = 256.0,
+    features: options.Features = None,
+    categorical: options.Categorical = None,
+    numeric: options.Numeric = None,
+    drop: options.Drop = None,
+    clip: options.Clip = False,
+    drop_missing_labels: options.DropMissing = False,
+    min_count: options.MinCount = None,
+    no_intercept: NoIntercept = False,
+    strict: options.Strict = False,
+    threads: options.Threads = 0,
+    json: options.Json = False,
+) -> None:
+    """Publish private aggregates with a certificate, as one new directory."""
+    from labeldp._files import read_json, refuse_existing
+    from labeldp.cli.output import emit_json, note, progress
+    from labeldp.engines import LocalEngine
+    from labeldp.planning import Plan
+    from labeldp.planning import plan as make_plan
+
+    refuse_existing(out)
+    source = options.source(
+        data,
+        label=label,
+        label_range=label_range,
+        features=features,
+        categorical=categorical,
+        numeric=numeric,
+        drop=drop,
+        clip=clip,
+        drop_missing_labels=drop_missing_labels,
+    )
+    engine = LocalEngine(threads, progress)
+    made = (
+        Plan.from_json(read_json(plan))
+        if plan is not None
+        else make_plan(
+            source,
+            epsilon=epsilon,
+            delta=delta,
+            mechanism=mechanism,
+            accountant=accountant,
+            floor=floor,
+            residual_ms=residual_ms,
+            residual_guess=residual_guess,
+            bags=bags,
+            max_megabytes=max_megabytes,
+            min_count=min_count,
+            intercept=not no_intercept,
+            strict=strict,
+            engine=engine,
+        )
+    )
+    for text in made.notes:
+        note(text)
+    released = made.release(source, engine=engine)
+    released.save(out)
+    if json:
+        emit_json({"release": str(out), "certificate": released.certificate})
+    else:
+        show_release(made, released, out)
+
+
+def show_release(made: Plan, released: Release, out: Path) -> None:
+    """What was published, in a few lines."""
+    from labeldp.cli.output import emit_table, number
+
+    certificate = released.certificate
+    floor = certificate["floor"]
+    added = floor["added_variance"] / certificate["rows"]
+    emit_table(
+        f"Released {out}",
+        ["", ""],
+        [
+            ["aggregates", f"{number(released.bags)} of {number(certificate['rows'])} rows"],
+            ["guarantee", f"label-DP, ε = {made.claim.epsilon:g}, δ = {made.claim.delta:g}"],
+            ["accountant", certificate["accountant"]["name"]],
+            ["floor", f"{floor['mode']}; noise added: {number(added)} per row²"],
+            ["best attack", certificate["attack_risk"]["in_words"]],
+            ["check it", f"labeldp verify {out}"],
+            ["use it", f"labeldp fit {out}"],
+        ],
+    )

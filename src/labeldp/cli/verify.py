@@ -1,0 +1,22 @@
+"""labeldp verify"""
+
+from __future__ import annotations
+
+from labeldp.cli.options import Json, ReleaseDirectory
+
+
+def verify(directory: ReleaseDirectory, json: Json = False) -> int:
+    """Recompute a release's certificate from its public fields; exit 1 if anything disagrees."""
+    from labeldp.cli.output import emit_json
+    from labeldp.verification import verify as check
+
+    report = check(directory)
+    if json:
+        emit_json({"valid": report.valid, "problems": list(report.problems)})
+    elif report.valid:
+        print(f"{directory} is valid: {report.summary}")
+    else:
+        print(f"{directory} is NOT valid:")
+        for problem in report.problems:
+            print(f"  - {problem}")
+    return 0 if report.valid else 1

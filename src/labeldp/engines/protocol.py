@@ -1,0 +1,37 @@
+"""What every engine does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+from labeldp.features import FeatureMap
+from labeldp.source import Source
+from labeldp.statistics import Factor, FeatureGram, LabelGrid, LabelMoments, Leverage
+
+Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+"""progress(task, rows or None) opens a bar; the value it yields is told of finished rows."""
+
+
+def quiet(task: str, rows: int | None) -> AbstractContextManager[Callable[[int], None]]:  # noqa: ARG001
+    """A progress that shows nothing."""
+    return nullcontext(lambda rows: None)
+
+
+class Engine(Protocol):
+    """Passes over a source. Results are the same bytes on every engine."""
+
+    @property
+    def progress(self) -> Progress: ...
+
+    def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
+        """XᵀX; reads features only."""
+
+    def leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
+        """The largest leverage; reads features only."""
+
+    def labelled_sums(
+        self, source: Source, features: FeatureMap, grid: LabelGrid
+    ) -> tuple[FeatureGram, LabelMoments]:
+        """XᵀX, and Xᵀy with yᵀy, in the one pass that reads labels."""

@@ -1,0 +1,17 @@
+"""Features: numeric and categorical columns become design columns on public grids.
+
+    fit_features(source) → FeatureMap      two streamed passes over features; no label is read
+    map.encode(batch) → Encoded            exact integer codes, for sums
+    map.design(rows) → matrix              float64 values, for prediction
+
+The fit uses only exact sums, extremes and counts, so it gives the same bytes for any batch
+size, file layout or thread count. Modules: `levels` (values of categories as text and as
+codes), `columns` (one encoded column), `tally` (exact aggregates), `fit`, `encoding`
+(FeatureMap), `serial` (its JSON form).
+"""
+
+from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.features.encoding import Encoded, FeatureMap
+from labeldp.features.fit import fit_features
+
+__all__ = ["CategoricalColumn", "Encoded", "FeatureMap", "NumericColumn", "fit_features"]

@@ -1,0 +1,140 @@
+"""One encoded column: what a value becomes, as an exact integer."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.errors import DataError
+from labeldp.features.levels import codes_of, names_of, other_spelling
+from labeldp.source.values import to_float
+
+OTHER = "(other)"
+MISSING = "(missing)"
+
+
+@dataclass(frozen=True)
+class NumericColumn:
+    """A quantity on the grid of multiples of 2**exponent.
+
+    The code of x is rint(x / 2**exponent) − centre, an integer of at most 2**19 in absolute
+    value on the fitted rows; a missing x has the code `fill`, the mean. The design value is
+    code · scale. Values outside [low, high] at prediction get codes beyond, not clipped ones.
+    """
+
+    name: str
+    exponent: int
+    centre: int
+    fill: int
+    scale: float
+    low: float
+    high: float
+    missing: int
+    indicator: bool
+
+    @property
+    def step(self) -> float:
+        """The grid's spacing in units of x."""
+        return math.ldexp(1.0, self.exponent)
+
+    @property
+    def imputed(self) -> float:
+        """The x that a missing value counts as."""
+        return (self.centre + self.fill) * self.step
+
+    @property
+    def design_names(self) -> tuple[str, ...]:
+        """Names of the design columns: the quantity and, if it has one, its indicator."""
+        return (self.name, f"{self.name} is missing") if self.indicator else (self.name,)
+
+    def encode(self, array: pa.Array, out: NDArray[np.float64]) -> None:
+        """Write the codes, and the indicator if there is one, into the columns of `out`."""
+        codes = out[:, 0]
+        np.multiply(to_float(array, self.name), math.ldexp(1.0, -self.exponent), out=codes)
+        np.rint(codes, out=codes)
+        codes -= self.centre
+        missing = np.isnan(codes)
+        if self.indicator:
+            out[:, 1] = missing
+        codes[missing] = self.fill
+
+
+@dataclass(frozen=True)
+class CategoricalColumn:
+    """A category: one code per kept level, then one for missing, then one for all others.
+
+    `missing` says where nulls go: a level of their "own", with the "other" levels, or "none"
+    when the fitted rows had no nulls.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    missing: Literal["own", "other", "none"]
+    other: bool
+
+    @property
+    def size(self) -> int:
+        """Number of codes, and of design columns."""
+        return len(self.labels)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """The levels as shown, all different; a level named like a special one is quoted."""
+        special = ([MISSING] if self.missing == "own" else []) + ([OTHER] if self.other else [])
+        return (*map(_shown, self.levels), *special)
+
+    @property
+    def design_names(self) -> tuple[str, ...]:
+        """Names of the design columns."""
+        return tuple(f"{self.name}={label}" for label in self.labels)
+
+    def encode(self, array: pa.Array) -> NDArray[np.int32]:
+        """Return the code of every row; look-ups happen once per distinct value."""
+        dictionary, positions = codes_of(array)
+        if len(dictionary) > len(positions):
+            # The dictionary of a whole row group, say: look up only what occurs here.
+            used, positions = np.unique(positions, return_inverse=True)
+            dictionary = dictionary.take(pa.array(used, mask=used == len(dictionary)))
+        names = [*names_of(dictionary), None]
+        table = np.array([self._code(name) for name in names], dtype=np.int32)
+        codes: NDArray[np.int32] = table.take(positions)
+        if table.min() < 0 and codes.min(initial=0) < 0:
+            # A dictionary may hold values that no row has, so only rows are refused.
+            raise self._unknown(names[int(positions[int(np.argmin(codes))])])
+        return codes
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {level: code for code, level in enumerate(self.levels)}
+
+    def _code(self, level: str | None) -> int:
+        """Return the code of a value, −1 if there is none."""
+        if level is None:
+            return len(self.levels) if self.missing == "own" else self._rest
+        code = self._index.get(level)
+        if code is None:
+            code = self._index.get(other_spelling(level) or level, self._rest)
+        return code
+
+    @property
+    def _rest(self) -> int:
+        return self.size - 1 if self.other else -1
+
+    def _unknown(self, level: str | None) -> DataError:
+        shown = "a missing value" if level is None else f"level {level[:40]!r}"
+        return DataError(
+            f"column {self.name!r} has {shown}, which the fitted rows did not have; remove those "
+            f"rows, or fit with a min_count that leaves a level for others"
+        )
+
+
+def _shown(level: str) -> str:
+    quote = level in (OTHER, MISSING) or level.startswith('"')
+    return json.dumps(level, ensure_ascii=False) if quote else level

@@ -1,0 +1,217 @@
+"""`FeatureMap`: from raw rows to integer codes and design columns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.errors import DataError, InputError
+from labeldp.features import serial
+from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.source.frames import FrameReader
+
+INTERCEPT = "intercept"
+_BATCH = 65_536
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Rows as exact integers; one-hot columns stay codes, never dense.
+
+    `numbers` holds the codes of numeric columns and their 0/1 indicators as whole float64
+    numbers, in the order of `FeatureMap.number_columns`; `categories` holds one level code
+    per row for every categorical column.
+    """
+
+    rows: int
+    numbers: NDArray[np.float64]
+    categories: tuple[NDArray[np.int32], ...]
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """The fitted encoding of public features; plain values, JSON both ways.
+
+    Design columns stand in this order: the intercept, each numeric column followed by its
+    indicator, then one block per categorical column. `kept` names by position the design
+    columns that remain after exact rank pruning; None keeps all. Positions (`number_columns`,
+    `category_offsets`, `scales`, `width`) always count all design columns; `names` and
+    `design` give the kept ones.
+    """
+
+    rows: int
+    intercept: bool
+    numeric: tuple[NumericColumn, ...]
+    categorical: tuple[CategoricalColumn, ...]
+    notes: tuple[str, ...] = ()
+    kept: tuple[int, ...] | None = None
+
+    @cached_property
+    def all_names(self) -> tuple[str, ...]:
+        """Names of all design columns, all different."""
+        names = [INTERCEPT] if self.intercept else []
+        for numeric in self.numeric:
+            names.extend(numeric.design_names)
+        for categorical in self.categorical:
+            names.extend(categorical.design_names)
+        return _distinct(names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the kept design columns."""
+        return tuple(self.all_names[index] for index in self._kept)
+
+    @property
+    def width(self) -> int:
+        """Number of all design columns, kept or not."""
+        return len(self.all_names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the raw columns that rows must have."""
+        return (*(c.name for c in self.numeric), *(c.name for c in self.categorical))
+
+    @cached_property
+    def number_columns(self) -> tuple[int, ...]:
+        """Design positions of the columns of `Encoded.numbers`."""
+        count = sum(len(column.design_names) for column in self.numeric)
+        return tuple(range(int(self.intercept), int(self.intercept) + count))
+
+    @property
+    def category_sizes(self) -> tuple[int, ...]:
+        """Number of design columns of each categorical block."""
+        return tuple(column.size for column in self.categorical)
+
+    @property
+    def category_offsets(self) -> tuple[int, ...]:
+        """Design position of the first column of each categorical block."""
+        first = int(self.intercept) + len(self.number_columns)
+        ends = np.cumsum((first, *self.category_sizes))
+        return tuple(int(end) for end in ends[:-1])
+
+    @cached_property
+    def scales(self) -> NDArray[np.float64]:
+        """Design value = integer code × scale; 1.0 for intercept, indicators and one-hot."""
+        scales = np.ones(self.width)
+        for column, position in zip(self.numeric, self._numeric_positions, strict=True):
+            scales[position] = column.scale
+        scales.flags.writeable = False
+        return scales
+
+    def keep(self, indices: Sequence[int]) -> FeatureMap:
+        """Return the map whose design has only these design columns, in increasing order."""
+        chosen = sorted({int(index) for index in indices})
+        if not chosen or chosen[0] < 0 or chosen[-1] >= self.width:
+            raise InputError(f"keep needs design columns among 0 to {self.width - 1}")
+        return replace(self, kept=tuple(chosen))
+
+    def encode(self, batch: pa.RecordBatch) -> Encoded:
+        """Return the rows of a batch as exact integers; extra columns are ignored."""
+        count = len(self.number_columns)
+        numbers = np.empty((batch.num_rows, count), dtype=np.float64, order="F")
+        at = 0
+        for column in self.numeric:
+            column.encode(_find(batch, column.name), numbers[:, at : at + 2])
+            at += len(column.design_names)
+        categories = tuple(c.encode(_find(batch, c.name)) for c in self.categorical)
+        return Encoded(batch.num_rows, numbers, categories)
+
+    def design(self, rows: Any) -> NDArray[np.float64]:
+        """Return the dense kept design matrix of a batch, a table or a frame."""
+        parts = [self._dense(self.encode(batch)) for batch in self._batches(rows)]
+        return np.concatenate(parts) if parts else np.zeros((0, len(self._kept)))
+
+    def to_original_units(self) -> tuple[tuple[str, ...], NDArray[np.float64]]:
+        """Return names and a matrix that turns kept design coefficients into raw units.
+
+        A numeric coefficient becomes the slope per unit of x, and what centring moved goes
+        back into the intercept. An indicator is the effect of being missing relative to the
+        mean that missing values count as. Exact for x on the grid, else within half a step.
+        """
+        kept = self._kept
+        added = self.intercept and (not kept or kept[0] != 0)
+        names = ((INTERCEPT,) if added else ()) + self.names
+        matrix = np.eye(len(names))[:, int(added) :]
+        for column, position in zip(self.numeric, self._numeric_positions, strict=True):
+            if position not in kept:
+                continue
+            at = kept.index(position)
+            matrix[at + int(added), at] = column.scale / column.step
+            if self.intercept:
+                matrix[0, at] = -column.centre * column.scale
+        return names, matrix
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the map as plain JSON values; `from_json` gives an equal map back."""
+        return serial.to_json(self)
+
+    @classmethod
+    def from_json(cls, document: Any) -> FeatureMap:
+        """Read what `to_json` wrote; a DataError if it is something else."""
+        fields = serial.from_json(document)
+        result = cls(**fields)
+        if result.kept is not None and list(result.kept) != sorted(set(result.kept)):
+            raise DataError("features: kept must be increasing; restore the original file")
+        return result if result.kept is None else result.keep(result.kept)
+
+    @cached_property
+    def _kept(self) -> tuple[int, ...]:
+        return tuple(range(self.width)) if self.kept is None else self.kept
+
+    @cached_property
+    def _numeric_positions(self) -> tuple[int, ...]:
+        sizes = [len(column.design_names) for column in self.numeric]
+        return tuple(int(self.intercept) + sum(sizes[:index]) for index in range(len(sizes)))
+
+    def _batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
+        reader = FrameReader.open(rows)
+        missing = [name for name in self.columns if name not in reader.schema.names]
+        if missing:
+            shown = ", ".join(map(repr, missing[:5]))
+            raise DataError(f"the rows lack the feature columns {shown}; add them")
+        return reader.batches(self.columns, _BATCH)
+
+    def _dense(self, encoded: Encoded) -> NDArray[np.float64]:
+        place = np.full(self.width, -1)
+        place[list(self._kept)] = np.arange(len(self._kept))
+        dense = np.zeros((encoded.rows, len(self._kept)))
+        if self.intercept and place[0] >= 0:
+            dense[:, place[0]] = 1.0
+        for index, position in enumerate(self.number_columns):
+            if place[position] >= 0:
+                dense[:, place[position]] = encoded.numbers[:, index] * self.scales[position]
+        for offset, codes in zip(self.category_offsets, encoded.categories, strict=True):
+            target = place[offset + codes]
+            hit = np.flatnonzero(target >= 0)
+            dense[hit, target[hit]] = 1.0
+        return dense
+
+
+def _find(batch: pa.RecordBatch, name: str) -> pa.Array:
+    index = batch.schema.get_field_index(name)
+    if index < 0:
+        raise DataError(f"the rows have no single column {name!r}; add it")
+    return batch.column(index)
+
+
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    """Number the repetitions: "a" with level "b=c" and "a=b" with level "c" share a name."""
+    if len(set(names)) == len(names):
+        return tuple(names)
+    taken, seen, result = set(names), Counter[str](), []
+    for name in names:
+        seen[name] += 1
+        fresh = name
+        while seen[name] > 1 and fresh in taken:
+            fresh = f"{name} #{seen[name]}"
+            seen[name] += fresh in taken
+        taken.add(fresh)
+        result.append(fresh)
+    return tuple(result)

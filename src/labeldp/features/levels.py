@@ -1,0 +1,82 @@
+"""Values of a category as text, the same text whatever type the column arrives in."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp.source.kinds import is_moment
+
+_BEGINS_NUMBER = frozenset("0123456789+-.")
+
+
+def codes_of(array: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
+    """Return a dictionary and, per row, the position in it; null is the position past the end."""
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    indices = array.indices.cast(pa.int64())
+    if indices.null_count:
+        indices = pc.fill_null(indices, len(array.dictionary))
+    return array.dictionary, np.asarray(indices.to_numpy(zero_copy_only=False))
+
+
+def names_of(dictionary: pa.Array) -> list[str | None]:
+    """Return the text of every value of a dictionary; None where the value means missing."""
+    if is_moment(dictionary.type):
+        return [None if text is None else _moment(text) for text in _as_text(dictionary)]
+    return [level_name(value) for value in dictionary.to_pylist()]
+
+
+def level_name(value: Any) -> str | None:
+    """Return the one text of a value: 3, 3.0 and Decimal("3.00") are all "3"; NaN is missing."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal):
+        return _decimal(value)
+    number = float(value)
+    if math.isnan(number):
+        return None
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def other_spelling(text: str) -> str | None:
+    """Return how an unknown text would be spelt as a number or truth value: "3.0" as "3"."""
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    if text.strip()[:1] not in _BEGINS_NUMBER:  # most unknown levels; saves the exception
+        return None
+    try:
+        return level_name(float(text))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _decimal(value: Decimal) -> str | None:
+    if value.is_nan():
+        return None
+    if value == value.to_integral_value():
+        return str(int(value))
+    return repr(float(value))
+
+
+def _as_text(dictionary: pa.Array) -> list[str | None]:
+    texts: list[str | None] = dictionary.cast(pa.string()).to_pylist()
+    return texts
+
+
+def _moment(text: str) -> str:
+    """Drop what a finer unit adds: fractions of zero, then midnight."""
+    text = text.rstrip("Z")
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return text.removesuffix(" 00:00:00")

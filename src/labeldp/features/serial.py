@@ -1,0 +1,126 @@
+"""The JSON form of a FeatureMap: exact both ways, strict on the way in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from labeldp.errors import DataError
+from labeldp.features.columns import CategoricalColumn, NumericColumn
+
+if TYPE_CHECKING:
+    from labeldp.features.encoding import FeatureMap
+
+FORMAT = "labeldp-features/1"
+
+Check = Callable[[Any], bool]
+
+
+def to_json(features: FeatureMap) -> dict[str, Any]:
+    """Return plain values; floats survive because JSON text keeps 17 digits."""
+    return {
+        "format": FORMAT,
+        "rows": features.rows,
+        "intercept": features.intercept,
+        "numeric": [asdict(column) for column in features.numeric],
+        "categorical": [
+            {**asdict(column), "levels": list(column.levels)} for column in features.categorical
+        ],
+        "notes": list(features.notes),
+        "kept": None if features.kept is None else list(features.kept),
+    }
+
+
+def from_json(document: Any) -> dict[str, Any]:
+    """Return the fields of a FeatureMap; refuse anything `to_json` would not write."""
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise DataError(f"features: not a {FORMAT} document; restore the original file")
+    _shape(document, _DOCUMENT, "features")
+    return {
+        "rows": document["rows"],
+        "intercept": document["intercept"],
+        "numeric": tuple(_numeric(entry) for entry in document["numeric"]),
+        "categorical": tuple(_categorical(entry) for entry in document["categorical"]),
+        "notes": tuple(document["notes"]),
+        "kept": None if document["kept"] is None else tuple(document["kept"]),
+    }
+
+
+def _numeric(entry: Any) -> NumericColumn:
+    _shape(entry, _NUMERIC, "features: a numeric column")
+    numbers = {name: float(entry[name]) for name in ("scale", "low", "high")}
+    return NumericColumn(**{**entry, **numbers})
+
+
+def _categorical(entry: Any) -> CategoricalColumn:
+    _shape(entry, _CATEGORICAL, "features: a categorical column")
+    return CategoricalColumn(**{**entry, "levels": tuple(entry["levels"])})
+
+
+def _shape(entry: Any, checks: dict[str, Check], what: str) -> None:
+    if not isinstance(entry, dict) or set(entry) != set(checks):
+        raise DataError(f"{what} has missing or unknown fields; restore the original file")
+    for name, check in checks.items():
+        if not check(entry[name]):
+            raise DataError(f"{what} has a malformed {name!r}; restore the original file")
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53
+
+
+def _count(value: Any) -> bool:
+    return _whole(value) and value >= 0
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _list_of(check: Check) -> Check:
+    return lambda value: isinstance(value, list) and all(check(item) for item in value)
+
+
+def _levels(value: Any) -> bool:
+    return _list_of(_text)(value) and value == sorted(set(value))
+
+
+_DOCUMENT: dict[str, Check] = {
+    "format": _text,
+    "rows": _count,
+    "intercept": _flag,
+    "numeric": _list_of(lambda item: isinstance(item, dict)),
+    "categorical": _list_of(lambda item: isinstance(item, dict)),
+    "notes": _list_of(_text),
+    "kept": lambda value: value is None or _list_of(_count)(value),
+}
+_NUMERIC: dict[str, Check] = {
+    "name": _text,
+    "exponent": lambda value: _whole(value) and abs(value) <= 1000,
+    "centre": _whole,
+    "fill": _whole,
+    "scale": lambda value: _number(value) and value > 0,
+    "low": _number,
+    "high": _number,
+    "missing": _count,
+    "indicator": _flag,
+}
+_CATEGORICAL: dict[str, Check] = {
+    "name": _text,
+    "levels": _levels,
+    "missing": lambda value: value in ("own", "other", "none"),
+    "other": _flag,
+}
+
+assert set(_NUMERIC) == {field.name for field in fields(NumericColumn)}
+assert set(_CATEGORICAL) == {field.name for field in fields(CategoricalColumn)}

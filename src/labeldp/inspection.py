@@ -1,0 +1,87 @@
+"""What the curator sees of a table before deciding anything: uses raw labels, not private."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from labeldp.accounting import ACCOUNTANTS
+from labeldp.engines import Engine, LocalEngine
+from labeldp.features import FeatureMap
+from labeldp.source import Source
+from labeldp.statistics import FeatureGram, LabelMoments, Residual
+from labeldp.survey import survey
+
+_SHOWN = 8
+
+
+def inspect(
+    source: Source,
+    *,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    min_count: int | None = None,
+    intercept: bool = True,
+    strict: bool = False,
+    engine: Engine | None = None,
+) -> dict[str, Any]:
+    """Facts about the table, some from raw labels: for the curator's eyes only."""
+    engine = engine or LocalEngine()
+    found = survey(
+        source, engine=engine, min_count=min_count, intercept=intercept, strict=strict
+    )
+    gram, moments = engine.labelled_sums(source, found.features, found.labels)
+    residual = Residual(found.factor, moments)
+    unit = math.ldexp(1.0, 2 * found.labels.exponent)
+    residual_ss = float(residual.square_low) * unit
+    answers = {}
+    for name, accountant in ACCOUNTANTS.items():
+        if residual_ss == 0.0:
+            answers[name] = {"max_bags": 0, "reason": "the labels lie in the span of the features"}
+            continue
+        answer = accountant.max_bags(found.facts, residual_ss, epsilon, delta)
+        answers[name] = {"max_bags": answer.bags, **({"reason": answer.reason} if answer.reason else {})}
+    return {
+        "rows": gram.rows,
+        "features": len(found.features.all_names),
+        "rank": found.factor.rank,
+        "residual_ms": residual_ss / gram.rows,
+        "r_squared": 1 - residual_ss / (_label_ss(moments) * unit),
+        "max_leverage": found.leverage.maximum,
+        "epsilon": epsilon,
+        "delta": delta,
+        "accountants": answers,
+        "columns": _columns(found.features),
+        "costliest_levels": _rarest(found.features, gram),
+        "costliest_rows": [
+            {"row": row, "leverage": value} for row, value in found.leverage.costliest
+        ],
+        "notes": list(found.notes),
+    }
+
+
+def _label_ss(moments: LabelMoments) -> float:
+    """Σ(y − ȳ)², or Σy² around the grid's centre where there is no intercept."""
+    return float(moments.square - moments.total**2 / moments.rows)
+
+
+def _columns(features: FeatureMap) -> list[dict[str, Any]]:
+    numeric = [
+        {"name": column.name, "kind": "numeric", "width": len(column.design_names)}
+        for column in features.numeric
+    ]
+    return numeric + [
+        {"name": column.name, "kind": "categorical", "width": column.size}
+        for column in features.categorical
+    ]
+
+
+def _rarest(features: FeatureMap, gram: FeatureGram) -> list[dict[str, Any]]:
+    """Rare levels have leverage near 1/count: the levels with the fewest rows."""
+    counts = gram.diagonal()
+    levels = [
+        (int(counts[offset + place]), features.all_names[offset + place])
+        for offset, size in zip(features.category_offsets, features.category_sizes)
+        for place in range(size)
+    ]
+    return [{"level": name, "rows": count} for count, name in sorted(levels)[:_SHOWN]]

@@ -1,0 +1,194 @@
+"""A plan: mechanism + public facts + budget → what will be published and what it promises.
+
+Here the data road (source → features → statistics) and the privacy road (accounting) meet.
+`plan` reads features and no labels: it fixes the number of bags, the residual floor that
+number needs, and with them the whole privacy curve. `Plan.release` then reads the labels
+once and can change nothing of what was promised (theory §6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from labeldp._check import in_range, positive
+from labeldp._random import Randomness
+from labeldp.accounting import ACCOUNTANTS, FloorMode, default_measurement
+from labeldp.certificate import Claim
+from labeldp.engines import Engine, LocalEngine
+from labeldp.errors import InputError, PlanError
+from labeldp.features import FeatureMap
+from labeldp.mechanisms import WTD_FLAG, check_mechanism
+from labeldp.release import Release
+from labeldp.run import run
+from labeldp.sizing import cap_from_size, choose_bags, expected_added_variance
+from labeldp.source import Source
+from labeldp.statistics import LabelGrid
+from labeldp.survey import survey
+from labeldp.utility import Forecast, forecast
+
+FORMAT = "labeldp-plan/1"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be published and what it promises; every field is public."""
+
+    claim: Claim
+    features: FeatureMap = field(repr=False)
+    labels: LabelGrid
+    feature_sums: str
+    """SHA-256 of the exact feature sums: the release must see the same features."""
+    forecast: Forecast
+    notes: tuple[str, ...] = ()
+
+    def release(
+        self,
+        source: Source,
+        *,
+        engine: Engine | None = None,
+        randomness: Randomness | None = None,
+    ) -> Release:
+        """Read the labels once and draw the release."""
+        return run(
+            self.claim,
+            self.features,
+            self.labels,
+            self.feature_sums,
+            source,
+            engine or LocalEngine(),
+            randomness or Randomness.from_os(),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values."""
+        return {
+            "format": FORMAT,
+            **self.claim.to_json(),
+            "bag_size": self.claim.facts.rows,
+            "curve": self.claim.curve(),
+            "forecast": asdict(self.forecast),
+            "labels": asdict(self.labels),
+            "features": self.features.to_json(),
+            "feature_sums": self.feature_sums,
+            "notes": list(self.notes),
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Plan:
+        """Read a plan back; the inverse of `to_json`."""
+        try:
+            if document["format"] != FORMAT:
+                raise InputError(f"this is not a plan of format {FORMAT}")
+            return cls(
+                Claim.from_json(document),
+                FeatureMap.from_json(document["features"]),
+                LabelGrid(**document["labels"]),
+                document["feature_sums"],
+                Forecast(**document["forecast"]),
+                tuple(document["notes"]),
+            )
+        except (KeyError, TypeError) as problem:
+            raise InputError(f"the plan is damaged: {problem} is missing or wrong") from None
+
+
+def plan(
+    source: Source,
+    *,
+    epsilon: float,
+    delta: float,
+    mechanism: str = WTD_FLAG,
+    accountant: str = "exact",
+    floor: str = FloorMode.MEASURED_ADDED.value,
+    residual_ms: float | None = None,
+    residual_guess: float | None = None,
+    bags: int | None = None,
+    max_megabytes: float = 256.0,
+    min_count: int | None = None,
+    intercept: bool = True,
+    standardise: bool = True,
+    indicators: bool = True,
+    strict: bool = False,
+    engine: Engine | None = None,
+) -> Plan:
+    """Plan a release from features and public facts; labels are not read.
+
+    floor: "measured+added" (default), "measured", "added", or "declared", which needs
+        `residual_ms`, a promise from public knowledge that the residual mean square is at
+        least that.
+    residual_guess: a guess of the residual mean square for choosing `bags` and for the
+        forecast; it affects utility, never privacy. Default: that of uniform labels.
+    bags: their number; default: where doubling stops paying, within `max_megabytes`.
+    strict: refuse constant and dependent columns instead of leaving them out.
+    """
+    positive(epsilon=epsilon, max_megabytes=max_megabytes)
+    in_range(0, 1, delta=delta)
+    check_mechanism(mechanism)
+    if accountant not in ACCOUNTANTS:
+        raise InputError(f"accountant {accountant!r} is unknown; choose {', '.join(ACCOUNTANTS)}")
+    mode = _floor_mode(floor, residual_ms, accountant)
+    engine = engine or LocalEngine()
+    found = survey(
+        source,
+        min_count=min_count,
+        intercept=intercept,
+        standardise=standardise,
+        indicators=indicators,
+        strict=strict,
+        engine=engine,
+    )
+    facts, rank = found.facts, found.factor.rank
+    measurement = default_measurement(epsilon, delta) if mode.measures else None
+    guess = residual_ms or residual_guess or facts.width**2 / 12
+    positive(residual_guess=guess)
+    method = ACCOUNTANTS[accountant]
+    if bags is None:
+        bags = choose_bags(
+            method,
+            facts,
+            mode,
+            measurement,
+            epsilon=epsilon,
+            delta=delta,
+            residual_ms=guess,
+            cap=cap_from_size(max_megabytes, rank),
+        )
+    positive(bags=bags)
+    needed = method.min_floor(facts, bags, epsilon, delta, measurement)
+    if mode is FloorMode.DECLARED and residual_ms is not None:
+        promised = residual_ms * facts.rows
+        if not needed <= promised:
+            raise PlanError(
+                f"{bags} bags need a residual mean square of {needed / facts.rows:.6g}, more than "
+                f"the declared {residual_ms:.6g}; ask for fewer bags or use --floor measured+added"
+            )
+        needed = promised
+    claim = Claim(
+        mechanism, accountant, epsilon, delta, bags, needed, mode, measurement, facts
+    )
+    added = expected_added_variance(mode, measurement, needed, guess * facts.rows, facts.width)
+    return Plan(
+        claim,
+        found.features.keep(found.factor.kept),
+        found.labels,
+        found.feature_sums,
+        forecast(
+            rows=facts.rows, rank=rank, bags=bags, residual_ms=guess, added_variance=added
+        ),
+        found.notes,
+    )
+
+
+def _floor_mode(floor: str, residual_ms: float | None, accountant: str) -> FloorMode:
+    try:
+        mode = FloorMode(floor)
+    except ValueError:
+        known = ", ".join(mode.value for mode in FloorMode)
+        raise InputError(f"floor {floor!r} is unknown; choose {known}") from None
+    if (mode is FloorMode.DECLARED) != (residual_ms is not None):
+        raise InputError("a declared floor and --residual-ms go together: give both or neither")
+    if mode.measures and accountant == "paper":
+        raise InputError(
+            "the paper's theorem does not price a measured floor; use --floor declared or added"
+        )
+    return mode

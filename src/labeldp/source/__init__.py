@@ -1,0 +1,15 @@
+"""Tables from files and frames: streamed, features apart from labels.
+
+    scan(data, label=…, label_range=…) → Source
+    source.feature_batches()             features only; labels are not read
+    source.labelled_batches()            features with checked labels
+
+Modules, in the order of the road: `kinds` (what a column type means), `values` (columns as
+float64), `files` (which files, which format), `readers` (Parquet, Arrow IPC), `delimited`
+(CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb), `labels` (the private column), `scan`.
+"""
+
+from labeldp.source.kinds import Column
+from labeldp.source.scan import Source, scan
+
+__all__ = ["Column", "Source", "scan"]

@@ -1,0 +1,184 @@
+"""Which files a path means, and which format they have."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from labeldp.errors import DataError
+from labeldp.source.kinds import is_string_view, plain
+
+FORMATS = {
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
+    ".csv": "CSV",
+    ".csv.gz": "CSV",
+    ".tsv": "TSV",
+    ".tsv.gz": "TSV",
+    ".arrow": "Arrow",
+    ".feather": "Arrow",
+    ".ipc": "Arrow",
+}
+"""Data files are known by how their names end."""
+
+_UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", ".incomplete")
+
+
+class Reader(Protocol):
+    """A table that can be read again and again, a few columns at a time."""
+
+    @property
+    def format(self) -> str:
+        """Name of the format, for people."""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files read, in order; empty for a frame."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of all columns."""
+
+    @property
+    def rows(self) -> int | None:
+        """Number of rows, where it is known without reading the data."""
+
+    def prepared(
+        self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
+    ) -> Reader:
+        """Return a reader whose schema is final for these feature columns."""
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield these columns, in this order, in batches of 1 to `batch_rows` rows."""
+
+
+def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
+    """Return the files a path, a directory or a glob means, sorted, and their format."""
+    if "://" in str(path):
+        raise DataError(f"{path}: only local files are read; download it first")
+    place = Path(path).expanduser()
+    if place.is_dir():
+        files = _inside(place)
+    elif place.exists():
+        files = (place,)
+    elif glob.has_magic(str(place)):
+        files = _matching(place)
+    else:
+        raise DataError(f"{place}: no such file or directory{_near(place)}")
+    formats = sorted({format_of(file) for file in files})
+    if len(formats) > 1:
+        raise DataError(f"{place} mixes {' and '.join(formats)} files; pass a glob for one format")
+    return files, formats[0]
+
+
+def format_of(path: Path) -> str:
+    """Return the format that a file's name announces."""
+    for ending, name in FORMATS.items():
+        if path.name.lower().endswith(ending):
+            return name
+    if path.name.lower().endswith(_UNFINISHED):
+        raise DataError(f"{path} looks half-written; wait until its writer has renamed it")
+    raise DataError(f"{path}: unknown format; the name must end in one of {', '.join(FORMATS)}")
+
+
+def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into pieces of at most `rows` rows, skipping empty ones."""
+    for start in range(0, batch.num_rows, rows):
+        piece = batch.slice(start, rows)
+        for index, column in enumerate(piece.columns):
+            if is_string_view(plain(column.type)):
+                name = piece.schema.names[index]
+                piece = piece.set_column(index, name, _without_views(column))
+        yield piece
+
+
+def _without_views(column: pa.Array) -> pa.Array:
+    """Polars sends string views, for which Arrow lacks most kernels."""
+    if pa.types.is_dictionary(column.type):
+        texts = column.dictionary.cast(pa.large_string())
+        return pa.DictionaryArray.from_arrays(column.indices, texts)
+    return column.cast(pa.large_string())
+
+
+@contextmanager
+def reading(path: Path | str, form: str) -> Iterator[None]:
+    """Turn any failure to read into one line about the file.
+
+    Arrow's own message is left out because it may quote a row, and a row holds a label.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except PermissionError:
+        raise DataError(f"{path}: permission denied; make the file readable") from None
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file; it was moved or removed") from None
+    except (pa.ArrowException, OSError, EOFError):
+        raise DataError(
+            f"{path} is not a complete {form} file (damaged, cut short or of another format); "
+            f"write it again or correct its name"
+        ) from None
+
+
+def same_schema(first: pa.Schema, other: pa.Schema, paths: tuple[Path, Path]) -> None:
+    """Refuse two files of one table whose columns differ."""
+    if first.names != other.names:
+        odd = sorted(set(first.names) ^ set(other.names))
+        what = f"columns {', '.join(map(repr, odd[:5]))}" if odd else "the order of the columns"
+        raise DataError(f"{paths[0]} and {paths[1]} differ in {what}; files need one schema")
+    for a, b in zip(first, other, strict=True):
+        if a.type != b.type:
+            raise DataError(
+                f"{paths[0]} and {paths[1]} differ in the type of column {a.name!r}: {a.type} and "
+                f"{b.type}; files need one schema"
+            )
+
+
+def unique_names(names: Sequence[str], where: Any) -> None:
+    """Refuse a table in which a name stands for two columns."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(
+            f"{where} has several columns named {', '.join(map(repr, twice[:5]))}; rename them, or "
+            f"add a header line if the file has none"
+        )
+
+
+def _visible(path: Path) -> bool:
+    return not path.name.startswith((".", "_"))
+
+
+def _inside(place: Path) -> tuple[Path, ...]:
+    entries = sorted(entry for entry in place.iterdir() if _visible(entry))
+    if any(entry.is_dir() for entry in entries):
+        # Leaving a part of the rows out without a word would be worse than asking.
+        raise DataError(f"{place} has sub-directories; pass a glob such as '{place}/**/*.parquet'")
+    wanted = (*FORMATS, *_UNFINISHED)
+    files = tuple(entry for entry in entries if entry.name.lower().endswith(wanted))
+    if not files:
+        raise DataError(f"{place} holds no data files (names ending in {', '.join(FORMATS)})")
+    return files
+
+
+def _matching(pattern: Path) -> tuple[Path, ...]:
+    found = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True))
+    files = tuple(path for path in found if path.is_file() and _visible(path))
+    if not files:
+        raise DataError(f"{pattern} matches no files; check the pattern")
+    return files
+
+
+def _near(place: Path) -> str:
+    try:
+        names = [entry.name for entry in place.parent.iterdir()]
+    except OSError:
+        return ""
+    close = difflib.get_close_matches(place.name, names, n=1)
+    return f"; did you mean {place.parent / close[0]}?" if close else "; check the path"

@@ -1,0 +1,77 @@
+"""What a column type means for the model: a number, a category, or undecided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from labeldp.errors import DataError
+
+Kind = Literal["numeric", "categorical", "integer"]
+"""`integer` is undecided: the feature fit counts the distinct values and decides."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature column: its name, what it holds, and its Arrow type as text."""
+
+    name: str
+    kind: Kind
+    type: str
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Whether values are strings, in any of Arrow's layouts."""
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or is_string_view(type_)
+    )
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Whether values are integers, floats or decimals."""
+    return bool(
+        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+    )
+
+
+def is_moment(type_: pa.DataType) -> bool:
+    """Whether values are dates or timestamps."""
+    return bool(pa.types.is_date(type_) or pa.types.is_timestamp(type_))
+
+
+def plain(type_: pa.DataType) -> pa.DataType:
+    """The type of the values: a dictionary's value type, otherwise the type itself."""
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def column_of(field: pa.Field, *, numeric: bool, categorical: bool) -> Column:
+    """Describe a feature column; refuse types that no model here can use."""
+    values = plain(field.type)
+    scalar = is_text(values) or is_number(values) or is_moment(values)
+    if not (scalar or pa.types.is_boolean(values) or pa.types.is_null(values)):
+        raise DataError(
+            f"column {field.name!r} has type {field.type}, which is neither a number nor a "
+            f"category; drop it, or turn it into plain columns first"
+        )
+    kind: Kind = _natural(field.type)
+    if numeric:
+        kind = "numeric"
+    elif categorical:
+        kind = "categorical"
+    return Column(field.name, kind, str(field.type))
+
+
+def _natural(type_: pa.DataType) -> Kind:
+    if pa.types.is_integer(type_):
+        return "integer"
+    if pa.types.is_dictionary(type_) or pa.types.is_boolean(type_) or is_text(type_):
+        return "categorical"
+    return "numeric"
+
+
+def is_string_view(type_: pa.DataType) -> bool:
+    """Whether values are string views, as polars sends them."""
+    check = getattr(pa.types, "is_string_view", None)  # absent before pyarrow 16
+    return check is not None and bool(check(type_))

@@ -1,0 +1,116 @@
+"""The private column: labels as float64, checked without saying anything about them.
+
+What is wrong with labels is reported as one fact about the whole column, and only after the
+last batch: an error at the moment of the first bad label would tell, through the progress
+bar or the clock, where it stands. Until then bad labels are replaced by the lower end of
+the range, so whatever a caller computes meanwhile obeys the public range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp.errors import DataError
+from labeldp.source.kinds import is_number, is_text, plain
+from labeldp.source.values import NUMBER
+
+_UNNAMED = "the rows are not named because labels are private"
+_TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
+
+
+@dataclass
+class LabelCheck:
+    """Checks the labels of one pass, batch by batch; `finish` refuses.
+
+    Holds four flags and no label.
+    """
+
+    column: str
+    low: float
+    high: float
+    clip: bool
+    missing: bool = False
+    infinite: bool = False
+    outside: bool = False
+    text: bool = False
+
+    def clean(self, values: NDArray[np.float64], unreadable: bool) -> NDArray[np.float64]:
+        """Return labels inside the range, remembering what had to be changed."""
+        self.text |= unreadable
+        nan, inf = np.isnan(values), np.isinf(values)
+        self.missing |= bool(nan.any())
+        self.infinite |= bool(inf.any())
+        wild = (values < self.low) | (values > self.high)
+        if not self.clip:
+            self.outside |= bool((wild & ~inf).any())
+        return np.where(nan | inf, self.low, np.clip(values, self.low, self.high))
+
+    def finish(self) -> None:
+        """Refuse the column if any label was not as declared."""
+        who = f"label column {self.column!r}"
+        if self.text:
+            raise DataError(f"{who} holds text that is not a number; correct it ({_UNNAMED})")
+        if self.infinite:
+            raise DataError(f"{who} holds infinities; replace or remove those rows ({_UNNAMED})")
+        if self.missing:
+            raise DataError(
+                f"{who} has missing values; pass drop_missing_labels (the row count then shows "
+                f"how many are missing) or remove those rows ({_UNNAMED})"
+            )
+        if self.outside:
+            raise DataError(
+                f"{who} has values outside the range {self.low:g} to {self.high:g}; widen the "
+                f"range or pass clip ({_UNNAMED})"
+            )
+
+
+def check_label_type(field: pa.Field, parse: bool) -> None:
+    """Refuse a label column whose type is no number; text passes only where it is parsed."""
+    type_ = plain(field.type)
+    if is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_):
+        return
+    if not (parse and is_text(type_)):
+        raise DataError(
+            f"label column {field.name!r} has type {field.type}, which is not numeric; name "
+            f"another column or convert it"
+        )
+
+
+def to_labels(array: pa.Array) -> tuple[NDArray[np.float64], bool]:
+    """Return labels as float64 with NaN for missing, and whether some text was unreadable."""
+    unreadable = False
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if is_text(array.type):
+        array, unreadable = _parsed(array)
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    floats = pc.fill_null(array.cast(pa.float64(), safe=False), float("nan"))
+    return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64), unreadable
+
+
+def present(array: pa.Array) -> pa.Array:
+    """Return a mask of the rows that have a label: neither null nor NaN."""
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return pc.invert(pc.is_null(array, nan_is_null=True))
+
+
+def _parsed(text: pa.Array) -> tuple[pa.Array, bool]:
+    words = pc.case_when(
+        pc.make_struct(
+            pc.is_in(text, value_set=pa.array(_TRUE)), pc.is_in(text, value_set=pa.array(_FALSE))
+        ),
+        "1",
+        "0",
+        text,
+    )
+    words = pc.utf8_trim_whitespace(words)
+    readable = pc.match_substring_regex(words, NUMBER)
+    unreadable = bool(pc.any(pc.invert(readable)).as_py())
+    return pc.if_else(readable, words, pa.scalar(None, pa.string())), unreadable

@@ -1,0 +1,122 @@
+"""Readers of typed files: Parquet and Arrow IPC (Feather)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from labeldp.source.files import reading, same_schema, sliced, unique_names
+from labeldp.source.kinds import is_text
+
+
+@dataclass(frozen=True)
+class ParquetReader:
+    """One table in one or more Parquet files."""
+
+    paths: tuple[Path, ...]
+    schema: pa.Schema = field(repr=False)
+    rows: int
+    dictionaries: tuple[str, ...] = ()
+    format: str = "Parquet"
+
+    @classmethod
+    def open(cls, paths: tuple[Path, ...]) -> ParquetReader:
+        """Read the footers; refuse files that do not belong together."""
+        schemas, rows = [], 0
+        for path in paths:
+            with reading(path, "Parquet"):
+                file = pq.ParquetFile(path, memory_map=True)
+                schemas.append(file.schema_arrow.remove_metadata())
+                rows += file.metadata.num_rows
+            unique_names(schemas[-1].names, path)
+            same_schema(schemas[0], schemas[-1], (paths[0], path))
+        return cls(paths, schemas[0], rows)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files read, in order."""
+        return tuple(map(str, self.paths))
+
+    def prepared(
+        self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
+    ) -> ParquetReader:
+        """Have text features delivered as dictionary codes, five times faster than strings."""
+        del categorical
+        texts = (name for name in features if is_text(self.schema.field(name).type))
+        return replace(self, dictionaries=tuple(name for name in texts if name not in numeric))
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns; dictionaries may differ from batch to batch."""
+        names = list(columns)
+        for path in self.paths:
+            with reading(path, "Parquet"):
+                file = pq.ParquetFile(
+                    path, read_dictionary=list(self.dictionaries), memory_map=True
+                )
+                for batch in file.iter_batches(batch_size=batch_rows, columns=names):
+                    yield from sliced(batch.select(names), batch_rows)
+
+
+@dataclass(frozen=True)
+class ArrowReader:
+    """One table in one or more Arrow IPC files or streams."""
+
+    paths: tuple[Path, ...]
+    schema: pa.Schema = field(repr=False)
+    rows: int | None = None
+    format: str = "Arrow"
+
+    @classmethod
+    def open(cls, paths: tuple[Path, ...]) -> ArrowReader:
+        """Read the schemas; refuse files that do not belong together."""
+        schemas = []
+        for path in paths:
+            with reading(path, "Arrow IPC"):
+                schemas.append(_open_ipc(path).schema.remove_metadata())
+            unique_names(schemas[-1].names, path)
+            same_schema(schemas[0], schemas[-1], (paths[0], path))
+        return cls(paths, schemas[0])
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files read, in order."""
+        return tuple(map(str, self.paths))
+
+    def prepared(
+        self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
+    ) -> ArrowReader:
+        """Nothing to prepare: the file holds its types."""
+        del features, numeric, categorical
+        return self
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns; an uncompressed file is mapped, so other columns stay on disk."""
+        names = list(columns)
+        for path in self.paths:
+            with reading(path, "Arrow IPC"):
+                for batch in _ipc_batches(_open_ipc(path)):
+                    yield from sliced(batch.select(names), batch_rows)
+
+
+_Ipc = Any
+
+
+def _open_ipc(path: Path) -> _Ipc:
+    """Open a file or a stream; naming the fields to read would copy what is now mapped."""
+    source = pa.memory_map(str(path))
+    is_file = source.read(6) == b"ARROW1"
+    source.seek(0)
+    return (pa.ipc.open_file if is_file else pa.ipc.open_stream)(source)
+
+
+def _ipc_batches(reader: _Ipc) -> Iterator[pa.RecordBatch]:
+    if not hasattr(reader, "num_record_batches"):
+        yield from reader
+        return
+    for index in range(reader.num_record_batches):
+        yield reader.get_batch(index)

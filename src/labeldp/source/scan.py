@@ -1,0 +1,237 @@
+"""`scan`: say what a table holds; `Source`: read it, features apart from labels."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp import _check
+from labeldp.errors import DataError, InputError
+from labeldp.source.delimited import DelimitedReader
+from labeldp.source.files import Reader, find
+from labeldp.source.frames import FrameReader
+from labeldp.source.kinds import Column, column_of
+from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
+from labeldp.source.readers import ArrowReader, ParquetReader
+
+_MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
+_INDEX = re.compile(r"(__index_level_\d+__)?")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table with public features and, if a label column is named, private labels.
+
+    Every field that is printed is public. The data themselves stay behind `reader`; labels
+    leave it only through `labelled_batches`. Each call reads the data afresh.
+    """
+
+    columns: tuple[Column, ...]
+    label: str | None
+    label_range: tuple[float, float] | None
+    clip: bool
+    drop_missing_labels: bool
+    batch_rows: int
+    reader: Reader = field(repr=False, compare=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the feature columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def total_rows(self) -> int | None:
+        """Rows in the data before `drop_missing_labels` removes any; None if not known yet."""
+        return self.reader.rows
+
+    def feature_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the feature columns (or some of them) in file order; labels are not read.
+
+        With `drop_missing_labels` the label column is read for one purpose: to leave out rows
+        whose label is missing. Which labels are missing then shows in the rows that remain;
+        that is the choice this option makes.
+        """
+        names = list(self.names if columns is None else columns)
+        if not (self.drop_missing_labels and self.label):
+            yield from self.reader.batches(names, self.batch_rows)
+            return
+        for batch in self.reader.batches([*names, self.label], self.batch_rows):
+            kept = batch.filter(present(batch.column(len(names))))
+            if kept.num_rows:
+                yield kept.select(names)
+
+    def labelled_batches(self) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
+        """Yield features with labels as float64, row by row the rows of `feature_batches`.
+
+        Labels outside `label_range` (unless `clip`), missing labels (unless
+        `drop_missing_labels`) and infinite labels are refused with a DataError after the last
+        batch; use nothing from this iterator unless it ends.
+        """
+        label, (low, high) = self._needs_label()
+        check = LabelCheck(label, low, high, self.clip)
+        names = list(self.names)
+        for batch in self.reader.batches([*names, label], self.batch_rows):
+            if self.drop_missing_labels:
+                batch = batch.filter(present(batch.column(len(names))))
+            if batch.num_rows:
+                labels = check.clean(*to_labels(batch.column(len(names))))
+                yield batch.select(names), labels
+        check.finish()
+
+    def describe(self) -> dict[str, Any]:
+        """Return what is known about the table, all of it public."""
+        return {
+            "format": self.reader.format,
+            "files": len(self.reader.files),
+            "rows": self.total_rows,
+            "label": self.label,
+            "label_range": None if self.label_range is None else list(self.label_range),
+            "clip": self.clip,
+            "drop_missing_labels": self.drop_missing_labels,
+            "columns": [
+                {"name": column.name, "kind": column.kind, "type": column.type}
+                for column in self.columns
+            ],
+        }
+
+    def _needs_label(self) -> tuple[str, tuple[float, float]]:
+        if self.label is None:
+            raise InputError("labels are needed here; name the label column (label, --label)")
+        if self.label_range is None:
+            raise InputError(
+                f"label column {self.label!r} needs a public range, chosen without looking at the "
+                f"labels (label_range, --label-range LO HI)"
+            )
+        return self.label, self.label_range
+
+
+def scan(
+    data: Any,
+    *,
+    label: str | None = None,
+    label_range: tuple[float, float] | None = None,
+    features: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    clip: bool = False,
+    drop_missing_labels: bool = False,
+    batch_rows: int = 65_536,
+) -> Source:
+    """Say what a table holds, without loading it.
+
+    Args:
+      data: a path to a file, a directory or a glob (Parquet, CSV, TSV, gzipped or not, Arrow
+        IPC), or a pandas, polars or pyarrow table or duckdb relation.
+      label: the private column. Without it every column is a public feature.
+      label_range: (low, high), public; chosen without looking at the labels.
+      features: the columns to use, in this order; all but the label by default. A stored
+        pandas index and unnamed columns are left out unless named here.
+      categorical: columns whose values are names, whatever their type.
+      numeric: columns whose values are quantities, whatever their type.
+      drop: columns to leave out.
+      clip: move labels outside the range to its nearest end instead of refusing them.
+      drop_missing_labels: leave out rows without a label instead of refusing them; which
+        labels are missing becomes public through the rows that remain.
+      batch_rows: rows per batch; changes memory and speed, never a result.
+    """
+    if not 1 <= batch_rows <= _MOST_ROWS:
+        raise InputError(f"batch_rows must be 1 to {_MOST_ROWS}, not {batch_rows}")
+    limits = _range(label_range)
+    reader = _open(data)
+    _check_names(reader.schema.names, label, features, categorical, numeric, drop)
+    if drop_missing_labels and label is None:
+        raise InputError("drop_missing_labels needs a label column (label, --label)")
+    if label is not None:
+        check_label_type(reader.schema.field(label), parse=isinstance(reader, DelimitedReader))
+    names = _chosen(reader.schema.names, label, features, drop)
+    reader = reader.prepared(names, numeric, categorical)
+    if reader.rows == 0:
+        raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
+    columns = tuple(
+        column_of(
+            reader.schema.field(name), numeric=name in numeric, categorical=name in categorical
+        )
+        for name in names
+    )
+    return Source(columns, label, limits, clip, drop_missing_labels, batch_rows, reader)
+
+
+def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | None:
+    if label_range is None:
+        return None
+    if len(label_range) != 2:
+        raise InputError("label_range must be two numbers, LO HI")
+    low, high = float(label_range[0]), float(label_range[1])
+    _check.ordered(low, high, "label_range")
+    return low, high
+
+
+def _open(data: Any) -> Reader:
+    if not isinstance(data, str | Path):
+        return FrameReader.open(data)
+    paths, form = find(data)
+    if form == "Parquet":
+        return ParquetReader.open(paths)
+    if form == "Arrow":
+        return ArrowReader.open(paths)
+    return DelimitedReader.open(paths, form)
+
+
+def _check_names(
+    known: Sequence[str],
+    label: str | None,
+    features: Sequence[str] | None,
+    categorical: Sequence[str],
+    numeric: Sequence[str],
+    drop: Sequence[str],
+) -> None:
+    """Refuse names that are not columns, and columns that play two parts."""
+    parts = {"features": features or (), "categorical": categorical, "numeric": numeric}
+    parts |= {"drop": drop}
+    for part, names in parts.items():
+        if isinstance(names, str):
+            raise InputError(f"{part} must be a list of column names, not the text {names!r}")
+        for name in names:
+            _known(name, part, known)
+        if label in names:
+            raise InputError(f"column {label!r} is the label and cannot also stand in {part}")
+    if label is not None:
+        _known(label, "label", known)
+    both = sorted(set(categorical) & set(numeric))
+    if both:
+        raise InputError(f"column {both[0]!r} is declared both categorical and numeric; choose one")
+    twice = sorted({name for name in parts["features"] if list(features or ()).count(name) > 1})
+    if twice:
+        raise InputError(f"features names column {twice[0]!r} twice; once is enough")
+
+
+def _known(name: str, part: str, known: Sequence[str]) -> None:
+    if name in known:
+        return
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if close:
+        hint = f"did you mean {' or '.join(map(repr, close))}?"
+    else:
+        shown = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
+        hint = f"the columns are {shown}"
+    raise DataError(f"{part}: there is no column {name!r}; {hint}")
+
+
+def _chosen(
+    known: Sequence[str], label: str | None, features: Sequence[str] | None, drop: Sequence[str]
+) -> list[str]:
+    if features is None:
+        features = [name for name in known if name != label and not _INDEX.fullmatch(name)]
+    names = [name for name in features if name not in drop]
+    if not names:
+        raise InputError("no feature column is left; name fewer in drop or more in features")
+    return names

@@ -1,0 +1,109 @@
+"""Feature columns as float64 arrays, NaN for missing.
+
+Messages may show values and row numbers: features are public. Labels never pass here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp.errors import DataError
+from labeldp.source.kinds import is_moment, is_number, is_text
+
+NULL_WORDS = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null",
+)  # fmt: skip
+"""Texts that mean "missing" in a delimited file: pyarrow's own list, spelt out."""
+
+NUMBER = r"^[ \t]*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI][nN][fF]|[iI]nfinity|INFINITY)[ \t]*$"
+"""Texts that are numbers; everything it matches, Arrow parses as float64."""
+
+_EXACT = 2**53
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def to_float(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float64]:
+    """Return the column as float64 with NaN for missing; dates count days since 1970.
+
+    `first_row` is the position of the array's first row in the data, for messages.
+    Refuses text that is not a number, integers beyond 2**53 and infinities.
+    """
+    values = _convert(array, name, first_row)
+    if np.isinf(values).any():
+        row = first_row + int(np.flatnonzero(np.isinf(values))[0]) + 1
+        raise DataError(
+            f"column {name!r} holds an infinity at row {row}; replace it with a number or leave "
+            f"the cell empty"
+        )
+    return values
+
+
+def _convert(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
+    type_ = array.type
+    if pa.types.is_dictionary(type_):
+        return _convert(array.dictionary_decode(), name, first_row)
+    if is_text(type_):
+        return _parse(array, name, first_row)
+    if is_moment(type_):
+        return _days(array)
+    if pa.types.is_integer(type_) and type_.bit_width == 64:
+        _check_exact(array, name)
+    if is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_):
+        return _plain(array)
+    raise DataError(f"column {name!r} has type {type_}, which is not a number; drop it")
+
+
+def _plain(array: pa.Array) -> NDArray[np.float64]:
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    floats = array.cast(pa.float64(), safe=False)
+    if floats.null_count:
+        floats = pc.fill_null(floats, float("nan"))
+    return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _check_exact(array: pa.Array, name: str) -> None:
+    ends = pc.min_max(array).as_py()
+    if ends["max"] is not None and max(-ends["min"], ends["max"]) > _EXACT:
+        raise DataError(
+            f"column {name!r} holds integers beyond 2**53, which float64 cannot tell apart; drop "
+            f"it if it is an identifier, or rescale it"
+        )
+
+
+def _days(array: pa.Array) -> NDArray[np.float64]:
+    """Days since 1970; whole days and the rest apart, so that no unit loses precision."""
+    if pa.types.is_date(array.type):
+        array = array.cast(pa.timestamp("ms"))
+    missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    per_day = _PER_DAY[array.type.unit]
+    ticks = pc.fill_null(array.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    days = ticks // per_day  # not divmod, which is slower for a fixed divisor
+    rest = ticks - days * per_day
+    values: NDArray[np.float64] = days.astype(np.float64) + rest / np.float64(per_day)
+    values[missing] = np.nan
+    return values
+
+
+def _parse(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
+    text = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
+    words = pa.array(NULL_WORDS, pa.large_string())
+    text = pc.if_else(pc.is_in(text, value_set=words), pa.scalar(None, pa.large_string()), text)
+    wrong = pc.invert(pc.match_substring_regex(text, NUMBER))
+    rows = np.flatnonzero(pc.fill_null(wrong, False).to_numpy(zero_copy_only=False))
+    if rows.size:
+        raise not_a_number(name, text[int(rows[0])].as_py(), f"row {first_row + int(rows[0]) + 1}")
+    return _plain(text.cast(pa.float64()))
+
+
+def not_a_number(name: str, value: str, where: str) -> DataError:
+    """The refusal of a text among numbers, in a feature column."""
+    shown = value if len(value) <= 40 else value[:37] + "..."
+    return DataError(
+        f"column {name!r} should be numeric but holds {shown!r} at {where}; correct the value, "
+        f"or declare the column categorical"
+    )

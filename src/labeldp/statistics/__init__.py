@@ -1,0 +1,32 @@
+"""Exact sums and what follows from them.
+
+    gram.py        FeatureGram   public   XᵀX in integers
+    labels.py      LabelGrid     public   labels as integers on a power-of-two grid
+                   LabelMoments  private  Xᵀy and yᵀy in integers
+    factor.py      Factor        public   independent columns, a verified Cholesky factor
+    leverage.py    Leverage      public   the largest leverage, from a second pass
+    residual.py    Residual      private  β̂ and σ² in rigorous enclosures
+
+Sums are integers, so they are the same bytes for any batch size, file layout or thread
+count, and merging is addition. What depends on labels has types of its own whose `repr`
+shows nothing.
+"""
+
+from labeldp.statistics.factor import Factor, factorise
+from labeldp.statistics.gram import FeatureGram, GramSum
+from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
+from labeldp.statistics.leverage import Leverage, LeverageScan
+from labeldp.statistics.residual import Residual
+
+__all__ = [
+    "Factor",
+    "FeatureGram",
+    "GramSum",
+    "LabelGrid",
+    "LabelMoments",
+    "Leverage",
+    "LeverageScan",
+    "MomentSum",
+    "Residual",
+    "factorise",
+]

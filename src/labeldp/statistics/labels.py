@@ -1,0 +1,106 @@
+"""Labels as integers on a public grid, and their exact sums: the private part.
+
+`LabelGrid` follows from the public label range alone. `LabelMoments` holds Xᵀy and yᵀy;
+it is a type of its own so that nothing private travels in a public value, and it shows
+nothing of itself when printed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp._check import ordered
+from labeldp.features import Encoded, FeatureMap
+from labeldp.statistics.gram import exact_products
+
+LABEL_BITS = 20
+
+
+@dataclass(frozen=True)
+class LabelGrid:
+    """Label = (code + centre)·2**exponent, |code| ≤ 2**20.
+
+    Centring only keeps codes small: with an intercept among the features it is undone
+    exactly; without one the centre is 0.
+    """
+
+    low: float
+    high: float
+    exponent: int
+    centre: int
+
+    @classmethod
+    def for_range(cls, label_range: tuple[float, float], *, intercept: bool) -> LabelGrid:
+        low, high = label_range
+        ordered(low, high, "label range")
+        reach = high - low if intercept else 2 * max(abs(low), abs(high))
+        exponent = math.ceil(math.log2(reach)) - LABEL_BITS
+        centre = round(math.ldexp(0.5 * low + 0.5 * high, -exponent)) if intercept else 0
+        return cls(low, high, exponent, centre)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The label range, widened where rounding to the grid steps over an end."""
+        ends = np.ldexp(self.codes(np.array([self.low, self.high])) + self.centre, self.exponent)
+        return min(self.low, float(ends[0])), max(self.high, float(ends[1]))
+
+    def codes(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Integers (as doubles) nearest to the labels."""
+        return np.asarray(np.rint(np.ldexp(labels, -self.exponent)) - self.centre)
+
+
+class LabelMoments:
+    """Σy, Σy² and Σx·y over integer codes: private, so it prints as nothing and is not pickled."""
+
+    __slots__ = ("cross", "rows", "square", "total")
+
+    def __init__(self, rows: int, cross: NDArray[np.object_], total: int, square: int) -> None:
+        self.rows, self.cross, self.total, self.square = rows, cross, total, square
+
+    def __repr__(self) -> str:
+        return "LabelMoments(private)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("label moments are private and are not written anywhere")
+
+    def __add__(self, other: LabelMoments) -> LabelMoments:
+        return LabelMoments(
+            self.rows + other.rows,
+            self.cross + other.cross,
+            self.total + other.total,
+            self.square + other.square,
+        )
+
+
+class MomentSum:
+    """Adds up Xᵀy and yᵀy batch by batch."""
+
+    def __init__(self, features: FeatureMap, grid: LabelGrid) -> None:
+        self._features, self._grid = features, grid
+        self._cross: NDArray[np.object_] = np.zeros(len(features.all_names), dtype=object)
+        self._rows, self._total, self._square = 0, 0, 0
+
+    def add(self, batch: Encoded, labels: NDArray[np.float64]) -> None:
+        features, cross = self._features, self._cross
+        codes = self._grid.codes(labels)
+        self._rows += batch.rows
+        self._square += exact_products(codes[:, None], codes[:, None])[0, 0]
+        total = int(codes.sum())
+        self._total += total
+        if features.intercept:
+            cross[0] += total
+        numbers = list(features.number_columns)
+        if numbers:
+            cross[numbers] += exact_products(batch.numbers, codes[:, None])[:, 0]
+        for levels, offset, size in zip(
+            batch.categories, features.category_offsets, features.category_sizes
+        ):
+            sums = np.bincount(levels, weights=codes, minlength=size)
+            cross[offset : offset + size] += sums.astype(np.int64).astype(object)
+
+    def total(self) -> LabelMoments:
+        return LabelMoments(self._rows, self._cross, self._total, self._square)

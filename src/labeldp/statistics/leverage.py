@@ -1,0 +1,118 @@
+"""The largest leverage h_i = x_iᵀ(XᵀX)⁻¹x_i, by a second pass over the features: public.
+
+Each row's leverage is a sum of table look-ups for its levels plus a small quadratic form
+of its numbers, computed with elementwise operations only, so that it does not depend on
+how rows are batched. A bound on the rounding error is added, and the whole is divided by
+1 − defect: the result is an upper bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.features import Encoded, FeatureMap
+from labeldp.statistics.factor import Factor
+
+_UNIT = 2.0**-53
+_COSTLIEST = 5
+
+
+@dataclass(frozen=True)
+class Leverage:
+    """Upper bound of every row's leverage, and the rows that cost most privacy."""
+
+    maximum: float
+    costliest: tuple[tuple[int, float], ...]
+    """(row number, leverage) of the costliest rows, largest first."""
+
+
+class LeverageScan:
+    """Looks at every row's leverage; parts of the rows merge in any order."""
+
+    def __init__(self, features: FeatureMap, factor: Factor) -> None:
+        self._form = _QuadraticForm(features, factor)
+        self._defect = factor.defect
+        self._costliest: list[tuple[int, float]] = []
+        self._reach = np.zeros(len(features.number_columns))
+
+    def add(self, first: int, batch: Encoded) -> None:
+        """Look at a batch whose first row has this number."""
+        values = self._form(batch)
+        top = np.argpartition(-values, min(_COSTLIEST, len(values) - 1))[:_COSTLIEST]
+        self._keep([(first + int(index), float(values[index])) for index in top])
+        reach = np.abs(batch.numbers).max(axis=0, initial=0.0)
+        self._reach = np.maximum(self._reach, reach)
+
+    def merge(self, other: LeverageScan) -> LeverageScan:
+        """Take in what another part saw."""
+        self._keep(other._costliest)
+        self._reach = np.maximum(self._reach, other._reach)
+        return self
+
+    def total(self) -> Leverage:
+        """Add the rounding error and the factor's defect: a rigorous upper bound."""
+        largest = self._costliest[0][1] + self._form.rounding(self._reach)
+        maximum = largest / (1 - self._defect) * (1 + 4 * _UNIT)
+        return Leverage(min(1.0, maximum), tuple(self._costliest))
+
+    def _keep(self, rows: list[tuple[int, float]]) -> None:
+        ranked = sorted(self._costliest + rows, key=lambda item: (-item[1], item[0]))
+        self._costliest = ranked[:_COSTLIEST]
+
+
+class _QuadraticForm:
+    """x ↦ xᵀMx for encoded rows, M ≈ (XᵀX)⁻¹ spread over all columns (0 where dropped)."""
+
+    def __init__(self, features: FeatureMap, factor: Factor) -> None:
+        width = len(features.all_names)
+        matrix = np.zeros((width, width))
+        matrix[np.ix_(factor.kept, factor.kept)] = factor.pseudo_inverse()
+        self._matrix = matrix
+        self._numbers = list(features.number_columns)
+        self._slices = [
+            slice(offset, offset + size)
+            for offset, size in zip(features.category_offsets, features.category_sizes)
+        ]
+        self._intercept = features.intercept
+
+    def __call__(self, batch: Encoded) -> NDArray[np.float64]:
+        matrix, numbers = self._matrix, self._numbers
+        total = np.full(batch.rows, matrix[0, 0] if self._intercept else 0.0)
+        for place, (codes, block) in enumerate(zip(batch.categories, self._slices)):
+            table = np.diagonal(matrix[block, block]).copy()
+            if self._intercept:
+                table += 2 * matrix[0, block]
+            total += table[codes]
+            for codes2, block2 in zip(batch.categories[:place], self._slices[:place]):
+                total += 2 * matrix[block, block2][codes, codes2]
+        for place, column in enumerate(numbers):
+            values = batch.numbers[:, place]
+            slope = values * matrix[column, column]
+            if self._intercept:
+                slope += 2 * matrix[0, column]
+            for codes, block in zip(batch.categories, self._slices):
+                slope += 2 * matrix[block, column][codes]
+            for place2, column2 in enumerate(numbers[:place]):
+                slope += (2 * matrix[column, column2]) * batch.numbers[:, place2]
+            total += values * slope
+        return total
+
+    def rounding(self, reach: NDArray[np.float64]) -> float:
+        """A bound on the rounding error of any row's value: terms × unit × Σ|terms|."""
+        groups: list[NDArray[np.float64]] = []
+        matrix = np.abs(self._matrix)
+        if self._intercept:
+            groups.append(matrix[:, 0])
+        groups += [matrix[:, block].max(axis=1, initial=0.0) for block in self._slices]
+        groups += [matrix[:, column] * most for column, most in zip(self._numbers, reach)]
+        size = 0.0
+        for group in groups:
+            if self._intercept:
+                size += group[0]
+            size += sum(group[block].max(initial=0.0) for block in self._slices)
+            size += float(group[self._numbers] @ reach) if self._numbers else 0.0
+        terms = len(groups) ** 2 + 2 * len(self._matrix) + 8
+        return 2 * terms * _UNIT * size

@@ -1,0 +1,96 @@
+"""The exact laws of theory §5, by simulation: each test accepts the law and rejects a near miss.
+
+Seeds are fixed. Thresholds are set so that, over the choice of seed, a true law is refused with
+probability below 1e-4 per comparison, and the near miss is accepted with probability below 1e-3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import binom, f, kstest
+
+from labeldp.learners.least_squares import intervals, ordinary
+
+ROWS, REPLICATIONS = 300, 4000
+
+
+def data(tail: str) -> tuple[np.ndarray, np.ndarray]:
+    """Features with a constant and a rare level; labels with errors of the given tail."""
+    rng = np.random.default_rng(11)
+    X = np.column_stack(
+        [np.ones(ROWS), rng.normal(5, 2, ROWS), rng.exponential(size=ROWS), rng.random(ROWS) < 0.05]
+    )
+    noise = {"normal": rng.normal, "cauchy": rng.standard_cauchy}[tail](size=ROWS)
+    return X, X @ [1.0, 2.0, -1.0, 4.0] + noise
+
+
+def simulate(tail: str, bags: int, *, directly: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Per replication: are the entries of Tβ̂ covered, are they by 10 % less, and the excess."""
+    X, y = data(tail)
+    beta, opt = (part for part in np.linalg.lstsq(X, y, rcond=None)[:2])
+    R = np.linalg.qr(np.column_stack([X, y]), mode="r")
+    A = np.column_stack([X, y]) if directly else R  # WᵀA or G·R: the same law (theory §3a)
+    transform = np.array([[1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 1, -1], [1, 5, 1, 0.05]])
+    rng = np.random.default_rng(12 + bags)
+    covered, short, excess = [], [], []
+    for _ in range(REPLICATIONS):
+        release = rng.normal(size=(bags, len(A))) @ A
+        fit = ordinary(release[:, :-1], release[:, -1])
+        value, low, high = intervals(fit, transform, confidence=0.95)
+        miss = np.abs(transform @ beta - value)
+        np.testing.assert_allclose(high - value, value - low, rtol=1e-6)
+        covered.append(miss <= high - value)
+        short.append(miss <= 0.9 * (high - value))
+        gap = R[:, :-1] @ (fit.coefficients - beta)
+        excess.append(float(gap @ gap) / opt[0])
+    return np.array(covered), np.array(short), np.array(excess)
+
+
+@pytest.mark.parametrize(
+    ("tail", "bags", "directly"),
+    [("normal", 40, False), ("cauchy", 40, False), ("cauchy", 12, True), ("cauchy", 6, False)],
+)
+def test_coverage_is_95_percent_and_10_percent_less_is_seen(
+    tail: str, bags: int, directly: bool
+) -> None:
+    covered, short, _ = simulate(tail, bags, directly=directly)
+    least, most = binom.ppf([5e-5, 1 - 5e-5], REPLICATIONS, 0.95)
+    for column in range(covered.shape[1]):
+        assert least <= covered[:, column].sum() <= most
+    if bags >= 12:  # with 2 degrees of freedom, 10 % costs too little coverage to be seen
+        assert (short.sum(axis=0) < least).all()
+
+
+@pytest.mark.parametrize(("tail", "bags"), [("normal", 12), ("cauchy", 12)])
+def test_excess_follows_its_f_law_and_no_other(tail: str, bags: int) -> None:
+    _, _, excess = simulate(tail, bags, directly=False)
+    d = 4
+
+    def p_value(numerator: int, denominator: int) -> float:
+        law = f(numerator, denominator, scale=numerator / denominator)
+        return float(kstest(excess, law.cdf).pvalue)
+
+    assert p_value(d, bags - d + 1) > 1e-4
+    assert p_value(d, bags - d) < 1e-4
+    assert p_value(d, bags - d + 2) < 1e-4
+    assert p_value(d - 1, bags - d + 1) < 1e-4
+
+
+def test_intervals_are_exact_for_the_least_norm_fit_of_collinear_columns() -> None:
+    X, y = data("cauchy")
+    X = np.column_stack([X, 1 - X[:, 3]])  # the other level: collinear with the constant
+    beta = np.linalg.pinv(X) @ y
+    R = np.linalg.qr(np.column_stack([X, y]), mode="r")
+    rng = np.random.default_rng(13)
+    covered = []
+    for _ in range(2000):
+        release = rng.normal(size=(12, len(R))) @ R
+        fit = ordinary(release[:, :-1], release[:, -1], rank_tolerance=1e-9)
+        assert fit.rank == 4
+        _, low, high = intervals(fit)
+        covered.append((low <= beta) & (beta <= high))
+    least, most = binom.ppf([5e-5, 1 - 5e-5], 2000, 0.95)
+    total = np.sum(covered, axis=0)
+    assert (least <= total).all()
+    assert (total <= most).all()
