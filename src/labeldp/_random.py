@@ -44,12 +44,14 @@ class Randomness:
     @classmethod
     def from_os(cls) -> Randomness:
         """Fresh streams keyed with 256 bits each from the operating system."""
-        return cls(*(_stream(secrets.randbits(KEY_BITS)) for _ in range(3)), private=True)
+        first, second, third = (_stream(secrets.randbits(KEY_BITS)) for _ in range(3))
+        return cls(first, second, third, private=True)
 
     @classmethod
     def experiment(cls, seed: int) -> Randomness:
         """Repeatable streams for tests and experiments: never private."""
-        return cls(*(_stream(_derived(seed, name)) for name in "flr"), private=False)
+        first, second, third = (_stream(_derived(seed, place)) for place in range(3))
+        return cls(first, second, third, private=False)
 
 
 def words(stream: np.random.Generator, count: int) -> NDArray[np.uint64]:
@@ -63,6 +65,6 @@ def _stream(key: int) -> np.random.Generator:
     return np.random.Generator(ChaCha(key=key, rounds=20))
 
 
-def _derived(seed: int, name: str) -> int:
-    digest = hashlib.sha256(f"labeldp experiment {seed} {name}".encode()).digest()
+def _derived(seed: int, place: int) -> int:
+    digest = hashlib.sha256(f"labeldp experiment {seed} {place}".encode()).digest()
     return int.from_bytes(digest, "big")

@@ -102,7 +102,8 @@ class Claim:
 
     def attack_risk(self, curve: list[list[float]]) -> dict[str, Any]:
         """How well the best attack can tell two labels apart."""
-        rate = best_true_positive_rate(curve, FALSE_POSITIVE_RATE)
+        points = [(epsilon, delta) for epsilon, delta in curve]
+        rate = best_true_positive_rate(points, FALSE_POSITIVE_RATE)
         return {
             "false_positive_rate": FALSE_POSITIVE_RATE,
             "true_positive_rate": rate,

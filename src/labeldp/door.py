@@ -87,7 +87,7 @@ def publish(
     certain &= np.abs(scaled) < 2.0**51  # so that cells are exact doubles
     for row in np.flatnonzero(~certain):
         cell[row] = _settle(int(row), int(bits[row]), cell[row], grid, randomness, exact)
-    return cell * step
+    return np.asarray(cell * step)
 
 
 def _settle(

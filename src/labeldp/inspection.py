@@ -27,9 +27,7 @@ def inspect(
 ) -> dict[str, Any]:
     """Facts about the table, some from raw labels: for the curator's eyes only."""
     engine = engine or LocalEngine()
-    found = survey(
-        source, engine=engine, min_count=min_count, intercept=intercept, strict=strict
-    )
+    found = survey(source, engine=engine, min_count=min_count, intercept=intercept, strict=strict)
     gram, moments = engine.labelled_sums(source, found.features, found.labels)
     residual = Residual(found.factor, moments)
     unit = math.ldexp(1.0, 2 * found.labels.exponent)
@@ -40,7 +38,10 @@ def inspect(
             answers[name] = {"max_bags": 0, "reason": "the labels lie in the span of the features"}
             continue
         answer = accountant.max_bags(found.facts, residual_ss, epsilon, delta)
-        answers[name] = {"max_bags": answer.bags, **({"reason": answer.reason} if answer.reason else {})}
+        answers[name] = {
+            "max_bags": answer.bags,
+            **({"reason": answer.reason} if answer.reason else {}),
+        }
     return {
         "rows": gram.rows,
         "features": len(found.features.all_names),
@@ -54,7 +55,8 @@ def inspect(
         "columns": _columns(found.features),
         "costliest_levels": _rarest(found.features, gram),
         "costliest_rows": [
-            {"row": row, "leverage": value} for row, value in found.leverage.costliest
+            {"row": costly.row, "leverage": costly.leverage, "column": costly.column}
+            for costly in found.leverage.costliest
         ],
         "notes": list(found.notes),
     }

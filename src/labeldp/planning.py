@@ -117,7 +117,7 @@ def plan(
         `residual_ms`, a promise from public knowledge that the residual mean square is at
         least that.
     residual_guess: a guess of the residual mean square for choosing `bags` and for the
-        forecast; it affects utility, never privacy. Default: that of uniform labels.
+        forecast; it affects utility, never privacy. Default: a tenth of the label range, squared.
     bags: their number; default: where doubling stops paying, within `max_megabytes`.
     strict: refuse constant and dependent columns instead of leaving them out.
     """
@@ -139,7 +139,7 @@ def plan(
     )
     facts, rank = found.facts, found.factor.rank
     measurement = default_measurement(epsilon, delta) if mode.measures else None
-    guess = residual_ms or residual_guess or facts.width**2 / 12
+    guess = residual_ms or residual_guess or facts.width**2 / 100
     positive(residual_guess=guess)
     method = ACCOUNTANTS[accountant]
     if bags is None:
@@ -163,18 +163,14 @@ def plan(
                 f"the declared {residual_ms:.6g}; ask for fewer bags or use --floor measured+added"
             )
         needed = promised
-    claim = Claim(
-        mechanism, accountant, epsilon, delta, bags, needed, mode, measurement, facts
-    )
+    claim = Claim(mechanism, accountant, epsilon, delta, bags, needed, mode, measurement, facts)
     added = expected_added_variance(mode, measurement, needed, guess * facts.rows, facts.width)
     return Plan(
         claim,
         found.features.keep(found.factor.kept),
         found.labels,
         found.feature_sums,
-        forecast(
-            rows=facts.rows, rank=rank, bags=bags, residual_ms=guess, added_variance=added
-        ),
+        forecast(rows=facts.rows, rank=rank, bags=bags, residual_ms=guess, added_variance=added),
         found.notes,
     )
 

@@ -24,7 +24,11 @@ def cap_from_size(megabytes: float, columns: int) -> int:
 
 
 def expected_added_variance(
-    mode: FloorMode, measurement: Measurement | None, needed: float, residual_ss: float, width: float
+    mode: FloorMode,
+    measurement: Measurement | None,
+    needed: float,
+    residual_ss: float,
+    width: float,
 ) -> float:
     """What the run would add to labels if the residual sum of squares were `residual_ss`."""
     if mode is FloorMode.ADDED:
@@ -58,7 +62,9 @@ def choose_bags(
             f"{smallest}; raise --max-megabytes or drop columns"
         )
     if mode in (FloorMode.DECLARED, FloorMode.MEASURED):
-        cap = min(cap, _supported(accountant, facts, mode, measurement, epsilon, delta, residual_ms))
+        cap = min(
+            cap, _supported(accountant, facts, mode, measurement, epsilon, delta, residual_ms)
+        )
     if cap < smallest:
         raise PlanError(
             f"the budget allows {cap} bags under this floor, but a fit of {rank} columns needs at "

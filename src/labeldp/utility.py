@@ -42,9 +42,7 @@ def forecast(
     noise = 1 + added_variance / (rows * residual_ms)
     low, median, high = (noise * excess_quantile(rank, bags, q) for q in QUANTILES)
     mean = noise * mean_excess(rank, bags)
-    return Forecast(
-        residual_ms, residual_ms, residual_ms * (1 + mean), mean, low, median, high
-    )
+    return Forecast(residual_ms, residual_ms, residual_ms * (1 + mean), mean, low, median, high)
 
 
 def mean_excess(rank: int, bags: int) -> float:

@@ -196,7 +196,10 @@ def test_a_smaller_ball_never_fits_better(
 
 
 @pytest.mark.parametrize("spread", [1e-4, 1e-8, 1e-12])
-def test_bounded_norm_on_singular_values_of_every_size(spread: float) -> None:
+def test_bounded_norm_on_singular_values_of_every_size(
+    spread: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(least_squares, "_NEWTON_STEPS", 12)  # Newton on ‖r‖ itself needs 20 to 50
     left, _ = np.linalg.qr(normals(30, 8))
     right, _ = np.linalg.qr(normals(8, 8))
     design = left * np.geomspace(1, spread, 8) @ right.T
@@ -207,14 +210,6 @@ def test_bounded_norm_on_singular_values_of_every_size(spread: float) -> None:
         assert np.linalg.norm(fit.coefficients) == pytest.approx(radius, rel=1e-12)
         again = ridge(design, labels, fit.multiplier)
         np.testing.assert_allclose(again.coefficients, fit.coefficients, rtol=0, atol=1e-6 * radius)
-
-
-def test_newton_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(least_squares, "_NEWTON_STEPS", 8)
-    least = np.linalg.norm(ordinary(Z, T).coefficients)
-    for radius in np.geomspace(1e-6, 0.999 * least, 40):
-        fit = bounded_norm(Z, T, radius)
-        assert np.linalg.norm(fit.coefficients) == pytest.approx(radius, rel=1e-12)
 
 
 def test_a_wide_ball_is_the_least_norm_solution() -> None:

@@ -375,6 +375,14 @@ def test_load_needs_every_field(release: Any, tmp_path: Path) -> None:
         {"feature_names": ["a", "b", "c", "d", "e", "f"]},
         {"features": []},
         {"features": {}},
+        {
+            "features": {
+                "centre": [float("nan"), 35.0],
+                "scale": [12.0, 0.25],
+                "levels": ["cook", "nurse", "smith"],
+                "intercept": True,
+            }
+        },
     ],
     ids=str,
 )

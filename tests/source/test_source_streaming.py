@@ -11,7 +11,7 @@ from labeldp.features import fit_features
 from labeldp.source import scan
 
 
-def write(path, groups, rows=50_000):
+def write(path, groups, rows=20_000):
     rng = np.random.default_rng(1)
     towns = np.array([f"town {i}" for i in range(200)])
     writer = None

@@ -41,7 +41,7 @@ Value = Callable[[Pairs], Reals]  # their δ: rows lower, estimate, upper
 _LEVELS = 40  # halvings of the cell width towards either end: 1e-12 of the range
 _AGREE = 1e-9  # relative gap between bound and attained value that ends the search
 _ROUNDS = 40
-_CELLS = 5000  # in one round; beyond it the bound is what it is, still valid
+_CELLS = 500  # cut in one round; beyond it the bound is what it is, still valid
 
 
 @dataclass(frozen=True)
@@ -152,19 +152,18 @@ def _certify(chart: _Chart, value: Value) -> Bounds:
     """Branch and bound: cut every cell whose bound is above the best point."""
     edges = chart.edges()
     best = _largest(value(chart.cells(edges, edges)))
-    left, right = edges[:-1], edges[1:]
-    settled = best.upper
-    for attempt in range(_ROUNDS):
+    left, right, ceiling = edges[:-1], edges[1:], best.upper
+    for _ in range(_ROUNDS):
         bound = value(chart.cells(left, right))
-        open_ = bound[1] > best.estimate * (1.0 + _AGREE)
-        if attempt == _ROUNDS - 1 or not 0 < 2 * open_.sum() < _CELLS:
-            return Bounds(best.lower, best.estimate, max(settled, float(bound[2].max())))
-        settled = max(settled, float(bound[2][~open_].max(initial=0.0)))
-        left, right = left[open_], right[open_]
+        above = bound[1] > best.estimate * (1.0 + _AGREE)
+        if not 0 < np.sum(above) <= _CELLS:
+            break
+        ceiling = max(ceiling, float(bound[2][~above].max(initial=0.0)))
+        left, right = left[above], right[above]
         middle = 0.5 * (left + right)
         best = max(best, _largest(value(chart.cells(middle, middle))), key=lambda b: b.estimate)
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
-    raise AssertionError("unreachable")
+    return Bounds(best.lower, best.estimate, max(ceiling, best.upper, float(bound[2].max())))
 
 
 def _largest(values: Reals) -> Bounds:

@@ -32,15 +32,17 @@ class Answer:
 def theorem1_max_bags(
     rows: int, label_range: tuple[float, float], residual_ms: float, epsilon: float, delta: float
 ) -> Answer:
-    """The most bags Theorem 1 allows; 0 with the reason when it has too few rows."""
+    """The most bags Theorem 1 allows; 0 with the reason when it has too few rows.
+
+    Enough rows always allow a bag: then m ≥ ln(2/δ)/c0 > 4, or m ≥ ε/10 with ε > 12.
+    """
     positive(epsilon=epsilon)
     ratio, log, eps = _ratio(rows, label_range, residual_ms), _log_term(delta), _exact(epsilon)
     short = _short_of_rows(rows, ratio, 400 * (log / (HANSON_WRIGHT * eps)) ** 2)
     if short:
         return Answer(0, short)
     factor = min(Fraction(1), 2 * HANSON_WRIGHT * eps / (5 * log))
-    bags = math.floor(eps * ratio / 160 * factor)
-    return Answer(bags, "" if bags else "Theorem 1 allows less than one bag")
+    return Answer(math.floor(eps * ratio / 160 * factor))
 
 
 def theorem1_epsilon(

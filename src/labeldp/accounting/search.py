@@ -43,7 +43,7 @@ def smallest_real(passes: Callable[[float], bool], guess: float, cap: float) -> 
     """
     if passes(guess):
         return guess
-    failed, step = guess, 1e-12
+    failed, step = guess, 2e-10
     while not passes(trial := failed * (1.0 + step) + 1e-15):
         failed, step = trial, 4.0 * step
         if failed > cap:

@@ -43,13 +43,11 @@ def main() -> None:
     except typer.Abort:
         print("labeldp: stopped; nothing was written", file=sys.stderr)
         code = 130
-    except USAGE_ERROR as problem:
-        code = _refuse(problem.format_message())  # type: ignore[attr-defined]
+    except Exception as problem:  # the parser's own errors have no public root in every typer
+        if not hasattr(problem, "format_message"):
+            raise
+        code = _refuse(problem.format_message())
     sys.exit(code or 0)
-
-
-USAGE_ERROR = typer.BadParameter.__mro__[2]
-"""The root of the parser's own errors, under whichever name this typer has it."""
 
 
 def _refuse(text: str) -> int:

@@ -101,15 +101,15 @@ def _answer(
 
 
 def _show(document: dict[str, Any]) -> None:
-    from labeldp.cli.output import emit_table, number
+    from labeldp.cli.output import WORDS, emit_table, number
 
     budget = f"ε = {document['epsilon']:g}, δ = {document['delta']:g}"
     if document["bags"] is None:
-        title, header = f"Most bags at {budget}", ["accountant", "bags", "why"]
+        title, header = f"Most bags at {budget}", ["accountant", "bags", WORDS]
         keys = ["max_bags"]
     else:
         title = f"{number(document['bags'])} bags: ε at that δ, δ at that ε ({budget})"
-        header, keys = ["accountant", "ε", "δ", "why"], ["epsilon", "delta"]
+        header, keys = ["accountant", "ε", "δ", WORDS], ["epsilon", "delta"]
     emit_table(
         title,
         header,

@@ -35,9 +35,7 @@ def demo(
         _show(story, out)
 
 
-def _story(
-    table: Path, target: Path, rows: int, epsilon: float, delta: float
-) -> dict[str, Any]:
+def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
     from labeldp._files import refuse_existing
     from labeldp.cli.output import progress
     from labeldp.datasets import CENSUS_RANGE, write_census_like
@@ -59,6 +57,7 @@ def _story(
     released.save(target)
     checked = verify(target)
     model = LinearRegressor().fit(released)
+    added = released.certificate["floor"]["added_variance"] / rows
     return {
         "data": "synthetic stand-in for the 1940 census; no person is in it",
         "rows": rows,
@@ -66,14 +65,15 @@ def _story(
         "rank": seen["rank"],
         "epsilon": epsilon,
         "delta": delta,
-        "max_bags": {name: answer for name, answer in seen["accountants"].items()},
+        "max_bags": seen["accountants"],
         "bags": released.bags,
-        "floor_added": released.certificate["floor"]["added_variance"] / rows,
+        "floor_added": added,
         "attack": released.certificate["attack_risk"]["in_words"],
         "verified": checked.valid,
         "mse_all_labels": seen["residual_ms"],
         "mse_private": _mse(model, source),
-        "expected_excess": released.certificate["utility"]["excess_mean"],
+        "expected_excess": released.certificate["utility"]["excess_mean"]
+        * (1 + added / seen["residual_ms"]),
     }
 
 
@@ -86,35 +86,46 @@ def _mse(model: Any, source: Source) -> float:
 
 
 def _show(story: dict[str, Any], out: Path | None) -> None:
-    from labeldp.cli.output import emit_table, number
+    from labeldp.cli.output import WORDS, emit_facts, emit_table, number
 
     budget = f"ε = {story['epsilon']:g}, δ = {story['delta']:g}"
-    print(f"Data: {story['data']}.")
-    print(
-        f"{number(story['rows'])} rows, {story['columns']} design columns; "
-        "the label is weeks worked, 0 to 51."
+    emit_facts(
+        "The table",
+        [
+            ("data", story["data"]),
+            ("size", f"{number(story['rows'])} rows, {story['columns']} design columns"),
+            ("private label", "weeks worked, 0 to 51"),
+        ],
     )
     emit_table(
-        f"How many aggregates may be published at {budget}?",
-        ["accountant", "aggregates", "why"],
+        f"How many noise-free aggregates may be published at {budget}?",
+        ["accountant", "aggregates", WORDS],
         [
             [name, number(answer["max_bags"]), answer.get("reason", "")]
             for name, answer in story["max_bags"].items()
         ],
     )
-    excess = story["mse_private"] / story["mse_all_labels"] - 1
-    emit_table(
+    added = story["floor_added"]
+    emit_facts(
         "The release",
-        ["", ""],
         [
-            ["published", f"{number(story['bags'])} aggregates"],
-            ["guarantee", f"label-DP, {budget}, no promise about the data"],
-            ["noise added", "none" if story["floor_added"] == 0 else number(story["floor_added"])],
-            ["certificate verifies", "yes" if story["verified"] else "NO"],
-            ["best attack", story["attack"]],
-            ["MSE of a fit with all labels", f"{story['mse_all_labels']:.4f}"],
-            ["MSE of the fit on private aggregates", f"{story['mse_private']:.4f}"],
-            ["excess (expected)", f"{excess:.3%} ({story['expected_excess']:.3%})"],
+            ("published", f"{number(story['bags'])} aggregates"),
+            ("guarantee", f"label-DP, {budget}, whatever the labels are"),
+            (
+                "noise added",
+                f"{number(added)} per row" if added else "none: the data's own is enough",
+            ),
+            ("certificate", "verified" if story["verified"] else "NOT VALID"),
+            ("best attack", story["attack"]),
         ],
     )
-    print(f"Release: {out}" if out else "Keep the release with: labeldp demo --out DIR")
+    excess = story["mse_private"] / story["mse_all_labels"] - 1
+    emit_facts(
+        "A linear fit",
+        [
+            ("mean squared error with all labels", f"{story['mse_all_labels']:.4f}"),
+            ("on the private aggregates", f"{story['mse_private']:.4f}"),
+            ("excess", f"{excess:.3%} (expected {story['expected_excess']:.3%})"),
+        ],
+    )
+    print(f"The release is in {out}." if out else "Keep the release with: labeldp demo --out DIR")

@@ -64,32 +64,40 @@ def inspect(
 
 
 def _show(found: dict[str, Any]) -> None:
-    from labeldp.cli.output import emit_table, number
+    from labeldp.cli.output import WORDS, emit_facts, emit_table, number
 
-    emit_table(
+    emit_facts(
         "The table",
-        ["", ""],
         [
-            ["rows", number(found["rows"])],
-            ["raw columns", len(found["columns"])],
-            ["design columns, independent", f"{found['features']}, {found['rank']}"],
-            ["residual mean square γ (private)", number(found["residual_ms"], 6)],
-            ["R² (private)", number(found["r_squared"])],
-            ["largest leverage", number(found["max_leverage"])],
+            ("rows", number(found["rows"])),
+            ("raw columns used", len(found["columns"])),
+            ("design columns, independent", f"{found['features']}, {found['rank']}"),
+            ("residual mean square γ (private)", number(found["residual_ms"], 6)),
+            ("R² (private)", number(found["r_squared"])),
+            ("largest leverage", number(found["max_leverage"])),
         ],
     )
-    emit_table("Columns", ["name", "kind", "design columns"], [
-        [column["name"], column["kind"], column["width"]] for column in found["columns"]
-    ])
-    emit_table("Levels that cost most privacy (merge them with --min-count)", ["level", "rows"], [
-        [level["level"], number(level["rows"])] for level in found["costliest_levels"]
-    ])
-    emit_table("Rows that cost most privacy", ["row", "leverage"], [
-        [number(row["row"]), number(row["leverage"])] for row in found["costliest_rows"]
-    ])
+    emit_table(
+        "Columns",
+        ["name", WORDS, "design columns"],
+        [[column["name"], column["kind"], column["width"]] for column in found["columns"]],
+    )
+    emit_table(
+        "Rare levels cost privacy (merge them: --min-count)",
+        ["level", "rows"],
+        [[level["level"], number(level["rows"])] for level in found["costliest_levels"]],
+    )
+    emit_table(
+        "Rows with the largest leverage cost most",
+        ["row", "leverage", WORDS],
+        [
+            [number(row["row"]), number(row["leverage"]), f"because of {row['column']}"]
+            for row in found["costliest_rows"]
+        ],
+    )
     emit_table(
         f"Most bags at ε = {found['epsilon']:g}, δ = {found['delta']:g}, were γ public",
-        ["accountant", "bags", "why"],
+        ["accountant", "bags", WORDS],
         [
             [name, number(answer["max_bags"]), answer.get("reason", "")]
             for name, answer in found["accountants"].items()

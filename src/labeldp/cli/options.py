@@ -37,7 +37,7 @@ DropMissing = Annotated[
 ]
 MinCount = Annotated[
     int | None,
-    typer.Option(help="Merge levels seen less often; default: 100, or 1 % of the rows if less."),
+    typer.Option(help="Merge levels seen less often; default: the root of the rows."),
 ]
 Strict = Annotated[
     bool,

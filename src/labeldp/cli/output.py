@@ -15,17 +15,42 @@ def emit_json(document: Any) -> None:
 
 
 def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A small table."""
+    """A small table: names on the left, numbers on the right."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(header):
-        table.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+        words = place == 0 or name == WORDS
+        table.add_column("" if name == WORDS else name, justify="left" if words else "right")
     for row in rows:
         table.add_row(*("–" if cell is None else str(cell) for cell in row))
-    Console(highlight=False).print(table)
+    _print(title, table)
+
+
+WORDS = "words"
+"""The heading of a column of remarks; it is not shown."""
+
+
+def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
+    """Names and what they are."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, value in facts:
+        table.add_row(name, "–" if value is None else str(value))
+    _print(title, table)
+    print()
+
+
+def _print(title: str, body: Any) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    console.print(title, style="bold")
+    console.print(body)
 
 
 def note(text: str) -> None:
@@ -44,7 +69,10 @@ def number(value: float | None, digits: int = 4) -> str:
 
 @contextmanager
 def progress(task: str, rows: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar with rows/s and time left on a terminal; it leaves nothing behind."""
+    """A bar with rows/s and time left, on a terminal only; it leaves nothing behind."""
+    if not sys.stderr.isatty():
+        yield lambda rows: None
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -55,7 +55,9 @@ def plan(
     no_intercept: NoIntercept = False,
     strict: options.Strict = False,
     threads: options.Threads = 0,
-    out: Annotated[Path | None, typer.Option(help="Write the plan here, for release --plan.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the plan here, for release --plan.")
+    ] = None,
     json: options.Json = False,
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
@@ -111,27 +113,28 @@ def _write(path: Path, made: Plan) -> None:
 
 def show_plan(made: Plan) -> None:
     """The plan in one screen."""
-    from labeldp.cli.output import emit_table, number
+    from labeldp.cli.output import emit_facts, emit_table, number
 
     claim, guess = made.claim, made.forecast
     facts = claim.facts
-    rows: list[list[Any]] = [
-        ["rows, independent columns", f"{number(facts.rows)}, {facts.features}"],
-        ["largest leverage", number(facts.max_leverage)],
-        ["budget", f"ε = {claim.epsilon:g}, δ = {claim.delta:g}"],
-        ["mechanism, accountant", f"{claim.mechanism}, {claim.accountant}"],
-        ["aggregates", number(claim.bags)],
-        ["floor", f"{claim.mode.value}: residual mean square ≥ {number(claim.floor / facts.rows)}"],
-        ["if the residual mean square is", number(guess.residual_ms)],
-        ["  the fit's mean square error", number(guess.mean_mse, 6)],
+    needed = number(claim.floor / facts.rows)
+    emit_facts(
+        "Plan (from public facts; no label was read)",
         [
-            "  excess, mean (5–95 %)",
-            f"{guess.excess_mean:.3%} ({guess.excess_low:.3%} – {guess.excess_high:.3%})",
+            ("rows, independent columns", f"{number(facts.rows)}, {facts.features}"),
+            ("largest leverage", number(facts.max_leverage)),
+            ("budget", f"ε = {claim.epsilon:g}, δ = {claim.delta:g}"),
+            ("mechanism, accountant", f"{claim.mechanism}, {claim.accountant}"),
+            ("aggregates", number(claim.bags)),
+            ("floor", f"{claim.mode.value}: residual plus noise ≥ {needed} per row"),
         ],
-    ]
-    emit_table("Plan (from public facts; no label was read)", ["", ""], rows)
-    emit_table(
-        "Privacy curve",
-        ["ε", "δ(ε)"],
-        [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()],
     )
+    emit_facts(
+        f"Forecast, if the residual mean square is {number(guess.residual_ms)}",
+        [
+            ("mean squared error of the fit", number(guess.mean_mse, 6)),
+            ("its excess over a fit with all labels", f"{guess.excess_mean:.3%} on average"),
+            ("", f"{guess.excess_low:.3%} to {guess.excess_high:.3%} in 90 % of releases"),
+        ],
+    )
+    emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])

@@ -105,21 +105,21 @@ def release(
 
 def show_release(made: Plan, released: Release, out: Path) -> None:
     """What was published, in a few lines."""
-    from labeldp.cli.output import emit_table, number
+    from labeldp.cli.output import emit_facts, number
 
     certificate = released.certificate
     floor = certificate["floor"]
     added = floor["added_variance"] / certificate["rows"]
-    emit_table(
+    noise = f"noise of {number(added)} per row added" if added else "no noise needed"
+    emit_facts(
         f"Released {out}",
-        ["", ""],
         [
-            ["aggregates", f"{number(released.bags)} of {number(certificate['rows'])} rows"],
-            ["guarantee", f"label-DP, ε = {made.claim.epsilon:g}, δ = {made.claim.delta:g}"],
-            ["accountant", certificate["accountant"]["name"]],
-            ["floor", f"{floor['mode']}; noise added: {number(added)} per row²"],
-            ["best attack", certificate["attack_risk"]["in_words"]],
-            ["check it", f"labeldp verify {out}"],
-            ["use it", f"labeldp fit {out}"],
+            ("aggregates", f"{number(released.bags)} of {number(certificate['rows'])} rows"),
+            ("guarantee", f"label-DP, ε = {made.claim.epsilon:g}, δ = {made.claim.delta:g}"),
+            ("accountant", certificate["accountant"]["name"]),
+            ("floor", f"{floor['mode']}: {noise}"),
+            ("best attack", certificate["attack_risk"]["in_words"]),
+            ("check it", f"labeldp verify {out}"),
+            ("use it", f"labeldp fit {out}"),
         ],
     )

@@ -75,14 +75,10 @@ def _batch(
     score = 25.5 - 0.004 * (age - 45.0) ** 2 + 2.0
     columns: dict[str, pa.Array] = {"AGE": pa.array(age.astype(np.int16))}
     for name, cumulative in shares.items():
-        codes = np.minimum(
-            np.searchsorted(cumulative, stream.random(rows)), len(cumulative) - 1
-        )
+        codes = np.minimum(np.searchsorted(cumulative, stream.random(rows)), len(cumulative) - 1)
         score += effects[name][codes]
         dictionary = pa.array([f"{level:03d}" for level in range(len(cumulative))])
-        columns[name] = pa.DictionaryArray.from_arrays(
-            pa.array(codes.astype(np.int16)), dictionary
-        )
+        columns[name] = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int16)), dictionary)
     weeks = np.rint(score + stream.normal(0.0, _NOISE, rows))
     columns["WKSWORK1"] = pa.array(np.clip(weeks, *CENSUS_RANGE).astype(np.int16))
     return pa.RecordBatch.from_pydict(columns)

@@ -14,7 +14,7 @@ from labeldp.features.tally import Extremes, Levels, Sums
 from labeldp.source import Source
 
 _CODES = 2**19
-_FEW = range(3, 21)
+_FEW = range(3, 13)
 """An integer column with so many distinct values is taken for a category."""
 
 Progress = Callable[[int], None]
@@ -37,8 +37,8 @@ def fit_features(
 
     Args:
       source: the table.
-      min_count: levels with fewer rows are merged into "(other)"; by default 1 % of the
-        rows, at most 100.
+      min_count: levels with fewer rows are merged into "(other)"; by default the
+        root of the number of rows: rare levels have high leverage, which costs privacy.
       intercept: add a constant column; numeric codes are then centred at the mean.
       indicators: add a column "x is missing" for every numeric x with missing values.
       standardise: scale numeric design columns to unit spread.
@@ -50,7 +50,7 @@ def fit_features(
     _check.at_least(1, max_columns=max_columns)
     rows, extremes, levels = _first_pass(source, progress)
     if min_count is None:
-        min_count = min(100, -(-rows // 100))
+        min_count = math.isqrt(rows)
     notes: list[str] = []
     _decide_integers(source, extremes, levels, notes)
     numeric = _numeric(source, extremes, intercept, indicators, standardise, notes, progress)

@@ -118,7 +118,7 @@ class Sums:
     @property
     def mean_code(self) -> int:
         """The mean code, rounded half to even."""
-        return self.base + round(Fraction(self.total, self.rows))
+        return round(self.base + Fraction(self.total, self.rows))
 
     def spread(self, around: int) -> float:
         """Root mean square distance of the codes from a code, correctly rounded throughout."""

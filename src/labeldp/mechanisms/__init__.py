@@ -1,6 +1,6 @@
 """How aggregates are drawn; each mechanism is one file and knows no other.
 
-    weighted_flag   wtd-FLAg, Algorithm 1: every aggregate weighs all rows
+weighted_flag   wtd-FLAg, Algorithm 1: every aggregate weighs all rows
 """
 
 from labeldp.errors import InputError
@@ -16,4 +16,11 @@ def check_mechanism(name: str) -> None:
         raise InputError(f"mechanism {name!r} is unknown; choose {', '.join(MECHANISMS)}")
 
 
-__all__ = ["MECHANISMS", "WTD_FLAG", "Aggregates", "check_mechanism", "draw_aggregates", "measure_residual"]
+__all__ = [
+    "MECHANISMS",
+    "WTD_FLAG",
+    "Aggregates",
+    "check_mechanism",
+    "draw_aggregates",
+    "measure_residual",
+]

@@ -6,10 +6,10 @@
 
 Modules, in the order of the road: `kinds` (what a column type means), `values` (columns as
 float64), `files` (which files, which format), `readers` (Parquet, Arrow IPC), `delimited`
-(CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb), `labels` (the private column), `scan`.
+(CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb), `labels` (the private column), `table`.
 """
 
 from labeldp.source.kinds import Column
-from labeldp.source.scan import Source, scan
+from labeldp.source.table import Source, scan
 
 __all__ = ["Column", "Source", "scan"]

@@ -28,7 +28,9 @@ from labeldp.statistics.gram import FeatureGram
 _PRIME = 2**63 - 25
 _UNIT = 2.0**-53
 MAX_DEFECT = 2.0**-12
-"""Above this the columns are too nearly collinear for float64; nothing we meet comes near."""
+"""A factor further from the truth is not used; nothing that is left comes near."""
+_THRESHOLDS = (2.0**-30, 2.0**-24, 2.0**-18, 2.0**-12)
+"""What counts as nearly dependent, tried in turn until the factor is good."""
 
 
 @dataclass(frozen=True)
@@ -59,48 +61,89 @@ class Factor:
     def pseudo_inverse(self) -> NDArray[np.float64]:
         """M ≈ (XᵀX)⁻¹ with (XᵀX)⁻¹ ≼ M/(1 − defect), up to float rounding of M's entries."""
         whitener = np.ldexp(self.inverse, -self.exponents)
-        return whitener.T @ whitener
+        return np.asarray(whitener.T @ whitener)
 
     def inverse_diagonal(self) -> NDArray[np.float64]:
         """Upper bounds of the diagonal of (XᵀX)⁻¹."""
         whitener = np.ldexp(self.inverse, -self.exponents)
         slack = 1 + (self.rank + 4) * 2 * _UNIT
-        return (whitener**2).sum(axis=0) * slack / (1 - self.defect)
+        return np.asarray((whitener**2).sum(axis=0) * slack / (1 - self.defect))
 
 
 def factorise(gram: FeatureGram, features: FeatureMap) -> Factor:
-    """Drop dependent columns exactly, then factorise and verify the rest."""
-    kept = independent_columns(gram, features)
+    """Drop dependent columns exactly and nearly dependent ones by name, factorise, verify.
+
+    Two columns that agree but for the rounding to their grids are independent over the
+    integers, yet no double can tell them apart: such a column is left out as well.
+    """
+    order = _preference(gram.diagonal(), features)
+    kept = independent_columns(gram, order)
     if gram.rows <= len(kept):
         raise DataError(
             f"{gram.rows} rows cannot protect labels with {len(kept)} independent feature columns: "
             "the labels then lie in the span of the features; add rows or drop columns"
         )
-    matrix = gram.exact(kept)
-    exponents = np.array([_half_log2(int(entry)) for entry in np.diagonal(matrix)])
-    scaled = np.ldexp(matrix.astype(np.float64), -(exponents[:, None] + exponents[None, :]))
-    names = [features.all_names[column] for column in kept]
-    lower, inverse = _cholesky(scaled, names)
+    for threshold in _THRESHOLDS:
+        matrix = gram.exact(kept)
+        exponents = np.array([_half_log2(int(entry)) for entry in np.diagonal(matrix)])
+        scaled = np.ldexp(matrix.astype(np.float64), -(exponents[:, None] + exponents[None, :]))
+        factor = _verified(gram.rows, kept, matrix, exponents, scaled)
+        if factor is not None:
+            return factor
+        kept = _distinct(kept, scaled, threshold)
+    raise DataError("the feature columns are too nearly collinear; drop or combine some")
+
+
+def _verified(
+    rows: int,
+    kept: list[int],
+    matrix: NDArray[np.object_],
+    exponents: NDArray[np.int64],
+    scaled: NDArray[np.float64],
+) -> Factor | None:
+    """The factor with its columns in increasing order, or None if doubles cannot carry it."""
+    from scipy.linalg import LinAlgError, cholesky, solve_triangular
+
+    place = np.argsort(kept)
+    scaled, matrix = scaled[np.ix_(place, place)], matrix[np.ix_(place, place)]
+    try:
+        lower = np.asarray(cholesky(scaled, lower=True))
+    except LinAlgError:
+        return None
+    inverse = np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True))
     defect = _defect(scaled, inverse)
     if not defect <= MAX_DEFECT:
-        raise DataError(_collinear(names, inverse))
-    return Factor(gram.rows, tuple(kept), matrix, exponents, lower, inverse, defect)
+        return None
+    return Factor(rows, tuple(sorted(kept)), matrix, exponents[place], lower, inverse, defect)
 
 
-def independent_columns(gram: FeatureGram, features: FeatureMap) -> list[int]:
-    """The first independent columns, the most frequent level of each categorical tried last."""
+def _distinct(kept: list[int], scaled: NDArray[np.float64], threshold: float) -> list[int]:
+    """Leave out columns of which the ones before explain all but `threshold` of the square."""
+    lower = np.zeros_like(scaled)
+    chosen: list[int] = []
+    for column in range(len(kept)):
+        row = lower[column, : len(chosen)]
+        rest = scaled[column, column] - row @ row
+        if rest <= threshold * scaled[column, column]:
+            continue
+        below = scaled[column + 1 :, column] - lower[column + 1 :, : len(chosen)] @ row
+        lower[column + 1 :, len(chosen)] = below / math.sqrt(rest)
+        chosen.append(column)
+    return [kept[column] for column in chosen]
+
+
+def independent_columns(gram: FeatureGram, order: Sequence[int]) -> list[int]:
+    """The columns that are independent of those before them in `order`."""
     from flint import nmod_mat
 
-    order = _preference(gram.diagonal(), features)
     width = len(order)
     entries = [int(entry) % _PRIME for entry in gram.exact(order).ravel()]
     echelon, rank = nmod_mat(width, width, entries, _PRIME).rref()
-    kept, row = [], 0
+    kept: list[int] = []
     for column in range(width):
-        if row < rank and int(echelon[row, column]) != 0:
+        if len(kept) < rank and int(echelon[len(kept), column]) != 0:
             kept.append(order[column])
-            row += 1
-    return sorted(kept)
+    return kept
 
 
 def _preference(diagonal: NDArray[np.float64], features: FeatureMap) -> list[int]:
@@ -117,19 +160,6 @@ def _half_log2(value: int) -> int:
     return round(math.log2(value) / 2)
 
 
-def _cholesky(
-    scaled: NDArray[np.float64], names: Sequence[str]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    from scipy.linalg import LinAlgError, cholesky, solve_triangular
-
-    try:
-        lower = cholesky(scaled, lower=True)
-    except LinAlgError:
-        raise DataError(_collinear(names, None)) from None
-    inverse = solve_triangular(lower, np.eye(len(lower)), lower=True)
-    return np.asarray(lower), np.asarray(inverse)
-
-
 def _defect(scaled: NDArray[np.float64], inverse: NDArray[np.float64]) -> float:
     """A rigorous bound of ‖L⁻¹ S L⁻ᵀ − I‖ in the Frobenius norm, S the exact matrix."""
     size = len(scaled)
@@ -137,14 +167,4 @@ def _defect(scaled: NDArray[np.float64], inverse: NDArray[np.float64]) -> float:
     magnitude = np.abs(inverse) @ np.abs(scaled) @ np.abs(inverse.T)
     # two products of `size` terms each, plus the rounding of S's entries to doubles
     rounding = (2 * size + 6) * _UNIT * 1.01 * magnitude
-    return float(
-        (np.linalg.norm(product - np.eye(size)) + np.linalg.norm(rounding)) * (1 + 1e-9)
-    )
-
-
-def _collinear(names: Sequence[str], inverse: NDArray[np.float64] | None) -> str:
-    worst = ""
-    if inverse is not None:
-        column = int(np.argmax((inverse**2).sum(axis=0)))
-        worst = f", first of all {names[column]!r}"
-    return f"some feature columns are nearly collinear{worst}; drop or combine them"
+    return float((np.linalg.norm(product - np.eye(size)) + np.linalg.norm(rounding)) * (1 + 1e-9))

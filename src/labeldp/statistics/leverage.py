@@ -21,12 +21,29 @@ _COSTLIEST = 5
 
 
 @dataclass(frozen=True)
+class CostlyRow:
+    """A row whose label is hard to hide, and the column that makes it so."""
+
+    row: int
+    leverage: float
+    column: str
+    """The raw column with the largest share of the leverage."""
+
+
+@dataclass(frozen=True)
 class Leverage:
     """Upper bound of every row's leverage, and the rows that cost most privacy."""
 
     maximum: float
-    costliest: tuple[tuple[int, float], ...]
-    """(row number, leverage) of the costliest rows, largest first."""
+    costliest: tuple[CostlyRow, ...]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    row: int
+    value: float
+    codes: tuple[int, ...]
+    numbers: NDArray[np.float64]
 
 
 class LeverageScan:
@@ -34,15 +51,25 @@ class LeverageScan:
 
     def __init__(self, features: FeatureMap, factor: Factor) -> None:
         self._form = _QuadraticForm(features, factor)
-        self._defect = factor.defect
-        self._costliest: list[tuple[int, float]] = []
+        self._features, self._defect = features, factor.defect
+        self._costliest: list[_Seen] = []
         self._reach = np.zeros(len(features.number_columns))
 
     def add(self, first: int, batch: Encoded) -> None:
         """Look at a batch whose first row has this number."""
         values = self._form(batch)
         top = np.argpartition(-values, min(_COSTLIEST, len(values) - 1))[:_COSTLIEST]
-        self._keep([(first + int(index), float(values[index])) for index in top])
+        self._keep(
+            [
+                _Seen(
+                    first + int(index),
+                    float(values[index]),
+                    tuple(int(codes[index]) for codes in batch.categories),
+                    batch.numbers[index].copy(),
+                )
+                for index in top
+            ]
+        )
         reach = np.abs(batch.numbers).max(axis=0, initial=0.0)
         self._reach = np.maximum(self._reach, reach)
 
@@ -54,13 +81,24 @@ class LeverageScan:
 
     def total(self) -> Leverage:
         """Add the rounding error and the factor's defect: a rigorous upper bound."""
-        largest = self._costliest[0][1] + self._form.rounding(self._reach)
+        largest = self._costliest[0].value + self._form.rounding(self._reach)
         maximum = largest / (1 - self._defect) * (1 + 4 * _UNIT)
-        return Leverage(min(1.0, maximum), tuple(self._costliest))
+        rows = tuple(CostlyRow(seen.row, seen.value, self._blame(seen)) for seen in self._costliest)
+        return Leverage(min(1.0, maximum), rows)
 
-    def _keep(self, rows: list[tuple[int, float]]) -> None:
-        ranked = sorted(self._costliest + rows, key=lambda item: (-item[1], item[0]))
+    def _keep(self, rows: list[_Seen]) -> None:
+        ranked = sorted(self._costliest + rows, key=lambda seen: (-seen.value, seen.row))
         self._costliest = ranked[:_COSTLIEST]
+
+    def _blame(self, seen: _Seen) -> str:
+        """The design column with the largest share x_k·(Mx)_k of the row's leverage."""
+        features = self._features
+        row = np.zeros(len(features.all_names))
+        if features.intercept:
+            row[0] = 1.0
+        row[list(features.number_columns)] = seen.numbers
+        row[[offset + code for offset, code in zip(features.category_offsets, seen.codes)]] = 1.0
+        return features.all_names[int(np.argmax(row * self._form.gradient(row)))]
 
 
 class _QuadraticForm:
@@ -99,6 +137,10 @@ class _QuadraticForm:
                 slope += (2 * matrix[column, column2]) * batch.numbers[:, place2]
             total += values * slope
         return total
+
+    def gradient(self, row: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mx of a dense row."""
+        return np.asarray(self._matrix @ row)
 
     def rounding(self, reach: NDArray[np.float64]) -> float:
         """A bound on the rounding error of any row's value: terms × unit × Σ|terms|."""

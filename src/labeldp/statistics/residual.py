@@ -58,9 +58,7 @@ class Residual:
         self.bits = bits
         self._trial = trial
         error = self._energy(gradient)
-        value = (self._square << (2 * bits)) - int(
-            np.dot(target, trial) + np.dot(gradient, trial)
-        )
+        value = (self._square << (2 * bits)) - int(np.dot(target, trial) + np.dot(gradient, trial))
         unit = Fraction(1, 1 << (2 * bits))
         self.square_high = value * unit
         self.square_low = max(Fraction(0), self.square_high - error * unit)

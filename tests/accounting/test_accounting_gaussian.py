@@ -1,0 +1,60 @@
+"""The Gaussian mechanism against 60-digit arithmetic, and its inverses."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp.accounting import gaussian
+from labeldp.errors import InputError
+
+
+def exact(epsilon, mu):
+    mp.mp.dps = 60
+    e, m = mp.mpf(epsilon), mp.mpf(mu)
+
+    def phi(x):
+        return mp.erfc(-x / mp.sqrt(2)) / 2
+
+    return phi(m / 2 - e / m) - mp.exp(e) * phi(-m / 2 - e / m)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.floats(-9, 2).map(lambda x: 10.0**x), st.floats(-30, 36.5))
+def test_delta_against_mpmath(mu, deviations):
+    epsilon = mu * deviations + mu * mu / 2
+    want = float(exact(epsilon, mu))
+    if want > 1e-299:
+        tolerance = 1e-11 if epsilon >= 0 else 1e-9
+        assert gaussian.delta(epsilon, mu) == pytest.approx(want, rel=tolerance)
+
+
+def test_delta_reaches_1e_300():
+    assert gaussian.delta(37.0, 1.0) == pytest.approx(float(exact(37.0, 1.0)), rel=1e-11)
+    assert 1e-300 < gaussian.delta(37.0, 1.0) < 1e-280
+    assert gaussian.delta(700.0, 1.0) == 0.0
+    assert gaussian.upper(700.0, 1.0) == 1e-300
+    assert gaussian.delta(1.0, 0.0) == 0.0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0.01, 20), st.floats(-60, -0.1).map(math.exp))
+def test_inverses_err_on_the_private_side(epsilon, delta):
+    mu = gaussian.mu(epsilon, delta)
+    assert exact(epsilon, mu) <= delta
+    assert exact(epsilon, mu * (1 + 1e-9)) > delta
+    back = gaussian.epsilon(delta, mu)
+    assert back == pytest.approx(epsilon, rel=1e-7)
+    assert exact(back, mu) <= delta
+
+
+def test_edges():
+    assert gaussian.epsilon(0.5, 0.1) == 0.0
+    with pytest.raises(InputError, match="delta"):
+        gaussian.epsilon(0.0, 1.0)
+    with pytest.raises(InputError, match="mu"):
+        gaussian.delta(1.0, -1.0)

@@ -1,0 +1,93 @@
+"""Theorem 1 as printed: the paper's table, its inverses, and no bag gained by rounding."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp.accounting import paper
+from labeldp.errors import InputError
+
+CENSUS = (131_903_910, (0.0, 51.0), 64.22)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "bags"), [(1, 247), (2, 988), (4, 3953), (6, 8894), (10, 24_706)]
+)
+def test_table_1_census(epsilon, bags):
+    assert paper.theorem1_max_bags(*CENSUS, epsilon, 1e-8) == paper.Answer(bags)
+
+
+def test_criteo_lacks_rows_and_says_how_many():
+    answer = paper.theorem1_max_bags(1_732_721, (0.0, 254.0), 195.5, 6.0, 1e-5)
+    assert answer.value == 0
+    rows = int(answer.reason.split("needs ")[1].split(" rows")[0].replace(",", ""))
+    assert 6_400_000 < rows < 6_600_000
+    assert "has 1,732,721" in answer.reason
+    assert paper.theorem1_max_bags(rows, (0.0, 254.0), 195.5, 6.0, 1e-5).value > 0
+    assert paper.theorem1_max_bags(rows - 1, (0.0, 254.0), 195.5, 6.0, 1e-5).value == 0
+
+
+def test_floor_at_an_exact_integer_neither_gains_nor_loses():
+    """εγn/160B² is an exact integer of decimals here; in floats 0.1·30.7·… may fall short."""
+    rows, delta = 1_600_000, 0.5
+    epsilon = 5 * math.log(4) / 0.29 + 1  # the minimum is 1
+    bags = paper.theorem1_max_bags(rows, (0.0, 2.0), 0.1, epsilon, delta).value
+    mp.mp.dps = 40
+    assert bags == int(mp.floor(mp.mpf(repr(epsilon)) * 1000))
+    assert paper.theorem1_max_bags(rows, (0.0, 2.0), 0.1, 30.3, delta).value == 30_300
+    assert paper.theorem1_max_bags(rows, (0.0, 2.0), 0.1, 30.7, delta).value == 30_700
+
+
+@settings(max_examples=60)
+@given(st.floats(0.3, 12), st.floats(-25, -3).map(math.exp))
+def test_inverses(epsilon, delta):
+    bags = int(paper.theorem1_max_bags(*CENSUS, epsilon, delta).value)
+    if bags == 0:
+        return
+    back = paper.theorem1_epsilon(*CENSUS, bags, delta).value
+    assert back <= epsilon * (1 + 1e-12)
+    assert paper.theorem1_max_bags(*CENSUS, back * (1 + 1e-12), delta).value >= bags
+    assert paper.theorem1_delta(*CENSUS, bags, epsilon).value <= delta * (1 + 1e-10)
+    again = paper.theorem1_delta(*CENSUS, bags, back).value
+    assert again <= delta * (1 + 1e-9)
+
+
+def test_impossible_questions_have_reasons():
+    assert "rows" in paper.theorem1_epsilon(100, (0.0, 51.0), 64.22, 1, 1e-8).reason
+    assert paper.theorem1_epsilon(100, (0.0, 51.0), 64.22, 1, 1e-8).value is None
+    assert "rows" in paper.theorem1_delta(*CENSUS, 10**9, 0.01).reason
+    assert "delta" in paper.theorem1_delta(*CENSUS, 1, 1e-3).reason
+
+
+@given(st.floats(0.01, 500), st.floats(-25, -0.01).map(math.exp))
+def test_enough_rows_always_allow_a_bag(epsilon, delta):
+    short = paper.theorem1_max_bags(17, (0.0, 2.0), 1.0, epsilon, delta)
+    if short.reason:
+        rows = int(short.reason.split("needs ")[1].split(" rows")[0].replace(",", ""))
+        short = paper.theorem1_max_bags(rows, (0.0, 2.0), 1.0, epsilon, delta)
+    assert short.value >= 1
+
+
+def test_utility_in_log_space():
+    mp.mp.dps = 30
+    utility = paper.theorem1_utility(*CENSUS, 10**8, 40, 5.0, 3.0, 1.0)
+    net = mp.mpf(192) * 10**16 * 131_903_910 * mp.mpf("40.5") ** 2 / mp.mpf("64.22")
+    want = mp.log10(2) + 40 * mp.log10(net) - mp.mpf("0.145") * 10**8 / 256 / mp.log(10)
+    assert utility.log10_failure == pytest.approx(float(want), rel=1e-12)
+    assert not utility.vacuous
+    assert paper.theorem1_utility(*CENSUS, 247, 40, 5.0, 3.0, 1.0).vacuous
+    with pytest.raises(InputError, match="theta"):
+        paper.theorem1_utility(*CENSUS, 247, 40, 5.0, 3.0, 2.5)
+
+
+def test_random_projection():
+    assert paper.random_projection_max_bags(7.57e-5, 121.73, 10.0, 1e-8) == 0
+    assert paper.random_projection_max_bags(7.83, 505.89, 10.0, 1e-5) == 0
+    log = math.log(4e5)
+    want = math.floor((1e4 / 4 - log) ** 2 / (2 * log))
+    assert paper.random_projection_max_bags(1e4, 1.0, 1.0, 1e-5) == want

@@ -1,0 +1,131 @@
+"""The law of one neighbour: eigenvalues, domination, and the released numbers themselves."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import linalg, stats
+
+from labeldp.accounting import contour, sketch
+
+
+def problem(seed, rows=12, features=3):
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(rows, features))
+    y = generator.normal(size=rows)
+    q, _ = np.linalg.qr(x)
+    residual = y - q @ (q.T @ y)
+    return x, y, q, residual
+
+
+def eigenvalues(x, y, row, change):
+    """The two generalised eigenvalues of (A'ᵀA', AᵀA) that are not 1, as u and v."""
+    before, after = np.column_stack([x, y]), np.column_stack([x, y])
+    after[row, -1] += change
+    values = linalg.eigvalsh(after.T @ after, before.T @ before)
+    return values[-1] - 1.0, 1.0 - values[0]
+
+
+def delta(bags, u, v, epsilon):
+    """The worse direction."""
+    alpha, beta = sketch.scales(np.asarray(u), np.asarray(v))
+    there = contour.bounds(contour.compose([(bags, alpha, beta)]), epsilon)
+    back = contour.bounds(contour.compose([(bags, u, v)]), epsilon)
+    return max(there, back, key=lambda b: b.estimate)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_roots_are_the_eigenvalues(seed):
+    x, y, q, residual = problem(seed)
+    sigma, change = np.linalg.norm(residual), [-0.9, 0.03, 0.5, 2.0][seed % 4]
+    u, v = sketch.roots(change / sigma, residual[1] / sigma, np.sum(q[1] ** 2))
+    assert (float(u), float(v)) == pytest.approx(eigenvalues(x, y, 1, change), abs=1e-12)
+
+
+@given(st.floats(1e-9, 3), st.floats(-1, 1), st.floats(0, 1))
+def test_roots_satisfy_their_equations(tau, cosine, share):
+    leverage = share * (1.0 - cosine * cosine)
+    u, v = (float(x) for x in sketch.roots(tau, cosine, leverage))
+    assert u >= 0.0
+    assert 0.0 <= v <= 1.0 + 1e-12
+    assert u * v == pytest.approx(tau * tau * leverage, rel=1e-12, abs=1e-300)
+    assert u - v == pytest.approx(2 * tau * cosine + tau * tau, rel=1e-9, abs=1e-15 * tau)
+
+
+def test_roots_do_not_cancel():
+    u, _ = sketch.roots(1e-9, -0.5, 1e-12)  # q/v, where (√ − p)/2 has no digit left
+    assert float(u) == pytest.approx(1e-30 / 1e-9, rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_column_orthogonal_to_the_residual_makes_the_roots_differ_by_tau(seed):
+    """The reduction of `family`: publish w, and √(1+u) − √(1−v) = τ exactly."""
+    x, y, q, residual = problem(seed)
+    sigma, row = np.linalg.norm(residual), 2
+    unit = np.eye(len(y))[row]
+    extra = unit - q @ (q.T @ unit) - residual[row] * residual / sigma**2
+    wider = np.column_stack([x, extra])
+    again = y - wider @ np.linalg.lstsq(wider, y, rcond=None)[0]
+    assert np.linalg.norm(again) == pytest.approx(sigma, rel=1e-12)
+    change = 0.7 * sigma * (-1) ** seed
+    u, v = eigenvalues(wider, y, row, change)
+    narrow_u, narrow_v = eigenvalues(x, y, row, change)
+    assert math.sqrt(1 + u) - math.sqrt(1 - v) == pytest.approx(0.7, rel=1e-10)
+    assert u >= narrow_u - 1e-12
+    assert v >= narrow_v - 1e-12
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([1, 2, 7, 300, 10**5]),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.floats(0, 3),
+)
+def test_domination(bags, top_u, top_v, share_u, share_v, epsilon):
+    """3c: smaller u and v leak less, in both directions."""
+    scale = 0.9 / math.sqrt(bags)
+    u, v = top_u * scale, top_v * scale
+    assert delta(bags, share_u * u, share_v * v, epsilon).lower <= delta(bags, u, v, epsilon).upper
+
+
+def test_domination_is_strict_enough_to_notice():
+    assert delta(100, 0.05, 0.05, 1.0).lower > delta(100, 0.05, 0.049, 1.0).upper
+    assert delta(100, 0.05, 0.05, 1.0).lower > delta(100, 0.049, 0.05, 1.0).upper
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_the_loss_of_released_numbers_has_this_law(back):
+    """Log-density ratios of simulated WᵀA against κ + αG1 − βG2, by Kolmogorov–Smirnov.
+
+    Seeded. Accepts the law (p > 1e-4) and rejects the law with m off by a tenth (p < 1e-6).
+    """
+    x, y, q, residual = problem(3)
+    bags, change, draws = 10, 1.5, 6000
+    before, after = np.column_stack([x, y]), np.column_stack([x, y])
+    after[1, -1] += change
+    if back:
+        before, after = after, before
+    generator = np.random.default_rng(11)
+    release = generator.normal(size=(draws, bags, len(y))) @ before
+    log_ratio = np.zeros(draws)
+    for data, sign in ((before, 1.0), (after, -1.0)):
+        gram = data.T @ data
+        form = np.einsum("dbi,ij,dbj->d", release, np.linalg.inv(gram), release)
+        log_ratio -= sign * 0.5 * (form + bags * np.linalg.slogdet(gram)[1])
+    sigma = np.linalg.norm(residual)
+    u, v = sketch.roots(change / sigma, residual[1] / sigma, np.sum(q[1] ** 2))
+    alpha, beta = (u, v) if back else sketch.scales(u, v)
+
+    def law(m):
+        one, two = generator.standard_gamma(m / 2, (2, 100_000))
+        return -m / 2 * (np.log1p(alpha) + np.log1p(-beta)) + alpha * one - beta * two
+
+    assert stats.ks_2samp(log_ratio, law(bags)).pvalue > 1e-4
+    assert stats.ks_2samp(log_ratio, law(1.1 * bags)).pvalue < 1e-6

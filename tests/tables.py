@@ -1,0 +1,44 @@
+"""Small synthetic tables for tests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from labeldp.source import Source, scan
+
+RANGE = (0.0, 10.0)
+
+
+def table(rows: int = 2000, seed: int = 0, noise: float = 1.0) -> pa.Table:
+    """Two numeric columns, two categorical ones, labels within RANGE on a grid of 1/64."""
+    rng = np.random.default_rng(seed)
+    height = np.round(rng.normal(170, 10, rows), 1)
+    score = rng.integers(0, 1000, rows)
+    colour = rng.choice(["red", "green", "blue"], rows, p=[0.6, 0.3, 0.1])
+    town = rng.choice([f"t{k}" for k in range(6)], rows)
+    label = 5 + 0.03 * (height - 170) + 0.5 * (colour == "red") + noise * rng.normal(size=rows)
+    return pa.table(
+        {
+            "height": height,
+            "score": score,
+            "colour": colour,
+            "town": town,
+            "label": np.clip(np.round(label * 64) / 64, *RANGE),
+        }
+    )
+
+
+def source(rows: int = 2000, seed: int = 0, noise: float = 1.0, batch_rows: int = 65536) -> Source:
+    """The table as a source."""
+    return scan(
+        table(rows, seed, noise), label="label", label_range=RANGE, batch_rows=batch_rows
+    )
+
+
+def with_label(data: pa.Table, row: int, value: float) -> pa.Table:
+    """A neighbour: one label replaced."""
+    labels = data["label"].to_numpy().copy()
+    labels[row] = value
+    place = data.column_names.index("label")
+    return data.set_column(place, "label", pa.array(labels))

@@ -1,0 +1,274 @@
+"""The documentation is run: what a page shows is what the software prints.
+
+Blocks of a page are executed in order, in one temporary directory and one namespace:
+
+    ```python          executed; a ```text block right after it is what it prints
+    ```console         lines "$ labeldp …" are executed; the rest is what they print
+    ```console varies  executed, must succeed, but prints something else every time
+    ```… skip          shown only
+
+Spaces at the ends of lines do not count. Of README.md only "$ labeldp account" is run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import labeldp
+from labeldp.cli import app, main
+from labeldp.datasets import write_census_like
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [page for page in (*DOCS, README) if page.exists()]
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+_FENCE = re.compile(r"^```([a-z]*)[ \t]*([a-z ]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+by_page = pytest.mark.parametrize("page", PAGES, ids=_name)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    marks: str
+    body: str
+    line: int
+    follows: bool
+    """Only white space stands between it and the block before."""
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    text, end = page.read_text(encoding="utf-8"), 0
+    for match in _FENCE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 2
+        yield Block(*match.groups(), line, not text[end : match.start()].strip())
+        end = match.end()
+
+
+def prose(page: Path) -> str:
+    return _FENCE.sub("", page.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory and a terminal of 80 columns without colours."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@by_page
+def test_blocks_run_and_print_what_is_shown(
+    page: Path, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert place == Path.cwd()
+    namespace: dict[str, Any] = {"__name__": "docs"}
+    printed = ""
+    for block in blocks(page):
+        where = f"{_name(page)}:{block.line}"
+        if "skip" in block.marks:
+            continue
+        if block.language == "python":
+            printed = run_python(block, where, namespace)
+        elif block.language == "text" and block.follows and printed:
+            assert tidy(printed) == tidy(block.body), where
+            printed = ""
+        elif block.language in ("console", "sh"):
+            run_console(block, where, page, monkeypatch)
+
+
+def run_python(block: Block, where: str, namespace: dict[str, Any]) -> str:
+    out = io.StringIO()
+    code = compile("\n" * (block.line - 1) + block.body, where, "exec")
+    with contextlib.redirect_stdout(out):
+        exec(code, namespace)
+    return out.getvalue()
+
+
+def run_console(block: Block, where: str, page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for command, expected in commands(block.body):
+        if page == README and command[:2] != ["labeldp", "account"]:
+            continue
+        assert command[0] == "labeldp", f"{where}: only labeldp commands are run"
+        code, printed = run_command(command, monkeypatch)
+        if "varies" in block.marks:
+            assert code == 0, f"{where}: {printed}"
+        else:
+            assert tidy(printed) == tidy(expected), f"{where}: {shlex.join(command)}"
+
+
+def commands(body: str) -> Iterator[tuple[list[str], str]]:
+    """The commands of a console block, each with the output shown below it."""
+    joined = re.sub(r"\\\n[> ]*", "", body)
+    for part in re.split(r"^\$ ", joined, flags=re.MULTILINE)[1:]:
+        line, _, expected = part.partition("\n")
+        yield shlex.split(line), expected
+
+
+def run_command(command: list[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    """Exit code and everything printed, as on a terminal."""
+    monkeypatch.setattr(sys, "argv", command)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        try:
+            main()
+        except SystemExit as stop:
+            return int(stop.code or 0), out.getvalue()
+    return 0, out.getvalue()
+
+
+def tidy(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines()).rstrip()
+
+
+@by_page
+def test_relative_links_resolve(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path) if path else page
+        assert file.exists(), f"{_name(page)} links to {target}"
+        if anchor:
+            assert anchor in anchors(file), f"{_name(page)} links to {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ +(.*)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@by_page
+def test_every_option_and_name_mentioned_exists(page: Path) -> None:
+    known = {option for command in COMMANDS.values() for option in options(command)} | {"--help"}
+    mentioned = re.findall(r"`[^`\n]*`", prose(page))
+    assert {o for text in mentioned for o in _OPTION.findall(text)} <= known
+    for dotted in re.findall(r"`(labeldp(?:\.\w+)+)`", prose(page)):
+        assert resolves(dotted), f"{_name(page)} names {dotted}"
+
+
+def resolves(dotted: str) -> bool:
+    parts = dotted.split(".")
+    for cut in range(len(parts), 0, -1):
+        try:
+            value: Any = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        try:
+            for name in parts[cut:]:
+                value = getattr(value, name)
+        except AttributeError:
+            return False
+        return True
+    return False
+
+
+def options(command: Any) -> dict[str, Any]:
+    """The options of a command, --help aside."""
+    found = {}
+    for parameter in command.params:
+        if parameter.param_type_name == "option":
+            found |= dict.fromkeys(parameter.opts, parameter)
+    found.pop("--help", None)
+    return found
+
+
+def sections(page: Path) -> dict[str, str]:
+    parts = re.split(r"^## +(.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def table_rows(text: str) -> list[list[str]]:
+    lines = [line for line in text.splitlines() if line.startswith("| `")]
+    return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+
+
+CLI = sections(ROOT / "docs" / "cli.md")
+_BY_ANCHOR = {title.lower().replace(" ", "-"): text for title, text in CLI.items()}
+
+
+def documented(command: str) -> dict[str, str]:
+    """Option → default shown, from the command's section and the sections it links to."""
+    text = CLI[f"labeldp {command}"]
+    linked = [_BY_ANCHOR[anchor] for anchor in re.findall(r"\]\(#([a-z-]+-options)\)", text)]
+    return {row[0].split()[0].strip("`"): row[2] for part in (text, *linked) for row in table_rows(part)}
+
+
+def test_cli_page_has_every_command() -> None:
+    titles = {title.removeprefix("labeldp ") for title in CLI if title.startswith("labeldp ")}
+    assert titles == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_cli_page_has_every_option_and_default(name: str) -> None:
+    known, shown = options(COMMANDS[name]), documented(name)
+    assert {row for row in shown if row.startswith("--")} == set(known)
+    for option, parameter in known.items():
+        assert shown[option].startswith(default_text(parameter)), f"{name} {option}"
+    for parameter in COMMANDS[name].params:
+        if parameter.param_type_name == "argument":
+            assert parameter.name.upper() in CLI[f"labeldp {name}"]
+
+
+def default_text(parameter: Any) -> str:
+    if parameter.required:
+        return "required"
+    if parameter.is_flag:
+        return "off"
+    return "none" if parameter.default is None else f"`{parameter.default}`"
+
+
+def test_python_page_has_every_public_name() -> None:
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    for name in labeldp.__all__:
+        assert f"`{name}`" in text or f"`labeldp.{name}`" in text, name
+
+
+def test_cli_page_has_the_json_names(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[1])) for row in table_rows(CLI["JSON"])}
+    write_census_like(place / "t.parquet", 3000)
+    table = "t.parquet --label WKSWORK1 --label-range 0 51 --features AGE,SEX"
+    public = "--rows 1000000 --label-range 0 51 --residual-ms 64"
+    for line in (
+        f"account wtd-flag {public}",
+        f"inspect {table}",
+        f"plan {table} --bags 100 --out plan.json",
+        f"release {table} --plan plan.json --out r",
+        "verify r",
+        "fit r --out model.json",
+        "predict model.json t.parquet --out p.csv",
+        "demo --rows 20000",
+    ):
+        command = ["labeldp", *shlex.split(line), "--json"]
+        out = io.StringIO()
+        monkeypatch.setattr(sys, "argv", command)
+        with contextlib.redirect_stdout(out), pytest.raises(SystemExit) as stop:
+            main()
+        assert not stop.value.code, line
+        assert set(json.loads(out.getvalue())) == shown[command[1]], command[1]
