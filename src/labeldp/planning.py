@@ -103,7 +103,7 @@ def plan(
     residual_ms: float | None = None,
     residual_guess: float | None = None,
     bags: int | None = None,
-    max_megabytes: float = 256.0,
+    max_megabytes: float = 128.0,
     min_count: int | None = None,
     intercept: bool = True,
     standardise: bool = True,
@@ -118,7 +118,7 @@ def plan(
         least that.
     residual_guess: a guess of the residual mean square for choosing `bags` and for the
         forecast; it affects utility, never privacy. Default: a tenth of the label range, squared.
-    bags: their number; default: where doubling stops paying, within `max_megabytes`.
+    bags: their number; default: where more stop paying, within `max_megabytes`.
     strict: refuse constant and dependent columns instead of leaving them out.
     """
     positive(epsilon=epsilon, max_megabytes=max_megabytes)

@@ -3,7 +3,7 @@
 The forecast error never rises with the number of bags: below the crossing of the needed
 floor with the data's own residual it falls like 1/m, above it levels off or keeps
 falling. So the number need not know the residual: take the largest the file may hold,
-and stop where doubling it is no longer worth the space.
+and stop where more are no longer worth the space.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from labeldp.accounting import Accountant, Facts, FloorMode, Measurement
 from labeldp.errors import PlanError
 from labeldp.utility import mean_excess
 
-WORTHWHILE = 1e-3
-"""Doubling the bags must lower the forecast error by this share to be worth the file."""
+GROWTH = 4
+WORTHWHILE = 4e-3
+"""Four times the bags must lower the forecast error by this share to be worth the file."""
 MOST_BAGS = 10_000_000
 _BYTES = 8
 
@@ -50,7 +51,7 @@ def choose_bags(
     residual_ms: float,
     cap: int,
 ) -> int:
-    """The number of bags at which doubling stops paying, at most `cap`.
+    """The number of bags at which more stop paying, at most `cap`.
 
     `residual_ms` is a promise (declared floor), else a guess that affects utility only.
     """
@@ -81,11 +82,11 @@ def choose_bags(
     bags = min(cap, 8 * (rank + 1))
     current = error(bags)
     while bags < cap:
-        doubled = min(cap, 2 * bags)
-        following = error(doubled)
-        if current - following < WORTHWHILE * current * (doubled / bags - 1):
+        more = min(cap, GROWTH * bags)
+        following = error(more)
+        if current - following < WORTHWHILE * current * (more / bags - 1) / (GROWTH - 1):
             break
-        bags, current = doubled, following
+        bags, current = more, following
     return bags
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp.accounting import SketchFamily, contour, residual_cosine, sketch
+from labeldp.accounting import SketchFamily, contour, family, residual_cosine, sketch
 from labeldp.errors import InputError
 
 
@@ -81,6 +81,68 @@ def test_public_features_are_certified_tightly_and_help():
     assert answer.upper < 1e-3 * SketchFamily(20_000, 0.0126).delta(1.0).upper
 
 
+@given(st.floats(1e-6, 0.999), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
+def test_a_worst_case_cell_dominates_what_is_in_it(tau, x1, x2, share, smaller):
+    """Any c of the cell, any leverage up to 1 − c², any change up to τ."""
+    b1, b2 = sorted((x1 * tau, x2 * tau))
+    top_u, top_v = family._worst_cells(tau, np.array([b1]), np.array([b2]))
+    b = b1 + share * (b2 - b1)
+    cosine = max(-1.0, min(1.0, ((1 + tau - b) * (1 - b) - 1) / tau))
+    u, v = sketch.roots(tau, cosine, smaller * (1 - cosine**2))
+    assert u <= top_u * (1 + 1e-6) + 1e-15
+    assert v <= top_v * (1 + 1e-6) + 1e-15
+
+
+@given(
+    st.floats(1e-3, 3),
+    st.floats(1e-6, 1),
+    st.floats(-1, 1),
+    st.floats(-1, 1),
+    st.lists(st.floats(0, 1), min_size=3, max_size=3),
+)
+def test_a_feature_cell_dominates_what_is_in_it(tau, leverage, x1, x2, shares):
+    c1, c2 = sorted((x1, x2))
+    top_u, top_v = family._feature_cells(tau, leverage, np.array([c1]), np.array([c2]))
+    cosine = c1 + shares[0] * (c2 - c1)
+    h = shares[1] * min(leverage, 1 - cosine**2)
+    u, v = sketch.roots(shares[2] * tau, cosine, h)
+    assert u <= top_u * (1 + 1e-9) + 1e-15
+    assert v <= top_v * (1 + 1e-9) + 1e-15
+
+
+def test_beyond_the_turn_a_smaller_change_is_worse():
+    """v(τ) has its maximum c² + h inside (0, τ); the cell must know."""
+    _, top = family._feature_cells(1.5, 0.01, np.array([-0.3]), np.array([-0.3]))
+    _, at_tau = sketch.roots(1.5, -0.3, 0.01)
+    assert top[0] == pytest.approx(0.1, rel=1e-12)
+    assert at_tau < 0.05
+
+
+def synthetic(shift=0.0):
+    """δ = u²v on u = x, v = 1 − x: the sup 4/27 is inside a cell, at x = 2/3."""
+
+    def cells(x1, x2):
+        return x2, 1.0 - x1
+
+    def value(pairs):
+        u, v = pairs
+        return np.array([u * u * v, u * u * v, u * u * v + np.where(v > 0.9, shift, 0.0)])
+
+    return family._Chart(0.0, 1.0, cells), value
+
+
+def test_branch_and_bound_finds_an_inner_sup(monkeypatch):
+    answer = family._certify(*synthetic())
+    assert 4 / 27 <= answer.upper <= 4 / 27 * (1 + 1e-4)  # a smooth sup meets the cap on cells
+    monkeypatch.setattr(family, "_ROUNDS", 1)
+    early = family._certify(*synthetic())
+    assert early.lower < 0.9 * 4 / 27 < 4 / 27 < early.upper
+
+
+def test_branch_and_bound_remembers_the_cells_it_closed():
+    assert family._certify(*synthetic(shift=0.5)).upper >= 0.5
+
+
 def test_tau_above_one_needs_public_features():
     assert SketchFamily(1, 1.2).delta(1.0).lower == 1.0
     assert SketchFamily(1, 1.2, 0.01, 0.1).delta(6.0).upper < 0.5
@@ -89,9 +151,9 @@ def test_tau_above_one_needs_public_features():
 
 
 def test_the_quick_guess_is_never_above_the_sup():
-    for family in (SketchFamily(5, 0.2), SketchFamily(5, 0.2, 0.05, 0.3), SketchFamily(1, 0.9)):
+    for some in (SketchFamily(5, 0.2), SketchFamily(5, 0.2, 0.05, 0.3), SketchFamily(1, 0.9)):
         for epsilon in (0.0, 0.5, 2.0):
-            assert family.guess(epsilon).upper <= family.delta(epsilon).upper
+            assert some.guess(epsilon).upper <= some.delta(epsilon).upper
 
 
 def test_inflation_costs_a_little_and_never_helps():

@@ -24,7 +24,7 @@ def twin_numeric(values, intercept=True, indicators=True, standardise=True):
     while True:
         step = Fraction(2) ** k
         codes = [half_even(v / step) for v in (low, high)]
-        width = high - low if intercept else max(abs(low), abs(high))
+        width = Fraction(float(high) - float(low)) if intercept else max(abs(low), abs(high))
         span = codes[1] - codes[0] if intercept else max(abs(c) for c in codes)
         fits = max(abs(low), abs(high)) / step <= 2**52
         if width / step <= 2**19 and span <= 2**19 and fits:

@@ -44,7 +44,7 @@ def plan(
     residual_ms: ResidualMs = None,
     residual_guess: ResidualGuess = None,
     bags: Bags = None,
-    max_megabytes: MaxMegabytes = 256.0,
+    max_megabytes: MaxMegabytes = 128.0,
     features: options.Features = None,
     categorical: options.Categorical = None,
     numeric: options.Numeric = None,

@@ -25,6 +25,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import solve_triangular
 from scipy.special import stdtrit
 
 from labeldp._check import at_least, in_range, positive
@@ -33,6 +34,7 @@ from labeldp.errors import InputError
 Array: TypeAlias = NDArray[np.float64]
 
 _BLOCK_ENTRIES = 1 << 22  # entries of Z factored at once: 32 MB
+_INDEPENDENT = 1e-5  # smallest part of a column outside the span of those before it
 _NEWTON_STEPS = 200  # five or six are usual; only a safeguard needs more
 
 
@@ -182,7 +184,32 @@ def _compress(Z: ArrayLike, t: ArrayLike, rank_tolerance: float | None) -> _Smal
 
 
 def _triangle(block: Array) -> Array:
+    """R of a QR factorisation, by Cholesky twice where that is as good as Householder.
+
+    Cholesky of the Gram matrix, then of what it left to orthogonalise, is backward stable
+    while the (scaled) columns have a condition below 1e8, and several times faster.
+    """
+    rows, columns = block.shape
+    if rows > 4 * columns:
+        scale = np.sqrt(np.einsum("ij,ij->j", block, block))
+        if scale.min() > 0:
+            unit = block / scale
+            first = _cholesky(unit.T @ unit)
+            if first is not None:
+                rest = solve_triangular(first, unit.T, lower=True, check_finite=False)
+                second = _cholesky(rest @ rest.T)
+                if second is not None:
+                    return np.asarray((first @ second).T * scale)
     return np.asarray(np.linalg.qr(block, mode="r"), dtype=np.float64)
+
+
+def _cholesky(gram: Array) -> Array | None:
+    """The lower factor, or None where columns are too nearly dependent for it."""
+    try:
+        lower = np.linalg.cholesky(gram)
+    except np.linalg.LinAlgError:
+        return None
+    return lower if np.diagonal(lower).min() > _INDEPENDENT else None
 
 
 def _checked(Z: ArrayLike, t: ArrayLike) -> tuple[Array, Array]:

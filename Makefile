@@ -1,0 +1,48 @@
+# Everything starts from Python 3.11+, pip and make; nothing is installed outside .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test test-slow lint real-data clean help
+
+help:
+	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
+	@echo "make test       formatting, lint, types and tests"
+	@echo "make test-slow  long statistical and scale runs"
+	@echo "make real-data  the README's table; needs LABELDP_REAL_DATA=DIR"
+
+demo: $(VENV)/base
+	@echo "== labeldp demo: a synthetic table, its private release and a fit on it"
+	@$(BIN)/labeldp demo
+
+test: lint
+	@echo "== tests"
+	@$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/dev
+	@echo "== formatting and lint"
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@echo "== types"
+	@$(BIN)/mypy
+
+test-slow: $(VENV)/dev
+	@echo "== long statistical and scale runs"
+	@$(BIN)/python -m pytest -m slow
+
+real-data: $(VENV)/dev
+	@$(BIN)/python experiments/real_data.py --write README.md
+
+$(VENV)/base: pyproject.toml
+	@echo "== setting up $(VENV) (first run only)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/base pyproject.toml
+	@echo "== installing the development tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
