@@ -31,9 +31,7 @@ def table(rows: int = 2000, seed: int = 0, noise: float = 1.0) -> pa.Table:
 
 def source(rows: int = 2000, seed: int = 0, noise: float = 1.0, batch_rows: int = 65536) -> Source:
     """The table as a source."""
-    return scan(
-        table(rows, seed, noise), label="label", label_range=RANGE, batch_rows=batch_rows
-    )
+    return scan(table(rows, seed, noise), label="label", label_range=RANGE, batch_rows=batch_rows)
 
 
 def with_label(data: pa.Table, row: int, value: float) -> pa.Table:

@@ -94,9 +94,7 @@ def exact_losses(base: Sketcher, other: Sketcher, row: int, added: float) -> NDA
     tau = float(other.labels[row] - base.labels[row]) / sigma
     residuals = base.labels - base.design @ base.beta
     hat = base.design @ np.linalg.pinv(base.design)
-    u, v = sketch.roots(
-        abs(tau), math.copysign(1, tau) * residuals[row] / sigma, hat[row, row]
-    )
+    u, v = sketch.roots(abs(tau), math.copysign(1, tau) * residuals[row] / sigma, hat[row, row])
     rng = np.random.default_rng(99)
     g1, g2 = rng.gamma(BAGS / 2, size=(2, 200_000))
     kappa = BAGS / 2 * (math.log1p(u) + math.log1p(-v))
@@ -123,7 +121,10 @@ def test_g_times_r_has_the_law_of_direct_aggregation() -> None:
     weights = np.random.default_rng(7).normal(size=(20_000, ROWS))
     direct_features, direct_labels = weights @ ours.design, weights @ ours.labels
     whiten = np.linalg.inv(np.linalg.cholesky(ours.design.T @ ours.design)).T
-    residual, direct_residual = labels - features @ ours.beta, direct_labels - direct_features @ ours.beta
+    residual, direct_residual = (
+        labels - features @ ours.beta,
+        direct_labels - direct_features @ ours.beta,
+    )
     white, direct_white = features @ whiten, direct_features @ whiten
     pairs = {
         "distance": (np.linalg.norm(white, axis=1), np.linalg.norm(direct_white, axis=1)),

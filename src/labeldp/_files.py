@@ -1,6 +1,6 @@
 """Writing so that a reader sees the old state or the new one, never a half.
 
-A directory is filled under a hidden name beside its target and renamed when complete;
+A file or directory is filled under a hidden name beside its target and renamed when complete;
 a crash leaves at most the hidden one, which the next write of the same target removes.
 """
 
@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from labeldp.errors import ReleaseError
 
@@ -28,41 +28,44 @@ def canonical_json(value: Any) -> str:
 
 def json_digest(value: Any) -> str:
     """SHA-256 of the canonical text."""
-    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(value).encode(errors="surrogatepass")).hexdigest()
 
 
 def read_json(path: Path) -> Any:
     """Parse a JSON file, or say in one line why not."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
     except FileNotFoundError:
-        raise ReleaseError(f"{path} is missing; the release is incomplete") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as problem:
+        raise ReleaseError(f"{path} is missing; check the path, or make it again") from None
+    except (OSError, ValueError, RecursionError) as problem:
         raise ReleaseError(f"{path} cannot be read as JSON: {problem}") from None
 
 
 @contextmanager
 def new_directory(target: Path) -> Iterator[Path]:
     """A directory to fill; it takes its name only when the block ends without an error."""
-    refuse_existing(target)
-    parent = target.absolute().parent
-    if not parent.is_dir():
-        raise ReleaseError(f"{parent} is not a directory; create it first")
-    _remove_orphans(parent, target.name)
-    partial = parent / f".{target.name}.partial-{os.getpid()}"
-    try:
+    with _partial(target) as partial:
         partial.mkdir()
         yield partial
         for path in partial.iterdir():
             _sync(path)
-        _sync(partial)
-        refuse_existing(target)
-        partial.rename(target)
-        _sync(parent)
-    except OSError as problem:
-        raise ReleaseError(_why(target, problem)) from problem
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+
+
+@contextmanager
+def new_path(target: Path) -> Iterator[Path]:
+    """A file to write; it takes its name only when the block ends without an error."""
+    with _partial(target) as partial:
+        yield partial
+
+
+def check_target(target: Path) -> None:
+    """Refuse a place that cannot be written to: ask before the work, not after it."""
+    refuse_existing(target)
+    parent = target.absolute().parent
+    if not parent.is_dir():
+        raise ReleaseError(f"{parent} is not a directory; create it first")
+    if not os.access(parent, os.W_OK):
+        raise ReleaseError(f"{parent} is not writable; choose another place")
 
 
 def refuse_existing(target: Path) -> None:
@@ -71,11 +74,45 @@ def refuse_existing(target: Path) -> None:
         raise ReleaseError(f"{target} already exists; choose another name (nothing is overwritten)")
 
 
+@contextmanager
+def _partial(target: Path) -> Iterator[Path]:
+    """A hidden name beside the target, renamed to it at the end or removed."""
+    check_target(target)
+    parent = target.absolute().parent
+    _remove_orphans(parent, target.name)
+    partial = parent / f".{target.name}.partial-{os.getpid()}"
+    try:
+        yield partial
+        _sync(partial)
+        refuse_existing(target)
+        partial.rename(target)
+        _sync(parent)
+    except OSError as problem:
+        raise ReleaseError(_why(target, problem)) from problem
+    finally:
+        _remove(partial)
+
+
 def _remove_orphans(parent: Path, name: str) -> None:
-    for orphan in parent.glob(f".{name}.partial-*"):
-        owner = orphan.name.rpartition("-")[2]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc").exists():
-            shutil.rmtree(orphan, ignore_errors=True)
+    """What a dead process left; our own number is one too, as in a restarted container."""
+    prefix = f".{name}.partial-"
+    for orphan in parent.iterdir():
+        owner = orphan.name.removeprefix(prefix)
+        if orphan.name.startswith(prefix) and owner.isdigit() and not _alive(int(owner)):
+            _remove(orphan)
+
+
+def _alive(process: int) -> bool:
+    """Whether another process has this number; yes where that cannot be known."""
+    here = Path("/proc")
+    return process != os.getpid() and (not here.exists() or (here / str(process)).exists())
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _sync(path: Path) -> None:
@@ -92,16 +129,5 @@ def _why(target: Path, problem: OSError) -> str:
     return f"{target} was not written: {problem.strerror or problem}"
 
 
-@contextmanager
-def new_path(path: Path) -> Iterator[Path]:
-    """A file to write; it takes its name only when the block ends without an error."""
-    refuse_existing(path)
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    try:
-        yield partial
-        _sync(partial)
-        partial.rename(path)
-    except OSError as problem:
-        raise ReleaseError(_why(path, problem)) from problem
-    finally:
-        partial.unlink(missing_ok=True)
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -22,12 +22,20 @@ def inspect(
     delta: float = 1e-6,
     min_count: int | None = None,
     intercept: bool = True,
+    max_leverage: float | None = None,
     strict: bool = False,
     engine: Engine | None = None,
 ) -> dict[str, Any]:
     """Facts about the table, some from raw labels: for the curator's eyes only."""
     engine = engine or LocalEngine()
-    found = survey(source, engine=engine, min_count=min_count, intercept=intercept, strict=strict)
+    found = survey(
+        source,
+        engine=engine,
+        min_count=min_count,
+        intercept=intercept,
+        max_leverage=max_leverage,
+        strict=strict,
+    )
     gram, moments = engine.labelled_sums(source, found.features, found.labels)
     residual = Residual(found.factor, moments)
     unit = math.ldexp(1.0, 2 * found.labels.exponent)

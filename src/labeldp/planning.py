@@ -108,6 +108,7 @@ def plan(
     intercept: bool = True,
     standardise: bool = True,
     indicators: bool = True,
+    max_leverage: float | None = None,
     strict: bool = False,
     engine: Engine | None = None,
 ) -> Plan:
@@ -119,6 +120,7 @@ def plan(
     residual_guess: a guess of the residual mean square for choosing `bags` and for the
         forecast; it affects utility, never privacy. Default: a tenth of the label range, squared.
     bags: their number; default: where more stop paying, within `max_megabytes`.
+    max_leverage: leave out design columns that give some row a higher leverage than this.
     strict: refuse constant and dependent columns instead of leaving them out.
     """
     positive(epsilon=epsilon, max_megabytes=max_megabytes)
@@ -134,6 +136,7 @@ def plan(
         intercept=intercept,
         standardise=standardise,
         indicators=indicators,
+        max_leverage=max_leverage,
         strict=strict,
         engine=engine,
     )
@@ -167,7 +170,7 @@ def plan(
     added = expected_added_variance(mode, measurement, needed, guess * facts.rows, facts.width)
     return Plan(
         claim,
-        found.features.keep(found.factor.kept),
+        found.features,
         found.labels,
         found.feature_sums,
         forecast(rows=facts.rows, rank=rank, bags=bags, residual_ms=guess, added_variance=added),

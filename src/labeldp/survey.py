@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from labeldp._check import in_range
 from labeldp.accounting import Facts
 from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError
@@ -37,9 +39,16 @@ def survey(
     intercept: bool = True,
     standardise: bool = True,
     indicators: bool = True,
+    max_leverage: float | None = None,
     strict: bool = False,
 ) -> Survey:
-    """Fit the feature map, sum and factorise the features, find the largest leverage."""
+    """Fit the feature map, sum and factorise the features, find the largest leverage.
+
+    With `max_leverage`, design columns that give some row more than that are left out, the
+    one with the largest share in the costliest row first, until no row has more.
+    """
+    if max_leverage is not None:
+        in_range(0, 1, max_leverage=max_leverage)
     if source.label_range is None:
         raise InputError("the label range is missing; give --label-range LO HI")
     with engine.progress("features", None) as advance:
@@ -57,19 +66,32 @@ def survey(
     if strict:
         _refuse(_constant(source, features) + dependent)
     leverage = engine.leverage(source, features, factor)
+    trimmed = []
+    while max_leverage is not None and leverage.maximum > max_leverage:
+        costly = leverage.costliest[0]
+        kept = [c for c in factor.kept if features.all_names[c] != costly.column]
+        if len(kept) in (0, factor.rank):
+            raise DataError(
+                f"no choice of columns brings every leverage down to {max_leverage:g}; allow more"
+            )
+        trimmed.append(
+            f"{costly.column}: left out, it gave row {costly.row:,} a leverage of "
+            f"{costly.leverage:.2g}"
+        )
+        factor = factorise(gram, features.keep(kept))
+        leverage = engine.leverage(source, features, factor)
     labels = LabelGrid.for_range(source.label_range, intercept=intercept)
     facts = Facts(
         rows=gram.rows,
         label_range=labels.range,
         features=factor.rank,
         max_leverage=leverage.maximum,
-        centred=intercept or bool(features.categorical),
+        centred=intercept,
         # a Gram off by a relative `defect` moves u and v by at most twice that much
         inflation=ROUNDING + 2 * factor.defect,
     )
-    return Survey(
-        features, factor, leverage, labels, facts, gram.digest(), (*features.notes, *dependent)
-    )
+    notes = (*features.notes, *dependent, *trimmed, *_advice(leverage, gram.rows))
+    return Survey(features.keep(factor.kept), factor, leverage, labels, facts, gram.digest(), notes)
 
 
 def _constant(source: Source, features: FeatureMap) -> list[str]:
@@ -90,6 +112,18 @@ def _dependent(features: FeatureMap, factor: Factor) -> list[str]:
         f"feature column {features.all_names[column]!r} is (nearly) a combination of other columns, left out"
         for column in features.number_columns
         if column not in kept
+    ]
+
+
+def _advice(leverage: Leverage, rows: int) -> list[str]:
+    """A hint when a few rows make the release dear: a level with √rows rows has 1/√rows."""
+    usual = 4 / math.sqrt(rows)
+    if leverage.maximum <= usual:
+        return []
+    costly = leverage.costliest[0]
+    return [
+        f"row {costly.row:,} has a leverage of {costly.leverage:.2g} because of "
+        f"{costly.column!r}, which costs utility; --max-leverage {usual:.1g} leaves such columns out"
     ]
 
 

@@ -34,9 +34,9 @@ def test_the_references_cover_what_is_claimed():
 def test_contour_matches_the_references_and_brackets_them():
     for bags, alpha, beta, epsilon, digits in REFERENCES:
         value, answer = float(digits), delta(bags, alpha, beta, epsilon)
-        assert answer.estimate == pytest.approx(value, rel=1e-12)
+        assert answer.estimate == pytest.approx(value, rel=1e-12, abs=0.0)
         assert answer.lower < value < answer.upper
-        assert answer.upper == pytest.approx(value, rel=3e-9)
+        assert answer.upper == pytest.approx(value, rel=3e-9, abs=0.0)
 
 
 def test_quadrature_matches_the_references():
@@ -44,14 +44,14 @@ def test_quadrature_matches_the_references():
         if float(digits) < 1e-13:
             continue
         got = sketch.delta_by_quadrature(bags, alpha, beta, epsilon)
-        assert got == pytest.approx(float(digits), rel=1e-10)
+        assert got == pytest.approx(float(digits), rel=1e-10, abs=0.0)
 
 
 def test_cells_are_evaluated_as_if_alone():
     rows = [row for row in REFERENCES if row[0] == 247 and row[3] == 0.0]
     loss = contour.compose([(247, [r[1] for r in rows], [r[2] for r in rows])])
     alone = [delta(247, r[1], r[2], 0.0).estimate for r in rows]
-    assert contour.delta(loss, 0.0)[1] == pytest.approx(alone, rel=1e-12)
+    assert contour.delta(loss, 0.0)[1] == pytest.approx(alone, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e-6, 1e-3, 0.1, 0.29, 0.31, 0.9, 30.0, 1e9])
@@ -71,7 +71,7 @@ def test_gaussian_alone(mu, epsilon):
     if exact < 1e-300:
         assert answer.upper <= 1e-299
     else:
-        assert answer.estimate == pytest.approx(exact, rel=1e-10)
+        assert answer.estimate == pytest.approx(exact, rel=1e-10, abs=0.0)
         assert answer.lower <= exact <= answer.upper
 
 
@@ -93,7 +93,7 @@ def test_composition_with_a_gaussian_by_a_double_integral(bags, alpha, beta, mu,
     levels = epsilon - kappa - alpha * s[:, None] ** 2 + beta * s**2
     inner = np.vectorize(lambda level: gaussian.delta(level, mu))(levels)
     answer = delta(bags, alpha, beta, epsilon, mu)
-    assert answer.estimate == pytest.approx(weight @ inner @ weight, rel=1e-8)
+    assert answer.estimate == pytest.approx(weight @ inner @ weight, rel=1e-8, abs=0.0)
     assert answer.estimate > delta(bags, alpha, beta, epsilon).upper
 
 
@@ -112,7 +112,7 @@ def test_two_releases_under_one_floor_are_one():
     one = contour.bounds(contour.compose([(90, 0.1, 0.05)]), 1.0)
     two = contour.bounds(contour.compose([(40, 0.1, 0.05), (50, 0.1, 0.05)]), 1.0)
     more = contour.bounds(contour.compose([(40, 0.1, 0.05), (51, 0.1, 0.05)]), 1.0)
-    assert two.estimate == pytest.approx(one.estimate, rel=1e-12)
+    assert two.estimate == pytest.approx(one.estimate, rel=1e-12, abs=0.0)
     assert more.lower > one.upper
 
 
@@ -157,4 +157,6 @@ def test_beyond_the_smallest_float_the_bound_stays_a_bound():
 def test_the_second_method_does_not_trust_scipy_gamma_tails():
     """The case in which scipy's gammainc is wrong by 1e-3; reference by Arb."""
     case = 6_699_106, 0.0, 0.00022534639697, 2.2954
-    assert sketch.delta_by_quadrature(*case) == pytest.approx(delta(*case).estimate, rel=1e-10)
+    assert sketch.delta_by_quadrature(*case) == pytest.approx(
+        delta(*case).estimate, rel=1e-10, abs=0.0
+    )

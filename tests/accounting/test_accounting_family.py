@@ -77,7 +77,7 @@ def test_public_features_are_certified_tightly_and_help():
     facts = SketchFamily(20_000, 0.0126, 6e-4, 0.055)
     answer = facts.delta(1.0)
     brute = max(member(20_000, 0.0126, c, 6e-4, 1.0)[1, 0] for c in np.linspace(-0.055, 0.055, 41))
-    assert answer.upper == pytest.approx(brute, rel=1e-8)
+    assert answer.upper == pytest.approx(brute, rel=1e-8, abs=0.0)
     assert answer.upper < 1e-3 * SketchFamily(20_000, 0.0126).delta(1.0).upper
 
 
@@ -114,7 +114,7 @@ def test_beyond_the_turn_a_smaller_change_is_worse():
     """v(τ) has its maximum c² + h inside (0, τ); the cell must know."""
     _, top = family._feature_cells(1.5, 0.01, np.array([-0.3]), np.array([-0.3]))
     _, at_tau = sketch.roots(1.5, -0.3, 0.01)
-    assert top[0] == pytest.approx(0.1, rel=1e-12)
+    assert top[0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
     assert at_tau < 0.05
 
 
@@ -136,7 +136,7 @@ def test_branch_and_bound_finds_an_inner_sup(monkeypatch):
     assert 4 / 27 <= answer.upper <= 4 / 27 * (1 + 1e-4)  # a smooth sup meets the cap on cells
     monkeypatch.setattr(family, "_ROUNDS", 1)
     early = family._certify(*synthetic())
-    assert early.lower < 0.9 * 4 / 27 < 4 / 27 < early.upper
+    assert early.lower < 0.99 * 4 / 27 < 4 / 27 < early.upper
 
 
 def test_branch_and_bound_remembers_the_cells_it_closed():

@@ -32,7 +32,7 @@ def test_lower_bound_by_hand():
     measurement = Measurement(mu=0.5, slack=0.025)
     assert measurement.noise(3.0) == pytest.approx(6.0)
     want = 100.0 - 6.0 * stats.norm.ppf(0.975) - 0.25
-    assert measurement.lower_bound(100.0, 0.25, 3.0) == pytest.approx(want, rel=1e-10)
+    assert measurement.lower_bound(100.0, 0.25, 3.0) == pytest.approx(want, rel=1e-10, abs=0.0)
     assert measurement.lower_bound(100.0, 0.25, 3.0) <= want
     assert measurement.lower_bound(5.0, 0.25, 3.0) == 0.0
 

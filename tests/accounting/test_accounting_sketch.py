@@ -58,7 +58,7 @@ def test_roots_satisfy_their_equations(tau, cosine, share):
 
 def test_roots_do_not_cancel():
     u, _ = sketch.roots(1e-9, -0.5, 1e-12)  # q/v, where (√ − p)/2 has no digit left
-    assert float(u) == pytest.approx(1e-30 / 1e-9, rel=1e-8)
+    assert float(u) == pytest.approx(1e-30 / 1e-9, rel=1e-8, abs=0.0)
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -70,11 +70,11 @@ def test_a_column_orthogonal_to_the_residual_makes_the_roots_differ_by_tau(seed)
     extra = unit - q @ (q.T @ unit) - residual[row] * residual / sigma**2
     wider = np.column_stack([x, extra])
     again = y - wider @ np.linalg.lstsq(wider, y, rcond=None)[0]
-    assert np.linalg.norm(again) == pytest.approx(sigma, rel=1e-12)
+    assert np.linalg.norm(again) == pytest.approx(sigma, rel=1e-12, abs=0.0)
     change = 0.7 * sigma * (-1) ** seed
     u, v = eigenvalues(wider, y, row, change)
     narrow_u, narrow_v = eigenvalues(x, y, row, change)
-    assert math.sqrt(1 + u) - math.sqrt(1 - v) == pytest.approx(0.7, rel=1e-10)
+    assert math.sqrt(1 + u) - math.sqrt(1 - v) == pytest.approx(0.7, rel=1e-10, abs=0.0)
     assert u >= narrow_u - 1e-12
     assert v >= narrow_v - 1e-12
 

@@ -71,7 +71,7 @@ def test_answers_are_inverse_and_private(budget, public, measured):
     assert wtd_flag.delta(facts, bags, lowest, epsilon, *extra).upper <= delta
     assert wtd_flag.delta(facts, bags, lowest * (1 - 1e-7), epsilon, *extra).upper > delta
     smallest = wtd_flag.epsilon(facts, bags, lowest, delta, *extra)
-    assert smallest == pytest.approx(epsilon, rel=1e-7)
+    assert smallest == pytest.approx(epsilon, rel=1e-7, abs=0.0)
     assert wtd_flag.delta(facts, bags, lowest, smallest, *extra).upper <= delta
 
 
@@ -80,7 +80,7 @@ def test_measurement_and_slack_cost():
     measured = wtd_flag.delta(CENSUS, 50_000, CENSUS_FLOOR, 1.0, measurement=0.05)
     with_slack = wtd_flag.delta(CENSUS, 50_000, CENSUS_FLOOR, 1.0, measurement=0.05, slack=1e-9)
     assert measured.lower > plain.upper
-    assert with_slack.upper == pytest.approx(measured.upper + 1e-9, rel=1e-12)
+    assert with_slack.upper == pytest.approx(measured.upper + 1e-9, rel=1e-12, abs=0.0)
 
 
 def test_what_cannot_be_done_says_so():
@@ -141,4 +141,5 @@ def test_group_privacy_by_hand():
     assert wtd_flag.group(curve, 2, (1 + math.e) * 1e-9 * 1.001) == 2.0
     assert wtd_flag.group(curve, 2, (1 + math.e) * 1e-9 * 0.999) == 4.0
     assert wtd_flag.group(curve, 3, 0.95) == 0.0  # 3 times 0.3
+    assert wtd_flag.group(curve, 3, 0.85) == 3.0
     assert wtd_flag.group(curve, 400, 1e-8) == math.inf

@@ -23,7 +23,6 @@ from labeldp.cli.verify import verify
 app = typer.Typer(
     name="labeldp",
     help="Publish regression data whose labels are private.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -37,7 +36,7 @@ def main() -> None:
     from labeldp.errors import LabelDPError
 
     try:
-        code = app(standalone_mode=False)
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except LabelDPError as problem:
         code = _refuse(str(problem))
     except typer.Abort:

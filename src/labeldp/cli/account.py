@@ -96,7 +96,8 @@ def _answer(
         "delta": accountant.delta(facts, bags, floor, epsilon),
     }
     if found["epsilon"] is None:
-        found["reason"] = f"no ε is enough for {bags} bags at δ = {delta:g}"
+        reason = accountant.max_bags(facts, floor, epsilon, delta).reason
+        found["reason"] = reason or f"no ε is enough for {bags} bags at δ = {delta:g}"
     return found
 
 

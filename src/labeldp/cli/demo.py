@@ -36,7 +36,8 @@ def demo(
 
 
 def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
-    from labeldp._files import refuse_existing
+    from labeldp._check import in_range, positive
+    from labeldp._files import check_target
     from labeldp.cli.output import progress
     from labeldp.datasets import CENSUS_RANGE, write_census_like
     from labeldp.engines import LocalEngine
@@ -46,7 +47,9 @@ def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -
     from labeldp.source import scan
     from labeldp.verification import verify
 
-    refuse_existing(target)
+    positive(rows=rows, epsilon=epsilon)
+    in_range(0, 1, delta=delta)
+    check_target(target)
     with progress("synthetic table", rows) as advance:
         write_census_like(table, rows, advance=advance)
     source = scan(table, label="WKSWORK1", label_range=CENSUS_RANGE)

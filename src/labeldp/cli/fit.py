@@ -28,6 +28,7 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a linear regression on a release. Costs no privacy."""
+    from labeldp._files import check_target
     from labeldp.cli.output import emit_json, emit_table, note, number
     from labeldp.errors import InputError
     from labeldp.learners import LinearRegressor
@@ -35,14 +36,16 @@ def fit(
 
     if (test is None) != (label is None):
         raise InputError("--test and --label go together: give both or neither")
-    model = LinearRegressor(penalty=ridge, max_norm=max_norm, confidence=confidence)
-    model.fit(Release.load(directory))
     if out is not None:
-        from labeldp._files import refuse_existing
-
-        refuse_existing(out)
+        check_target(out)
+    model = LinearRegressor(penalty=ridge, max_norm=max_norm, confidence=confidence)
+    released = Release.load(directory)
+    model.fit(released)
+    mse = None
+    if test is not None and label is not None:
+        mse = _score(model, test, label, released.features.columns)
+    if out is not None:
         model.save(out)
-    mse = _score(model, test, label) if test is not None and label is not None else None
     document: dict[str, Any] = {
         "release": str(directory),
         "coefficients": [
@@ -66,14 +69,23 @@ def fit(
         print(f"mean squared error on {test}: {mse:.6g}")
 
 
-def _score(model: LinearRegressor, test: str, label: str) -> float:
+def _score(model: LinearRegressor, test: str, label: str, columns: tuple[str, ...]) -> float:
     import numpy as np
 
+    from labeldp.errors import DataError
     from labeldp.source import scan
 
     total, count = 0.0, 0
-    source = scan(test, label=label, label_range=(-1e300, 1e300), drop_missing_labels=True)
+    source = scan(
+        test,
+        label=label,
+        label_range=(-1e300, 1e300),
+        features=columns,
+        drop_missing_labels=True,
+    )
     for batch, labels in source.labelled_batches():
         total += float(np.sum((labels - model.predict(batch)) ** 2))
         count += len(labels)
+    if count == 0:
+        raise DataError(f"{test}: no row has a label in column {label!r}; nothing can be scored")
     return total / count

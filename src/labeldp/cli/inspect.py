@@ -27,6 +27,7 @@ def inspect(
     drop_missing_labels: options.DropMissing = False,
     min_count: options.MinCount = None,
     no_intercept: NoIntercept = False,
+    max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
     threads: options.Threads = 0,
     json: options.Json = False,
@@ -53,6 +54,7 @@ def inspect(
         delta=delta,
         min_count=min_count,
         intercept=not no_intercept,
+        max_leverage=max_leverage,
         strict=strict,
         engine=LocalEngine(threads, progress),
     )

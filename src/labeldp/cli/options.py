@@ -39,11 +39,15 @@ MinCount = Annotated[
     int | None,
     typer.Option(help="Merge levels seen less often; default: the root of the rows."),
 ]
+MaxLeverage = Annotated[
+    float | None,
+    typer.Option(help="Leave out design columns that give a row more leverage than this."),
+]
 Strict = Annotated[
     bool,
     typer.Option("--strict", help="Refuse constant or dependent columns; default: leave them out."),
 ]
-Threads = Annotated[int, typer.Option(help="Threads; 0: one for each core.")]
+Threads = Annotated[int, typer.Option(min=0, help="Threads; 0: one for each core.")]
 Epsilon = Annotated[float, typer.Option(help="Privacy budget ε.")]
 Delta = Annotated[float, typer.Option(help="Privacy budget δ.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,16 @@ from typing import Any
 
 def emit_json(document: Any) -> None:
     """One JSON document."""
-    print(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    print(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def finite(value: Any) -> Any:
+    """The same document with null for numbers that JSON does not have (infinity, NaN)."""
+    if isinstance(value, dict):
+        return {name: finite(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

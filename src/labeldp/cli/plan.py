@@ -53,6 +53,7 @@ def plan(
     drop_missing_labels: options.DropMissing = False,
     min_count: options.MinCount = None,
     no_intercept: NoIntercept = False,
+    max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
     threads: options.Threads = 0,
     out: Annotated[
@@ -61,10 +62,13 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
+    from labeldp._files import check_target
     from labeldp.cli.output import emit_json, note, progress
     from labeldp.engines import LocalEngine
     from labeldp.planning import plan as make_plan
 
+    if out is not None:
+        check_target(out)
     source = options.source(
         data,
         label=label,
@@ -89,6 +93,7 @@ def plan(
         max_megabytes=max_megabytes,
         min_count=min_count,
         intercept=not no_intercept,
+        max_leverage=max_leverage,
         strict=strict,
         engine=LocalEngine(threads, progress),
     )
@@ -103,12 +108,29 @@ def plan(
 
 
 def _write(path: Path, made: Plan) -> None:
+    """The plan with a seal: release refuses a file that was damaged or edited by hand."""
     from json import dumps
 
     from labeldp._files import new_path
+    from labeldp.certificate import seal
+    from labeldp.cli.output import finite
 
+    sealed = seal(finite(made.to_json()))
     with new_path(path) as partial:
-        partial.write_text(dumps(made.to_json(), indent=1, ensure_ascii=False) + "\n")
+        partial.write_text(dumps(sealed, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_plan(path: Path) -> Plan:
+    """Read what `_write` wrote."""
+    from labeldp._files import read_json
+    from labeldp.certificate import seal
+    from labeldp.errors import InputError
+    from labeldp.planning import Plan
+
+    document = read_json(path)
+    if not isinstance(document, dict) or seal(document)["seal"] != document.get("seal"):
+        raise InputError(f"{path} is not a plan, or was altered since; run labeldp plan again")
+    return Plan.from_json(document)
 
 
 def show_plan(made: Plan) -> None:

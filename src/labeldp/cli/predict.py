@@ -24,17 +24,21 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict labels of raw rows with a fitted model, one prediction a row, in row order."""
-    from labeldp._files import refuse_existing
+    from labeldp._files import check_target
     from labeldp.cli.output import emit_json
     from labeldp.errors import InputError
+    from labeldp.features import FeatureMap
     from labeldp.learners import LinearRegressor
     from labeldp.source import scan
 
     if out.suffix not in (".csv", ".parquet"):
         raise InputError(f"{out}: predictions are written as .csv or .parquet; name one of them")
-    refuse_existing(out)
+    check_target(out)
     fitted = LinearRegressor.load(model)
-    rows = _write(out, _predictions(fitted, scan(data)))
+    if not isinstance(fitted.features_, FeatureMap):
+        raise InputError(f"{model} was not fitted on a release; use it from Python")
+    # other columns are not read: the label may be among them, and messages quote features
+    rows = _write(out, _predictions(fitted, scan(data, features=fitted.features_.columns)))
     if json:
         emit_json({"predictions": str(out), "rows": rows})
     else:

@@ -17,11 +17,13 @@ from labeldp.cli.plan import (
     NoIntercept,
     ResidualGuess,
     ResidualMs,
+    read_plan,
 )
 
 if TYPE_CHECKING:
     from labeldp.planning import Plan
     from labeldp.release import Release
+    from labeldp.source import Source
 
 
 def release(
@@ -49,18 +51,18 @@ def release(
     drop_missing_labels: options.DropMissing = False,
     min_count: options.MinCount = None,
     no_intercept: NoIntercept = False,
+    max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
     threads: options.Threads = 0,
     json: options.Json = False,
 ) -> None:
     """Publish private aggregates with a certificate, as one new directory."""
-    from labeldp._files import read_json, refuse_existing
+    from labeldp._files import check_target
     from labeldp.cli.output import emit_json, note, progress
     from labeldp.engines import LocalEngine
-    from labeldp.planning import Plan
     from labeldp.planning import plan as make_plan
 
-    refuse_existing(out)
+    check_target(out)
     source = options.source(
         data,
         label=label,
@@ -74,7 +76,7 @@ def release(
     )
     engine = LocalEngine(threads, progress)
     made = (
-        Plan.from_json(read_json(plan))
+        _planned(plan, source)
         if plan is not None
         else make_plan(
             source,
@@ -89,6 +91,7 @@ def release(
             max_megabytes=max_megabytes,
             min_count=min_count,
             intercept=not no_intercept,
+            max_leverage=max_leverage,
             strict=strict,
             engine=engine,
         )
@@ -101,6 +104,17 @@ def release(
         emit_json({"release": str(out), "certificate": released.certificate})
     else:
         show_release(made, released, out)
+
+
+def _planned(path: Path, source: Source) -> Plan:
+    """The plan in a file, for labels of the range it was made for."""
+    from labeldp.errors import InputError
+
+    made = read_plan(path)
+    low, high = made.labels.low, made.labels.high
+    if source.label_range != (low, high):
+        raise InputError(f"{path} is for labels from {low:g} to {high:g}; give that --label-range")
+    return made
 
 
 def show_release(made: Plan, released: Release, out: Path) -> None:

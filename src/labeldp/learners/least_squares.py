@@ -206,7 +206,7 @@ def _triangle(block: Array) -> Array:
 def _cholesky(gram: Array) -> Array | None:
     """The lower factor, or None where columns are too nearly dependent for it."""
     try:
-        lower = np.linalg.cholesky(gram)
+        lower: Array = np.asarray(np.linalg.cholesky(gram), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
     return lower if np.diagonal(lower).min() > _INDEPENDENT else None

@@ -3,10 +3,11 @@
 The rank is decided by exact arithmetic modulo a 63-bit prime, never by a tolerance. (A
 column judged dependent modulo the prime but not over the integers, chance about 1e-18,
 would only be left out, which is always safe.) The factor is floating point, but its
-distance from the truth is bounded rigorously: with S = XᵀX scaled by powers of two and
-`inverse` its computed L⁻¹,
+distance from the truth is bounded rigorously: with S = XᵀX scaled by powers of two,
 
-    ‖L⁻¹ S L⁻ᵀ − I‖ ≤ defect,   hence   (XᵀX)⁻¹ ≼ L⁻ᵀL⁻¹/(1 − defect).
+    ‖L⁻¹ S L⁻ᵀ − I‖ ≤ defect,   hence   (XᵀX)⁻¹ ≼ L⁻ᵀL⁻¹/(1 − defect),
+
+for the computed `inverse` and for the true inverse of `lower` alike.
 
 Every bound that involves (XᵀX)⁻¹ (leverages, the error of β̂, the law of the sampled
 aggregates) rests on that one number.
@@ -71,8 +72,9 @@ class Factor:
 
 
 def factorise(gram: FeatureGram, features: FeatureMap) -> Factor:
-    """Drop dependent columns exactly and nearly dependent ones by name, factorise, verify.
+    """Drop dependent columns exactly and nearly dependent ones too, factorise, verify.
 
+    Only columns that the feature map keeps are considered.
     Two columns that agree but for the rounding to their grids are independent over the
     integers, yet no double can tell them apart: such a column is left out as well.
     """
@@ -111,7 +113,7 @@ def _verified(
     except LinAlgError:
         return None
     inverse = np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True))
-    defect = _defect(scaled, inverse)
+    defect = _defect(scaled, lower, inverse)
     if not defect <= MAX_DEFECT:
         return None
     return Factor(rows, tuple(sorted(kept)), matrix, exponents[place], lower, inverse, defect)
@@ -153,18 +155,34 @@ def _preference(diagonal: NDArray[np.float64], features: FeatureMap) -> list[int
         for offset, size in zip(features.category_offsets, features.category_sizes)
     ]
     late = set(baselines)
-    return [column for column in range(len(diagonal)) if column not in late] + baselines
+    order = [column for column in range(len(diagonal)) if column not in late] + baselines
+    return order if features.kept is None else [c for c in order if c in set(features.kept)]
 
 
 def _half_log2(value: int) -> int:
     return round(math.log2(value) / 2)
 
 
-def _defect(scaled: NDArray[np.float64], inverse: NDArray[np.float64]) -> float:
-    """A rigorous bound of ‖L⁻¹ S L⁻ᵀ − I‖ in the Frobenius norm, S the exact matrix."""
+def _defect(
+    scaled: NDArray[np.float64], lower: NDArray[np.float64], inverse: NDArray[np.float64]
+) -> float:
+    """A rigorous bound of ‖L⁻¹ S L⁻ᵀ − I‖, S the exact matrix, for L⁻¹ computed and true.
+
+    With E the error for the computed inverse and F = inverse·L − I, the true inverse of L has
+    the error (I+F)⁻¹(I+E)(I+F)⁻ᵀ − I.
+    """
     size = len(scaled)
-    product = inverse @ scaled @ inverse.T
-    magnitude = np.abs(inverse) @ np.abs(scaled) @ np.abs(inverse.T)
     # two products of `size` terms each, plus the rounding of S's entries to doubles
-    rounding = (2 * size + 6) * _UNIT * 1.01 * magnitude
-    return float((np.linalg.norm(product - np.eye(size)) + np.linalg.norm(rounding)) * (1 + 1e-9))
+    whitened = inverse @ scaled @ inverse.T
+    magnitude = np.abs(inverse) @ np.abs(scaled) @ np.abs(inverse.T)
+    first = _distance_to_identity(whitened, (2 * size + 6) * magnitude)
+    second = _distance_to_identity(inverse @ lower, (size + 3) * np.abs(inverse) @ np.abs(lower))
+    if second >= 0.5:
+        return math.inf
+    return ((1 + first) / (1 - second) ** 2 - 1) * (1 + 1e-9)
+
+
+def _distance_to_identity(product: NDArray[np.float64], terms: NDArray[np.float64]) -> float:
+    """‖product − I‖ in the Frobenius norm, with the rounding of its `terms`."""
+    gap = np.linalg.norm(product - np.eye(len(product)))
+    return float(gap + 1.01 * _UNIT * np.linalg.norm(terms))

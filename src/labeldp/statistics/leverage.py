@@ -91,14 +91,15 @@ class LeverageScan:
         self._costliest = ranked[:_COSTLIEST]
 
     def _blame(self, seen: _Seen) -> str:
-        """The design column with the largest share x_k·(Mx)_k of the row's leverage."""
+        """The design column with the largest share x_k·(Mx)_k of the leverage, constant aside."""
         features = self._features
         row = np.zeros(len(features.all_names))
         if features.intercept:
             row[0] = 1.0
         row[list(features.number_columns)] = seen.numbers
         row[[offset + code for offset, code in zip(features.category_offsets, seen.codes)]] = 1.0
-        return features.all_names[int(np.argmax(row * self._form.gradient(row)))]
+        share = row * self._form.gradient(row)
+        return features.all_names[int(features.intercept + np.argmax(share[features.intercept :]))]
 
 
 class _QuadraticForm:
