@@ -1,4 +1,4 @@
-"""The release has the law the accountant prices: exact in both directions, no gaps, no side door."""
+"""The release has the law the accountant prices: both directions, no gaps, no side door."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def neighbours() -> tuple[Sketcher, Sketcher, int]:
 def loss_samples(
     base: Sketcher, other: Sketcher, added: float, mistake: float = 1.0
 ) -> NDArray[np.float64]:
-    """Log-likelihood ratios of releases whose standard deviation is `mistake` times the right one."""
+    """Log-likelihood ratios of releases whose deviation is `mistake` times the right one."""
     losses = []
     for seed in range(RELEASES):
         features, labels = base.draw(BAGS, seed, added)

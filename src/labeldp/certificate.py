@@ -27,6 +27,7 @@ from labeldp.accounting import (
     Measurement,
     best_true_positive_rate,
 )
+from labeldp.errors import PlanError
 from labeldp.utility import QUANTILES, excess_quantile, mean_excess
 
 FORMAT = "labeldp-certificate/1"
@@ -156,7 +157,7 @@ class Claim:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Claim:
-        """Read a claim from a plan or a certificate; KeyError, TypeError or ValueError if not one."""
+        """Read a claim from a plan or certificate; KeyError, TypeError or ValueError if not one."""
         floor = document["floor"]
         measured = floor["measurement_mu"] is not None
         low, high = document["label_range"]
@@ -212,8 +213,17 @@ def claimed_fields(claim: Claim) -> dict[str, Any]:
 
 
 def certify(claim: Claim, outcome: FloorOutcome, **run_fields: Any) -> dict[str, Any]:
-    """The certificate of a run, sealed with the digest of all its fields."""
+    """The certificate of a run, sealed with the digest of all its fields.
+
+    No certificate is issued for a claim that does not hold.
+    """
     fields = claimed_fields(claim)
+    spent = claim.delta_at(claim.epsilon)
+    if not spent <= claim.delta:
+        raise PlanError(
+            f"{claim.bags} bags over this floor have δ = {spent:.3g} at ε = {claim.epsilon:g}, "
+            f"more than the plan's {claim.delta:g}; plan again"
+        )
     fields["floor"] |= {
         "measured": outcome.measured,
         "lower_bound": outcome.lower_bound,

@@ -91,7 +91,7 @@ def _rarest(features: FeatureMap, gram: FeatureGram) -> list[dict[str, Any]]:
     counts = gram.diagonal()
     levels = [
         (int(counts[offset + place]), features.all_names[offset + place])
-        for offset, size in zip(features.category_offsets, features.category_sizes)
+        for offset, size in zip(features.category_offsets, features.category_sizes, strict=True)
         for place in range(size)
     ]
     return [{"level": name, "rows": count} for count, name in sorted(levels)[:_SHOWN]]

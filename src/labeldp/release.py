@@ -57,7 +57,7 @@ class Release:
     def save(self, directory: str | Path) -> None:
         """Write the release as one new directory, whole or not at all."""
         with new_directory(Path(directory)) as partial:
-            text = json.dumps(self.certificate, indent=2, ensure_ascii=False, allow_nan=False)
+            text = certificate_text(self.certificate)
             (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
             (partial / FEATURES).write_text(
                 json.dumps(self.features.to_json(), indent=1, ensure_ascii=False) + "\n",
@@ -81,6 +81,11 @@ class Release:
         if any(not pa.types.is_float64(column.type) for column in table.schema):
             raise ReleaseError(f"{folder / AGGREGATES} has columns that are not float64")
         return cls(table, features, certificate)
+
+
+def certificate_text(certificate: dict[str, Any]) -> str:
+    """The one text of a certificate, for its file and for the Parquet metadata."""
+    return json.dumps(certificate, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def table_digest(table: pa.Table) -> str:

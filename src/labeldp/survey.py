@@ -109,7 +109,7 @@ def _dependent(features: FeatureMap, factor: Factor) -> list[str]:
     """
     kept = set(factor.kept)
     return [
-        f"feature column {features.all_names[column]!r} is (nearly) a combination of other columns, left out"
+        f"feature column {features.all_names[column]!r} is (nearly) a combination of others, left out"
         for column in features.number_columns
         if column not in kept
     ]
@@ -123,7 +123,7 @@ def _advice(leverage: Leverage, rows: int) -> list[str]:
     costly = leverage.costliest[0]
     return [
         f"row {costly.row:,} has a leverage of {costly.leverage:.2g} because of "
-        f"{costly.column!r}, which costs utility; --max-leverage {usual:.1g} leaves such columns out"
+        f"{costly.column!r}, which costs utility; --max-leverage {usual:.1g} leaves such out"
     ]
 
 

@@ -142,6 +142,13 @@ def test_always_a_bracket_never_nan(log_bags, alpha, beta, mu, epsilon):
     assert 0.0 <= answer.lower <= answer.estimate <= answer.upper <= 1.0
 
 
+@pytest.mark.parametrize(
+    ("bags", "alpha", "beta", "mu"), [(10**6, 0.05, 0, 0), (10**4, 0.5, 0.3, 5)]
+)
+def test_a_loss_far_above_epsilon_is_bracketed_near_one(bags, alpha, beta, mu):
+    assert delta(bags, alpha, beta, 1.0, mu).lower > 0.999999
+
+
 def test_no_loss_is_exactly_zero():
     assert delta(5, 0.0, 0.0, 0.0).upper == 0.0
     assert delta(5, 0.0, 0.3, 100.0).upper == 0.0  # the loss is at most κ

@@ -94,7 +94,7 @@ def test_labels_in_the_span_have_residual_zero_where_floats_say_otherwise() -> N
     y = 3.0 * x + 5.0
     data = scan(pa.table({"x": x, "y": y}), label="y", label_range=(0, 1000))
     factor, moments, residual = solved(data)
-    beta, square = exact_solution(factor, moments)
+    _, square = exact_solution(factor, moments)
     assert square == 0
     assert residual.square_low == 0
     assert residual.square_high < Fraction(1, 2**60)

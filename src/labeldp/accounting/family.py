@@ -140,7 +140,7 @@ def _feature_cells(tau: float, leverage: float, c1: Reals, c2: Reals) -> Pairs:
     """u(c2, τ) and v(c1, min(τ, τ*)) at the largest leverage the cell allows, both capped."""
     nearest = np.where(c1 * c2 <= 0.0, 0.0, np.minimum(np.abs(c1), np.abs(c2)))
     h = np.minimum(leverage, 1.0 - nearest**2)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         turn = np.where(c1 < 0.0, (c1 * c1 + h) / np.abs(c1), np.inf)
     u, _ = sketch.roots(tau, c2, h)
     _, v = sketch.roots(np.minimum(tau, turn), c1, h)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.options import Json, ReleaseDirectory
+from labeldp.cli.options import Json, ReleaseDirectory, raw_rows
 
 if TYPE_CHECKING:
     from labeldp.learners import LinearRegressor
+    from labeldp.source import Source
 
 
 def fit(
@@ -43,7 +44,7 @@ def fit(
     model.fit(released)
     mse = None
     if test is not None and label is not None:
-        mse = _score(model, test, label, released.features.columns)
+        mse = _score(model, test, raw_rows(test, released.features, label))
     if out is not None:
         model.save(out)
     document: dict[str, Any] = {
@@ -69,23 +70,15 @@ def fit(
         print(f"mean squared error on {test}: {mse:.6g}")
 
 
-def _score(model: LinearRegressor, test: str, label: str, columns: tuple[str, ...]) -> float:
+def _score(model: LinearRegressor, test: str, source: Source) -> float:
     import numpy as np
 
     from labeldp.errors import DataError
-    from labeldp.source import scan
 
     total, count = 0.0, 0
-    source = scan(
-        test,
-        label=label,
-        label_range=(-1e300, 1e300),
-        features=columns,
-        drop_missing_labels=True,
-    )
     for batch, labels in source.labelled_batches():
         total += float(np.sum((labels - model.predict(batch)) ** 2))
         count += len(labels)
     if count == 0:
-        raise DataError(f"{test}: no row has a label in column {label!r}; nothing can be scored")
+        raise DataError(f"{test}: no row has a label, so nothing can be scored")
     return total / count

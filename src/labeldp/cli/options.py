@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from labeldp.features import FeatureMap
     from labeldp.source import Source
 
 Data = Annotated[
@@ -84,4 +85,22 @@ def source(
         drop=names(drop),
         clip=clip,
         drop_missing_labels=drop_missing_labels,
+    )
+
+
+def raw_rows(data: str, features: FeatureMap, label: str | None = None) -> Source:
+    """Rows to predict or score: only the columns the map needs are read.
+
+    The label may be among the others, and messages about features quote their values.
+    """
+    from labeldp.source import scan
+
+    return scan(
+        data,
+        label=label,
+        label_range=None if label is None else (-1e300, 1e300),
+        features=features.columns,
+        categorical=tuple(column.name for column in features.categorical),
+        numeric=tuple(column.name for column in features.numeric),
+        drop_missing_labels=label is not None,
     )

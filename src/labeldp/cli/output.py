@@ -81,7 +81,7 @@ def number(value: float | None, digits: int = 4) -> str:
 def progress(task: str, rows: int | None) -> Iterator[Callable[[int], None]]:
     """A bar with rows/s and time left, on a terminal only; it leaves nothing behind."""
     if not sys.stderr.isatty():
-        yield lambda rows: None
+        yield lambda _rows: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

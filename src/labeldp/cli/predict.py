@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.options import Data, Json
+from labeldp.cli.options import Data, Json, raw_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,6 @@ def predict(
     from labeldp.errors import InputError
     from labeldp.features import FeatureMap
     from labeldp.learners import LinearRegressor
-    from labeldp.source import scan
 
     if out.suffix not in (".csv", ".parquet"):
         raise InputError(f"{out}: predictions are written as .csv or .parquet; name one of them")
@@ -37,8 +36,7 @@ def predict(
     fitted = LinearRegressor.load(model)
     if not isinstance(fitted.features_, FeatureMap):
         raise InputError(f"{model} was not fitted on a release; use it from Python")
-    # other columns are not read: the label may be among them, and messages quote features
-    rows = _write(out, _predictions(fitted, scan(data, features=fitted.features_.columns)))
+    rows = _write(out, _predictions(fitted, raw_rows(data, fitted.features_)))
     if json:
         emit_json({"predictions": str(out), "rows": rows})
     else:

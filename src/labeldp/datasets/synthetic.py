@@ -42,7 +42,7 @@ def census_like(rows: int, seed: int = 0) -> Iterator[pa.RecordBatch]:
 
 
 def write_census_like(
-    path: Path, rows: int, seed: int = 0, advance: Callable[[int], None] = lambda rows: None
+    path: Path, rows: int, seed: int = 0, advance: Callable[[int], None] = lambda _rows: None
 ) -> None:
     """Write the synthetic table as Parquet, streaming."""
     writer = None

@@ -69,7 +69,7 @@ class LocalEngine:
             return gram.total(), moments.total()
 
         parts = self._parts("label sums", source, source.labelled_batches(), part)
-        grams, moments = zip(*parts)
+        grams, moments = zip(*parts, strict=True)
         return reduce(add, grams), reduce(add, moments)
 
     def _parts(

@@ -16,7 +16,7 @@ Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], No
 
 def quiet(task: str, rows: int | None) -> AbstractContextManager[Callable[[int], None]]:  # noqa: ARG001
     """A progress that shows nothing."""
-    return nullcontext(lambda rows: None)
+    return nullcontext(lambda _rows: None)
 
 
 class Engine(Protocol):

@@ -152,7 +152,7 @@ def _preference(diagonal: NDArray[np.float64], features: FeatureMap) -> list[int
     """Columns in the order in which they claim their place: a baseline level comes last."""
     baselines = [
         offset + int(np.argmax(diagonal[offset : offset + size]))
-        for offset, size in zip(features.category_offsets, features.category_sizes)
+        for offset, size in zip(features.category_offsets, features.category_sizes, strict=True)
     ]
     late = set(baselines)
     order = [column for column in range(len(diagonal)) if column not in late] + baselines

@@ -107,7 +107,9 @@ def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDA
 
 
 def _add_categories(low: NDArray[np.int64], features: FeatureMap, batch: Encoded) -> None:
-    blocks = list(zip(batch.categories, features.category_offsets, features.category_sizes))
+    blocks = list(
+        zip(batch.categories, features.category_offsets, features.category_sizes, strict=True)
+    )
     for codes, offset, size in blocks:
         counts = np.bincount(codes, minlength=size)
         inside = np.arange(offset, offset + size)
@@ -141,7 +143,7 @@ def _add_numbers(
     if features.intercept:
         low[0, columns] += values.sum(axis=0).astype(np.int64)
     for codes, offset, size in zip(
-        batch.categories, features.category_offsets, features.category_sizes
+        batch.categories, features.category_offsets, features.category_sizes, strict=False
     ):
         inside = np.arange(offset, offset + size)
         for position, column in enumerate(columns):

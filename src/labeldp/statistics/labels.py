@@ -97,7 +97,7 @@ class MomentSum:
         if numbers:
             cross[numbers] += exact_products(batch.numbers, codes[:, None])[:, 0]
         for levels, offset, size in zip(
-            batch.categories, features.category_offsets, features.category_sizes
+            batch.categories, features.category_offsets, features.category_sizes, strict=False
         ):
             sums = np.bincount(levels, weights=codes, minlength=size)
             cross[offset : offset + size] += sums.astype(np.int64).astype(object)

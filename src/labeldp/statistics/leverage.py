@@ -97,7 +97,12 @@ class LeverageScan:
         if features.intercept:
             row[0] = 1.0
         row[list(features.number_columns)] = seen.numbers
-        row[[offset + code for offset, code in zip(features.category_offsets, seen.codes)]] = 1.0
+        row[
+            [
+                offset + code
+                for offset, code in zip(features.category_offsets, seen.codes, strict=True)
+            ]
+        ] = 1.0
         share = row * self._form.gradient(row)
         return features.all_names[int(features.intercept + np.argmax(share[features.intercept :]))]
 
@@ -113,26 +118,26 @@ class _QuadraticForm:
         self._numbers = list(features.number_columns)
         self._slices = [
             slice(offset, offset + size)
-            for offset, size in zip(features.category_offsets, features.category_sizes)
+            for offset, size in zip(features.category_offsets, features.category_sizes, strict=True)
         ]
         self._intercept = features.intercept
 
     def __call__(self, batch: Encoded) -> NDArray[np.float64]:
         matrix, numbers = self._matrix, self._numbers
         total = np.full(batch.rows, matrix[0, 0] if self._intercept else 0.0)
-        for place, (codes, block) in enumerate(zip(batch.categories, self._slices)):
+        for place, (codes, block) in enumerate(zip(batch.categories, self._slices, strict=True)):
             table = np.diagonal(matrix[block, block]).copy()
             if self._intercept:
                 table += 2 * matrix[0, block]
             total += table[codes]
-            for codes2, block2 in zip(batch.categories[:place], self._slices[:place]):
+            for codes2, block2 in zip(batch.categories[:place], self._slices[:place], strict=True):
                 total += 2 * matrix[block, block2][codes, codes2]
         for place, column in enumerate(numbers):
             values = batch.numbers[:, place]
             slope = values * matrix[column, column]
             if self._intercept:
                 slope += 2 * matrix[0, column]
-            for codes, block in zip(batch.categories, self._slices):
+            for codes, block in zip(batch.categories, self._slices, strict=True):
                 slope += 2 * matrix[block, column][codes]
             for place2, column2 in enumerate(numbers[:place]):
                 slope += (2 * matrix[column, column2]) * batch.numbers[:, place2]
@@ -150,7 +155,9 @@ class _QuadraticForm:
         if self._intercept:
             groups.append(matrix[:, 0])
         groups += [matrix[:, block].max(axis=1, initial=0.0) for block in self._slices]
-        groups += [matrix[:, column] * most for column, most in zip(self._numbers, reach)]
+        groups += [
+            matrix[:, column] * most for column, most in zip(self._numbers, reach, strict=True)
+        ]
         size = 0.0
         for group in groups:
             if self._intercept:

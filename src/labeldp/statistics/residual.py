@@ -78,7 +78,7 @@ class Residual:
         from flint import arb, fmpq, fmpz
 
         total = fmpq(0)
-        for weight, entry in zip(weights, self._trial):
+        for weight, entry in zip(weights, self._trial, strict=True):
             numerator, denominator = float(weight).as_integer_ratio()
             total += fmpq(fmpz(numerator * int(entry)), fmpz(denominator))
         spread = np.sqrt(self._factor.inverse_diagonal()) * (1 + 2.0**-50)
