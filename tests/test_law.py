@@ -13,6 +13,7 @@ from scipy import stats
 from labeldp._random import Randomness
 from labeldp.accounting import sketch
 from labeldp.engines import LocalEngine
+from labeldp.errors import PlanError
 from labeldp.features import fit_features
 from labeldp.mechanisms import draw_aggregates
 from labeldp.planning import plan
@@ -202,3 +203,11 @@ def test_a_plan_does_not_look_at_labels() -> None:
         for labelled in (data, absurd)
     ]
     assert plans[0] == plans[1]
+
+
+def test_a_plan_is_not_released_with_another_label_range() -> None:
+    data = table(2000)
+    made = plan(scan(data, label="label", label_range=RANGE), epsilon=1, delta=1e-6, bags=50)
+    wider = scan(data, label="label", label_range=(0.0, 51.0))
+    with pytest.raises(PlanError, match="from 0 to 10"):
+        made.release(wider)

@@ -64,7 +64,9 @@ class Release:
                 encoding="utf-8",
             )
             stamped = self.table.replace_schema_metadata({METADATA_KEY: text.encode()})
-            pq.write_table(stamped, partial / AGGREGATES, row_group_size=_ROW_GROUP)
+            pq.write_table(
+                stamped, partial / AGGREGATES, row_group_size=_ROW_GROUP, use_dictionary=False
+            )
 
     @classmethod
     def load(cls, directory: str | Path) -> Release:

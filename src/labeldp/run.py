@@ -37,6 +37,11 @@ def run(
     randomness: Randomness,
 ) -> Release:
     """One pass over features and labels, then the draw."""
+    if source.label_range != (labels.low, labels.high):
+        raise PlanError(
+            f"the plan is for labels from {labels.low:g} to {labels.high:g}; "
+            "scan the table with that label range"
+        )
     gram, moments = engine.labelled_sums(source, features, labels)
     if gram.digest() != feature_sums:
         raise PlanError("the features are not those of the plan; plan again on this table")

@@ -22,10 +22,10 @@ Features = Annotated[
     str | None, typer.Option(metavar="A,B", help="Feature columns; default: all but the label.")
 ]
 Categorical = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Integer columns that are codes, not numbers.")
+    str | None, typer.Option(metavar="A,B", help="Columns that are codes, not numbers.")
 ]
 Numeric = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Integer columns that are numbers, not codes.")
+    str | None, typer.Option(metavar="A,B", help="Columns that are numbers, not codes.")
 ]
 Drop = Annotated[str | None, typer.Option(metavar="A,B", help="Columns to leave out.")]
 Clip = Annotated[bool, typer.Option("--clip", help="Clip labels to the range.")]

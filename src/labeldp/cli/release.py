@@ -23,7 +23,6 @@ from labeldp.cli.plan import (
 if TYPE_CHECKING:
     from labeldp.planning import Plan
     from labeldp.release import Release
-    from labeldp.source import Source
 
 
 def release(
@@ -32,7 +31,10 @@ def release(
     label_range: options.LabelRange,
     out: Annotated[Path, typer.Option(help="The release directory to create.")],
     plan: Annotated[
-        Path | None, typer.Option(help="A plan made by `labeldp plan --out`; replaces its options.")
+        Path | None,
+        typer.Option(
+            help="A plan from `labeldp plan --out`; give the same data and label options."
+        ),
     ] = None,
     epsilon: options.Epsilon = 1.0,
     delta: options.Delta = 1e-6,
@@ -76,7 +78,7 @@ def release(
     )
     engine = LocalEngine(threads, progress)
     made = (
-        _planned(plan, source)
+        read_plan(plan)
         if plan is not None
         else make_plan(
             source,
@@ -106,17 +108,6 @@ def release(
         show_release(made, released, out)
 
 
-def _planned(path: Path, source: Source) -> Plan:
-    """The plan in a file, for labels of the range it was made for."""
-    from labeldp.errors import InputError
-
-    made = read_plan(path)
-    low, high = made.labels.low, made.labels.high
-    if source.label_range != (low, high):
-        raise InputError(f"{path} is for labels from {low:g} to {high:g}; give that --label-range")
-    return made
-
-
 def show_release(made: Plan, released: Release, out: Path) -> None:
     """What was published, in a few lines."""
     from labeldp.cli.output import emit_facts, number
@@ -128,7 +119,10 @@ def show_release(made: Plan, released: Release, out: Path) -> None:
     emit_facts(
         f"Released {out}",
         [
-            ("aggregates", f"{number(released.bags)} of {number(certificate['rows'])} rows"),
+            (
+                "aggregates",
+                f"{number(released.bags)}, each over {number(certificate['rows'])} rows",
+            ),
             ("guarantee", f"label-DP, ε = {made.claim.epsilon:g}, δ = {made.claim.delta:g}"),
             ("accountant", certificate["accountant"]["name"]),
             ("floor", f"{floor['mode']}: {noise}"),
