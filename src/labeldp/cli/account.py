@@ -49,6 +49,8 @@ def account(
         positive(bags=bags)
     if (max_leverage is None) != (features is None):
         raise InputError("--max-leverage and --features go together: give both or neither")
+    if max_leverage is not None and features is not None:
+        positive(max_leverage=max_leverage, features=features)
     facts = Facts(
         rows=rows,
         label_range=label_range,
