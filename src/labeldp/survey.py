@@ -109,7 +109,7 @@ def _dependent(features: FeatureMap, factor: Factor) -> list[str]:
     """
     kept = set(factor.kept)
     return [
-        f"feature column {features.all_names[column]!r} is (nearly) a combination of others, left out"
+        f"feature column {features.all_names[column]!r} is (nearly) made of other columns, left out"
         for column in features.number_columns
         if column not in kept
     ]
