@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import warnings
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -45,7 +46,9 @@ def labeldp(*arguments: Any) -> Result:
         patch("sys.argv", argv),
         contextlib.redirect_stdout(out),
         contextlib.redirect_stderr(err),
+        warnings.catch_warnings(),
     ):
+        warnings.simplefilter("error", RuntimeWarning)  # it would be a line on standard error
         try:
             main()
         except SystemExit as stop:

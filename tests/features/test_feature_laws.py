@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from feature_twin import twin_categorical, twin_numeric
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labeldp.errors import DataError
 from labeldp.features import FeatureMap, fit_features
 from labeldp.source import scan
+from tests.features.feature_twin import twin_categorical, twin_numeric
 
 SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -10,7 +10,7 @@ import pytest
 
 from labeldp.features import fit_features
 from labeldp.source import scan
-from realdata import real
+from tests.realdata import real
 
 
 def test_fertility():

@@ -18,7 +18,7 @@ import pytest
 
 from labeldp.features import fit_features
 from labeldp.source import scan
-from realdata import real
+from tests.realdata import real
 
 
 def example(rows: int = 500) -> pa.Table:
