@@ -8,6 +8,7 @@ and notes go to standard error. Heavy imports happen inside commands.
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
@@ -27,6 +28,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"labeldp {version('labeldp')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Publish regression data whose labels are private."""
+
+
 for command in (demo, inspect, account, plan, release, verify, fit, predict):
     app.command()(command)
 
