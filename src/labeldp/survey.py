@@ -87,11 +87,15 @@ def survey(
         features=factor.rank,
         max_leverage=leverage.maximum,
         centred=intercept,
-        # a Gram off by a relative `defect` moves u and v by at most twice that much
-        inflation=ROUNDING + 2 * factor.defect,
+        inflation=inflation_for(factor),
     )
     notes = (*features.notes, *dependent, *trimmed, *_advice(leverage, gram.rows))
     return Survey(features.keep(factor.kept), factor, leverage, labels, facts, gram.digest(), notes)
+
+
+def inflation_for(factor: Factor) -> float:
+    """Room on u and v: a Gram off by a relative `defect` moves them by at most twice that."""
+    return ROUNDING + 2 * factor.defect
 
 
 def _constant(source: Source, features: FeatureMap) -> list[str]:

@@ -24,7 +24,9 @@ from labeldp._files import json_digest, read_json
 from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.accounting import FloorMode, added_variance
 from labeldp.certificate import Claim, claimed_fields, schema, seal
+from labeldp.engines import Engine, LocalEngine
 from labeldp.errors import InputError, ReleaseError
+from labeldp.recheck import check_features, public_rows
 from labeldp.release import (
     AGGREGATES,
     CERTIFICATE,
@@ -55,8 +57,12 @@ class Verification:
         return not self.problems
 
 
-def verify(directory: str | Path) -> Verification:
-    """Check a release directory; a missing directory is an error, anything else a problem."""
+def verify(directory: str | Path, data: Any = None, engine: Engine | None = None) -> Verification:
+    """Check a release directory; a missing directory is an error, anything else a problem.
+
+    With `data`, the table whose features were released (a path or a frame; labels are not
+    needed), the facts about features are rechecked too.
+    """
     folder = Path(directory)
     if not folder.is_dir():
         raise ReleaseError(f"{folder} is not a release directory")
@@ -74,6 +80,8 @@ def verify(directory: str | Path) -> Verification:
         *_contents(release),
         *_claim(release),
     ]
+    if data is not None and not problems:
+        problems += check_features(release, public_rows(release, data), engine or LocalEngine())
     return Verification(tuple(problems), _summary(certificate))
 
 

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from labeldp.cli.options import Json, ReleaseDirectory
+from typing import Annotated
+
+import typer
+
+from labeldp.cli.options import Json, ReleaseDirectory, Threads
 
 
-def verify(directory: ReleaseDirectory, json: Json = False) -> int:
+def verify(
+    directory: ReleaseDirectory,
+    data: Annotated[
+        str | None,
+        typer.Option(help="The table whose features were released: recheck them too."),
+    ] = None,
+    threads: Threads = 0,
+    json: Json = False,
+) -> int:
     """Recompute a release's certificate from its public fields; exit 1 if anything disagrees."""
-    from labeldp.cli.output import emit_json
+    from labeldp.cli.output import emit_json, progress
+    from labeldp.engines import LocalEngine
     from labeldp.verification import verify as check
 
-    report = check(directory)
+    report = check(directory, data, LocalEngine(threads, progress))
     if json:
         emit_json({"valid": report.valid, "problems": list(report.problems)})
     elif report.valid:
