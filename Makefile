@@ -3,12 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow lint real-data clean help
+.PHONY: demo test test-slow test-torch bench lint real-data clean help
 
 help:
 	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
 	@echo "make test       formatting, lint, types and tests"
 	@echo "make test-slow  long statistical and scale runs"
+	@echo "make test-torch the neural learner's tests; installs PyTorch"
+	@echo "make bench      ours against what one would do instead, as ratios"
 	@echo "make real-data  the README's table; needs LABELDP_REAL_DATA=DIR"
 
 demo: $(VENV)/base
@@ -29,6 +31,15 @@ lint: $(VENV)/dev
 test-slow: $(VENV)/dev
 	@echo "== long statistical and scale runs"
 	@$(BIN)/python -m pytest -m slow
+
+test-torch: $(VENV)/dev
+	@echo "== the neural learner (installs PyTorch)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@$(BIN)/python -m pytest -n auto tests/learners
+
+bench: $(VENV)/dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@$(BIN)/python benchmarks/neural_bags.py
 
 real-data: $(VENV)/dev
 	@$(BIN)/python experiments/real_data.py --write README.md

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         ReleaseError,
     )
     from labeldp.features import FeatureMap
-    from labeldp.learners import LinearRegressor
+    from labeldp.learners import BagRegressor, LinearRegressor
     from labeldp.planning import Plan, plan
     from labeldp.release import Release
     from labeldp.source import Source, scan
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ACCOUNTANTS": "accounting",
+    "BagRegressor": "learners",
     "DataError": "errors",
     "Facts": "accounting",
     "FeatureMap": "features",
@@ -55,6 +56,7 @@ _HOMES = {
 
 __all__ = [
     "ACCOUNTANTS",
+    "BagRegressor",
     "DataError",
     "Facts",
     "FeatureMap",

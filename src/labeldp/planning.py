@@ -21,7 +21,7 @@ from labeldp.features import FeatureMap
 from labeldp.mechanisms import WTD_FLAG, check_mechanism
 from labeldp.release import Release
 from labeldp.run import run
-from labeldp.sizing import cap_from_size, choose_bags, expected_added_variance
+from labeldp.sizing import Terms, cap_from_size, choose_bags
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 from labeldp.survey import survey
@@ -140,42 +140,66 @@ def plan(
         strict=strict,
         engine=engine,
     )
-    facts, rank = found.facts, found.factor.rank
-    measurement = default_measurement(epsilon, delta) if mode.measures else None
-    guess = residual_ms or residual_guess or facts.width**2 / 100
-    positive(residual_guess=guess)
-    method = ACCOUNTANTS[accountant]
+    terms = Terms(
+        facts=found.facts,
+        epsilon=epsilon,
+        delta=delta,
+        accountant=ACCOUNTANTS[accountant],
+        mode=mode,
+        measurement=default_measurement(epsilon, delta) if mode.measures else None,
+    )
+    guess = _residual(residual_ms, residual_guess, found.facts.width)
     if bags is None:
-        bags = choose_bags(
-            method,
-            facts,
-            mode,
-            measurement,
-            epsilon=epsilon,
-            delta=delta,
-            residual_ms=guess,
-            cap=cap_from_size(max_megabytes, rank),
-        )
+        bags = choose_bags(terms, guess, cap_from_size(max_megabytes, terms.rank))
     positive(bags=bags)
-    needed = method.min_floor(facts, bags, epsilon, delta, measurement)
-    if mode is FloorMode.DECLARED and residual_ms is not None:
-        promised = residual_ms * facts.rows
-        if not needed <= promised:
-            raise PlanError(
-                f"{bags} bags need a residual mean square of {needed / facts.rows:.6g}, more than "
-                f"the declared {residual_ms:.6g}; ask for fewer bags or use --floor measured+added"
-            )
-        needed = promised
-    claim = Claim(mechanism, accountant, epsilon, delta, bags, needed, mode, measurement, facts)
-    added = expected_added_variance(mode, measurement, needed, guess * facts.rows, facts.width)
+    floor_ss = _floor(terms, bags, residual_ms)
     return Plan(
-        claim,
+        Claim(
+            mechanism,
+            accountant,
+            epsilon,
+            delta,
+            bags,
+            floor_ss,
+            mode,
+            terms.measurement,
+            found.facts,
+        ),
         found.features,
         found.labels,
         found.feature_sums,
-        forecast(rows=facts.rows, rank=rank, bags=bags, residual_ms=guess, added_variance=added),
+        forecast(
+            rows=found.facts.rows,
+            rank=terms.rank,
+            bags=bags,
+            residual_ms=guess,
+            added_variance=terms.expected_noise(floor_ss, guess),
+        ),
         found.notes,
     )
+
+
+def _residual(declared: float | None, guessed: float | None, width: float) -> float:
+    """The residual mean square to plan with: the promise, the guess, or the default guess."""
+    for value in (declared, guessed):
+        if value is not None:
+            positive(residual_mean_square=value)
+            return value
+    return (width / 10) ** 2
+
+
+def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
+    """The floor the claim rests on: what the bags need, or the whole of what was promised."""
+    needed = terms.needed_floor(bags)
+    if residual_ms is None:
+        return needed
+    promised = residual_ms * terms.facts.rows
+    if not needed <= promised:
+        raise PlanError(
+            f"{bags} bags need a residual mean square of {needed / terms.facts.rows:.6g}, more "
+            f"than the declared {residual_ms:.6g}; ask for fewer bags or use --floor measured+added"
+        )
+    return promised
 
 
 def _floor_mode(floor: str, residual_ms: float | None, accountant: str) -> FloorMode:

@@ -1,0 +1,104 @@
+"""Raw rows as what a network reads: one code per category, and numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.errors import DataError
+from labeldp.features import Encoded, FeatureMap
+from labeldp.source.frames import FrameReader
+
+_BATCH = 65_536
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The kept design columns of a feature map, but for the constant, as codes and numbers.
+
+    A row is worth what its design columns are worth: a level whose column was pruned has the code
+    −1, which stands for no column at all. The constant is the network's own bias.
+    """
+
+    features: FeatureMap
+    places: tuple[NDArray[np.int32], ...]
+    """Per category: the code of every level among the kept ones, −1 for a pruned one."""
+    sizes: tuple[int, ...]
+    """Per category: how many levels are kept."""
+    numbers: tuple[int, ...]
+    """Kept columns of `Encoded.numbers`."""
+    scales: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, features: FeatureMap) -> Inputs:
+        """Find the kept columns."""
+        kept = np.ones(features.width, dtype=bool)
+        if features.kept is not None:
+            kept[:] = False
+            kept[list(features.kept)] = True
+        places, sizes = [], []
+        blocks = zip(features.category_offsets, features.category_sizes, strict=True)
+        for first, size in blocks:
+            block = kept[first : first + size]
+            places.append(np.where(block, np.cumsum(block) - 1, -1).astype(np.int32))
+            sizes.append(int(block.sum()))
+        columns = features.number_columns
+        numbers = tuple(index for index, column in enumerate(columns) if kept[column])
+        scales = features.scales[[columns[index] for index in numbers]]
+        return cls(features, tuple(places), tuple(sizes), numbers, scales)
+
+    def rows(self, encoded: Encoded) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Codes (rows × categories) and design values of the numbers (rows × numbers)."""
+        codes = np.empty((encoded.rows, len(self.sizes)), dtype=np.int32)
+        for index, (places, levels) in enumerate(zip(self.places, encoded.categories, strict=True)):
+            codes[:, index] = places[levels]
+        return codes, encoded.numbers[:, list(self.numbers)] * self.scales
+
+    def batches(self, frame: Any) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float64]]]:
+        """Codes and numbers of a table or frame, a batch of rows at a time."""
+        reader = FrameReader.open(frame)
+        missing = [name for name in self.features.columns if name not in reader.schema.names]
+        if missing:
+            shown = ", ".join(map(repr, missing[:5]))
+            raise DataError(f"the rows lack the feature columns {shown}; add them")
+        for batch in reader.batches(self.features.columns, _BATCH):
+            yield self.rows(self.features.encode(batch))
+
+    def take(
+        self, batches: Iterator[pa.RecordBatch], wanted: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Codes and numbers of the rows with these increasing row numbers; reads every batch."""
+        codes = np.empty((len(wanted), len(self.sizes)), dtype=np.int32)
+        numbers = np.empty((len(wanted), len(self.numbers)), dtype=np.float32)
+        first = start = 0
+        for batch in batches:
+            stop = int(np.searchsorted(wanted, first + batch.num_rows))
+            if stop > start:
+                chosen = batch.take(pa.array(wanted[start:stop] - first))
+                codes[start:stop], numbers[start:stop] = self.rows(self.features.encode(chosen))
+            first, start = first + batch.num_rows, stop
+        if start < len(wanted):
+            raise DataError(
+                f"the bags name row {wanted[-1]} but the data have only {first} rows; pass the "
+                f"source from which the release was made"
+            )
+        if first != self.features.rows:
+            raise DataError(
+                f"the data have {first} rows but the release was made from {self.features.rows}; "
+                f"pass the source from which it was made"
+            )
+        return codes, numbers
+
+
+def concatenated(
+    parts: Sequence[tuple[NDArray[np.int32], NDArray[np.float64]]], inputs: Inputs
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """All batches as one pair; no batch gives no rows."""
+    codes = [np.empty((0, len(inputs.sizes)), dtype=np.int32), *(part[0] for part in parts)]
+    numbers = [np.empty((0, len(inputs.numbers))), *(part[1] for part in parts)]
+    return np.concatenate(codes), np.concatenate(numbers).astype(np.float32)

@@ -1,0 +1,281 @@
+"""Training a network on weighted bags, in torch, on the processor. Imported only to fit.
+
+The loss of bag j is (t_j − Σ_r w_jr g(x_jr))². Mini-batches hold whole bags; every bag has the same
+weight whatever the batch it falls into. One-hot columns are sums of rows of the first matrix, never
+a dense matrix. All randomness comes from one private generator, and every operation used is
+deterministic on the processor, so a seed (and a number of threads) gives the same network again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from labeldp.errors import InputError
+from labeldp.learners.bags import Units, WeightedBags
+from labeldp.learners.layers import Matrix
+from labeldp.learners.settings import Settings
+
+_PART_ROWS = 4096
+"""Rows taken forward and back at once: their activations stay in the cache."""
+_BATCHES = 16
+_FEW_ROWS = 64
+"""Few rows make smaller mini-batches: an epoch of one or two steps would be too little to be
+judged by, and patience counts epochs."""
+
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The best network, and the loss after every epoch, in squared units of g per row."""
+
+    matrices: tuple[Matrix, ...]
+    losses: list[float]
+    validation_losses: list[float]
+    best_epoch: int
+
+
+def train(
+    bags: WeightedBags, units: Units, settings: Settings, advance: Callable[[int], None]
+) -> Trained:
+    """Minimise the loss by Adam under a cosine schedule, with early stopping."""
+    with _threads(settings.threads or 1), torch.enable_grad():
+        return _Training(bags, units, settings).run(advance)
+
+
+def starting_matrices(
+    inputs: int, active: int, hidden: tuple[int, ...], random: torch.Generator
+) -> list[torch.Tensor]:
+    """He-uniform hidden layers without bias, and an output of zero: the best constant.
+
+    `active` inputs of a row are not zero, so they, not all levels, set the first layer's scale.
+    """
+    widths = (inputs, *hidden, 1)
+    matrices = []
+    for layer, (here, there) in enumerate(pairwise(widths)):
+        matrix = torch.zeros((here + 1, there), dtype=torch.float32, device="cpu")
+        if layer < len(hidden):
+            limit = math.sqrt(6.0 / max(1, here if layer else active))
+            matrix[:-1].uniform_(-limit, limit, generator=random)
+        matrices.append(matrix)
+    return matrices
+
+
+class Rows:
+    """The bags as tensors; a subset of bags is gathered at a time."""
+
+    def __init__(self, bags: WeightedBags, units: Units, *, linear: bool) -> None:
+        levels = sum(bags.category_sizes)
+        codes = (
+            bags.categories
+            + np.cumsum((0, *bags.category_sizes[:-1]), dtype=np.int32)[: len(bags.category_sizes)]
+        )
+        pruned = bags.categories < 0
+        self.padded = bool(pruned.any())
+        codes[pruned] = levels + bags.numbers.shape[1]  # the bias row, which the sum skips
+        self.codes = torch.from_numpy(codes)
+        # What multiplies the bias. The output's own bias enters by way of `constants`.
+        bias = np.full((bags.rows, 1), 0.0 if linear else 1.0, dtype=np.float32)
+        self.numbers = torch.from_numpy(np.concatenate([bags.numbers, bias], axis=1))
+        self.weights = torch.tensor(bags.weights)
+        targets = (bags.labels - units.shift * bags.constants) / units.scale
+        self.targets = torch.tensor(targets, dtype=torch.float32)
+        self.constants = torch.tensor(bags.constants, dtype=torch.float32)
+        self.offsets, self.lengths = bags.offsets, bags.lengths
+
+    def loss(self, matrices: list[torch.Tensor], chosen: Indices) -> torch.Tensor:
+        """Σ (t_j − Σ_r w_jr g(x_jr))² over the chosen bags."""
+        lengths = self.lengths[chosen]
+        jumps = self.offsets[chosen] - (np.cumsum(lengths) - lengths)
+        rows = torch.from_numpy(np.repeat(jumps, lengths) + np.arange(lengths.sum()))
+        members = torch.from_numpy(np.repeat(np.arange(len(chosen)), lengths))
+        bags = torch.from_numpy(chosen)
+        outputs = self._outputs(matrices, self.codes[rows], self.numbers[rows])
+        sums = torch.zeros(len(chosen), dtype=torch.float32, device="cpu")
+        sums = sums.index_add(0, members, outputs * self.weights[rows])
+        sums = sums + self.constants[bags] * matrices[-1][-1, 0]
+        return torch.sum((self.targets[bags] - sums) ** 2)
+
+    def _outputs(
+        self, matrices: list[torch.Tensor], codes: torch.Tensor, numbers: torch.Tensor
+    ) -> torch.Tensor:
+        """The network on rows, without the output's bias."""
+        hidden = FirstLayer.apply(codes, numbers, matrices[0], self.padded)
+        for matrix in matrices[1:-1]:
+            hidden = torch.addmm(matrix[-1], torch.relu_(hidden), matrix[:-1])
+        if len(matrices) > 1:
+            return torch.mv(torch.relu_(hidden), matrices[-1][:-1, 0])
+        return hidden[:, 0]
+
+
+class FirstLayer(torch.autograd.Function):  # type: ignore[misc]
+    """One-hot codes and numbers times a matrix, whose gradient is a sum by code as well.
+
+    torch's own gradient of an embedding bag takes several times as long.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, codes: torch.Tensor, numbers: torch.Tensor, matrix: torch.Tensor, padded: bool
+    ) -> torch.Tensor:
+        ctx.save_for_backward(codes, numbers)
+        ctx.levels = len(matrix) - numbers.shape[1]
+        if codes.shape[1] == 0:
+            return numbers @ matrix
+        skip = len(matrix) - 1 if padded else None
+        hidden = torch.nn.functional.embedding_bag(codes, matrix, mode="sum", padding_idx=skip)
+        return hidden.addmm_(numbers, matrix[ctx.levels :])
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[None, None, torch.Tensor, None]:
+        codes, numbers = ctx.saved_tensors
+        dense = numbers.T @ gradient
+        if ctx.levels == 0:
+            return None, None, dense, None
+        flat = codes.numpy().ravel()
+        counts = np.bincount(flat, minlength=ctx.levels)[: ctx.levels]
+        ends = np.cumsum(counts)
+        # Rows in the order of their codes; those of pruned levels come last and are left out.
+        # NumPy sorts 16 bits by radix, ten times as fast as anything wider.
+        short = flat.astype(np.uint16) if ctx.levels + len(dense) <= 2**16 else flat
+        rows = np.argsort(short, kind="stable")[: ends[-1]] // codes.shape[1]
+        sums = torch.nn.functional.embedding_bag(
+            torch.from_numpy(rows), gradient, torch.from_numpy(ends - counts), mode="sum"
+        )
+        return None, None, torch.cat([sums, dense]), None
+
+
+class Adam:
+    """Adam with torch's defaults; torch.optim would import its compiler, which takes seconds."""
+
+    def __init__(self, parameters: list[torch.Tensor]) -> None:
+        self._parameters = parameters
+        self._means = [torch.zeros_like(parameter) for parameter in parameters]
+        self._squares = [torch.zeros_like(parameter) for parameter in parameters]
+        self._steps = 0
+
+    def forget(self) -> None:
+        """Drop the gradients."""
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, rate: float) -> None:
+        """Move against the gradients."""
+        self._steps += 1
+        first, second = 1 - 0.9**self._steps, 1 - 0.999**self._steps
+        state = zip(self._parameters, self._means, self._squares, strict=True)
+        for parameter, mean, square in state:
+            mean.lerp_(parameter.grad, 0.1)
+            square.mul_(0.999).addcmul_(parameter.grad, parameter.grad, value=0.001)
+            size = square.sqrt().div_(math.sqrt(second)).add_(1e-8)
+            parameter.addcdiv_(mean, size, value=-rate / first)
+
+
+class _Training:
+    def __init__(self, bags: WeightedBags, units: Units, settings: Settings) -> None:
+        self._settings = settings
+        self._rows = Rows(bags, units, linear=not settings.hidden)
+        self._random = torch.Generator(device="cpu").manual_seed(settings.seed)
+        inputs = sum(bags.category_sizes) + bags.numbers.shape[1]
+        active = len(bags.category_sizes) + bags.numbers.shape[1]
+        self._matrices = starting_matrices(inputs, active, settings.hidden, self._random)
+        self._project()
+        for matrix in self._matrices:
+            matrix.requires_grad_()
+        self._optimizer = Adam(self._matrices)
+        order = self._permuted(np.arange(bags.bags))
+        held = min(bags.bags - 1, math.ceil(settings.validation_fraction * bags.bags))
+        self._held, self._used = order[:held], order[held:]
+        self._per_bag = units.energy / bags.bags
+        share = int(bags.lengths[self._used].sum()) // _BATCHES
+        self._batch_rows = min(settings.batch_rows, max(_FEW_ROWS, share))
+
+    def run(self, advance: Callable[[int], None]) -> Trained:
+        best, best_epoch, kept = math.inf, 0, self._copy()
+        losses: list[float] = []
+        validation: list[float] = []
+        for epoch in range(self._settings.epochs):
+            losses.append(self._epoch(epoch))
+            if len(self._held):
+                validation.append(self._validation())
+            latest = (validation or losses)[-1]
+            if not math.isfinite(latest):
+                raise InputError("training diverged; lower learning_rate, or set max_norm")
+            advance(1)
+            if not len(self._held) or latest < best:
+                best, best_epoch, kept = latest, epoch, self._copy()
+            elif epoch - best_epoch >= self._settings.patience:
+                break
+        return Trained(kept, losses, validation, best_epoch)
+
+    def _epoch(self, epoch: int) -> float:
+        settings = self._settings
+        turn = math.pi * epoch / max(1, settings.epochs - 1)
+        rate = settings.final_rate + (settings.learning_rate - settings.final_rate) * (
+            (1 + math.cos(turn)) / 2
+        )
+        batches = list(self._cut(self._permuted(self._used), self._batch_rows))
+        weight = len(batches) / (len(self._used) * self._per_bag)  # the mean over all the bags
+        total = sum(self._step(batch, weight, rate) for batch in batches)
+        return total / (len(self._used) * self._per_bag)
+
+    def _step(self, batch: Indices, weight: float, rate: float) -> float:
+        self._optimizer.forget()
+        total = 0.0
+        for part in self._cut(batch, _PART_ROWS):
+            loss = self._rows.loss(self._matrices, part)
+            (loss * weight).backward()
+            total += float(loss.detach())
+        self._optimizer.step(rate)
+        self._project()
+        return total
+
+    def _validation(self) -> float:
+        with torch.no_grad():
+            parts = self._cut(self._held, _PART_ROWS)
+            total = sum(float(self._rows.loss(self._matrices, part)) for part in parts)
+        return total / (len(self._held) * self._per_bag)
+
+    def _project(self) -> None:
+        """Move every layer to the nearest point of the Frobenius ball."""
+        if self._settings.max_norm is None:
+            return
+        for matrix in self._matrices:
+            norm = float(torch.linalg.vector_norm(matrix.detach(), dtype=torch.float64))
+            if norm > self._settings.max_norm:
+                # A hair inside, so that rounding to float32 cannot lead out again.
+                matrix.detach().mul_(self._settings.max_norm / norm * (1 - 1e-7))
+
+    def _cut(self, bags: Indices, rows: int) -> Iterator[Indices]:
+        """Runs of whole bags that begin in the same stretch of `rows` rows."""
+        lengths = self._rows.lengths[bags]
+        stretch = (np.cumsum(lengths) - lengths) // rows
+        yield from np.split(bags, np.flatnonzero(np.diff(stretch)) + 1)
+
+    def _permuted(self, bags: Indices) -> Indices:
+        order = torch.randperm(len(bags), generator=self._random, device="cpu")
+        return np.asarray(bags[order.numpy()])
+
+    def _copy(self) -> tuple[Matrix, ...]:
+        return tuple(matrix.detach().numpy().copy() for matrix in self._matrices)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Use so many threads here, and leave torch as it was."""
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(count)
+        yield
+    finally:
+        torch.set_num_threads(before)
