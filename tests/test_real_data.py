@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
 from experiments.real_data import DELTA, EPSILON, TABLES, Table, Truth, open_table
+
 from labeldp import LinearRegressor, plan, verify
 from labeldp.utility import excess_quantile
 from tests.realdata import real
@@ -30,9 +30,7 @@ def test_the_certificate_verifies_and_the_excess_is_within_the_forecast(
     Fewer than 4 of 8 inside a 90 % band has probability 4e-4; outside the wide band, 8e-5.
     """
     source = open_table(table, real(f"{table.file}.parquet").parent)
-    made = plan(
-        source, epsilon=EPSILON, delta=DELTA, bags=BAGS, max_leverage=table.max_leverage
-    )
+    made = plan(source, epsilon=EPSILON, delta=DELTA, bags=BAGS, max_leverage=table.max_leverage)
     truth = Truth(source, made)
     rank, bags = made.claim.facts.features or 0, BAGS
     inside = 0

@@ -6,40 +6,58 @@ labels away. Three independent streams are keyed at once: one for what does not 
 labels, one for the first 64 bits of every number that does, one for the rare draws that
 need more bits. So the label-free part of a release is the same whatever the labels are.
 
-`Randomness.experiment(seed)` exists for tests and experiments; what it draws is marked
-as not private and no certificate is issued for it.
+`Randomness.experiment(seed)` exists for tests and experiments; its certificate says that it
+is not private, and `verify` refuses it.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from labeldp.errors import InputError
 
 KEY_BITS = 256
 GENERATOR = "ChaCha20"
 
 
-@dataclass(frozen=True)
 class Randomness:
-    """Three streams; `private` is true only when the operating system keyed them.
+    """Three streams for one release; `private` only when the operating system keyed them.
 
-    The keys are not fields: nothing that is printed, stored or compared shows them.
+    Two releases from the same streams would differ by little but their labels, so one object
+    serves one release, in the process that made it, and cannot be copied.
     """
 
-    features: np.random.Generator
-    labels: np.random.Generator
-    refinement: np.random.Generator
-    private: bool
+    def __init__(
+        self,
+        features: np.random.Generator,
+        labels: np.random.Generator,
+        refinement: np.random.Generator,
+        *,
+        private: bool,
+    ) -> None:
+        self.features, self.labels, self.refinement = features, labels, refinement
+        self.private = private
+        self._process: int | None = os.getpid()
 
     def __repr__(self) -> str:
         return f"Randomness(generator={GENERATOR!r}, private={self.private})"
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError("a generator holds its key and must not be copied to another process")
+
+    def spend(self) -> None:
+        """Mark it as used; refuse a second use, or one in a forked process."""
+        if self._process != os.getpid():
+            raise InputError(
+                "this Randomness was used before or comes from another process; "
+                "a release needs one of its own: leave `randomness` out"
+            )
+        self._process = None
 
     @classmethod
     def from_os(cls) -> Randomness:

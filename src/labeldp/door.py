@@ -19,13 +19,15 @@ further bits as it takes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp._random import Randomness, words
+from labeldp.errors import PlanError
 
 FINENESS = 10
 """A grid step is 2**-10 of the scale it serves: rounding adds q²/12, 1e-7 of the variance."""
@@ -35,6 +37,7 @@ _NDTRI_ERROR = 2.0**-44
 
 _ULP = 2.0**-52
 _FIRST_PRECISION = 192
+_MOST_BITS = 64 * 16
 
 Exact = Callable[[int, int], tuple[Any, Any]]
 """(row, bits of precision) → (mean, std) as arb balls that contain the exact values."""
@@ -86,21 +89,32 @@ def publish(
     certain = np.abs(scaled - cell) + error / step < 0.5
     certain &= np.abs(scaled) < 2.0**51  # so that cells are exact doubles
     for row in np.flatnonzero(~certain):
-        cell[row] = _settle(int(row), int(bits[row]), cell[row], grid, randomness, exact)
+        cell[row] = _settle(int(row), int(bits[row]), grid, randomness, exact)
     return np.asarray(cell * step)
 
 
-def _settle(
-    row: int, bits: int, guess: float, grid: int, randomness: Randomness, exact: Exact
-) -> float:
+def _settle(row: int, bits: int, grid: int, randomness: Randomness, exact: Exact) -> float:
     """The exact cell of a draw in doubt, by ball arithmetic and more random bits."""
     draw = _Draw(row, bits, grid, randomness, exact)
-    cell = int(guess) if math.isfinite(guess) else 0
+    cell = draw.nearest_cell()
     while draw.is_below(cell, -1):
         cell -= 1
     while not draw.is_below(cell, +1):
         cell += 1
     return float(cell)
+
+
+@contextmanager
+def _precision(bits: int) -> Iterator[None]:
+    """Ball arithmetic with this many bits inside the block."""
+    from flint import ctx
+
+    saved = ctx.prec
+    ctx.prec = bits
+    try:
+        yield
+    finally:
+        ctx.prec = saved
 
 
 class _Draw:
@@ -114,21 +128,28 @@ class _Draw:
         self._upper_half = bool(bits >> 63)
         self._tail, self._length = bits & (2**63 - 1), 64  # p in [tail, tail+1]·2**-length
 
+    def nearest_cell(self) -> int:
+        """About where the number is: exact in the mean, in doubles for the normal."""
+        from flint import arb
+        from scipy.special import ndtri
+
+        normal = float(ndtri((self._tail + 0.5) * 2.0**-64))
+        with _precision(_FIRST_PRECISION):
+            mean, std = self._exact(self._row, _FIRST_PRECISION)
+            value = mean - std * normal if self._upper_half else mean + std * normal
+            cell = (value * arb(2) ** -self._grid + arb(0.5)).mid().floor()
+            return int(cell.unique_fmpz())
+
     def is_below(self, cell: int, side: int) -> bool:
         """Whether the number is below the border at (cell + side/2)·2**grid."""
-        from flint import ctx
-
-        saved = ctx.prec
-        try:
-            while True:
-                precision = _FIRST_PRECISION + 2 * self._length
-                ctx.prec = precision
+        while self._length <= _MOST_BITS:
+            precision = _FIRST_PRECISION + 2 * self._length
+            with _precision(precision):
                 answer = self._compare(2 * cell + side, precision)
-                if answer is not None:
-                    return answer
-                self._extend()
-        finally:
-            ctx.prec = saved
+            if answer is not None:
+                return answer
+            self._extend()
+        raise PlanError("a number could not be rounded; nothing was published, run again")
 
     def _compare(self, half_cells: int, precision: int) -> bool | None:
         from flint import arb

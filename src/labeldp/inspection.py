@@ -40,6 +40,7 @@ def inspect(
     residual = Residual(found.factor, moments)
     unit = math.ldexp(1.0, 2 * found.labels.exponent)
     residual_ss = float(residual.square_low) * unit
+    label_ss = _label_ss(moments) * unit
     answers = {}
     for name, accountant in ACCOUNTANTS.items():
         if residual_ss == 0.0:
@@ -55,7 +56,7 @@ def inspect(
         "features": len(found.features.all_names),
         "rank": found.factor.rank,
         "residual_ms": residual_ss / gram.rows,
-        "r_squared": 1 - residual_ss / (_label_ss(moments) * unit),
+        "r_squared": 1 - residual_ss / label_ss if label_ss else None,
         "max_leverage": found.leverage.maximum,
         "epsilon": epsilon,
         "delta": delta,

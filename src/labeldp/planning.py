@@ -8,20 +8,21 @@ once and can change nothing of what was promised (theory §6).
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from labeldp._check import in_range, positive
 from labeldp._random import Randomness
 from labeldp.accounting import ACCOUNTANTS, FloorMode, default_measurement
-from labeldp.certificate import Claim
+from labeldp.certificate import Claim, seal
 from labeldp.engines import Engine, LocalEngine
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms import WTD_FLAG, check_mechanism
 from labeldp.release import Release
 from labeldp.run import run
-from labeldp.sizing import Terms, cap_from_size, choose_bags
+from labeldp.sizing import MOST_BAGS, Terms, cap_from_size, choose_bags
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 from labeldp.survey import survey
@@ -61,35 +62,39 @@ class Plan:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as plain values."""
-        return {
-            "format": FORMAT,
-            **self.claim.to_json(),
-            "bag_size": self.claim.facts.rows,
-            "curve": self.claim.curve(),
-            "forecast": asdict(self.forecast),
-            "labels": asdict(self.labels),
-            "features": self.features.to_json(),
-            "feature_sums": self.feature_sums,
-            "notes": list(self.notes),
-        }
+        """The plan as plain values, sealed; an infinite forecast is null."""
+        return seal(
+            {
+                "format": FORMAT,
+                **self.claim.to_json(),
+                "curve": self.claim.curve(),
+                "forecast": {
+                    name: value if math.isfinite(value) else None
+                    for name, value in asdict(self.forecast).items()
+                },
+                "labels": asdict(self.labels),
+                "features": self.features.to_json(),
+                "feature_sums": self.feature_sums,
+                "notes": list(self.notes),
+            }
+        )
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Plan:
-        """Read a plan back; the inverse of `to_json`."""
-        try:
-            if document["format"] != FORMAT:
-                raise InputError(f"this is not a plan of format {FORMAT}")
-            return cls(
-                Claim.from_json(document),
-                FeatureMap.from_json(document["features"]),
-                LabelGrid(**document["labels"]),
-                document["feature_sums"],
-                Forecast(**document["forecast"]),
-                tuple(document["notes"]),
-            )
-        except (KeyError, TypeError) as problem:
-            raise InputError(f"the plan is damaged: {problem} is missing or wrong") from None
+        """Read a plan back; the inverse of `to_json`. One that was altered since is refused."""
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise InputError(f"this is not a plan of format {FORMAT}; make one with labeldp plan")
+        if seal(document)["seal"] != document.get("seal"):
+            raise InputError("the plan was altered since it was made; make a new one")
+        forecasts = document["forecast"].items()
+        return cls(
+            Claim.from_json(document),
+            FeatureMap.from_json(document["features"]),
+            LabelGrid(**document["labels"]),
+            document["feature_sums"],
+            Forecast(**{k: math.inf if v is None else v for k, v in forecasts}),
+            tuple(document["notes"]),
+        )
 
 
 def plan(
@@ -152,6 +157,8 @@ def plan(
     if bags is None:
         bags = choose_bags(terms, guess, cap_from_size(max_megabytes, terms.rank))
     positive(bags=bags)
+    if bags > MOST_BAGS:
+        raise PlanError(f"{bags} bags are more than the {MOST_BAGS:,} that are drawn; ask for less")
     floor_ss = _floor(terms, bags, residual_ms)
     return Plan(
         Claim(
@@ -181,10 +188,12 @@ def plan(
 
 def _residual(declared: float | None, guessed: float | None, width: float) -> float:
     """The residual mean square to plan with: the promise, the guess, or the default guess."""
-    for value in (declared, guessed):
-        if value is not None:
-            positive(residual_mean_square=value)
-            return value
+    if declared is not None:
+        positive(residual_ms=declared)
+        return declared
+    if guessed is not None:
+        positive(residual_guess=guessed)
+        return guessed
     return (width / 10) ** 2
 
 

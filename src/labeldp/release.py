@@ -60,7 +60,7 @@ class Release:
             text = certificate_text(self.certificate)
             (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
             (partial / FEATURES).write_text(
-                json.dumps(self.features.to_json(), indent=1, ensure_ascii=False) + "\n",
+                features_text(self.features),
                 encoding="utf-8",
             )
             stamped = self.table.replace_schema_metadata({METADATA_KEY: text.encode()})
@@ -88,6 +88,11 @@ class Release:
 def certificate_text(certificate: dict[str, Any]) -> str:
     """The one text of a certificate, for its file and for the Parquet metadata."""
     return json.dumps(certificate, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def features_text(features: FeatureMap) -> str:
+    """The one text of a feature map's file."""
+    return json.dumps(features.to_json(), indent=1, ensure_ascii=False) + "\n"
 
 
 def table_digest(table: pa.Table) -> str:

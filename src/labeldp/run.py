@@ -24,7 +24,8 @@ from labeldp.features import FeatureMap
 from labeldp.mechanisms import Aggregates, draw_aggregates, measure_residual
 from labeldp.release import Release, table_digest
 from labeldp.source import Source
-from labeldp.statistics import LabelGrid, Residual, factorise
+from labeldp.statistics import Factor, LabelGrid, Leverage, Residual, factorise
+from labeldp.survey import inflation_for
 
 
 def run(
@@ -37,15 +38,13 @@ def run(
     randomness: Randomness,
 ) -> Release:
     """One pass over features and labels, then the draw."""
-    if source.label_range != (labels.low, labels.high):
-        raise PlanError(
-            f"the plan is for labels from {labels.low:g} to {labels.high:g}; "
-            "scan the table with that label range"
-        )
+    check_promise(claim, features, labels, source)
+    randomness.spend()
     gram, moments = engine.labelled_sums(source, features, labels)
     if gram.digest() != feature_sums:
         raise PlanError("the features are not those of the plan; plan again on this table")
     factor = factorise(gram, features)
+    check_facts(claim, features, factor, engine.leverage(source, features, factor))
     residual = Residual(factor, moments)
     outcome = settle_floor(claim, residual, labels, randomness)
     grid = door.grid_for(math.sqrt(claim.floor))
@@ -81,6 +80,41 @@ def run(
     return Release(table, features, certificate)
 
 
+def check_promise(claim: Claim, features: FeatureMap, labels: LabelGrid, source: Source) -> None:
+    """What must hold before a label is read: the plan is sound and is for these labels."""
+    if source.label_range != (labels.low, labels.high):
+        raise PlanError(
+            f"the plan is for labels from {labels.low:g} to {labels.high:g}; "
+            "scan the table with that label range"
+        )
+    sound = (
+        labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
+        and claim.facts.label_range == labels.range
+        and claim.facts.centred <= (features.intercept and 0 in (features.kept or ()))
+        and claim.facts.rows == features.rows
+        and claim.delta_at(claim.epsilon) <= claim.delta
+    )
+    if not sound:
+        raise PlanError("the plan contradicts itself; plan again")
+
+
+def check_facts(claim: Claim, features: FeatureMap, factor: Factor, leverage: Leverage) -> None:
+    """The facts that the claim rests on, seen again in the table that is released.
+
+    The digest of the sums does not suffice: tables with equal sums may differ in leverage.
+    """
+    facts = claim.facts
+    same = (
+        factor.rows == facts.rows
+        and factor.kept == features.kept
+        and factor.rank == facts.features
+        and inflation_for(factor) <= facts.inflation * (1 + 1e-9)
+        and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)
+    )
+    if not same:
+        raise PlanError("the features are not those of the plan; plan again on this table")
+
+
 def settle_floor(
     claim: Claim, residual: Residual, labels: LabelGrid, randomness: Randomness
 ) -> FloorOutcome:
@@ -88,9 +122,10 @@ def settle_floor(
     if claim.mode is FloorMode.ADDED:
         return FloorOutcome(added_variance=claim.floor)
     if claim.mode is FloorMode.DECLARED:
-        _check_promise(claim, residual, labels)
+        _check_declared(claim, residual, labels)
         return FloorOutcome()
-    assert claim.measurement is not None
+    if claim.measurement is None:
+        raise PlanError(f"a {claim.mode.value} floor needs a measurement; plan again")
     noise = claim.measurement.noise(claim.facts.width)
     grid = door.grid_for(noise)
     measured = measure_residual(residual, labels, noise, grid, randomness)
@@ -106,19 +141,14 @@ def settle_floor(
     return FloorOutcome(measured, shown, missing)
 
 
-def _check_promise(claim: Claim, residual: Residual, labels: LabelGrid) -> None:
+def _check_declared(claim: Claim, residual: Residual, labels: LabelGrid) -> None:
     unit = math.ldexp(1.0, 2 * labels.exponent)
     if float(residual.square_low) * unit * (1 - 2.0**-40) >= claim.floor:
         return
-    if float(residual.square_high) * unit < claim.floor * 2.0**-40:
-        raise PlanError(
-            "the labels lie in the span of the features: a linear function predicts them exactly, "
-            "so aggregation alone gives no privacy; use --floor measured+added "
-            "(this refusal tells one bit about the labels)"
-        )
     raise PlanError(
-        "the declared residual floor does not hold for these labels; declare less or use "
-        "--floor measured+added (this refusal tells one bit about the labels)"
+        "the declared residual floor does not hold for these labels (they may even lie in the span "
+        "of the features); declare less or use --floor measured+added "
+        "(this refusal tells one bit about the labels)"
     )
 
 

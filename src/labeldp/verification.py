@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtr
 
 from labeldp import door
-from labeldp._files import json_digest, read_json
+from labeldp._files import json_digest
 from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.accounting import FloorMode, added_variance
 from labeldp.certificate import Claim, claimed_fields, schema, seal
@@ -34,6 +34,7 @@ from labeldp.release import (
     METADATA_KEY,
     Release,
     certificate_text,
+    features_text,
     table_digest,
 )
 from labeldp.statistics.labels import LABEL_BITS
@@ -76,7 +77,7 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
         return Verification(tuple(malformed))
     problems = [
         *_files(folder),
-        *_seals(folder, certificate),
+        *_seals(folder, release),
         *_contents(release),
         *_claim(release),
     ]
@@ -102,19 +103,26 @@ def _files(folder: Path) -> Iterator[str]:
             yield f"{path.name} is not part of the release: the certificate says nothing of it"
 
 
-def _seals(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
+def _seals(folder: Path, release: Release) -> Iterator[str]:
+    certificate = release.certificate
     if seal(certificate)["seal"] != certificate["seal"]:
         yield "certificate: a field was altered (its seal does not match)"
     text = certificate_text(certificate)
     if (folder / CERTIFICATE).read_text(encoding="utf-8") != text + "\n":
         yield f"{CERTIFICATE} is not as it was written (a field twice, or other spacing)"
-    metadata = dict(pq.read_schema(folder / AGGREGATES).metadata or {})
+    schema = pq.read_schema(folder / AGGREGATES)
+    metadata = dict(schema.metadata or {})
     if metadata.pop(METADATA_KEY, None) != text.encode(errors="surrogatepass"):
         yield f"{AGGREGATES} carries a certificate that is not {CERTIFICATE}"
     for name in sorted(metadata):
         yield f"{AGGREGATES} carries {name!r}: the certificate says nothing of it"
-    if json_digest(read_json(folder / FEATURES)) != certificate["digests"]["features"]:
+    for column in schema:
+        if set(column.metadata or ()) - {b"PARQUET:field_id"}:
+            yield f"{AGGREGATES}: column {column.name!r} carries metadata of its own"
+    if json_digest(release.features.to_json()) != certificate["digests"]["features"]:
         yield f"{FEATURES} was altered (its digest does not match)"
+    elif (folder / FEATURES).read_text(encoding="utf-8") != features_text(release.features):
+        yield f"{FEATURES} is not as it was written (a field twice, or other spacing)"
 
 
 def _contents(release: Release) -> Iterator[str]:

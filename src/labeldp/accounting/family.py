@@ -106,7 +106,7 @@ class SketchFamily:
             loss = contour.compose([(self.bags, *both)], gaussian)
             out = np.ones((3, len(inside)))
             out[:, inside] = contour.delta(loss, epsilon).reshape(3, 2, -1).max(axis=1)
-            return out
+            return np.nan_to_num(out, nan=1.0)  # what cannot be computed promises nothing
 
         return value
 
@@ -189,5 +189,6 @@ def residual_cosine(rows: int, radius: float, max_leverage: float, floor: float)
         theta = max(0.0, phi - math.acos(sigma / reach))
         cosine = math.cos(theta)
     else:
-        cosine = reach * math.cos(theta) * math.cos(theta - phi) / sigma
+        h = math.sin(theta) ** 2
+        cosine = radius * (1.0 - h + math.sqrt((rows - 1) * h * (1.0 - h))) / sigma
     return min(1.0, cosine * (1.0 + 1e-12))

@@ -21,6 +21,8 @@ from labeldp.cli.predict import predict
 from labeldp.cli.release import release
 from labeldp.cli.verify import verify
 
+_INTERRUPTED = 130
+
 app = typer.Typer(
     name="labeldp",
     help="Publish regression data whose labels are private.",
@@ -40,7 +42,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
@@ -60,12 +62,13 @@ def main() -> None:
     except LabelDPError as problem:
         code = _refuse(str(problem))
     except typer.Abort:
-        print("labeldp: stopped; nothing was written", file=sys.stderr)
-        code = 130
+        code = _INTERRUPTED
     except Exception as problem:  # the parser's own errors have no public root in every typer
         if not hasattr(problem, "format_message"):
             raise
         code = _refuse(problem.format_message())
+    if code == _INTERRUPTED:  # which some versions of typer return and others raise
+        print("labeldp: stopped; nothing was written", file=sys.stderr)
     sys.exit(code or 0)
 
 

@@ -98,7 +98,7 @@ def raw_rows(data: str, features: FeatureMap, label: str | None = None) -> Sourc
     return scan(
         data,
         label=label,
-        label_range=None if label is None else (-1e300, 1e300),
+        label_range=None if label is None else (-1e150, 1e150),
         features=features.columns,
         categorical=tuple(column.name for column in features.categorical),
         numeric=tuple(column.name for column in features.numeric),

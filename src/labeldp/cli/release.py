@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 def release(
+    context: typer.Context,
     data: options.Data,
     label: options.Label,
     label_range: options.LabelRange,
@@ -33,7 +34,7 @@ def release(
     plan: Annotated[
         Path | None,
         typer.Option(
-            help="A plan from `labeldp plan --out`; give the same data and label options."
+            help="A plan from `labeldp plan --out`; repeat only its data and label options."
         ),
     ] = None,
     epsilon: options.Epsilon = 1.0,
@@ -65,6 +66,8 @@ def release(
     from labeldp.planning import plan as make_plan
 
     check_target(out)
+    if plan is not None:
+        _refuse_planning_options(context)
     source = options.source(
         data,
         label=label,
@@ -106,6 +109,37 @@ def release(
         emit_json({"release": str(out), "certificate": released.certificate})
     else:
         show_release(made, released, out)
+
+
+PLANNED = [
+    "epsilon",
+    "delta",
+    "mechanism",
+    "accountant",
+    "floor",
+    "residual_ms",
+    "residual_guess",
+    "bags",
+    "max_megabytes",
+    "min_count",
+    "no_intercept",
+    "max_leverage",
+    "strict",
+]
+"""Options that a plan has settled."""
+
+
+def _refuse_planning_options(context: typer.Context) -> None:
+    """A plan fixes the budget: an option that would silently not count is refused."""
+    from labeldp.errors import InputError
+
+    for name in PLANNED:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            raise InputError(
+                f"{option} is settled by the plan; leave it out, or plan again with it"
+            )
 
 
 def show_release(made: Plan, released: Release, out: Path) -> None:

@@ -11,6 +11,7 @@ from functools import reduce
 from operator import add
 from typing import Any, TypeVar
 
+from labeldp._check import at_least
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.errors import DataError
 from labeldp.features import FeatureMap
@@ -37,6 +38,9 @@ class LocalEngine:
     threads: int = 0
     """How many; 0 means one for each core."""
     progress: Progress = quiet
+
+    def __post_init__(self) -> None:
+        at_least(0, threads=self.threads)
 
     def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
         def part(batches: _Shared[Any]) -> FeatureGram:

@@ -64,6 +64,11 @@ class Factor:
         whitener = np.ldexp(self.inverse, -self.exponents)
         return np.asarray(whitener.T @ whitener)
 
+    def pseudo_inverse_size(self) -> NDArray[np.float64]:
+        """Σ|terms| of every entry of M: what its rounding is relative to."""
+        whitener = np.abs(np.ldexp(self.inverse, -self.exponents))
+        return np.asarray(whitener.T @ whitener)
+
     def inverse_diagonal(self) -> NDArray[np.float64]:
         """Upper bounds of the diagonal of (XᵀX)⁻¹."""
         whitener = np.ldexp(self.inverse, -self.exponents)

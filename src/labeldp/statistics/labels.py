@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp._check import ordered
+from labeldp.errors import InputError
 from labeldp.features import Encoded, FeatureMap
 from labeldp.statistics.gram import exact_products
 
 LABEL_BITS = 20
+LEAST, MOST = 1e-100, 1e100
+"""Sums of squares of labels must be ordinary doubles."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,10 @@ class LabelGrid:
     def for_range(cls, label_range: tuple[float, float], *, intercept: bool) -> LabelGrid:
         low, high = label_range
         ordered(low, high, "label range")
+        if not (high - low >= LEAST and max(-low, high) <= MOST):
+            raise InputError(
+                f"label range {low:g} {high:g} is too narrow or too wide; rescale the labels"
+            )
         reach = high - low if intercept else 2 * max(abs(low), abs(high))
         exponent = math.ceil(math.log2(reach)) - LABEL_BITS
         centre = round(math.ldexp(0.5 * low + 0.5 * high, -exponent)) if intercept else 0

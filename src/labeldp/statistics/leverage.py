@@ -115,6 +115,9 @@ class _QuadraticForm:
         matrix = np.zeros((width, width))
         matrix[np.ix_(factor.kept, factor.kept)] = factor.pseudo_inverse()
         self._matrix = matrix
+        self._size = np.zeros((width, width))
+        self._size[np.ix_(factor.kept, factor.kept)] = factor.pseudo_inverse_size()
+        self._rank = factor.rank
         self._numbers = list(features.number_columns)
         self._slices = [
             slice(offset, offset + size)
@@ -151,7 +154,7 @@ class _QuadraticForm:
     def rounding(self, reach: NDArray[np.float64]) -> float:
         """A bound on the rounding error of any row's value: terms × unit × Σ|terms|."""
         groups: list[NDArray[np.float64]] = []
-        matrix = np.abs(self._matrix)
+        matrix = self._size
         if self._intercept:
             groups.append(matrix[:, 0])
         groups += [matrix[:, block].max(axis=1, initial=0.0) for block in self._slices]
@@ -164,5 +167,5 @@ class _QuadraticForm:
                 size += group[0]
             size += sum(group[block].max(initial=0.0) for block in self._slices)
             size += float(group[self._numbers] @ reach) if self._numbers else 0.0
-        terms = len(groups) ** 2 + 2 * len(self._matrix) + 8
+        terms = len(groups) ** 2 + 2 * len(self._matrix) + self._rank + 8
         return 2 * terms * _UNIT * size

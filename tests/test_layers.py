@@ -1,0 +1,102 @@
+"""Rooms stand in the order of the road, and a room imports only rooms above it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import labeldp
+
+ROOT = Path(labeldp.__file__).parent
+
+ROOMS = (
+    "errors", "_check", "_files", "_random", "source", "features", "statistics", "engines",
+    "accounting", "theory", "door", "mechanisms", "utility", "certificate", "release", "sizing",
+    "survey", "run", "planning", "inspection", "recheck", "verification", "learners", "datasets",
+    "cli",
+)  # fmt: skip
+
+EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb"}
+
+DATA_ROAD = {"source", "features", "statistics", "engines"}
+FORBIDDEN = {
+    "theory": DATA_ROAD,
+    "accounting": DATA_ROAD,  # the privacy road does not know the data road, nor vice versa
+    **{room: {"accounting"} for room in DATA_ROAD},
+    "learners": {"release", "planning", "run", "survey"},
+    "datasets": set(ROOMS) - {"errors"},
+}
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    """Every module of the package but its front page, which only re-exports."""
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name:
+            yield name, path
+
+
+def room_of(module: str) -> str:
+    return module.partition(".")[0]
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Modules of ours that the code imports anywhere, in functions too, but for types only."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from imports(ast.Module(node.orelse, []))
+            continue
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = inside if node.module == "labeldp" else [str(node.module)]
+        else:
+            yield from imports(node)
+            continue
+        yield from (name.partition(".")[2] for name in names if name.startswith("labeldp."))
+
+
+def test_the_list_of_rooms_is_complete() -> None:
+    assert sorted({room_of(name) for name, _ in modules()}) == sorted(ROOMS)
+
+
+@pytest.mark.parametrize(("name", "path"), list(modules()), ids=lambda value: str(value)[:40])
+def test_a_room_imports_only_rooms_above_it(name: str, path: Path) -> None:
+    room = room_of(name)
+    for other in map(room_of, imports(ast.parse(path.read_text(encoding="utf-8")))):
+        assert ROOMS.index(other) <= ROOMS.index(room), f"{name} imports {other}"
+        assert other == room or other not in FORBIDDEN.get(room, ()), f"{name} imports {other}"
+
+
+def test_imports_are_found_wherever_they_stand() -> None:
+    code = """
+from typing import TYPE_CHECKING
+import labeldp.cli
+from labeldp import door
+if TYPE_CHECKING:
+    from labeldp import run
+else:
+    from labeldp.release import Release
+def f():
+    class A:
+        from labeldp.source.files import find
+"""
+    assert list(imports(ast.parse(code))) == ["cli", "door", "release", "source.files"]
+
+
+def test_every_module_imports() -> None:
+    """But for those that need an extra which is not installed here."""
+    for module in pkgutil.walk_packages(labeldp.__path__, "labeldp."):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as problem:
+            if problem.name not in EXTRAS:
+                raise

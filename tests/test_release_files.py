@@ -1,0 +1,328 @@
+"""A release directory appears whole or not at all, whatever happens while it is written."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp import Release, ReleaseError, plan, verify
+from labeldp._files import canonical_json, json_digest, new_directory, new_path, read_json
+from labeldp.release import table_digest
+from tests.tables import source, table
+
+START = "from labeldp.cli import main; main()"
+REQUEST = (
+    "--label", "label", "--label-range", "0", "10", "--accountant", "paper", "--floor", "added",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    rows = source()
+    made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=40)
+    return made.release(rows)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """An empty directory to write in."""
+    made = tmp_path / "place"
+    made.mkdir()
+    return made
+
+
+def names(place: Path) -> list[str]:
+    """Everything in a directory, hidden or not."""
+    return sorted(os.listdir(place))
+
+
+# --- the writer ---------------------------------------------------------------------------
+
+
+def fill(partial: Path) -> None:
+    (partial / "x" if partial.is_dir() else partial).write_text("half")
+
+
+@pytest.mark.parametrize("writer", [new_directory, new_path])
+def test_a_failure_inside_leaves_nothing(writer: Any, place: Path) -> None:
+    def fail() -> None:
+        with writer(place / "r") as partial:
+            fill(partial)
+            assert names(place) == [partial.name]
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert names(place) == []
+
+
+@pytest.mark.parametrize("writer", [new_directory, new_path])
+def test_the_target_may_not_appear_meanwhile(writer: Any, place: Path) -> None:
+    """Two writers of one name: the first to finish has it, the second is told."""
+
+    def meet() -> None:
+        with writer(place / "r") as partial:
+            fill(partial)
+            (place / "r").write_text("first")
+
+    with pytest.raises(ReleaseError, match="already exists"):
+        meet()
+    assert names(place) == ["r"]
+    assert (place / "r").read_text() == "first"
+
+
+def test_orphans_of_dead_processes_are_removed_and_others_left(place: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    parent = os.getppid()
+    for number in (dead.pid, os.getpid(), parent):
+        folder = place / f".a[b]*.partial-{number}"
+        folder.mkdir()
+        (folder / "half").write_text("half")
+    (place / f".file.partial-{dead.pid}").write_text("half")
+    kept = (f".a[b]*.partial-{parent}", ".a[b]*.partial-mine", f".other.partial-{dead.pid}")
+    for name in kept[1:]:
+        (place / name).mkdir()
+    with new_directory(place / "a[b]*") as partial:
+        (partial / "whole").write_text("whole")
+    with new_path(place / "file") as partial:
+        partial.write_text("whole")
+    assert names(place) == sorted([*kept, "a[b]*", "file"])
+
+
+def test_a_place_without_permission_is_refused(place: Path) -> None:
+    if os.geteuid() == 0:
+        pytest.skip("root may write everywhere")
+    place.chmod(0o500)
+    with pytest.raises(ReleaseError, match="not writable"), new_directory(place / "r"):
+        pass
+
+
+def test_a_relative_name_and_a_deep_one(
+    release: Release, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
+    release.save("r")
+    assert verify("r").valid
+    (place / "year=2024").mkdir()
+    release.save(place / "year=2024" / "r")
+    assert verify(place / "year=2024" / "r").valid
+
+
+@pytest.mark.parametrize("text", ["NaN", "[Infinity]", "{", "", "9" * 5000, "[" * 100_000, "\xff"])
+def test_what_is_not_json_is_refused_in_one_line(place: Path, text: str) -> None:
+    (place / "x.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ReleaseError, match=r"x\.json cannot be read as JSON") as error:
+        read_json(place / "x.json")
+    assert "\n" not in str(error.value)
+
+
+def test_digests_depend_on_the_value_alone() -> None:
+    assert json_digest({"a": 1, "b": [0.1, "é"]}) == json_digest({"b": [0.1, "é"], "a": 1})
+    assert json_digest({"a": 1}) != json_digest({"a": 1.0})
+    assert json_digest("\ud800") != json_digest("\ud801")
+    with pytest.raises(ValueError, match="JSON"):
+        canonical_json(float("nan"))
+
+
+def test_the_digest_of_a_table_ignores_layout_and_sees_values() -> None:
+    plain = pa.table({"x": [0.5, 1.5, 2.5], "y": [1.0, 2.0, 3.0]})
+    chunked = pa.concat_tables([plain.slice(0, 1), plain.slice(1)])
+    stamped = plain.replace_schema_metadata({"a": "b"})
+    assert table_digest(plain) == table_digest(chunked) == table_digest(stamped)
+    others = [
+        plain.rename_columns(["x", "z"]),
+        plain.select(["y", "x"]),
+        plain.slice(0, 2),
+        pa.table({"x": [0.5, 1.5, 2.5], "y": [1.0, 2.0, None]}),
+        pa.table({"x": [0.5, 1.5, 2.5], "y": [1.0, 2.0, 3.0 + 1e-15]}),
+        pa.table({"x": [0.5, 1.5, 2.5], "y": [1.0, 2.0, -0.0]}),
+    ]
+    assert len({table_digest(table) for table in (plain, *others)}) == 7
+
+
+def test_what_is_saved_is_what_is_loaded(release: Release, place: Path) -> None:
+    release.save(place / "r")
+    loaded = Release.load(place / "r")
+    assert loaded.certificate == release.certificate
+    assert loaded.features == release.features
+    assert loaded.table.equals(release.table)
+    loaded.save(place / "again")
+    for name in ("certificate.json", "features.json", "aggregates.parquet"):
+        assert (place / "r" / name).read_bytes() == (place / "again" / name).read_bytes()
+
+
+# --- crashes ------------------------------------------------------------------------------
+
+MOMENTS = {
+    "the directory is made": ("pathlib.Path", "write_text", 1, "before"),
+    "the certificate is half written": ("pathlib.Path", "write_text", 1, "half"),
+    "the certificate is written": ("pathlib.Path", "write_text", 1, "after"),
+    "the feature map is written": ("pathlib.Path", "write_text", 2, "after"),
+    "the aggregates are half written": ("labeldp.release.pq", "write_table", 1, "half"),
+    "the aggregates are written": ("labeldp.release.pq", "write_table", 1, "after"),
+    "one file is on the disk": ("labeldp._files", "_sync", 1, "after"),
+    "every file is on the disk": ("labeldp._files", "_sync", 4, "after"),
+    "it is about to be renamed": ("pathlib.Path", "rename", 1, "before"),
+    "it has just been renamed": ("pathlib.Path", "rename", 1, "after"),
+}
+
+CRASH = """
+import os, pathlib, pkgutil, signal, sys
+from labeldp.release import Release
+
+def crash(owner, name, count, when, release, target):
+    owner = pkgutil.resolve_name(owner.replace(".Path", ":Path"))
+    inner, calls = getattr(owner, name), []
+    def outer(*arguments, **options):
+        calls.append(1)
+        if len(calls) == count and when == "half":
+            path = arguments[0] if name == "write_text" else arguments[1]
+            path.write_bytes(b"PAR1 half of a file")
+        if len(calls) == count and when != "after":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = inner(*arguments, **options)
+        if len(calls) == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    setattr(owner, name, outer)
+    Release.load(release).save(target)
+
+release, moments = sys.argv[1], eval(sys.argv[2])
+for target, moment in moments.items():
+    child = os.fork()
+    if child == 0:
+        crash(*moment, release, target)
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL, moment
+"""
+
+
+def test_killed_at_every_moment(release: Release, tmp_path: Path) -> None:
+    """After kill -9 the target does not exist or is whole; the next write cleans up."""
+    release.save(tmp_path / "good")
+    places = {moment: tmp_path / str(k) for k, moment in enumerate(MOMENTS)}
+    for place in places.values():
+        place.mkdir()
+    plans = {str(places[moment] / "r"): how for moment, how in MOMENTS.items()}
+    subprocess.run(
+        [sys.executable, "-c", CRASH, str(tmp_path / "good"), repr(plans)], check=True, timeout=60
+    )
+    for moment, place in places.items():
+        done = moment == "it has just been renamed"
+        left = names(place)
+        assert len(left) == 1, moment
+        assert (left == ["r"]) is done, moment
+        if done:
+            assert verify(place / "r").valid
+        else:
+            release.save(place / "r")
+            assert names(place) == ["r"], f"{moment}: the orphan is gone"
+            assert table_digest(Release.load(place / "r").table) == table_digest(release.table)
+
+
+def started(data: Path, out: Path, bags: int) -> subprocess.Popen[bytes]:
+    arguments = ("release", str(data), *REQUEST, "--bags", str(bags), "--out", str(out))
+    return subprocess.Popen(
+        [sys.executable, "-c", START, *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def killed_on_sight(process: subprocess.Popen[bytes], place: Path) -> bool:
+    """Kill the process when its hidden directory shows; false if it was not seen in time."""
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        if any(name.startswith(".r.partial-") for name in names(place)):
+            process.kill()
+            break
+        time.sleep(0.0005)
+    return process.wait(timeout=60) == -signal.SIGKILL
+
+
+def test_the_command_killed_while_it_writes(tmp_path: Path, place: Path) -> None:
+    pq.write_table(table(), tmp_path / "t.parquet")
+    for bags in (60_000, 200_000, 500_000):  # the more, the longer it writes
+        if killed_on_sight(started(tmp_path / "t.parquet", place / "r", bags), place):
+            break
+        shutil.rmtree(place / "r")
+    else:
+        pytest.fail("the hidden directory was never seen")
+    assert not (place / "r").exists() or verify(place / "r").valid
+
+    process = started(tmp_path / "t.parquet", place / "s", bags=40)
+    time.sleep(random.uniform(0.3, 2.5))
+    process.kill()
+    process.wait(timeout=60)
+    assert not (place / "s").exists() or verify(place / "s").valid
+    for name in ("r", "s"):
+        if not (place / name).exists():
+            assert started(tmp_path / "t.parquet", place / name, bags=40).wait(timeout=60) == 0
+    assert names(place) == ["r", "s"]
+
+
+# --- a full disk --------------------------------------------------------------------------
+
+
+def limited(size: int) -> Any:
+    """Let no file grow beyond `size` bytes, with an error and not a signal."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+def test_a_full_disk(tmp_path: Path, place: Path) -> None:
+    """Whichever file no longer fits: exit code 2, one line, nothing left."""
+    pq.write_table(table(), tmp_path / "t.parquet")
+    request = ("release", str(tmp_path / "t.parquet"), *REQUEST, "--out", str(place / "r"))
+    for bags, size in (("40", 100), ("5000", 20_000)):  # the certificate; the aggregates
+        result = subprocess.run(
+            [sys.executable, "-c", START, *request, "--bags", bags],
+            preexec_fn=limited(size),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr == (
+            f"labeldp: {place / 'r'} was not written: the disk is full; free space and run again\n"
+        )
+        assert names(place) == []
+
+
+def test_a_full_disk_while_a_plan_is_written(tmp_path: Path, place: Path) -> None:
+    pq.write_table(table(), tmp_path / "t.parquet")
+    result = subprocess.run(
+        [sys.executable, "-c", START, "plan", str(tmp_path / "t.parquet"), *REQUEST,
+         "--bags", "40", "--out", str(place / "plan.json")],
+        preexec_fn=limited(100),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert result.returncode == 2
+    assert "the disk is full" in result.stderr.splitlines()[-1]
+    assert names(place) == []
+
+
+def test_the_certificate_is_in_the_parquet_file_too(release: Release, place: Path) -> None:
+    release.save(place / "r")
+    embedded = pq.read_schema(place / "r" / "aggregates.parquet").metadata[b"labeldp.certificate"]
+    assert json.loads(embedded) == json.loads((place / "r" / "certificate.json").read_text())
