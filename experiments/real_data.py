@@ -175,10 +175,10 @@ def main() -> None:
         parser.error("say where the tables are: --data DIR or LABELDP_REAL_DATA")
     text = report(asked.data, asked.repeats)
     if asked.write:
-        start, end = "<!-- real data -->\n", "\n<!-- end of real data -->"
+        start, end = "<!-- real data -->\n", "<!-- end of real data -->"
         before, rest = asked.write.read_text().split(start)
         after = rest.split(end)[1]
-        asked.write.write_text(before + start + text + end + after)
+        asked.write.write_text(before + start + text + "\n" + end + after)
 
 
 if __name__ == "__main__":

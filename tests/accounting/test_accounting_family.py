@@ -217,3 +217,11 @@ def test_bad_arguments_are_named():
         SketchFamily(1, math.nan)
     with pytest.raises(InputError, match="epsilon"):
         SketchFamily(1, 0.1).delta(-1.0)
+
+
+@pytest.mark.parametrize("tau", [1e-4, 1e-6, 1e-9, 1e-12])
+def test_a_vanishing_change_costs_next_to_nothing(tau: float) -> None:
+    """Large tables have tiny τ: cells of tiny v must not end on the singularity at 1/α."""
+    for bags in (1, 7):
+        for epsilon in (0.1, 1.0, 4.0):
+            assert SketchFamily(bags, tau).delta(epsilon).upper < 1e-200

@@ -6,14 +6,25 @@
     family     the sup of δ(ε) over every neighbour the public facts allow, certified
     gaussian   the Gaussian mechanism
     wtd_flag   the exact accountant's questions and answers for wtd-FLAg
+    sampled_wtd_flag  the same for sampled-wtd-FLAg: one aggregate from each of many bags
+    random_mu  the Gaussian mechanism's mean δ(ε) when its μ is random
+    noisy_wtd_lag     the exact accountant for sampled-noisy-wtd-LAg
     floor      where the residual floor comes from
-    paper      the paper's theorems as printed
+    paper      the paper's Theorem 1 as printed
+    paper_bags its Theorems 2 and 3
     accountants  paper, exact-worst-case and exact under one interface
 
-`gaussian`, `wtd_flag` and `paper` are used by their module name.
+`gaussian`, the mechanisms and the paper's theorems are used by their module name.
 """
 
-from labeldp.accounting import gaussian, paper, wtd_flag
+from labeldp.accounting import (
+    gaussian,
+    noisy_wtd_lag,
+    paper,
+    paper_bags,
+    sampled_wtd_flag,
+    wtd_flag,
+)
 from labeldp.accounting.accountants import ACCOUNTANTS, Accountant, Answer
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.family import SketchFamily, residual_cosine
@@ -38,7 +49,10 @@ __all__ = [
     "best_true_positive_rate",
     "default_measurement",
     "gaussian",
+    "noisy_wtd_lag",
     "paper",
+    "paper_bags",
     "residual_cosine",
+    "sampled_wtd_flag",
     "wtd_flag",
 ]

@@ -188,9 +188,12 @@ def _saddle(loss: Loss, epsilon: float, left: npt.NDArray[np.bool_]) -> Reals:
     Any point of the interval gives the same integral; a good one gives it quickly.
     """
     first = loss.alpha.max(0)
+    with np.errstate(divide="ignore"):
+        last = (1.0 - 2.0**-48) / first  # never on the singularity itself
 
     def place(s: Reals) -> Reals:
-        return np.where(left, -1.0 / (1.0 + np.exp(s)), 1.0 / (np.exp(-s) + first))
+        right = np.minimum(1.0 / (np.exp(-s) + first), last)
+        return np.where(left, -1.0 / (1.0 + np.exp(s)), right)
 
     low, high = np.full(left.shape, -60.0), np.full(left.shape, 500.0)
     high[left] = 60.0

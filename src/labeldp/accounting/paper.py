@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from labeldp._check import at_least, in_range, ordered, positive
+from labeldp.accounting.decimals import exact, log_ratio
 
 HANSON_WRIGHT = Fraction(145, 1000)  # c0
 
@@ -37,7 +37,7 @@ def theorem1_max_bags(
     Enough rows always allow a bag: then m ≥ ln(2/δ)/c0 > 4, or m ≥ ε/10 with ε > 12.
     """
     positive(epsilon=epsilon)
-    ratio, log, eps = _ratio(rows, label_range, residual_ms), _log_term(delta), _exact(epsilon)
+    ratio, log, eps = _ratio(rows, label_range, residual_ms), log_ratio(2, delta), exact(epsilon)
     short = _short_of_rows(rows, ratio, 400 * (log / (HANSON_WRIGHT * eps)) ** 2)
     if short:
         return Answer(0, short)
@@ -50,11 +50,11 @@ def theorem1_epsilon(
 ) -> Answer:
     """The smallest ε Theorem 1 gives `bags` bags, rounded up; None when rows are too few."""
     at_least(1, bags=bags)
-    exact = _ratio(rows, label_range, residual_ms)
-    short = _short_of_rows(rows, exact, Fraction(16))
+    promise = _ratio(rows, label_range, residual_ms)
+    short = _short_of_rows(rows, promise, Fraction(16))
     if short:
         return Answer(None, short)
-    log, ratio, c0 = float(_log_term(delta)), float(exact), float(HANSON_WRIGHT)
+    log, ratio, c0 = float(log_ratio(2, delta)), float(promise), float(HANSON_WRIGHT)
     by_rows = 20.0 * log / (c0 * math.sqrt(ratio))
     by_bags = max(160.0 * bags / ratio, math.sqrt(400.0 * bags * log / (c0 * ratio)))
     return Answer(max(by_rows, by_bags) * (1.0 + 1e-14))
@@ -66,11 +66,11 @@ def theorem1_delta(
     """The smallest δ Theorem 1 gives, rounded up; None when no δ below 1 is promised."""
     at_least(1, bags=bags)
     positive(epsilon=epsilon)
-    exact = _ratio(rows, label_range, residual_ms)
-    short = _short_of_rows(rows, exact, 160 * bags / _exact(epsilon))
+    promise = _ratio(rows, label_range, residual_ms)
+    short = _short_of_rows(rows, promise, 160 * bags / exact(epsilon))
     if short:
         return Answer(None, short)
-    ratio, c0 = float(exact), float(HANSON_WRIGHT)
+    ratio, c0 = float(promise), float(HANSON_WRIGHT)
     log = c0 * min(epsilon * math.sqrt(ratio) / 20.0, epsilon**2 * ratio / (400.0 * bags))
     delta = 2.0 * math.exp(-log * (1.0 - 1e-14)) * (1.0 + 1e-14)
     if delta >= 1.0:
@@ -128,8 +128,8 @@ def random_projection_max_bags(
     r ≤ (εσ_min²/(4B²) − ln(4/δ))²/(2 ln(4/δ)), 0 if the bracket is not positive.
     """
     positive(singular_value_ss=singular_value_ss, row_norm=row_norm, epsilon=epsilon)
-    log = _log_term(delta, 4)
-    bracket = _exact(epsilon) * _exact(singular_value_ss) / (4 * _exact(row_norm) ** 2) - log
+    log = log_ratio(4, delta)
+    bracket = exact(epsilon) * exact(singular_value_ss) / (4 * exact(row_norm) ** 2) - log
     return max(0, math.floor(bracket**2 / (2 * log))) if bracket > 0 else 0
 
 
@@ -137,8 +137,8 @@ def _ratio(rows: int, label_range: tuple[float, float], residual_ms: float) -> F
     """γn/B_Y², the only number of the data that enters the theorem."""
     positive(rows=rows, residual_ms=residual_ms)
     ordered(*label_range, name="label_range")
-    low, high = map(_exact, label_range)
-    return 4 * _exact(residual_ms) * rows / (high - low) ** 2
+    low, high = map(exact, label_range)
+    return 4 * exact(residual_ms) * rows / (high - low) ** 2
 
 
 def _short_of_rows(rows: int, ratio: Fraction, wanted: Fraction) -> str:
@@ -147,16 +147,3 @@ def _short_of_rows(rows: int, ratio: Fraction, wanted: Fraction) -> str:
     if ratio >= wanted:
         return ""
     return f"Theorem 1 needs {math.ceil(wanted * rows / ratio):,} rows here and has {rows:,}"
-
-
-def _exact(value: float) -> Fraction:
-    """The decimal number as written: 64.22 is 6422/100."""
-    return Fraction(repr(float(value)))
-
-
-def _log_term(delta: float, numerator: int = 2) -> Fraction:
-    """ln(numerator/δ), rounded up at the 50th digit."""
-    in_range(0.0, 1.0, delta=delta)
-    with localcontext() as context:
-        context.prec = 50
-        return Fraction((numerator / Decimal(repr(float(delta)))).ln().next_plus())

@@ -11,24 +11,47 @@ from labeldp.cli.options import Delta, Epsilon, Json, LabelRange
 if TYPE_CHECKING:
     from labeldp.accounting import Accountant, Facts
 
+MECHANISMS = ("wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag", "naive-flag", "naive-lag")
+
 
 def account(
-    mechanism: Annotated[str, typer.Argument(help="wtd-flag")],
+    mechanism: Annotated[str, typer.Argument(help=", ".join(MECHANISMS))],
     rows: Annotated[int, typer.Option(help="Rows in the table.")],
     label_range: LabelRange,
     residual_ms: Annotated[
-        float, typer.Option(help="Residual mean square γ: the residual sum of squares is ≥ γ·rows.")
-    ],
+        float | None,
+        typer.Option(help="Residual mean square γ: the residual sum of squares is ≥ γ·rows."),
+    ] = None,
     epsilon: Epsilon = 1.0,
     delta: Delta = 1e-6,
     bags: Annotated[
         int | None, typer.Option(help="A number of bags: report its ε and δ instead of the most.")
     ] = None,
+    bag_size: Annotated[
+        int | None, typer.Option(help="Rows in a bag: report its ε and δ, not the smallest.")
+    ] = None,
     max_leverage: Annotated[
         float | None, typer.Option(help="Largest leverage of the features, for `exact`.")
     ] = None,
+    leverage_factor: Annotated[
+        float | None,
+        typer.Option(help="Largest leverage in a bag over features/bag-size, for `exact`."),
+    ] = None,
     features: Annotated[
-        int | None, typer.Option(help="Independent feature columns, for `exact`.")
+        int | None, typer.Option(help="Independent feature columns, for `exact` and `paper`.")
+    ] = None,
+    feature_bound: Annotated[
+        float | None, typer.Option(help="Largest norm of a row of features, for `paper`.")
+    ] = None,
+    min_eigenvalue: Annotated[
+        float | None,
+        typer.Option(help="Promise on features and label together: σ_min² ≥ this·rows, `paper`."),
+    ] = None,
+    noisy_fraction: Annotated[
+        float | None, typer.Option(help="Part of the rows whose labels carry noise.")
+    ] = None,
+    noise_std: Annotated[
+        float | None, typer.Option(help="Deviation of that noise; 1 if not given.")
     ] = None,
     no_intercept: Annotated[
         bool, typer.Option("--no-intercept", help="The features do not span the constant.")
@@ -36,49 +59,74 @@ def account(
     json: Json = False,
 ) -> None:
     """What each accountant allows, from public quantities alone: no data are read."""
-    from labeldp._check import in_range, positive
-    from labeldp.accounting import ACCOUNTANTS, Facts
+    from labeldp._check import in_range, ordered, positive
+    from labeldp.cli import account_bags
     from labeldp.cli.output import emit_json
     from labeldp.errors import InputError
-    from labeldp.mechanisms import check_mechanism
 
-    check_mechanism(mechanism)
-    positive(rows=rows, residual_ms=residual_ms, epsilon=epsilon)
+    if mechanism not in MECHANISMS:
+        raise InputError(f"mechanism {mechanism!r} is unknown; choose {', '.join(MECHANISMS)}")
+    positive(rows=rows, epsilon=epsilon)
     in_range(0, 1, delta=delta)
-    if bags is not None:
-        positive(bags=bags)
+    ordered(*label_range, name="label_range")
+    given: dict[str, Any] = {
+        "residual_ms": residual_ms,
+        "bags": bags,
+        "bag_size": bag_size,
+        "max_leverage": max_leverage,
+        "leverage_factor": leverage_factor,
+        "features": features,
+        "feature_bound": feature_bound,
+        "min_eigenvalue": min_eigenvalue,
+        "noisy_fraction": noisy_fraction,
+        "noise_std": noise_std,
+    }
+    positive(**{name: value for name, value in given.items() if value is not None})
+    request = account_bags.Request(
+        mechanism, rows, label_range, epsilon, delta, not no_intercept, given
+    )
+    document = _wtd_flag(request) if mechanism == "wtd-flag" else account_bags.document(request)
+    if json:
+        emit_json(document)
+    elif mechanism == "wtd-flag":
+        _show(document)
+    else:
+        account_bags.show(document)
+
+
+def _wtd_flag(request: Any) -> dict[str, Any]:
+    from labeldp.accounting import ACCOUNTANTS, Facts
+    from labeldp.errors import InputError
+
+    request.allow("residual_ms", "bags", "max_leverage", "features")
+    residual_ms, bags = request.need("residual_ms"), request.given["bags"]
+    max_leverage, features = request.given["max_leverage"], request.given["features"]
     if (max_leverage is None) != (features is None):
         raise InputError("--max-leverage and --features go together: give both or neither")
-    if max_leverage is not None and features is not None:
-        positive(max_leverage=max_leverage, features=features)
     facts = Facts(
-        rows=rows,
-        label_range=label_range,
+        rows=request.rows,
+        label_range=request.label_range,
         features=features,
         max_leverage=max_leverage,
-        centred=not no_intercept,
+        centred=request.centred,
     )
     names = [name for name in ACCOUNTANTS if name != "exact" or max_leverage is not None]
-    floor = rows * residual_ms
-    answers = {
-        name: _answer(ACCOUNTANTS[name], facts, floor, epsilon, delta, bags) for name in names
-    }
-    document = {
-        "mechanism": mechanism,
-        "rows": rows,
-        "label_range": list(label_range),
+    floor = request.rows * residual_ms
+    budget = request.epsilon, request.delta
+    return {
+        "mechanism": request.mechanism,
+        "rows": request.rows,
+        "label_range": list(request.label_range),
         "residual_ms": residual_ms,
-        "epsilon": epsilon,
-        "delta": delta,
+        "epsilon": request.epsilon,
+        "delta": request.delta,
         "bags": bags,
         "max_leverage": max_leverage,
         "features": features,
-        "accountants": answers,
+        "accountants": {
+            name: _answer(ACCOUNTANTS[name], facts, floor, *budget, bags) for name in names
+        },
     }
-    if json:
-        emit_json(document)
-    else:
-        _show(document)
 
 
 def _answer(

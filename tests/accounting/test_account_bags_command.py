@@ -1,0 +1,141 @@
+"""labeldp account for the mechanisms that draw bags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from labeldp.accounting import Facts, noisy_wtd_lag, sampled_wtd_flag
+from tests.console import labeldp
+
+CENSUS = ("--rows", 131903910, "--label-range", 0, 51, "--residual-ms", 64.22, "--delta", 1e-5)
+PROMISE = ("--features", 40, "--feature-bound", 121, "--min-eigenvalue", 64.22)
+UNIT = ("--rows", 10**6, "--label-range", -1, 1, "--noisy-fraction", 0.1, "--delta", 1e-5)
+
+
+def account(mechanism: str, *arguments: Any) -> dict[str, Any]:
+    result = labeldp("account", mechanism, *arguments, "--json")
+    assert (result.code, result.err) == (0, ""), result
+    return dict(result.json)
+
+
+def test_smallest_bags_of_every_accountant() -> None:
+    answer = account("sampled-wtd-flag", *CENSUS, *PROMISE, "--leverage-factor", 3)
+    sizes = {name: found["min_bag_size"] for name, found in answer["accountants"].items()}
+    assert sizes == {"paper": 128_209_943, "exact-worst-case": 10_321, "exact": 3_805}
+    assert answer["accountants"]["exact-worst-case"]["max_bags"] == 131903910 // 10_321
+    assert answer["leverage_factor"] == 3
+
+
+def test_paper_says_what_it_lacks() -> None:
+    answers = account("sampled-wtd-flag", *CENSUS)["accountants"]
+    assert list(answers) == ["paper", "exact-worst-case"]
+    assert answers["paper"].keys() == {"reason"}
+    assert all(option in answers["paper"]["reason"] for option in PROMISE[::2])
+
+
+def test_a_bag_size_is_priced_given_the_bags_and_over_the_draw() -> None:
+    sized = (*CENSUS, "--bag-size", 9000)
+    found = account("sampled-wtd-flag", *sized, "--bags", 100)["accountants"]["exact-worst-case"]
+    facts, floor = Facts(9000, (0.0, 51.0)), 64.22 * 9000
+    chance = sampled_wtd_flag.membership(131903910, 100, 9000)
+    assert found["conditional"] == {
+        "epsilon": sampled_wtd_flag.epsilon(facts, floor, 1e-5),
+        "delta": sampled_wtd_flag.delta(facts, floor, 1.0).upper,
+    }
+    assert found["unconditional"] == {
+        "chance": chance,
+        "epsilon": sampled_wtd_flag.epsilon(facts, floor, 1e-5, chance=chance),
+        "delta": sampled_wtd_flag.delta(facts, floor, 1.0, chance=chance).upper,
+    }
+    assert found["max_bags"] == sampled_wtd_flag.max_bags(facts, 131903910, floor, 1.0, 1e-5)
+    assert "unconditional" not in account("sampled-wtd-flag", *sized)["accountants"]["paper"]
+    large = account("sampled-wtd-flag", *CENSUS, *PROMISE, "--bag-size", 130_000_000)
+    paper = large["accountants"]["paper"]
+    assert paper["conditional"]["epsilon"] < 1
+    assert paper["conditional"]["delta"] < 1e-5
+    assert paper["max_bags"] == 1
+
+
+def test_leverage_within_bags() -> None:
+    sized = (*CENSUS, "--bag-size", 9000, "--features", 40)
+    by_factor = account("sampled-wtd-flag", *sized, "--leverage-factor", 3)["accountants"]
+    by_value = account("sampled-wtd-flag", *sized, "--max-leverage", 3 * 40 / 9000)["accountants"]
+    assert by_factor["exact"] == by_value["exact"]
+    assert by_factor["exact"]["conditional"]["epsilon"] < 0.5
+
+
+def test_bags_no_larger_than_the_features_are_refused_with_the_reason() -> None:
+    answers = account("sampled-wtd-flag", *CENSUS, "--bag-size", 32, "--features", 71)
+    found = answers["accountants"]["exact-worst-case"]
+    assert found["conditional"] == {"epsilon": None, "delta": 1.0}
+    assert found["max_bags"] == 0
+    assert "determine their labels" in found["reason"]
+
+
+def test_noisy_labels() -> None:
+    answers = account("sampled-noisy-wtd-lag", *UNIT)["accountants"]
+    assert answers["exact"]["min_bag_size"] == 2551
+    assert answers["exact"]["realised"]["target_mu"] == noisy_wtd_lag.target_mu(1.0, 1e-5)
+    assert answers["paper"]["min_bag_size"] == pytest.approx(7.45e10, rel=1e-3)
+    assert "rows" in answers["paper"]["reason"]
+    sized = account("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 2000, "--bags", 10)
+    exact = sized["accountants"]["exact"]
+    facts = noisy_wtd_lag.Facts(2000, (-1.0, 1.0), 0.1, 1.0, 10**6)
+    a_priori = exact["a_priori"]
+    assert a_priori["conditional"]["delta"] == noisy_wtd_lag.delta(facts, 1.0).upper
+    assert a_priori["unconditional"]["delta"] < 0.021 * a_priori["conditional"]["delta"]
+    assert a_priori["max_bags"] == noisy_wtd_lag.max_bags(facts, 1.0, 1e-5)
+    assert exact["realised"]["unconditional_target_mu"] > exact["realised"]["target_mu"]
+    assert "Theorem 3" in sized["accountants"]["paper"]["reason"]
+    louder = account("sampled-noisy-wtd-lag", *UNIT, "--noise-std", 2)["accountants"]["exact"]
+    assert louder["min_bag_size"] < 1000
+    hopeless = account("sampled-noisy-wtd-lag", *UNIT, "--epsilon", 0.001)["accountants"]["exact"]
+    assert hopeless["min_bag_size"] is None
+    assert "no bag" in hopeless["reason"]
+
+
+@pytest.mark.parametrize("mechanism", ["naive-flag", "naive-lag"])
+def test_naive_mechanisms_are_never_private(mechanism: str) -> None:
+    table = ("--rows", 1000, "--label-range", 0, 1)
+    answer = account(mechanism, *table, "--bags", 3, "--bag-size", 10)
+    assert answer["accountants"] == {}
+    assert "mk/n = 0.03" in answer["reason"]
+    assert "never private" in account(mechanism, *table)["reason"]
+    assert "never private" in labeldp("account", mechanism, *table).out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("sampled-wtd-flag", *CENSUS[:5]), "--residual-ms"),
+        (("wtd-flag", *CENSUS[:5]), "--residual-ms"),
+        (("sampled-noisy-wtd-lag", *UNIT[:5]), "--noisy-fraction"),
+        (("sampled-wtd-flag", *CENSUS, "--bags", 3), "--bag-size"),
+        (("sampled-wtd-flag", *CENSUS, "--leverage-factor", 3), "--features"),
+        (("sampled-wtd-flag", *CENSUS, "--max-leverage", 0.1, "--features", 9), "--bag-size"),
+        (("sampled-wtd-flag", *CENSUS, "--noise-std", 3), "--noise-std"),
+        (("wtd-flag", *CENSUS, "--bag-size", 3), "--bag-size"),
+        (("naive-lag", *CENSUS), "--residual-ms"),
+        (("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 10, "--bags", 10**6), "disjoint"),
+        (("sampled-noisy-wtd-lag", *UNIT, "--noisy-fraction", 1.5), "noisy_fraction"),
+        (("sampled-wtd-flag", *CENSUS, "--bag-size", -5), "bag_size"),
+        (("bag-flag", *CENSUS), "sampled-wtd-flag"),
+    ],
+)
+def test_wrong_requests_name_the_option(arguments: tuple[Any, ...], named: str) -> None:
+    result = labeldp("account", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert named in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_tables_for_people() -> None:
+    smallest = labeldp("account", "sampled-wtd-flag", *CENSUS)
+    assert "10,321" in smallest.out
+    assert "Theorem 2 needs --min-eigenvalue" in smallest.out
+    sized = labeldp("account", "sampled-noisy-wtd-lag", *UNIT, "--bag-size", 2000, "--bags", 10)
+    assert "Bags of 2,000 rows" in sized.out
+    assert "1.162" in sized.out
+    assert "redraw" in sized.out

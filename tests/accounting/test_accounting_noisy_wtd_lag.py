@@ -1,0 +1,218 @@
+"""sampled-noisy-wtd-LAg: smallest bags, inverses, and simulated bags, weights and noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp.accounting import gaussian, noisy_wtd_lag, random_mu, sampled_wtd_flag
+from labeldp.accounting.noisy_wtd_lag import Facts
+from labeldp.errors import InputError, PlanError
+
+UNIT = (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rho", "epsilon", "bag_size"),
+    [(0.1, 1, 2551), (0.1, 4, 356), (0.5, 1, 509), (0.5, 4, 69), (1.0, 1, 245), (1.0, 4, 22)],
+)
+def test_smallest_bags(rho, epsilon, bag_size):
+    """At ε = 1 earlier figures were 2,560, 512 and 248; 30 digits say these (test_…_random_mu)."""
+    assert noisy_wtd_lag.min_bag_size(UNIT, rho, epsilon, 1e-5) == bag_size
+    assert noisy_wtd_lag.min_bag_size((0.0, 20.0), rho, epsilon, 1e-5, noise_std=10) == bag_size
+
+
+def test_without_replacement_needs_no_more_and_tends_to_the_limit():
+    assert noisy_wtd_lag.min_bag_size(UNIT, 0.1, 1.0, 1e-5, rows=10**9) == 2551
+    assert noisy_wtd_lag.min_bag_size(UNIT, 0.1, 1.0, 1e-5, rows=3_000) < 2551
+
+
+def test_labels_of_criteo_have_no_useful_epsilon():
+    """Unit noise on a tenth of the labels, range 254: no ε worth the name for small bags."""
+    assert noisy_wtd_lag.epsilon(Facts(32, (0.0, 254.0), 0.1), 1e-5) == math.inf
+    assert noisy_wtd_lag.epsilon(Facts(256, (0.0, 254.0), 0.1), 1e-5) > 1e4
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.floats(0.3, 5), st.floats(-16, -5).map(math.exp), st.sampled_from([0.2, 0.6, 1.0]),
+    st.sampled_from([None, 50_000]), st.floats(0.01, 1),
+)  # fmt: skip
+def test_answers_are_inverse_and_private(epsilon, delta, rho, rows, chance):
+    found = noisy_wtd_lag.min_bag_size(UNIT, rho, epsilon, delta, rows=rows)
+    facts = Facts(found, UNIT, rho, rows=rows)
+    assert noisy_wtd_lag.delta(facts, epsilon).upper <= delta
+    if found > 1:
+        fewer = noisy_wtd_lag.delta(replace(facts, bag_size=found - 1), epsilon)
+        assert fewer.upper > delta
+    smallest = noisy_wtd_lag.epsilon(facts, delta, chance)
+    assert smallest <= epsilon
+    assert noisy_wtd_lag.delta(facts, smallest, chance).upper <= delta
+    if smallest > 0:
+        assert noisy_wtd_lag.delta(facts, smallest * 0.999, chance).upper > delta
+    std = noisy_wtd_lag.min_noise_std(facts, epsilon, delta)
+    assert std <= 1.0 + 1e-9
+    assert noisy_wtd_lag.delta(replace(facts, noise_std=std), epsilon).upper <= delta
+    assert noisy_wtd_lag.delta(replace(facts, noise_std=std * 0.999), epsilon).upper > delta
+    part = noisy_wtd_lag.min_noisy_fraction(facts, epsilon, delta)
+    assert part <= rho * (1 + 1e-6)
+    assert noisy_wtd_lag.delta(replace(facts, noisy_fraction=part), epsilon).upper <= delta
+    less = part * 0.99 - (0.0 if rows is None else 1 / rows)
+    if less > 0:
+        assert noisy_wtd_lag.delta(replace(facts, noisy_fraction=less), epsilon).upper > delta
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(2, 300), st.floats(0.05, 1), st.floats(0.2, 5), st.floats(0.1, 3),
+    st.sampled_from([None, 400]),
+)  # fmt: skip
+def test_monotone(bag_size, rho, std, epsilon, rows):
+    facts = Facts(bag_size, UNIT, rho, std, rows)
+    base = noisy_wtd_lag.delta(facts, epsilon).upper * (1 + 1e-8)
+    assert noisy_wtd_lag.delta(facts, epsilon * 1.1).upper <= base
+    assert noisy_wtd_lag.delta(replace(facts, bag_size=bag_size + 7), epsilon).upper <= base
+    assert noisy_wtd_lag.delta(replace(facts, noise_std=std * 1.1), epsilon).upper <= base
+    assert (
+        noisy_wtd_lag.delta(replace(facts, noisy_fraction=min(1.0, rho * 1.2)), epsilon).upper
+        <= base
+    )
+    assert noisy_wtd_lag.delta(facts, epsilon, 0.25).upper == pytest.approx(
+        0.25 * noisy_wtd_lag.delta(facts, epsilon).upper
+    )
+
+
+def test_most_bags_over_the_draw():
+    facts = Facts(2000, UNIT, 0.1, rows=10**6)
+    one = noisy_wtd_lag.delta(facts, 1.0).upper
+    most = noisy_wtd_lag.max_bags(facts, 1.0, one / 3)
+    assert most == 500 // 3
+    chance = sampled_wtd_flag.membership(10**6, most, 2000)
+    assert noisy_wtd_lag.delta(facts, 1.0, chance).upper <= one / 3
+    assert noisy_wtd_lag.max_bags(facts, 1.0, one) == 500
+    with pytest.raises(InputError, match="rows"):
+        noisy_wtd_lag.max_bags(replace(facts, rows=None), 1.0, one)
+
+
+def simulate(random, facts, noisy_row, draws):
+    """μ of row 0 given that it is in a bag, from bags, weights and a set of noisy rows drawn."""
+    others = np.arange(1, facts.rows)
+    noisy = np.zeros(facts.rows, bool)
+    noisy[random.choice(others, facts.noisy_rows - noisy_row, replace=False)] = True
+    noisy[0] = noisy_row
+    keys = random.random((draws, facts.rows - 1))
+    bags = np.argpartition(keys, facts.bag_size - 2, axis=1)[:, : facts.bag_size - 1] + 1
+    bags = np.column_stack([np.zeros(draws, int), bags])
+    weights = random.standard_normal(bags.shape)
+    noise = (weights**2 * noisy[bags]).sum(axis=1)
+    with np.errstate(divide="ignore"):
+        mu = np.abs(weights[:, 0]) * facts.width / (facts.noise_std * np.sqrt(noise))
+    return mu, bags, weights, noisy
+
+
+@pytest.mark.parametrize("noisy_row", [False, True])
+def test_simulated_bags_agree_with_the_a_priori_law(noisy_row):
+    """60,000 draws, four deviations; one noisy row more or fewer would be seen."""
+    random, facts, epsilon = np.random.default_rng(5), Facts(9, UNIT, 0.5, 1.0, 30), 1.0
+    mu = simulate(random, facts, noisy_row, 60_000)[0]
+    delta = np.ones(len(mu))
+    seen = np.isfinite(mu)
+    delta[seen] = [gaussian.delta(epsilon, float(m)) for m in mu[seen]]
+    mean, error = delta.mean(), 4 * delta.std() / math.sqrt(len(delta))
+    noisy = facts.noisy_rows - noisy_row
+
+    def law(shift):
+        counts = random_mu.hypergeometric(8, noisy, 29)
+        moved = random_mu.Counts(counts.lowest + shift, counts.weights, counts.lost)
+        return random_mu.mean_delta(2.0, epsilon, moved, noisy_row)
+
+    right = law(0)
+    assert right.lower - error <= mean <= right.upper + error
+    for wrong in (law(1), random_mu.mean_delta(2.0, epsilon, random_mu.fixed(3), noisy_row)):
+        assert not wrong.lower - error <= mean <= wrong.upper + error
+    claim = noisy_wtd_lag.delta(facts, epsilon)
+    assert mean - error <= claim.upper
+    worse = [
+        random_mu.mean_delta(2.0, epsilon, random_mu.hypergeometric(8, noisy, 29), kind)
+        for noisy, kind in ((15, False), (14, True))
+    ]
+    assert claim == max(worse, key=lambda bounds: bounds.upper)
+
+
+def test_simulated_releases_have_the_realised_loss():
+    """Noise drawn for bags as published: the loss of both neighbours, both directions."""
+    random, facts = np.random.default_rng(6), Facts(40, UNIT, 0.3, 0.7, 400)
+    _, bags, weights, noisy = simulate(random, facts, False, 4)
+    mu = noisy_wtd_lag.realised_mu(weights, noisy[bags], 2.0, 0.7)
+    assert mu.shape == (4,)
+    bag = int(np.argmax(mu))
+    row = int(np.argmax(np.abs(weights[bag])))
+    noise = random.standard_normal((200_000, int(noisy[bags[bag]].sum()))) * 0.7
+    std = 0.7 * math.sqrt(np.sum(weights[bag][noisy[bags[bag]]] ** 2))
+    labels = random.uniform(-1, 1, 40)
+    labels[row] = 1.0
+    other = labels.copy()
+    other[row] = -1.0
+    for first, second in ((labels, other), (other, labels)):
+        released = weights[bag] @ first + noise @ weights[bag][noisy[bags[bag]]]
+        loss = _log(released, weights[bag] @ first, std) - _log(
+            released, weights[bag] @ second, std
+        )
+        gains = np.maximum(0.0, -np.expm1(0.5 - loss))
+        mean, error = gains.mean(), 4 * gains.std() / math.sqrt(len(gains))
+        claim = noisy_wtd_lag.realised_delta(mu, 0.5)
+        assert claim - error <= mean <= claim + error
+        assert noisy_wtd_lag.realised_delta(0.9 * mu, 0.5) < mean - error
+
+
+def _log(x, mean, std):
+    return -0.5 * ((x - mean) / std) ** 2
+
+
+def test_realised_mu_by_hand():
+    weights = [[3.0, -4.0, 1.0], [0.5, 0.5, 2.0], [1.0, 2.0, 3.0]]
+    noisy = [[True, True, False], [True, False, False], [False, False, False]]
+    mu = noisy_wtd_lag.realised_mu(weights, noisy, 2.0, 0.5)
+    assert mu[:2] == pytest.approx([4 * 4 / 5, 4 * 2 / 0.5], rel=1e-11)
+    assert mu[0] >= 3.2
+    assert mu[2] == math.inf
+    assert noisy_wtd_lag.realised_delta(mu, 1.0) == 1.0
+    assert noisy_wtd_lag.realised_epsilon(mu, 1e-5) == math.inf
+    assert noisy_wtd_lag.realised_mu(weights[0], noisy[0], 2.0, 0.5)[0] == mu[0]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0.1, 8), st.floats(-20, -1).map(math.exp), st.floats(0.01, 1))
+def test_target_mu_is_the_largest_that_passes(epsilon, delta, chance):
+    target = noisy_wtd_lag.target_mu(epsilon, delta, chance)
+    if math.isinf(target):
+        assert chance <= delta
+        return
+    assert noisy_wtd_lag.realised_delta([0.1 * target, target], epsilon, chance) <= delta
+    assert noisy_wtd_lag.realised_delta([target * (1 + 1e-8)], epsilon, chance) > delta
+    assert noisy_wtd_lag.realised_epsilon([target], delta, chance) == pytest.approx(epsilon)
+
+
+def test_what_cannot_be_done_says_so():
+    with pytest.raises(InputError, match="mask"):
+        noisy_wtd_lag.realised_mu([[1.0, 2.0]], [[1, 0]], 1.0, 1.0)
+    with pytest.raises(InputError, match="finite"):
+        noisy_wtd_lag.realised_mu([[1.0, math.nan]], [[True, False]], 1.0, 1.0)
+    with pytest.raises(InputError, match="noisy_fraction"):
+        Facts(10, UNIT, 1.01)
+    with pytest.raises(InputError, match="bag_size"):
+        Facts(10, UNIT, 0.5, rows=9)
+    with pytest.raises(PlanError, match="no bag"):
+        noisy_wtd_lag.min_bag_size((0.0, 254.0), 0.1, 1.0, 1e-5, rows=1000)
+    with pytest.raises(PlanError, match="holds no noisy row"):
+        noisy_wtd_lag.min_noise_std(Facts(32, UNIT, 0.1), 1.0, 1e-5)
+    with pytest.raises(PlanError, match="every row is noisy"):
+        noisy_wtd_lag.min_noisy_fraction(Facts(32, UNIT, 0.1), 1.0, 1e-5)
+    assert noisy_wtd_lag.delta(Facts(5, UNIT, 0.01, rows=50), 1.0).upper == 1.0  # no noisy row
+    assert noisy_wtd_lag.min_noisy_fraction(Facts(22, UNIT, 0.1), 4.0, 1e-5) == 1.0
+    assert Facts(5, UNIT, 0.29, rows=100).noisy_rows == 29  # 0.29·100 is below 29 in floats

@@ -1,0 +1,131 @@
+"""The mean of δ(ε; μ) over a random μ: high precision, monotone sums, laws of the counts."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from labeldp.accounting import gaussian, random_mu
+
+# E[δ(ε; 2·share)] with the number of other noisy rows Binomial(k−1, ρ), by 30-digit quadrature
+# of the density of t_r (a row without noise; with noise for ρ = 1) and of the binomial sum.
+REFERENCES = [
+    (244, 1.0, 1, "1.00389575826e-5"), (245, 1.0, 1, "9.85177592877e-6"),
+    (21, 1.0, 4, "1.16347569491e-5"), (22, 1.0, 4, "9.11408306599e-6"),
+    (68, 0.5, 4, "1.09766136627e-5"), (69, 0.5, 4, "9.95390301745e-6"),
+    (355, 0.1, 4, "1.01236891882e-5"), (356, 0.1, 4, "9.9314656395e-6"),
+    (508, 0.5, 1, "1.00771035422e-5"), (509, 0.5, 1, "9.98427590181e-6"),
+    (2550, 0.1, 1, "1.001350814e-5"), (2551, 0.1, 1, "9.99502594336e-6"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("bag_size", "rho", "epsilon", "want"), REFERENCES)
+def test_against_30_digits(bag_size, rho, epsilon, want):
+    counts = random_mu.binomial(bag_size - 1, rho)
+    bounds = random_mu.mean_delta(2.0, epsilon, counts, row_is_noisy=rho == 1.0)
+    assert bounds.estimate == pytest.approx(float(want), rel=2e-11, abs=0.0)
+    assert bounds.lower <= float(want) <= bounds.upper <= bounds.lower * (1 + 3e-9)
+
+
+def precise(others, scale, epsilon, noisy):
+    """E[δ] for a fixed number of other noisy rows: s = √q has the density of |t_r|/√r."""
+    mp.mp.dps = 30
+    r, c, e = mp.mpf(others), mp.mpf(scale), mp.mpf(epsilon)
+    constant = 2 * mp.gamma((r + 1) / 2) / (mp.sqrt(mp.pi) * mp.gamma(r / 2))
+
+    def integrand(s):
+        mu = c * s / mp.sqrt(1 + s * s) if noisy else c * s
+        loss = mp.ncdf(mu / 2 - e / mu) - mp.exp(e) * mp.ncdf(-mu / 2 - e / mu)
+        return constant * (1 + s * s) ** (-(r + 1) / 2) * loss
+
+    points = [mp.mpf("1e-30"), *(x / mp.sqrt(r) for x in (0.3, 1, 2, 4, 7, 12, 30, 300)), mp.inf]
+    return mp.quad(integrand, points)
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+@pytest.mark.parametrize(
+    ("others", "scale", "epsilon"), [(1, 2.0, 1.0), (2, 30.0, 3.0), (7, 0.3, 0.05), (40, 2.0, 0.0)]
+)
+def test_fixed_counts_against_30_digits(others, scale, epsilon, noisy):
+    bounds = random_mu.mean_delta(scale, epsilon, random_mu.fixed(others), noisy)
+    want = float(precise(others, scale, epsilon, noisy))
+    assert bounds.estimate == pytest.approx(want, rel=1e-10, abs=0.0)
+    assert bounds.lower <= want <= bounds.upper <= bounds.lower * (1 + 1e-8)
+
+
+def monotone_sums(scale, epsilon, counts, noisy, cells):
+    """The slow obvious way: μ in cells, δ at their ends, probabilities from t or Beta."""
+    top = scale if noisy else 60.0
+    mu = np.concatenate([[0.0], np.geomspace(1e-6, top, cells)])
+    exceed = np.zeros_like(mu)
+    for i, weight in enumerate(counts.weights):
+        r = counts.lowest + i
+        if noisy:
+            exceed += weight * stats.beta.sf((mu / scale) ** 2, 0.5, r / 2)
+        else:
+            exceed += weight * 2 * stats.t.sf(mu / scale * math.sqrt(r), r)
+    delta = np.array([gaussian.delta(epsilon, float(m)) for m in mu])
+    chance = -np.diff(exceed)
+    return float(chance @ delta[:-1]), float(chance @ delta[1:] + exceed[-1])
+
+
+@pytest.mark.parametrize("noisy", [False, True])
+@pytest.mark.parametrize(("draws", "noisy_rows", "scale"), [(40, 150, 2.0), (120, 60, 5.0)])
+def test_between_monotone_sums(draws, noisy_rows, scale, noisy):
+    counts = random_mu.hypergeometric(draws, noisy_rows, 299)
+    counts = random_mu.Counts(  # without the empty bag, which the sums do not know
+        max(1, counts.lowest), counts.weights[1 if counts.lowest == 0 else 0 :], 0.0
+    )
+    low, high = monotone_sums(scale, 1.5, counts, noisy, 4_000)
+    bounds = random_mu.mean_delta(scale, 1.5, counts, noisy)
+    assert low <= bounds.lower <= bounds.upper <= high < 1.02 * low
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 400), st.integers(0, 300), st.integers(1, 300))
+def test_hypergeometric_counts(draws, noisy, quiet):
+    population = noisy + quiet
+    draws = min(draws, population)
+    counts = random_mu.hypergeometric(draws, noisy, population)
+    r = counts.lowest + np.arange(len(counts.weights))
+    want = stats.hypergeom.pmf(r, population, noisy, draws)
+    np.testing.assert_allclose(counts.weights, want, rtol=1e-9, atol=1e-25)
+    assert counts.lost < 1e-30
+    assert math.fsum(counts.weights) == pytest.approx(1.0, abs=1e-14)
+
+
+@pytest.mark.parametrize(("draws", "rate"), [(5, 0.3), (2550, 0.1), (10**7, 1e-6), (10**8, 0.5)])
+def test_binomial_counts(draws, rate):
+    counts = random_mu.binomial(draws, rate)
+    r = counts.lowest + np.arange(len(counts.weights))
+    want = stats.binom.pmf(r, draws, rate)
+    np.testing.assert_allclose(counts.weights, want, rtol=2e-6, atol=1e-25)
+    mean = math.fsum(counts.weights * r)
+    assert mean == pytest.approx(draws * rate, rel=1e-12)
+    assert counts.lost < 1e-30
+
+
+def test_an_empty_bag_hides_nothing_and_its_own_noise_hides_something():
+    alone = random_mu.fixed(0)
+    assert random_mu.mean_delta(2.0, 1.0, alone, row_is_noisy=False).upper == 1.0
+    bounds = random_mu.mean_delta(2.0, 1.0, alone, row_is_noisy=True)
+    assert bounds.upper == pytest.approx(gaussian.delta(1.0, 2.0), rel=1e-8)
+    half = random_mu.mean_delta(1e-3, 5.0, random_mu.binomial(3, 0.5), row_is_noisy=False)
+    assert half.estimate == pytest.approx(0.125, rel=1e-3)
+
+
+def test_extreme_numbers_stay_sane():
+    many = random_mu.binomial(10**6, 0.5)
+    for scale, epsilon in ((1e-6, 1.0), (1e6, 1.0), (2.0, 0.0), (2.0, 50.0), (300.0, 1e4)):
+        for noisy in (False, True):
+            bounds = random_mu.mean_delta(scale, epsilon, many, noisy)
+            assert 0.0 <= bounds.lower <= bounds.estimate <= bounds.upper <= 1.0
+            assert bounds.upper > 0.0
+    assert random_mu.mean_delta(2.0, 50.0, many, False).upper < 1e-30
+    assert random_mu.mean_delta(1e6, 1.0, many, False).lower > 0.99
