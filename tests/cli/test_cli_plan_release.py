@@ -154,7 +154,7 @@ def test_a_plan_edited_by_hand_is_refused(data: Path, tmp_path: Path, name: str)
     document = json.loads(path.read_text())
     path.write_text(json.dumps(document | {name: DAMAGE[name]}))
     result = labeldp("release", data, *LABEL, "--plan", path, "--out", tmp_path / "r")
-    assert "altered" in result.error
+    assert ("format" if name == "format" else "altered") in result.error
     assert not (tmp_path / "r").exists()
 
 
@@ -188,7 +188,7 @@ def test_a_sealed_plan_that_does_not_keep_its_budget_gets_no_certificate(
     document["bags"] = 30
     path.write_text(json.dumps(seal(document)))
     result = labeldp("release", data, *LABEL, "--plan", path, "--out", tmp_path / "r")
-    assert "more than the plan's 1e-06" in result.error
+    assert "contradicts itself" in result.error
     assert not (tmp_path / "r").exists()
 
 
