@@ -22,7 +22,7 @@ from labeldp.features import FeatureMap
 from labeldp.mechanisms import WTD_FLAG, check_mechanism
 from labeldp.release import Release
 from labeldp.run import run
-from labeldp.sizing import MOST_BAGS, Terms, cap_from_size, choose_bags
+from labeldp.sizing import Terms, cap_from_size, check_size, choose_bags
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 from labeldp.survey import survey
@@ -157,8 +157,7 @@ def plan(
     if bags is None:
         bags = choose_bags(terms, guess, cap_from_size(max_megabytes, terms.rank))
     positive(bags=bags)
-    if bags > MOST_BAGS:
-        raise PlanError(f"{bags} bags are more than the {MOST_BAGS:,} that are drawn; ask for less")
+    check_size(bags, terms.rank)
     floor_ss = _floor(terms, bags, residual_ms)
     return Plan(
         Claim(
