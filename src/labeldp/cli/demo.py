@@ -116,7 +116,7 @@ def _show(story: dict[str, Any], out: Path | None) -> None:
             ("guarantee", f"label-DP, {budget}, whatever the labels are"),
             (
                 "noise added",
-                f"{number(added)} per row" if added else "none: the data's own is enough",
+                f"variance {number(added)} per row" if added else "none: the data's own is enough",
             ),
             ("certificate", "verified" if story["verified"] else "NOT VALID"),
             ("best attack", story["attack"]),

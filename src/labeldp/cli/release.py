@@ -149,7 +149,7 @@ def show_release(made: Plan, released: Release, out: Path) -> None:
     certificate = released.certificate
     floor = certificate["floor"]
     added = floor["added_variance"] / certificate["rows"]
-    noise = f"noise of {number(added)} per row added" if added else "no noise needed"
+    noise = f"noise of variance {number(added)} per row added" if added else "no noise needed"
     emit_facts(
         f"Released {out}",
         [
