@@ -53,7 +53,7 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
         return
     leverage = engine.leverage(source, release.features, factor)
     claimed = certificate["max_leverage"]
-    if claimed is not None and claimed < leverage.maximum * (1 - 1e-9):
+    if claimed is not None and claimed < leverage.maximum:
         yield f"the largest leverage is {leverage.maximum:.6g}, the certificate says {claimed:.6g}"
-    if certificate["inflation"] < inflation_for(factor) * (1 - 1e-9):
+    if certificate["inflation"] < inflation_for(factor):
         yield "the certificate's inflation is too small for these features"

@@ -108,7 +108,7 @@ def check_facts(claim: Claim, features: FeatureMap, factor: Factor, leverage: Le
         factor.rows == facts.rows
         and factor.kept == features.kept
         and factor.rank == facts.features
-        and inflation_for(factor) <= facts.inflation * (1 + 1e-9)
+        and inflation_for(factor) <= facts.inflation
         and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)
     )
     if not same:

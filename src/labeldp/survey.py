@@ -15,6 +15,7 @@ from labeldp.statistics import Factor, LabelGrid, Leverage, factorise
 
 ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""
+HEADROOM = 1e-9
 
 
 @dataclass(frozen=True)
@@ -85,16 +86,20 @@ def survey(
         rows=gram.rows,
         label_range=labels.range,
         features=factor.rank,
-        max_leverage=leverage.maximum,
+        max_leverage=min(1.0, leverage.maximum * (1 + HEADROOM)),
         centred=intercept,
-        inflation=inflation_for(factor),
+        inflation=inflation_for(factor) + 2 * factor.defect,
     )
     notes = (*features.notes, *dependent, *trimmed, *_advice(leverage, gram.rows))
     return Survey(features.keep(factor.kept), factor, leverage, labels, facts, gram.digest(), notes)
 
 
 def inflation_for(factor: Factor) -> float:
-    """Room on u and v: a Gram off by a relative `defect` moves them by at most twice that."""
+    """Room needed on u and v: a Gram off by `defect` moves them by at most twice that.
+
+    A plan allows twice that, and HEADROOM on leverages, so that a release elsewhere, whose
+    linear algebra rounds differently, still finds its plan true.
+    """
     return ROUNDING + 2 * factor.defect
 
 
