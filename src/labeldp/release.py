@@ -109,7 +109,7 @@ def _read_aggregates(path: Path) -> pa.Table:
     if not path.exists():
         raise ReleaseError(f"{path} is missing; the release is incomplete")
     try:
-        return pq.read_table(path)
+        return pq.read_table(path, partitioning=None)  # a folder called a=b is only a folder
     except (pa.ArrowException, OSError) as problem:
         reason = str(problem).splitlines()[0]
         raise ReleaseError(f"{path} is damaged: {reason}") from None
