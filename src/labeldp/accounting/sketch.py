@@ -48,7 +48,8 @@ def scales(u: Reals, v: Reals) -> tuple[Reals, Reals]:
 def delta_by_quadrature(bags: float, alpha: float, beta: float, epsilon: float) -> float:
     """δ(ε) of L = κ + αG1 − βG2 by integrating the densities of G1 and G2 (theory 3b).
 
-    The second method: slower than the contour, sharing nothing with it, 1e-8 for δ ≥ 1e-12.
+    The second method: slower than the contour, sharing nothing with it, 1e-8 for δ ≥ 1e-12
+    (not where α exceeds some thousands, v almost 1, with m ≤ 3: there it errs by up to 3e-4).
     δ = E[f(ε − κ + βG2)] with f(x) = E[(1 − e^{x−αG1})₊], two integrals of positive
     functions. (The closed form of f through incomplete gamma functions is not used:
     scipy's lose three digits beyond 4.5 standard deviations once m exceeds about 1e6.)
