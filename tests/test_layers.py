@@ -16,9 +16,8 @@ ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
     "errors", "_check", "_files", "_random", "source", "features", "statistics", "engines",
-    "accounting", "theory", "door", "mechanisms", "utility", "certificate", "release", "sizing",
-    "survey", "run", "planning", "inspection", "recheck", "verification", "learners", "datasets",
-    "cli",
+    "accounting", "theory", "door", "utility", "certificate", "release", "survey", "mechanisms",
+    "planning", "inspection", "verification", "learners", "datasets", "cli",
 )  # fmt: skip
 
 EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb"}
@@ -28,7 +27,7 @@ FORBIDDEN = {
     "theory": DATA_ROAD,
     "accounting": DATA_ROAD,  # the privacy road does not know the data road, nor vice versa
     **{room: {"accounting"} for room in DATA_ROAD},
-    "learners": {"release", "planning", "run", "survey"},
+    "learners": {"release", "planning", "mechanisms", "survey"},
     "datasets": set(ROOMS) - {"errors"},
 }
 

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pytest
 
 from labeldp import plan, scan, verify
-from labeldp.certificate import Claim, claimed_fields, seal
+from labeldp.certificate import claimed_fields, seal
 from labeldp.engines import LocalEngine
-from labeldp.recheck import check_features, public_rows
+from labeldp.mechanisms import read_claim
+from labeldp.mechanisms.weighted_flag import check_features
 from labeldp.release import Release
+from labeldp.verification import public_rows
 from tests.tables import RANGE, table
 
 
@@ -62,7 +64,7 @@ def test_a_consistent_forgery_of_facts_about_features_is_caught(
     genuine = Release.load(folder)
     forged: dict[str, Any] = {**genuine.certificate, field: genuine.certificate[field] * factor}
     floor = forged["floor"]
-    forged |= claimed_fields(Claim.from_json(forged))
+    forged |= claimed_fields(read_claim(forged))
     forged = seal({**forged, "floor": floor})
     release = Release(genuine.table, genuine.features, forged)
     problems = list(check_features(release, public_rows(release, data), LocalEngine(1)))

@@ -26,8 +26,10 @@ import labeldp.verification as verification
 from labeldp import Release, plan, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import FloorMode, added_variance
-from labeldp.certificate import Claim, certify, claimed_fields, schema, seal
+from labeldp.certificate import FloorOutcome, certify, claimed_fields, schema, seal
 from labeldp.door import grid_for
+from labeldp.mechanisms import read_claim
+from labeldp.mechanisms.weighted_flag import WeightedFlagClaim
 from labeldp.release import METADATA_KEY, certificate_text, table_digest
 from labeldp.verification import conform
 from tests.console import labeldp
@@ -280,7 +282,7 @@ SMALL = {
 def remembering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recompute a claim once, however many certificates make it."""
     monkeypatch.setattr(verification, "claimed_fields", functools.cache(claimed_fields))
-    monkeypatch.setattr(Claim, "delta_at", functools.cache(Claim.delta_at))
+    monkeypatch.setattr(WeightedFlagClaim, "delta_at", functools.cache(WeightedFlagClaim.delta_at))
 
 
 @pytest.mark.usefixtures("remembering")
@@ -392,7 +394,7 @@ def test_a_field_twice_is_noticed(quick: Path, forge: Callable[..., Path]) -> No
 # --- forgers of whole claims --------------------------------------------------------------
 
 
-def claimed_again(certificate: Certificate, claim: Claim) -> Certificate:
+def claimed_again(certificate: Certificate, claim: WeightedFlagClaim) -> Certificate:
     """Every field that follows from another claim, as `certify` would write it."""
     forged = certificate | claimed_fields(claim)
     outcome = ("measured", "lower_bound", "added_variance")
@@ -406,7 +408,7 @@ def test_a_smaller_epsilon_over_a_higher_floor_is_noticed(
 ) -> None:
     """A forger who recomputes everything must claim a floor; the labels' scatter shows it."""
     certificate = read(quick)
-    claim = Claim.from_json(certificate)
+    claim = read_claim(certificate)
     method = verification_accountant(claim)
     floor = method.min_floor(claim.facts, claim.bags, 0.3, claim.delta)
     better = replace(claim, epsilon=0.3, floor=floor)
@@ -416,7 +418,7 @@ def test_a_smaller_epsilon_over_a_higher_floor_is_noticed(
     assert any("vary less about their fit than the floor demands" in text for text in problems)
 
 
-def verification_accountant(claim: Claim) -> Any:
+def verification_accountant(claim: WeightedFlagClaim) -> Any:
     from labeldp.accounting import ACCOUNTANTS
 
     return ACCOUNTANTS[claim.accountant]
@@ -426,7 +428,7 @@ def test_a_smaller_epsilon_over_the_same_floor_is_noticed(
     quick: Path, forge: Callable[..., Path]
 ) -> None:
     certificate = read(quick)
-    claim = Claim.from_json(certificate)
+    claim = read_claim(certificate)
     for better in (
         replace(claim, epsilon=0.5),
         replace(claim, delta=1e-9),
@@ -487,7 +489,7 @@ def test_a_measured_number_off_its_grid_is_noticed(
 ) -> None:
     """The low bits of what was measured could carry anything."""
     certificate = read(measured)
-    claim = Claim.from_json(certificate)
+    claim = read_claim(certificate)
     assert claim.measurement is not None
     floor = certificate["floor"]
     step = 2.0 ** grid_for(claim.measurement.noise(claim.facts.width))
@@ -658,9 +660,7 @@ def test_certificates_are_written_in_one_way(quick: Path) -> None:
 
 def test_certify_writes_what_verify_recomputes(measured: Path) -> None:
     certificate = read(measured)
-    claim = Claim.from_json(certificate)
-    from labeldp.certificate import FloorOutcome
-
+    claim = read_claim(certificate)
     names = ("measured", "lower_bound", "added_variance")
     outcome = FloorOutcome(**{name: certificate["floor"][name] for name in names})
     rest = ("numerics", "randomness", "labels", "ledger", "digests")

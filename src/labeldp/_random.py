@@ -72,9 +72,27 @@ class Randomness:
         return cls(first, second, third, private=False)
 
 
+def public_stream(seed: str, purpose: str) -> np.random.Generator:
+    """A stream that anyone can repeat from a published seed: for what labels do not touch."""
+    digest = hashlib.sha256(f"labeldp public {purpose} {seed}".encode()).digest()
+    return _stream(int.from_bytes(digest, "big"))
+
+
+def fresh_seed() -> str:
+    """256 bits from the operating system, as text."""
+    return secrets.token_hex(KEY_BITS // 8)
+
+
 def words(stream: np.random.Generator, count: int) -> NDArray[np.uint64]:
     """`count` uniform 64-bit words."""
     return stream.integers(0, 2**64, size=count, dtype=np.uint64)
+
+
+def normals(stream: np.random.Generator, count: int) -> NDArray[np.float64]:
+    """Standard normals by inversion: the same numbers wherever they are drawn, but for rounding."""
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri((words(stream, count) + 0.5) * 2.0**-64))
 
 
 def _stream(key: int) -> np.random.Generator:

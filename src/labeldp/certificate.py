@@ -1,8 +1,8 @@
 """The claim of a release, and its certificate.
 
-A `Claim` is the part that can be recomputed: public facts, mechanism, accountant, floor
-and budget, with every number that follows from them. A certificate is the claim as JSON
-together with what a reader must know to judge it; its layout is fixed by
+A `Claim` is the part that can be recomputed: public facts, mechanism, accountant and budget,
+with every number that follows from them; each mechanism has its own. A certificate is the
+claim as JSON together with what a reader must know to judge it; its layout is fixed by
 `certificate.schema.json`.
 
 No field depends on labels except `floor.measured` (published through the door) and what
@@ -13,22 +13,15 @@ function of private data.
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from importlib.resources import files
-from typing import Any
+from typing import Any, ClassVar
 
 from labeldp._files import json_digest
-from labeldp.accounting import (
-    ACCOUNTANTS,
-    Facts,
-    FloorMode,
-    Measurement,
-    best_true_positive_rate,
-)
+from labeldp.accounting import best_true_positive_rate
 from labeldp.errors import PlanError
-from labeldp.utility import QUANTILES, excess_quantile, mean_excess
 
 FORMAT = "labeldp-certificate/1"
 
@@ -46,56 +39,44 @@ NOT_PROTECTED = (
 )
 TRUST_MODEL = "a central curator sees the labels and runs this software honestly"
 EXPERIMENT = "drawn from a seed for a test or an experiment: NOT private, whatever epsilon says"
-FLOOR_BASIS = {
-    FloorMode.DECLARED: "ASSUMPTION: the curator asserts from public knowledge that the residual "
-    "sum of squares is at least `needed`; the run checked it, and that it went ahead is one bit "
-    "about the labels that is not accounted for",
-    FloorMode.MEASURED: "the root of the residual sum of squares was published with Gaussian "
-    "noise; it exceeds lower_bound but for probability measurement_slack; both are priced in the "
-    "curve",
-    FloorMode.ADDED: "noise of variance added_variance in every aggregate label: unconditional",
-    FloorMode.MEASURED_ADDED: "the root of the residual sum of squares was published with Gaussian "
-    "noise; it exceeds lower_bound but for probability measurement_slack; both are priced in the "
-    "curve; what was missing from `needed` was added as noise: unconditional",
-}
-
 GROUPS = (2, 3, 5)
 FALSE_POSITIVE_RATE = 0.001
 _CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 
 
 @dataclass(frozen=True)
-class Claim:
-    """What is promised of `bags` aggregates whose residual sum of squares is at least `floor`."""
+class Claim(ABC):
+    """What is promised of `bags` aggregates; each mechanism has a claim of its own."""
 
-    mechanism: str
+    mechanism: ClassVar[str]
+
     accountant: str
     epsilon: float
     delta: float
     bags: int
-    floor: float
-    mode: FloorMode
-    measurement: Measurement | None
-    facts: Facts
 
+    @abstractmethod
     def delta_at(self, epsilon: float, group: int = 1) -> float:
-        """An upper bound of δ(ε) for `group` rows at once, measuring the floor included."""
-        method = ACCOUNTANTS[self.accountant]
-        return method.delta(self.facts, self.bags, self.floor, epsilon, self.measurement, group)
+        """An upper bound of δ(ε) for `group` rows at once, whatever else was published included."""
 
+    @abstractmethod
     def epsilon_for(self, group: int) -> float | None:
         """The ε for a person with `group` rows at this δ; None if there is none."""
-        method = ACCOUNTANTS[self.accountant]
-        return method.epsilon(
-            self.facts, self.bags, self.floor, self.delta, self.measurement, group
-        )
+
+    @abstractmethod
+    def utility(self) -> dict[str, Any]:
+        """The excess of a least-squares fit over one with all labels (theory §5)."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """The fields that define the claim."""
 
     def curve(self) -> list[list[float]]:
         """[ε, δ(ε)] over a range of ε around the budget."""
         return [[e, self.delta_at(e)] for e in (self.epsilon * factor for factor in _CURVE)]
 
     def groups(self) -> list[dict[str, Any]]:
-        """The guarantee for a person with several rows, by the exact law."""
+        """The guarantee for a person with several rows."""
         return [
             {"rows": size, "epsilon": self.epsilon_for(size), "delta": self.delta}
             for size in GROUPS
@@ -111,76 +92,6 @@ class Claim:
             "in_words": "an attacker who knows everything but one label, and who may be wrong in "
             f"{FALSE_POSITIVE_RATE:.1%} of innocent cases, finds it in at most {rate:.2%}",
         }
-
-    def utility(self) -> dict[str, Any]:
-        """The excess of a least-squares fit over one with all labels (theory §5)."""
-        rank = self.facts.features or 0
-        low, median, high = (_finite(excess_quantile(rank, self.bags, q)) for q in QUANTILES)
-        return {
-            "relative_to": "residual sum of squares of the fit with all labels, "
-            "plus floor.added_variance",
-            "excess_mean": _finite(mean_excess(rank, self.bags)),
-            "excess_low": low,
-            "excess_median": median,
-            "excess_high": high,
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        """The fields that define the claim."""
-        measurement = self.measurement
-        return {
-            "mechanism": self.mechanism,
-            "accountant": {
-                "name": self.accountant,
-                "basis": ACCOUNTANTS[self.accountant].basis,
-            },
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "bags": self.bags,
-            "bag_size": self.facts.rows,
-            "rows": self.facts.rows,
-            "rank": self.facts.features,
-            "label_range": list(self.facts.label_range),
-            "label_width": self.facts.width,
-            "max_leverage": self.facts.max_leverage,
-            "constant_in_span": self.facts.centred,
-            "floor": {
-                "mode": self.mode.value,
-                "basis": FLOOR_BASIS[self.mode],
-                "needed": self.floor,
-                "measurement_mu": measurement.mu if measurement else None,
-                "measurement_slack": measurement.slack if measurement else None,
-                "measurement_noise": measurement.noise(self.facts.width) if measurement else None,
-            },
-            "inflation": self.facts.inflation,
-        }
-
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Claim:
-        """Read a claim from a plan or certificate; KeyError, TypeError or ValueError if not one."""
-        floor = document["floor"]
-        measured = floor["measurement_mu"] is not None
-        low, high = document["label_range"]
-        return cls(
-            mechanism=document["mechanism"],
-            accountant=document["accountant"]["name"],
-            epsilon=float(document["epsilon"]),
-            delta=float(document["delta"]),
-            bags=int(document["bags"]),
-            floor=float(floor["needed"]),
-            mode=FloorMode(floor["mode"]),
-            measurement=Measurement(floor["measurement_mu"], floor["measurement_slack"])
-            if measured
-            else None,
-            facts=Facts(
-                rows=int(document["rows"]),
-                label_range=(float(low), float(high)),
-                features=int(document["rank"]),
-                max_leverage=document["max_leverage"],
-                centred=bool(document["constant_in_span"]),
-                inflation=float(document["inflation"]),
-            ),
-        )
 
 
 @dataclass(frozen=True)
@@ -212,23 +123,21 @@ def claimed_fields(claim: Claim) -> dict[str, Any]:
     }
 
 
-def certify(claim: Claim, outcome: FloorOutcome, **run_fields: Any) -> dict[str, Any]:
+def certify(claim: Claim, outcome: FloorOutcome | None, **run_fields: Any) -> dict[str, Any]:
     """The certificate of a run, sealed with the digest of all its fields.
 
-    No certificate is issued for a claim that does not hold.
+    `outcome` is None for a mechanism without a floor. No certificate is issued for a claim
+    that does not hold.
     """
     fields = claimed_fields(claim)
     spent = claim.delta_at(claim.epsilon)
     if not spent <= claim.delta:
         raise PlanError(
-            f"{claim.bags} bags over this floor have δ = {spent:.3g} at ε = {claim.epsilon:g}, "
+            f"{claim.bags} bags of this claim have δ = {spent:.3g} at ε = {claim.epsilon:g}, "
             f"more than the plan's {claim.delta:g}; plan again"
         )
-    fields["floor"] |= {
-        "measured": outcome.measured,
-        "lower_bound": outcome.lower_bound,
-        "added_variance": outcome.added_variance,
-    }
+    if outcome is not None:
+        fields["floor"] |= asdict(outcome)
     software = {"name": "labeldp", "version": version("labeldp")}
     return seal(fields | run_fields | {"software": software})
 
@@ -244,7 +153,3 @@ def schema() -> dict[str, Any]:
     text = files("labeldp").joinpath("certificate.schema.json").read_text(encoding="utf-8")
     loaded: dict[str, Any] = json.loads(text)
     return loaded
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

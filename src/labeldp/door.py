@@ -43,6 +43,9 @@ Exact = Callable[[int, int], tuple[Any, Any]]
 """(row, bits of precision) → (mean, std) as arb balls that contain the exact values."""
 
 
+Scale = float | NDArray[np.float64]
+
+
 def grid_for(scale: float) -> int:
     """The public grid for numbers of this scale: the exponent e of the step 2**e."""
     return math.floor(math.log2(scale)) - FINENESS
@@ -51,15 +54,15 @@ def grid_for(scale: float) -> int:
 def publish(
     mean: NDArray[np.float64],
     mean_error: NDArray[np.float64],
-    std: tuple[float, float],
+    std: tuple[Scale, Scale],
     grid: int,
     randomness: Randomness,
     exact: Exact,
 ) -> NDArray[np.float64]:
     """round(mean + std·N(0,1)) to multiples of 2**grid, one independent draw per mean.
 
-    `mean` ± `mean_error` and `std` = (low, high) enclose the exact values that `exact`
-    gives to any precision.
+    `mean` ± `mean_error` and `std` = (low, high), one pair for all or one for each, enclose the
+    exact values that `exact` gives to any precision.
     """
     from scipy.special import ndtri
 

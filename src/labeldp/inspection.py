@@ -10,7 +10,7 @@ from labeldp.engines import Engine, LocalEngine
 from labeldp.features import FeatureMap
 from labeldp.source import Source
 from labeldp.statistics import FeatureGram, LabelMoments, Residual
-from labeldp.survey import survey
+from labeldp.survey import Encoding, survey
 
 _SHOWN = 8
 
@@ -31,10 +31,9 @@ def inspect(
     found = survey(
         source,
         engine=engine,
-        min_count=min_count,
-        intercept=intercept,
-        max_leverage=max_leverage,
-        strict=strict,
+        encoding=Encoding(
+            min_count=min_count, intercept=intercept, max_leverage=max_leverage, strict=strict
+        ),
     )
     gram, moments = engine.labelled_sums(source, found.features, found.labels)
     residual = Residual(found.factor, moments)

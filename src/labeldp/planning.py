@@ -1,47 +1,35 @@
 """A plan: mechanism + public facts + budget → what will be published and what it promises.
 
 Here the data road (source → features → statistics) and the privacy road (accounting) meet.
-`plan` reads features and no labels: it fixes the number of bags, the residual floor that
-number needs, and with them the whole privacy curve. `Plan.release` then reads the labels
-once and can change nothing of what was promised (theory §6).
+`plan` reads features and no labels: it fixes what will be published and with it the whole
+privacy curve. `Plan.release` then reads the labels once and can change nothing of what was
+promised (theory §6).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from labeldp._check import in_range, positive
 from labeldp._random import Randomness
-from labeldp.accounting import ACCOUNTANTS, FloorMode, default_measurement
-from labeldp.certificate import Claim, seal
+from labeldp.certificate import seal
 from labeldp.engines import Engine, LocalEngine
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError
 from labeldp.features import FeatureMap
-from labeldp.mechanisms import WTD_FLAG, check_mechanism
+from labeldp.mechanisms import MECHANISMS, Draft, Request, mechanism_named, read_claim
 from labeldp.release import Release
-from labeldp.run import run
-from labeldp.sizing import Terms, cap_from_size, check_size, choose_bags
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
-from labeldp.survey import survey
-from labeldp.utility import Forecast, forecast
+from labeldp.survey import Encoding
+from labeldp.utility import Forecast
 
 FORMAT = "labeldp-plan/1"
 
 
 @dataclass(frozen=True)
-class Plan:
+class Plan(Draft):
     """What will be published and what it promises; every field is public."""
-
-    claim: Claim
-    features: FeatureMap = field(repr=False)
-    labels: LabelGrid
-    feature_sums: str
-    """SHA-256 of the exact feature sums: the release must see the same features."""
-    forecast: Forecast
-    notes: tuple[str, ...] = ()
 
     def release(
         self,
@@ -51,14 +39,9 @@ class Plan:
         randomness: Randomness | None = None,
     ) -> Release:
         """Read the labels once and draw the release."""
-        return run(
-            self.claim,
-            self.features,
-            self.labels,
-            self.feature_sums,
-            source,
-            engine or LocalEngine(),
-            randomness or Randomness.from_os(),
+        mechanism = MECHANISMS[self.claim.mechanism]
+        return mechanism.run(
+            self, source, engine or LocalEngine(), randomness or Randomness.from_os()
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -88,7 +71,7 @@ class Plan:
             raise InputError("the plan was altered since it was made; make a new one")
         forecasts = document["forecast"].items()
         return cls(
-            Claim.from_json(document),
+            read_claim(document),
             FeatureMap.from_json(document["features"]),
             LabelGrid(**document["labels"]),
             document["feature_sums"],
@@ -102,12 +85,19 @@ def plan(
     *,
     epsilon: float,
     delta: float,
-    mechanism: str = WTD_FLAG,
+    mechanism: str = "wtd-flag",
     accountant: str = "exact",
-    floor: str = FloorMode.MEASURED_ADDED.value,
+    floor: str | None = None,
     residual_ms: float | None = None,
     residual_guess: float | None = None,
     bags: int | None = None,
+    bag_size: int | None = None,
+    over_draw: bool = False,
+    min_eigenvalue: float | None = None,
+    noise_std: float | None = None,
+    noisy_fraction: float | None = None,
+    noisy_column: str | None = None,
+    bag_seed: int | None = None,
     max_megabytes: float = 128.0,
     min_count: int | None = None,
     intercept: bool = True,
@@ -119,107 +109,46 @@ def plan(
 ) -> Plan:
     """Plan a release from features and public facts; labels are not read.
 
+    mechanism: "wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag"; `compare` weighs them.
     floor: "measured+added" (default), "measured", "added", or "declared", which needs
-        `residual_ms`, a promise from public knowledge that the residual mean square is at
-        least that.
+        `residual_ms`, a promise from public knowledge that the residual mean square (of every
+        bag, if bags are drawn) is at least that. Mechanisms that aggregate features only.
     residual_guess: a guess of the residual mean square for choosing `bags` and for the
         forecast; it affects utility, never privacy. Default: a tenth of the label range, squared.
     bags: their number; default: where more stop paying, within `max_megabytes`.
+    bag_size: rows in each bag, for mechanisms that draw bags; default: the best forecast.
+    over_draw: claim the guarantee over the draw of the bags instead of given the bags.
+    min_eigenvalue: Theorem 2's promise, for sampled-wtd-flag with the accountant "paper".
+    noise_std: noise deviation in label units, for sampled-noisy-wtd-lag; default: what the
+        budget needs.
+    noisy_fraction, noisy_column: which rows' labels carry noise, each by its own coin (default
+        1: all), or those that a public column of the table marks.
+    bag_seed: for experiments: bags that can be repeated.
     max_leverage: leave out design columns that give some row a higher leverage than this.
     strict: refuse constant and dependent columns instead of leaving them out.
     """
-    positive(epsilon=epsilon, max_megabytes=max_megabytes)
-    in_range(0, 1, delta=delta)
-    check_mechanism(mechanism)
-    if accountant not in ACCOUNTANTS:
-        raise InputError(f"accountant {accountant!r} is unknown; choose {', '.join(ACCOUNTANTS)}")
-    mode = _floor_mode(floor, residual_ms, accountant)
-    engine = engine or LocalEngine()
-    found = survey(
-        source,
-        min_count=min_count,
-        intercept=intercept,
-        standardise=standardise,
-        indicators=indicators,
-        max_leverage=max_leverage,
-        strict=strict,
-        engine=engine,
-    )
-    terms = Terms(
-        facts=found.facts,
+    request = Request(
         epsilon=epsilon,
         delta=delta,
-        accountant=ACCOUNTANTS[accountant],
-        mode=mode,
-        measurement=default_measurement(epsilon, delta) if mode.measures else None,
+        accountant=accountant,
+        floor=floor,
+        residual_ms=residual_ms,
+        residual_guess=residual_guess,
+        bags=bags,
+        bag_size=bag_size,
+        over_draw=over_draw,
+        min_eigenvalue=min_eigenvalue,
+        noise_std=noise_std,
+        noisy_fraction=noisy_fraction,
+        noisy_column=noisy_column,
+        bag_seed=bag_seed,
+        max_megabytes=max_megabytes,
+        encoding=Encoding(min_count, intercept, standardise, indicators, max_leverage, strict),
     )
-    guess = _residual(residual_ms, residual_guess, found.facts.width)
-    if bags is None:
-        bags = choose_bags(terms, guess, cap_from_size(max_megabytes, terms.rank))
-    positive(bags=bags)
-    check_size(bags, terms.rank)
-    floor_ss = _floor(terms, bags, residual_ms)
-    return Plan(
-        Claim(
-            mechanism,
-            accountant,
-            epsilon,
-            delta,
-            bags,
-            floor_ss,
-            mode,
-            terms.measurement,
-            found.facts,
-        ),
-        found.features,
-        found.labels,
-        found.feature_sums,
-        forecast(
-            rows=found.facts.rows,
-            rank=terms.rank,
-            bags=bags,
-            residual_ms=guess,
-            added_variance=terms.expected_noise(floor_ss, guess),
-        ),
-        found.notes,
-    )
+    return plan_request(mechanism, request, source, engine or LocalEngine())
 
 
-def _residual(declared: float | None, guessed: float | None, width: float) -> float:
-    """The residual mean square to plan with: the promise, the guess, or the default guess."""
-    if declared is not None:
-        positive(residual_ms=declared)
-        return declared
-    if guessed is not None:
-        positive(residual_guess=guessed)
-        return guessed
-    return (width / 10) ** 2
-
-
-def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
-    """The floor the claim rests on: what the bags need, or the whole of what was promised."""
-    needed = terms.needed_floor(bags)
-    if residual_ms is None:
-        return needed
-    promised = residual_ms * terms.facts.rows
-    if not needed <= promised:
-        raise PlanError(
-            f"{bags} bags need a residual mean square of {needed / terms.facts.rows:.6g}, more "
-            f"than the declared {residual_ms:.6g}; ask for fewer bags or use --floor measured+added"
-        )
-    return promised
-
-
-def _floor_mode(floor: str, residual_ms: float | None, accountant: str) -> FloorMode:
-    try:
-        mode = FloorMode(floor)
-    except ValueError:
-        known = ", ".join(mode.value for mode in FloorMode)
-        raise InputError(f"floor {floor!r} is unknown; choose {known}") from None
-    if (mode is FloorMode.DECLARED) != (residual_ms is not None):
-        raise InputError("a declared floor and --residual-ms go together: give both or neither")
-    if mode.measures and accountant == "paper":
-        raise InputError(
-            "the paper's theorem does not price a measured floor; use --floor declared or added"
-        )
-    return mode
+def plan_request(mechanism: str, request: Request, source: Source, engine: Engine) -> Plan:
+    """Plan what was asked."""
+    draft = mechanism_named(mechanism).draft(request, source, engine)
+    return Plan(**{name: getattr(draft, name) for name in Draft.__dataclass_fields__})

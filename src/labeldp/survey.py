@@ -19,6 +19,26 @@ HEADROOM = 1e-9
 
 
 @dataclass(frozen=True)
+class Encoding:
+    """How raw columns become design columns; `fit_features` says what each choice does.
+
+    max_leverage: leave out design columns that give some row a higher leverage than this.
+    strict: refuse constant and dependent columns instead of leaving them out.
+    """
+
+    min_count: int | None = None
+    intercept: bool = True
+    standardise: bool = True
+    indicators: bool = True
+    max_leverage: float | None = None
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if self.max_leverage is not None:
+            in_range(0, 1, max_leverage=self.max_leverage)
+
+
+@dataclass(frozen=True)
 class Survey:
     """What a plan needs to know of a table."""
 
@@ -32,39 +52,28 @@ class Survey:
     notes: tuple[str, ...]
 
 
-def survey(
-    source: Source,
-    *,
-    engine: Engine,
-    min_count: int | None = None,
-    intercept: bool = True,
-    standardise: bool = True,
-    indicators: bool = True,
-    max_leverage: float | None = None,
-    strict: bool = False,
-) -> Survey:
+def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
     """Fit the feature map, sum and factorise the features, find the largest leverage.
 
-    With `max_leverage`, design columns that give some row more than that are left out, the
+    With a `max_leverage`, design columns that give some row more than that are left out, the
     one with the largest share in the costliest row first, until no row has more.
     """
-    if max_leverage is not None:
-        in_range(0, 1, max_leverage=max_leverage)
+    max_leverage, intercept = encoding.max_leverage, encoding.intercept
     if source.label_range is None:
         raise InputError("the label range is missing; give --label-range LO HI")
     with engine.progress("features", None) as advance:
         features = fit_features(
             source,
-            min_count=min_count,
+            min_count=encoding.min_count,
             intercept=intercept,
-            standardise=standardise,
-            indicators=indicators,
+            standardise=encoding.standardise,
+            indicators=encoding.indicators,
             progress=advance,
         )
     gram = engine.feature_gram(source, features)
     factor = factorise(gram, features)
     dependent = _dependent(features, factor)
-    if strict:
+    if encoding.strict:
         _refuse(_constant(source, features) + dependent)
     leverage = engine.leverage(source, features, factor)
     trimmed = []

@@ -1,4 +1,4 @@
-"""How good a linear fit on wtd-FLAg aggregates will be, in closed form (theory §5).
+"""How good a linear fit on aggregates will be, in closed form (theory §5).
 
 Least squares on m aggregates of rank-d features has, over all rows, a squared error
 
@@ -6,6 +6,8 @@ Least squares on m aggregates of rank-d features has, over all rows, a squared e
 
 with σ² = opt the residual of the fit with all labels and s² the added floor. Only the
 Gaussian weights matter: no assumption on the data. The mean of the ratio is d/(m−d−1).
+That is exact for wtd-FLAg; for bags of k rows, with k in place of n, it holds as far as bags
+resemble each other.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ class Forecast:
     """Mean squared error per row of the fit, for a residual mean square γ that is a guess.
 
     `excess_*` are relative to γ: 0.01 says the fit is 1 % worse than one with all labels.
+    `added_variance` is the noise that would be added to an aggregate label.
     """
 
     residual_ms: float
@@ -32,6 +35,7 @@ class Forecast:
     excess_low: float
     excess_median: float
     excess_high: float
+    added_variance: float
 
 
 def forecast(
@@ -42,7 +46,16 @@ def forecast(
     noise = 1 + added_variance / (rows * residual_ms)
     low, median, high = (noise * excess_quantile(rank, bags, q) for q in QUANTILES)
     mean = noise * mean_excess(rank, bags)
-    return Forecast(residual_ms, residual_ms, residual_ms * (1 + mean), mean, low, median, high)
+    return Forecast(
+        residual_ms,
+        residual_ms,
+        residual_ms * (1 + mean),
+        mean,
+        low,
+        median,
+        high,
+        added_variance,
+    )
 
 
 def mean_excess(rank: int, bags: int) -> float:
@@ -58,3 +71,15 @@ def excess_quantile(rank: int, bags: int, probability: float) -> float:
         return math.inf
     freedom = bags - rank + 1
     return float(rank / freedom * f.ppf(probability, rank, freedom))
+
+
+def relative_excess(rank: int, bags: int) -> dict[str, float | None]:
+    """Mean and quantiles of (val − opt)/opt for a certificate; None where infinite."""
+    low, median, high = (excess_quantile(rank, bags, q) for q in QUANTILES)
+    values = {
+        "excess_mean": mean_excess(rank, bags),
+        "excess_low": low,
+        "excess_median": median,
+        "excess_high": high,
+    }
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}

@@ -55,19 +55,25 @@ def theorem2_min_bag_size(
         return Answer(None, ratios)
     if epsilon > MOST_EPSILON:
         return Answer(None, f"Theorem 2 needs epsilon at most {MOST_EPSILON}, not {epsilon:g}")
-    eps, log = exact(epsilon), log_ratio(4, delta)
-    bag_size = math.ceil(
-        max(
-            Fraction(2),
-            ratios.spectral(delta),
-            640 * ratios.labels / eps,
-            1600 * ratios.labels * (log / (HANSON_WRIGHT * eps)) ** 2,
-        )
-    )
+    bag_size = math.ceil(max(ratios.terms(epsilon, delta)))
     if bag_size > rows:
         short = f"Theorem 2 needs bags of {bag_size:,} rows here and the table has {rows:,}"
         return Answer(None, short)
     return Answer(bag_size)
+
+
+def theorem2_terms(
+    rows: int,
+    label_range: tuple[float, float],
+    min_eigenvalue: float,
+    feature_bound: float,
+    features: int,
+    epsilon: float,
+    delta: float,
+) -> list[float]:
+    """The four bag sizes of which Theorem 2 asks the largest; none if it does not apply."""
+    ratios = _Ratios.of(rows, label_range, min_eigenvalue, feature_bound, features)
+    return [] if isinstance(ratios, str) else list(map(float, ratios.terms(epsilon, delta)))
 
 
 def theorem2_epsilon(
@@ -219,6 +225,16 @@ class _Ratios:
             )
         q = (rows - 1) / left
         return cls(q * label_ss, q * both, features + 1)
+
+    def terms(self, epsilon: float, delta: float) -> list[Fraction]:
+        """What a bag's size must reach."""
+        eps, log = exact(epsilon), log_ratio(4, delta)
+        return [
+            Fraction(2),
+            self.spectral(delta),
+            640 * self.labels / eps,
+            1600 * self.labels * (log / (HANSON_WRIGHT * eps)) ** 2,
+        ]
 
     def spectral(self, delta: float) -> Fraction:
         """1 + 2q(B_Y²+B_X²)·ln((2d+2)/δ)/(1−ln 2)."""

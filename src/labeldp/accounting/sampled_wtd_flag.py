@@ -105,10 +105,13 @@ def epsilon(
     def passes(e: float) -> bool:
         return _spread(facts, floor, e, measurement, group).plus(slack).upper <= given
 
-    one_bag = wtd_flag.epsilon(facts, 1, floor, given, measurement, slack, group)
-    if math.isinf(one_bag):
+    def gap(e: float) -> float:
+        near = _spread(facts, floor, e, measurement, group, certified=False).plus(slack)
+        return math.log(max(1e-300, near.upper) / given)
+
+    if gap(_MOST_EPSILON) > 0.0:
         return math.inf
-    return search.smallest_real(passes, one_bag, _MOST_EPSILON)
+    return search.smallest_real(passes, search.root(gap, 0.0, _MOST_EPSILON), _MOST_EPSILON)
 
 
 def min_floor(
@@ -212,17 +215,30 @@ def min_bag_size(
     return found
 
 
-def _spread(facts: Facts, floor: float, epsilon: float, measurement: float, group: int) -> Bounds:
+def _spread(
+    facts: Facts,
+    floor: float,
+    epsilon: float,
+    measurement: float,
+    group: int,
+    *,
+    certified: bool = True,
+) -> Bounds:
     """δ of `group` labels in the costliest partition into bags; `lower` has all in one bag.
 
-    A partition's cost is a sum over its parts, so the costliest is found part by part.
+    A partition's cost is a sum over its parts, so the costliest is found part by part. Without
+    the certificate of each part's supremum it is a fast guess.
     """
     at_least(1, group=group)
     largest = min(group, facts.rows)
-    parts = [
-        wtd_flag.delta(facts, 1, floor, epsilon * size / group, measurement, 0.0, size)
-        for size in range(1, largest + 1)
-    ]
+
+    def part(size: int) -> Bounds:
+        share = epsilon * size / group
+        if certified:
+            return wtd_flag.delta(facts, 1, floor, share, measurement, 0.0, size)
+        return facts.family(1, floor, size).guess(share, math.sqrt(size) * measurement)
+
+    parts = [part(size) for size in range(1, largest + 1)]
     dearest = [0.0]
     for labels in range(1, group + 1):
         sizes = range(1, min(labels, largest) + 1)

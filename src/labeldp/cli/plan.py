@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,10 +12,13 @@ from labeldp.cli import options
 if TYPE_CHECKING:
     from labeldp.planning import Plan
 
-Mechanism = Annotated[str, typer.Option(help="wtd-flag")]
+Mechanism = Annotated[
+    str, typer.Option(help="wtd-flag, sampled-wtd-flag, sampled-noisy-wtd-lag, or auto: compare.")
+]
 Accountant = Annotated[str, typer.Option(help="exact, exact-worst-case or paper.")]
 Floor = Annotated[
-    str, typer.Option(help="Residual floor: measured+added, measured, added or declared.")
+    str | None,
+    typer.Option(help="Residual floor: measured+added (default), measured, added or declared."),
 ]
 ResidualMs = Annotated[
     float | None,
@@ -28,6 +31,27 @@ ResidualGuess = Annotated[
 Bags = Annotated[
     int | None, typer.Option(help="How many aggregates; default: where more stop paying.")
 ]
+BagSize = Annotated[
+    int | None, typer.Option(help="Rows in each bag, where bags are drawn; default: the best.")
+]
+OverDraw = Annotated[
+    bool,
+    typer.Option("--over-draw", help="Guarantee over the draw of the bags, not given the bags."),
+]
+MinEigenvalue = Annotated[
+    float | None, typer.Option(help="Theorem 2's promise about [X|y] (sampled-wtd-flag, paper).")
+]
+NoiseStd = Annotated[
+    float | None,
+    typer.Option(help="Noise on labels, in label units; default: what the budget needs."),
+]
+NoisyFraction = Annotated[
+    float | None, typer.Option(help="Part of the rows whose labels carry noise; default: all.")
+]
+NoisyColumn = Annotated[
+    str | None, typer.Option(help="Public column that marks the rows whose labels carry noise.")
+]
+BagSeed = Annotated[int | None, typer.Option(min=0, help="For experiments: repeatable bags.")]
 MaxMegabytes = Annotated[float, typer.Option(help="Cap on the size of the released file.")]
 NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Do not add a constant column.")]
 
@@ -40,10 +64,17 @@ def plan(
     delta: options.Delta = 1e-6,
     mechanism: Mechanism = "wtd-flag",
     accountant: Accountant = "exact",
-    floor: Floor = "measured+added",
+    floor: Floor = None,
     residual_ms: ResidualMs = None,
     residual_guess: ResidualGuess = None,
     bags: Bags = None,
+    bag_size: BagSize = None,
+    over_draw: OverDraw = False,
+    min_eigenvalue: MinEigenvalue = None,
+    noise_std: NoiseStd = None,
+    noisy_fraction: NoisyFraction = None,
+    noisy_column: NoisyColumn = None,
+    bag_seed: BagSeed = None,
     max_megabytes: MaxMegabytes = 128.0,
     features: options.Features = None,
     categorical: options.Categorical = None,
@@ -90,6 +121,13 @@ def plan(
         residual_ms=residual_ms,
         residual_guess=residual_guess,
         bags=bags,
+        bag_size=bag_size,
+        over_draw=over_draw,
+        min_eigenvalue=min_eigenvalue,
+        noise_std=noise_std,
+        noisy_fraction=noisy_fraction,
+        noisy_column=noisy_column,
+        bag_seed=bag_seed,
         max_megabytes=max_megabytes,
         min_count=min_count,
         intercept=not no_intercept,
@@ -134,19 +172,7 @@ def show_plan(made: Plan) -> None:
     from labeldp.cli.output import emit_facts, emit_table, number
 
     claim, guess = made.claim, made.forecast
-    facts = claim.facts
-    needed = number(claim.floor / facts.rows)
-    emit_facts(
-        "Plan (from public facts; no label was read)",
-        [
-            ("rows, independent columns", f"{number(facts.rows)}, {facts.features}"),
-            ("largest leverage", number(facts.max_leverage)),
-            ("budget", f"ε = {claim.epsilon:g}, δ = {claim.delta:g}"),
-            ("mechanism, accountant", f"{claim.mechanism}, {claim.accountant}"),
-            ("aggregates", number(claim.bags)),
-            ("floor", f"{claim.mode.value}: residual plus noise ≥ {needed} per row"),
-        ],
-    )
+    emit_facts("Plan (from public facts; no label was read)", plan_facts(claim.to_json()))
     emit_facts(
         f"Forecast, if the residual mean square is {number(guess.residual_ms)}",
         [
@@ -156,3 +182,33 @@ def show_plan(made: Plan) -> None:
         ],
     )
     emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])
+
+
+def plan_facts(claim: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a claim says, for people."""
+    from labeldp.cli.output import number
+
+    floor, draw, noise = claim["floor"], claim["draw"], claim["noise"]
+    rows = number(claim["bag_size"])
+    facts = [
+        ("rows, independent columns", f"{number(claim['rows'])}, {claim['rank']}"),
+        ("budget", f"ε = {claim['epsilon']:g}, δ = {claim['delta']:g}"),
+        ("mechanism, accountant", f"{claim['mechanism']}, {claim['accountant']['name']}"),
+        ("aggregates", f"{number(claim['bags'])} of {rows} rows each"),
+    ]
+    if claim["max_leverage"] is not None:
+        facts.insert(1, ("largest leverage", number(claim["max_leverage"])))
+    if floor is not None:
+        needed = number(floor["needed"] / claim["bag_size"])
+        facts.append(("floor", f"{floor['mode']}: residual plus noise ≥ {needed} per row"))
+    if noise is not None:
+        which = (
+            f"rows marked by {noise['column']}"
+            if noise["column"]
+            else (f"{noise['fraction']:.0%} of the labels")
+        )
+        facts.append(("noise", f"deviation {number(noise['std'])} on {which}"))
+    if draw is not None:
+        chance = f"a row is in a bag with probability {draw['chance']:.3g}"
+        facts.append(("guarantee", f"{draw['guarantee']} ({chance})"))
+    return facts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,10 +11,17 @@ from labeldp.cli import options
 from labeldp.cli.plan import (
     Accountant,
     Bags,
+    BagSeed,
+    BagSize,
     Floor,
     MaxMegabytes,
     Mechanism,
+    MinEigenvalue,
     NoIntercept,
+    NoiseStd,
+    NoisyColumn,
+    NoisyFraction,
+    OverDraw,
     ResidualGuess,
     ResidualMs,
     read_plan,
@@ -41,10 +48,17 @@ def release(
     delta: options.Delta = 1e-6,
     mechanism: Mechanism = "wtd-flag",
     accountant: Accountant = "exact",
-    floor: Floor = "measured+added",
+    floor: Floor = None,
     residual_ms: ResidualMs = None,
     residual_guess: ResidualGuess = None,
     bags: Bags = None,
+    bag_size: BagSize = None,
+    over_draw: OverDraw = False,
+    min_eigenvalue: MinEigenvalue = None,
+    noise_std: NoiseStd = None,
+    noisy_fraction: NoisyFraction = None,
+    noisy_column: NoisyColumn = None,
+    bag_seed: BagSeed = None,
     max_megabytes: MaxMegabytes = 128.0,
     features: options.Features = None,
     categorical: options.Categorical = None,
@@ -93,6 +107,13 @@ def release(
             residual_ms=residual_ms,
             residual_guess=residual_guess,
             bags=bags,
+            bag_size=bag_size,
+            over_draw=over_draw,
+            min_eigenvalue=min_eigenvalue,
+            noise_std=noise_std,
+            noisy_fraction=noisy_fraction,
+            noisy_column=noisy_column,
+            bag_seed=bag_seed,
             max_megabytes=max_megabytes,
             min_count=min_count,
             intercept=not no_intercept,
@@ -120,6 +141,13 @@ PLANNED = [
     "residual_ms",
     "residual_guess",
     "bags",
+    "bag_size",
+    "over_draw",
+    "min_eigenvalue",
+    "noise_std",
+    "noisy_fraction",
+    "noisy_column",
+    "bag_seed",
     "max_megabytes",
     "min_count",
     "no_intercept",
@@ -147,21 +175,38 @@ def show_release(made: Plan, released: Release, out: Path) -> None:
     from labeldp.cli.output import emit_facts, number
 
     certificate = released.certificate
-    floor = certificate["floor"]
-    added = floor["added_variance"] / certificate["rows"]
-    noise = f"noise of variance {number(added)} per row added" if added else "no noise needed"
     emit_facts(
         f"Released {out}",
         [
             (
                 "aggregates",
-                f"{number(released.bags)}, each over {number(certificate['rows'])} rows",
+                f"{number(released.bags)}, each over {number(certificate['bag_size'])} rows",
             ),
             ("guarantee", f"label-DP, ε = {made.claim.epsilon:g}, δ = {made.claim.delta:g}"),
             ("accountant", certificate["accountant"]["name"]),
-            ("floor", f"{floor['mode']}: {noise}"),
+            *hidden_by(certificate),
             ("best attack", certificate["attack_risk"]["in_words"]),
             ("check it", f"labeldp verify {out}"),
-            ("use it", f"labeldp fit {out}"),
+            (
+                "use it",
+                f"labeldp fit {out}" + ("" if released.aggregates_features else " --data …"),
+            ),
         ],
     )
+
+
+def hidden_by(certificate: dict[str, Any]) -> list[tuple[str, str]]:
+    """What hides the labels beside the weights."""
+    from labeldp.cli.output import number
+
+    floor, noise, draw = certificate["floor"], certificate["noise"], certificate["draw"]
+    facts = []
+    if floor is not None:
+        added = floor["added_variance"] / certificate["bag_size"]
+        text = f"noise of variance {number(added)} per row added" if added else "no noise needed"
+        facts.append(("floor", f"{floor['mode']}: {text}"))
+    if noise is not None:
+        facts.append(("noise", f"deviation {number(noise['std'])} on noisy rows' labels"))
+    if draw is not None:
+        facts.append(("holds", draw["holds"]))
+    return facts

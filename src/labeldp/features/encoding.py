@@ -125,8 +125,25 @@ class FeatureMap:
 
     def design(self, rows: Any) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""
-        parts = [self._dense(self.encode(batch)) for batch in self._batches(rows)]
-        return np.concatenate(parts) if parts else np.zeros((0, len(self._kept)))
+        parts = [self.integers(self.encode(batch)) for batch in self._batches(rows)]
+        codes = np.concatenate(parts) if parts else np.zeros((0, len(self._kept)))
+        return codes * self.scales[list(self._kept)]
+
+    def integers(self, encoded: Encoded) -> NDArray[np.float64]:
+        """Return the kept design columns of encoded rows, dense, before their scales."""
+        place = np.full(self.width, -1)
+        place[list(self._kept)] = np.arange(len(self._kept))
+        dense = np.zeros((encoded.rows, len(self._kept)))
+        if self.intercept and place[0] >= 0:
+            dense[:, place[0]] = 1.0
+        for index, position in enumerate(self.number_columns):
+            if place[position] >= 0:
+                dense[:, place[position]] = encoded.numbers[:, index]
+        for offset, codes in zip(self.category_offsets, encoded.categories, strict=True):
+            target = place[offset + codes]
+            hit = np.flatnonzero(target >= 0)
+            dense[hit, target[hit]] = 1.0
+        return dense
 
     def to_original_units(self) -> tuple[tuple[str, ...], NDArray[np.float64]]:
         """Return names and a matrix that turns kept design coefficients into raw units.
@@ -177,21 +194,6 @@ class FeatureMap:
             shown = ", ".join(map(repr, missing[:5]))
             raise DataError(f"the rows lack the feature columns {shown}; add them")
         return reader.batches(self.columns, _BATCH)
-
-    def _dense(self, encoded: Encoded) -> NDArray[np.float64]:
-        place = np.full(self.width, -1)
-        place[list(self._kept)] = np.arange(len(self._kept))
-        dense = np.zeros((encoded.rows, len(self._kept)))
-        if self.intercept and place[0] >= 0:
-            dense[:, place[0]] = 1.0
-        for index, position in enumerate(self.number_columns):
-            if place[position] >= 0:
-                dense[:, place[position]] = encoded.numbers[:, index] * self.scales[position]
-        for offset, codes in zip(self.category_offsets, encoded.categories, strict=True):
-            target = place[offset + codes]
-            hit = np.flatnonzero(target >= 0)
-            dense[hit, target[hit]] = 1.0
-        return dense
 
 
 def _find(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from labeldp.errors import DataError
 from labeldp.features import Encoded, FeatureMap
 from labeldp.source.frames import FrameReader
+from labeldp.source.rows import take_rows
 
 _BATCH = 65_536
 
@@ -75,23 +76,8 @@ class Inputs:
         """Codes and numbers of the rows with these increasing row numbers; reads every batch."""
         codes = np.empty((len(wanted), len(self.sizes)), dtype=np.int32)
         numbers = np.empty((len(wanted), len(self.numbers)), dtype=np.float32)
-        first = start = 0
-        for batch in batches:
-            stop = int(np.searchsorted(wanted, first + batch.num_rows))
-            if stop > start:
-                chosen = batch.take(pa.array(wanted[start:stop] - first))
-                codes[start:stop], numbers[start:stop] = self.rows(self.features.encode(chosen))
-            first, start = first + batch.num_rows, stop
-        if start < len(wanted):
-            raise DataError(
-                f"the bags name row {wanted[-1]} but the data have only {first} rows; pass the "
-                f"source from which the release was made"
-            )
-        if first != self.features.rows:
-            raise DataError(
-                f"the data have {first} rows but the release was made from {self.features.rows}; "
-                f"pass the source from which it was made"
-            )
+        for places, chosen in take_rows(batches, wanted, self.features.rows):
+            codes[places], numbers[places] = self.rows(self.features.encode(chosen))
         return codes, numbers
 
 

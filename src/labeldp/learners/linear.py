@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from labeldp._check import at_least, in_range, positive
 from labeldp.errors import InputError
 from labeldp.learners import model_file
+from labeldp.learners.aggregation import weighted_design
 from labeldp.learners.least_squares import (
     Array,
     Fit,
@@ -40,17 +41,6 @@ class FeatureMapLike(Protocol):
     def design(self, rows: Any, /) -> NDArray[np.float64]: ...
     def to_original_units(self) -> tuple[Any, NDArray[np.float64]]: ...
     def to_json(self) -> dict[str, Any]: ...
-
-
-class ReleaseLike(Protocol):
-    """What a learner asks of a release: iid aggregates of design columns and labels."""
-
-    @property
-    def design(self) -> NDArray[np.float64]: ...
-    @property
-    def labels(self) -> NDArray[np.float64]: ...
-    @property
-    def features(self) -> FeatureMapLike: ...
 
 
 @dataclass(frozen=True)
@@ -122,10 +112,16 @@ class LinearRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.confidence = confidence
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit a release, `fit(release)`, or plain rows, `fit(X, y)`."""
+        """Fit `(release)`, `(release, source)` of labels aggregated alone, or plain rows `(X, y)`.
+
+        A release of labels alone names the rows of its bags; their features are read from the
+        source. Its aggregates have noise of different, public deviations and are weighed by them.
+        """
         self._check_parameters()
+        if _is_release(X) and not getattr(X, "aggregates_features", True):
+            return self._fit_labels_alone(X, y)
         if y is None and _is_release(X):
-            return self._fit_release(X)
+            return self._fit_release(X.features, X.design, X.labels)
         if y is None:
             raise InputError(
                 "LinearRegressor requires y to be passed, but the target y is None; "
@@ -176,10 +172,14 @@ class LinearRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             if self.penalty > 0:
                 raise InputError("set penalty or max_norm, not both: each is the other's price")
 
-    def _fit_release(self, release: ReleaseLike) -> Self:
-        features = release.features
+    def _fit_labels_alone(self, release: Any, source: Any) -> Self:
+        design = weighted_design(release.features, source, release.bag_table, release.bags)
+        noise = release.noise
+        return self._fit_release(release.features, design / noise[:, None], release.labels / noise)
+
+    def _fit_release(self, features: FeatureMapLike, aggregates: Array, labels: Array) -> Self:
         constant = constant_column(features)
-        design = np.asarray(release.design, dtype=np.float64)
+        design = np.asarray(aggregates, dtype=np.float64)
         if design.ndim != 2 or design.shape[1] != len(features.names):
             raise InputError(
                 f"the release has a design of shape {design.shape} but a feature map of "
@@ -190,7 +190,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             used[constant], constant = False, None
         fit = self._solve(
             design[:, used],
-            release.labels,
+            labels,
             constant,
             scale=len(design),
             rank_tolerance=_RELEASE_RANK_TOLERANCE,

@@ -189,7 +189,7 @@ class BagRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _bags_of(self, release: Any, source: Any) -> WeightedBags:
         table = getattr(release, "bag_table", None)
-        if table is None:
+        if table is None or "weight" not in table.column_names:
             return WeightedBags.from_aggregates(release.design, release.labels, release.features)
         if not hasattr(source, "feature_batches"):
             raise InputError(

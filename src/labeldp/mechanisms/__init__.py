@@ -1,26 +1,44 @@
-"""How aggregates are drawn; each mechanism is one file and knows no other.
+"""The mechanisms; each is one folder and knows no other.
 
-weighted_flag   wtd-FLAg, Algorithm 1: every aggregate weighs all rows
+    weighted_flag   wtd-FLAg, Algorithm 1: every aggregate weighs all rows
+    sampled_flag    sampled-wtd-FLAg, Algorithm 2: one aggregate of each of m random bags
+    noisy_lag       sampled-noisy-wtd-LAg, Algorithm 3: labels alone, with noise and public weights
+    naive           unweighted sums, never private: the warning example, without a certificate
+
+In each folder: `claim` (what is promised), `plan` (from features alone), `execute` (the one pass
+over labels), `recheck` (what `verify` looks at). What they share stands beside them: `protocol`,
+`floors`, `bags`, `label_law`, `checks`, `fields`.
 """
 
+from typing import Any
+
+from labeldp.certificate import Claim
 from labeldp.errors import InputError
-from labeldp.mechanisms.weighted_flag import Aggregates, draw_aggregates, measure_residual
+from labeldp.mechanisms import noisy_lag, sampled_flag, weighted_flag
+from labeldp.mechanisms.protocol import Draft, Mechanism, Request
 
-WTD_FLAG = "wtd-flag"
-MECHANISMS = (WTD_FLAG,)
+MECHANISMS: dict[str, Mechanism] = {
+    mechanism.name: mechanism for mechanism in (weighted_flag, sampled_flag, noisy_lag)
+}
 
 
-def check_mechanism(name: str) -> None:
-    """Refuse an unknown mechanism."""
+def mechanism_named(name: str) -> Mechanism:
+    """The mechanism of this name; an unknown one is refused."""
     if name not in MECHANISMS:
         raise InputError(f"mechanism {name!r} is unknown; choose {', '.join(MECHANISMS)}")
+    return MECHANISMS[name]
+
+
+def read_claim(document: dict[str, Any]) -> Claim:
+    """The claim of a plan or certificate; KeyError, TypeError or ValueError if there is none."""
+    return MECHANISMS[document["mechanism"]].read_claim(document)
 
 
 __all__ = [
     "MECHANISMS",
-    "WTD_FLAG",
-    "Aggregates",
-    "check_mechanism",
-    "draw_aggregates",
-    "measure_residual",
+    "Draft",
+    "Mechanism",
+    "Request",
+    "mechanism_named",
+    "read_claim",
 ]

@@ -6,7 +6,8 @@
 
 Modules, in the order of the road: `kinds` (what a column type means), `values` (columns as
 float64), `files` (which files, which format), `readers` (Parquet, Arrow IPC), `delimited`
-(CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb), `labels` (the private column), `table`.
+(CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb), `labels` (the private column), `table`,
+`rows` (some rows of a stream).
 """
 
 from labeldp.source.kinds import Column

@@ -76,16 +76,17 @@ class Factor:
         return np.asarray((whitener**2).sum(axis=0) * slack / (1 - self.defect))
 
 
-def factorise(gram: FeatureGram, features: FeatureMap) -> Factor:
+def factorise(gram: FeatureGram, features: FeatureMap, *, saturated: bool = False) -> Factor:
     """Drop dependent columns exactly and nearly dependent ones too, factorise, verify.
 
-    Only columns that the feature map keeps are considered.
+    Only columns that the feature map keeps are considered. As many columns as rows leave no
+    residual and are refused, unless `saturated` says that the labels are hidden otherwise.
     Two columns that agree but for the rounding to their grids are independent over the
     integers, yet no double can tell them apart: such a column is left out as well.
     """
     order = _preference(gram.diagonal(), features)
     kept = independent_columns(gram, order)
-    if gram.rows <= len(kept):
+    if gram.rows <= len(kept) and not saturated:
         raise DataError(
             f"{gram.rows} rows cannot protect labels with {len(kept)} independent feature columns: "
             "the labels then lie in the span of the features; add rows or drop columns"

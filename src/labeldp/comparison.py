@@ -1,0 +1,96 @@
+"""What each mechanism would give for a table at a budget, from features and public facts alone.
+
+The forecast of wtd-FLAg is exact. For bags it is simulated: synthetic labels of the guessed
+residual scale on the real features, aggregated with weights and noise as the plan has them, and
+fitted. A linear part of the labels changes nothing, so it is left out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.engines import Engine, LocalEngine
+from labeldp.errors import LabelDPError, PlanError
+from labeldp.mechanisms import MECHANISMS, Request
+from labeldp.mechanisms.bags import BagRows
+from labeldp.mechanisms.protocol import Imagined
+from labeldp.planning import Plan, plan_request
+from labeldp.source import Source
+
+TRIALS = 10
+_BLOCK_ROWS = 32_768
+_SEED = 20_240
+
+
+@dataclass(frozen=True)
+class Option:
+    """One mechanism's offer, or why it has none."""
+
+    mechanism: str
+    plan: Plan | None
+    mean_mse: float | None
+    method: str | None
+    """How the error was forecast: "closed form" or "simulated"."""
+    reason: str | None = None
+
+
+def compare(source: Source, request: Request, engine: Engine | None = None) -> list[Option]:
+    """Every mechanism's offer, the best first. Choices that only one mechanism has are refused."""
+    request.allow("auto")
+    engine = engine or LocalEngine()
+    options = [_offer(name, request, source, engine) for name in MECHANISMS]
+    best_first = sorted(options, key=lambda o: np.inf if o.mean_mse is None else o.mean_mse)
+    if best_first[0].plan is None:
+        raise PlanError(f"no mechanism has an offer: {best_first[0].reason}")
+    return best_first
+
+
+def _offer(name: str, request: Request, source: Source, engine: Engine) -> Option:
+    try:
+        made = plan_request(name, request, source, engine)
+    except LabelDPError as problem:
+        return Option(name, None, None, None, str(problem))
+    stream = np.random.default_rng(_SEED)
+    imagined = MECHANISMS[name].imagine(made, source, stream)
+    if imagined is None:
+        return Option(name, made, made.forecast.mean_mse, "closed form")
+    error = simulated_mse(made, imagined, source, engine, stream)
+    excess = error / made.forecast.residual_ms - 1.0
+    forecast = replace(made.forecast, mean_mse=error, excess_mean=excess)
+    return Option(name, replace(made, forecast=forecast), error, "simulated")
+
+
+def simulated_mse(
+    made: Plan, imagined: Imagined, source: Source, engine: Engine, stream: np.random.Generator
+) -> float:
+    """The mean squared error of a fit over `TRIALS` sets of synthetic labels."""
+    design, gram = _aggregated(made, imagined, source, engine)
+    scale = np.sqrt(imagined.variances) if imagined.weigh else np.ones(len(design))
+    spread = np.sqrt(np.square(imagined.weights).sum(axis=1) * made.forecast.residual_ms)
+    total = 0.0
+    for _ in range(TRIALS):
+        # Σ w·y of independent synthetic labels y ~ N(0, γ), and the noise
+        labels = spread * stream.standard_normal(len(design))
+        labels += np.sqrt(imagined.variances) * stream.standard_normal(len(design))
+        slope = np.linalg.lstsq(design / scale[:, None], labels / scale, rcond=None)[0]
+        total += float(slope @ gram @ slope)
+    return made.forecast.residual_ms + total / TRIALS
+
+
+def _aggregated(
+    made: Plan, imagined: Imagined, source: Source, engine: Engine
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Σ w·x of every bag, and the mean of xxᵀ over the rows in bags."""
+    features, size = made.features, imagined.draw.bag_size
+    scales = features.scales[list(features.kept or ())]
+    rows = BagRows(features, imagined.draw).read(source, engine)
+    parts, gram = [], np.zeros((len(scales), len(scales)))
+    for bags, block in rows.blocks(max(1, _BLOCK_ROWS // size)):
+        dense = features.integers(block) * scales
+        gram += dense.T @ dense
+        shaped = dense.reshape(-1, size, len(scales))
+        parts.append(np.einsum("bk,bkd->bd", imagined.weights[bags], shaped))
+    return np.concatenate(parts), gram / imagined.draw.members.size

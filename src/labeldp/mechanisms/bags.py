@@ -1,0 +1,223 @@
+"""Bags: m disjoint sets of k rows, drawn uniformly from a public seed.
+
+Which rows stand in which bag does not depend on labels and is published. So is the seed, in
+plan and certificate: a plan then knows the very bags its release will have, their leverages
+among them. With a seed from the operating system the draw is random and guarantees over the
+draw hold; with one that was given it is not.
+
+The sampler is our own and uses whole words only, so a seed means the same bags everywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp._random import fresh_seed, public_stream, words
+from labeldp.accounting.sampled_wtd_flag import membership
+from labeldp.engines import Engine
+from labeldp.errors import InputError
+from labeldp.features import Encoded, FeatureMap
+from labeldp.release import BAGS, SECRET_WEIGHTS
+from labeldp.source import Source
+from labeldp.source.rows import take_rows
+
+MOST_MEMBERS = 200_000_000
+"""Rows in bags are held in memory: some gigabytes of them."""
+
+GIVEN = "given the bags: they are published, and the guarantee holds for these very bags"
+OVER = (
+    "over the draw of the bags: a row is in a bag with probability chance, and delta counts that; "
+    "for a row known to be in a bag, delta is up to 1/chance times larger"
+)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Which rows stand in which bag: everything follows from these fields."""
+
+    rows: int
+    bags: int
+    bag_size: int
+    seed: str
+    random: bool
+    """The seed came from the operating system."""
+    over_draw: bool
+    """The guarantee is over the draw (theory §4), not given the bags."""
+
+    def __post_init__(self) -> None:
+        membership(self.rows, self.bags, self.bag_size)
+        if self.bags * self.bag_size > MOST_MEMBERS:
+            raise InputError(
+                f"{self.bags:,} bags of {self.bag_size:,} rows are too many to hold; "
+                f"ask for {MOST_MEMBERS // self.bag_size:,} at most"
+            )
+        if self.over_draw and not self.random:
+            raise InputError(
+                "a guarantee over the draw needs bags that were drawn at random; leave --bag-seed "
+                "out, or ask for the guarantee given the bags"
+            )
+
+    @classmethod
+    def new(cls, rows: int, bags: int, bag_size: int, *, over_draw: bool, seed: int | None) -> Draw:
+        """A fresh draw; `seed` is for tests and experiments."""
+        text = fresh_seed() if seed is None else f"{seed:064x}"
+        return cls(rows, bags, bag_size, text, seed is None, over_draw)
+
+    @property
+    def chance(self) -> float:
+        """What δ is multiplied by: mk/n over the draw, 1 given the bags."""
+        return membership(self.rows, self.bags, self.bag_size) if self.over_draw else 1.0
+
+    @cached_property
+    def members(self) -> NDArray[np.int64]:
+        """Row numbers, one line per bag."""
+        stream = public_stream(self.seed, "bags")
+        sample = distinct(stream, self.rows, self.bags * self.bag_size)
+        return sample.reshape(self.bags, self.bag_size)
+
+    def stream(self, purpose: str) -> np.random.Generator:
+        """Another public stream of this draw."""
+        return public_stream(self.seed, purpose)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "guarantee": "over-draw" if self.over_draw else "given-bags",
+            "holds": OVER if self.over_draw else GIVEN,
+            "chance": membership(self.rows, self.bags, self.bag_size),
+            "seed": self.seed,
+            "random": self.random,
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Draw:
+        """From a plan or certificate, whose `draw` this is."""
+        draw = document["draw"]
+        return cls(
+            int(document["rows"]),
+            int(document["bags"]),
+            int(document["bag_size"]),
+            str(draw["seed"]),
+            bool(draw["random"]),
+            draw["guarantee"] == "over-draw",
+        )
+
+
+def distinct(stream: np.random.Generator, population: int, count: int) -> NDArray[np.int64]:
+    """An ordered sample of `count` of the numbers below `population`, without replacement.
+
+    The first occurrences in a sequence of independent uniform numbers are one; where that would
+    take long, so are the first places of a random order.
+    """
+    if 2 * count > population:
+        return np.argsort(words(stream, population), kind="stable")[:count].astype(np.int64)
+    sample = np.empty(0, dtype=np.int64)
+    while len(sample) < count:
+        more = _below(stream, population, 2 * (count - len(sample)) + 64)
+        together = np.concatenate([sample, more])
+        _, first = np.unique(together, return_index=True)
+        sample = together[np.sort(first)]
+    return sample[:count]
+
+
+def _below(stream: np.random.Generator, population: int, count: int) -> NDArray[np.int64]:
+    """Up to `count` uniform numbers below `population`: words past the last multiple are left."""
+    drawn = words(stream, count)
+    limit = np.uint64(2**64 - 1 - 2**64 % population)
+    return (drawn[drawn <= limit] % np.uint64(population)).astype(np.int64)
+
+
+class BagRows:
+    """The encoded features of the rows in bags, and the way back to bags."""
+
+    def __init__(self, features: FeatureMap, draw: Draw) -> None:
+        size = draw.members.size
+        self._draw, self._features = draw, features
+        order = np.argsort(draw.members, axis=None, kind="stable")
+        self.wanted = draw.members.reshape(-1)[order]
+        self._place = np.empty(size, dtype=np.int64)
+        self._place[order] = np.arange(size)
+        self._numbers = np.empty((size, len(features.number_columns)))
+        self._categories = tuple(np.empty(size, dtype=np.int32) for _ in features.category_sizes)
+
+    def read(self, source: Source, engine: Engine) -> BagRows:
+        """Fill in the features, in one pass; labels are not read."""
+        with engine.progress("rows of bags", source.total_rows) as advance:
+            batches = _told(source.feature_batches(self._features.columns), advance)
+            for places, batch in take_rows(batches, self.wanted, self._draw.rows):
+                self._put(places, batch)
+        return self
+
+    def read_labelled(self, source: Source, engine: Engine) -> NDArray[np.float64]:
+        """Fill in the features and return the labels, one line per bag, in one pass."""
+        labels = np.empty(len(self.wanted))
+        with engine.progress("rows of bags", source.total_rows) as advance:
+            batches = _told(source.labelled_batches(), advance)
+            for places, (batch, values) in take_rows(batches, self.wanted, self._draw.rows):
+                self._put(places, batch)
+                labels[places] = values
+        return labels[self._place].reshape(self._draw.members.shape)
+
+    def _put(self, places: slice, batch: pa.RecordBatch) -> None:
+        encoded = self._features.encode(batch)
+        self._numbers[places] = encoded.numbers
+        for column, codes in zip(self._categories, encoded.categories, strict=True):
+            column[places] = codes
+
+    def __iter__(self) -> Iterator[Encoded]:
+        """The bags, one after the other."""
+        for _, bag in self.blocks(1):
+            yield bag
+
+    def blocks(self, bags: int) -> Iterator[tuple[slice, Encoded]]:
+        """The rows of several bags at once, bag by bag, with the bags' numbers."""
+        count, size = self._draw.members.shape
+        for start in range(0, count, bags):
+            stop = min(count, start + bags)
+            place = self._place[start * size : stop * size]
+            categories = tuple(codes[place] for codes in self._categories)
+            yield slice(start, stop), Encoded(len(place), self._numbers[place], categories)
+
+    def digest(self) -> str:
+        """SHA-256 of rows and features: public, and equal only for the same rows."""
+        hasher = hashlib.sha256(f"{self._draw.rows} {self._draw.members.shape}".encode())
+        arrays: list[NDArray[Any]] = [self.wanted, self._numbers, *self._categories]
+        for array in arrays:
+            hasher.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+        return hasher.hexdigest()
+
+
+def _told(batches: Iterator[Any], advance: Any) -> Iterator[Any]:
+    for batch in batches:
+        yield batch
+        advance(len(batch[1]) if isinstance(batch, tuple) else batch.num_rows)
+
+
+def members_table(draw: Draw) -> pa.Table:
+    """The bags as (bag, row) pairs, bag by bag."""
+    bag = np.repeat(np.arange(draw.bags, dtype=np.int32), draw.bag_size)
+    return pa.table([bag, draw.members.reshape(-1)], schema=SECRET_WEIGHTS)
+
+
+def check_members(table: pa.Table | None, draw: Draw) -> Iterator[str]:
+    """Where a bag table is not the one that the certificate's seed gives."""
+    if table is None:
+        yield f"{BAGS} is missing; the release is incomplete"
+        return
+    if not table.select(["bag", "row"]).equals(members_table(draw)):
+        yield f"{BAGS} does not hold the bags that the certificate's seed gives"
+
+
+def check_stable_rows(source: Source) -> None:
+    """Bags name rows by their numbers, which a source must have."""
+    if getattr(source.reader, "unordered", False):
+        raise InputError(
+            "bags name rows by number, and this engine's rows have none; use --engine local"
+        )

@@ -1,0 +1,63 @@
+"""Checks of published numbers that all mechanisms share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtr
+
+from labeldp.release import AGGREGATES
+from labeldp.statistics.labels import LABEL_BITS
+
+_CHANCE = 1e-12
+"""A release that its law produces with less than this chance was not drawn from it."""
+
+
+def check_grid(labels: NDArray[np.float64], grid: int, shown: int) -> Iterator[str]:
+    """Whether aggregate labels stand on the public grid, and the certificate says which."""
+    if shown != grid:
+        yield f"certificate: the grid exponent should be {grid}"
+    cells = np.ldexp(labels, -grid)
+    if (cells != np.rint(cells)).any():
+        yield f"{AGGREGATES} has labels off the public grid: their low bits may leak"
+
+
+def check_label_exponent(
+    label_range: tuple[float, float], centred: bool, exponent: int
+) -> Iterator[str]:
+    """Whether labels were rounded to the grid that their range decides."""
+    low, high = label_range
+    reach = high - low if centred else 2 * max(abs(low), abs(high))
+    # the range was widened by up to a step of the label grid
+    reaches = (reach, reach * (1 - 2.0**-LABEL_BITS))
+    exponents = {math.ceil(math.log2(width)) - LABEL_BITS for width in reaches}
+    if exponent not in exponents:
+        yield f"certificate: the label exponent should be {max(exponents)}"
+
+
+def check_scatter(
+    design: NDArray[np.float64], labels: NDArray[np.float64], floor: float
+) -> Iterator[str]:
+    """Whether labels vary about their fit as the floor demands."""
+    if _scatter_chance(design, labels, floor) < _CHANCE:
+        yield f"{AGGREGATES} has labels that vary less about their fit than the floor demands"
+
+
+def _scatter_chance(
+    design: NDArray[np.float64], labels: NDArray[np.float64], floor: float
+) -> float:
+    """The chance of so small a scatter if the labels' variance given the features is `floor`.
+
+    The residual sum of squares of the fit is that variance times χ² with bags − columns
+    degrees of freedom (theory §5), or more if the labels' means do not lie on one fit. Any other
+    slope only adds to it, so rounding in the normal equations cannot raise a false alarm.
+    """
+    size = np.sqrt((design**2).sum(axis=0))
+    scaled = design / np.where(size > 0, size, 1.0)
+    slope = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ labels)[0]
+    square = float(((labels - scaled @ slope) ** 2).sum())
+    freedom = len(labels) - design.shape[1]
+    return float(chdtr(freedom, square / floor)) if freedom > 0 else 1.0

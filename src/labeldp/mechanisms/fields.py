@@ -1,0 +1,51 @@
+"""Fields of a certificate that every run fills in the same way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labeldp._random import GENERATOR, KEY_BITS, Randomness
+from labeldp.certificate import EXPERIMENT
+from labeldp.errors import PlanError
+from labeldp.source import Source
+from labeldp.statistics import LabelGrid
+
+
+def run_fields(
+    source: Source, labels: LabelGrid, grid: int, randomness: Randomness
+) -> dict[str, Any]:
+    """How numbers were rounded, drawn and read: all of it public, fixed before labels are read."""
+    return {
+        "numerics": {
+            "aggregate_labels": "exactly rounded Gaussians on a public grid",
+            "grid_exponent": grid,
+            "label_exponent": labels.exponent,
+            "feature_sums": "exact integers",
+            "residual": "rigorous enclosure",
+        },
+        "randomness": {
+            "generator": GENERATOR,
+            "key_bits": KEY_BITS if randomness.private else 0,
+            "private": randomness.private,
+            "warning": None if randomness.private else EXPERIMENT,
+        },
+        "labels": {
+            "column": source.label,
+            "outside_range": "clipped" if source.clip else "refused",
+            "missing": "rows dropped" if source.drop_missing_labels else "refused",
+        },
+        "ledger": None,
+    }
+
+
+def check_label_range(labels: LabelGrid, source: Source) -> None:
+    """The plan is for the labels of this source."""
+    if source.label_range != (labels.low, labels.high):
+        raise PlanError(
+            f"the plan is for labels from {labels.low:g} to {labels.high:g}; "
+            "scan the table with that label range"
+        )
+
+
+OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
+CONTRADICTION = "the plan contradicts itself; plan again"

@@ -1,0 +1,221 @@
+"""The residual floor: how a claim states it, how a run establishes it, how it is checked.
+
+Both mechanisms that aggregate features rest on it (theory §6): wtd-FLAg on the residual of the
+whole table, sampled-wtd-FLAg on the smallest residual of a bag.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from labeldp import door
+from labeldp._random import Randomness
+from labeldp.accounting import Facts, FloorMode, Measurement, added_variance
+from labeldp.certificate import Claim, FloorOutcome
+from labeldp.errors import InputError, PlanError
+from labeldp.statistics import LabelGrid, Residual
+
+_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class FloorClaim(Claim):
+    """A claim that rests on a residual sum of squares of at least `floor`."""
+
+    floor: float
+    mode: FloorMode
+    measurement: Measurement | None
+    facts: Facts
+
+    def floor_json(self, residual: str) -> dict[str, Any]:
+        """The floor as plain values; `residual` says whose it is."""
+        measurement = self.measurement
+        return {
+            "mode": self.mode.value,
+            "basis": _basis(self.mode, residual),
+            "needed": self.floor,
+            "measurement_mu": measurement.mu if measurement else None,
+            "measurement_slack": measurement.slack if measurement else None,
+            "measurement_noise": measurement.noise(self.facts.width) if measurement else None,
+        }
+
+
+def read_floor(document: dict[str, Any]) -> tuple[float, FloorMode, Measurement | None]:
+    """Floor, mode and measurement from the JSON of a claim."""
+    floor = document["floor"]
+    measured = floor["measurement_mu"] is not None
+    return (
+        float(floor["needed"]),
+        FloorMode(floor["mode"]),
+        Measurement(floor["measurement_mu"], floor["measurement_slack"]) if measured else None,
+    )
+
+
+def _basis(mode: FloorMode, residual: str) -> str:
+    if mode is FloorMode.DECLARED:
+        return (
+            f"ASSUMPTION: the curator asserts from public knowledge that {residual} is at least "
+            "`needed`; the run checked it, and that it went ahead is one bit about the labels that "
+            "is not accounted for"
+        )
+    if mode is FloorMode.ADDED:
+        return "noise of variance added_variance in every aggregate label: unconditional"
+    measured = (
+        f"the root of {residual} was published with Gaussian noise; it exceeds lower_bound but for "
+        "probability measurement_slack; both are priced in the curve"
+    )
+    if mode is FloorMode.MEASURED:
+        return measured
+    return f"{measured}; what was missing from `needed` was added as noise: unconditional"
+
+
+def floor_mode(floor: str | None, *, declared: bool, accountant: str) -> FloorMode:
+    """The mode asked for; `declared` says whether a promise about the residual was given."""
+    try:
+        mode = FloorMode(floor or FloorMode.MEASURED_ADDED.value)
+    except ValueError:
+        known = ", ".join(mode.value for mode in FloorMode)
+        raise InputError(f"floor {floor!r} is unknown; choose {known}") from None
+    if (mode is FloorMode.DECLARED) != declared:
+        raise InputError("a declared floor and --residual-ms go together: give both or neither")
+    if mode.measures and accountant == "paper":
+        raise InputError(
+            "the paper's theorem does not price a measured floor; use --floor declared or added"
+        )
+    return mode
+
+
+def settle_floor(
+    claim: FloorClaim, residuals: Sequence[Residual], labels: LabelGrid, randomness: Randomness
+) -> FloorOutcome:
+    """Establish the floor under the smallest residual in the claim's way, or refuse."""
+    if claim.mode is FloorMode.ADDED:
+        return FloorOutcome(added_variance=claim.floor)
+    if claim.mode is FloorMode.DECLARED:
+        _check_declared(claim, residuals, labels)
+        return FloorOutcome()
+    if claim.measurement is None:
+        raise PlanError(f"a {claim.mode.value} floor needs a measurement; plan again")
+    noise = claim.measurement.noise(claim.facts.width)
+    grid = door.grid_for(noise)
+    measured = measure_residual(residuals, labels, noise, grid, randomness)
+    half_step = math.ldexp(0.5, grid)
+    shown = claim.measurement.lower_bound(measured, half_step, claim.facts.width)
+    missing = added_variance(claim.floor, shown)
+    if claim.mode is FloorMode.MEASURED and missing > 0:
+        raise PlanError(
+            f"the measured residual shows a sum of squares of {shown**2:.6g}, the plan needs "
+            f"{claim.floor:.6g}; ask for fewer bags or use --floor measured+added "
+            "(this measurement has spent its part of the budget)"
+        )
+    return FloorOutcome(measured, shown, missing)
+
+
+def _check_declared(claim: FloorClaim, residuals: Sequence[Residual], labels: LabelGrid) -> None:
+    unit = math.ldexp(1.0, 2 * labels.exponent)
+    smallest = min(residual.square_low for residual in residuals)
+    if float(smallest) * unit * (1 - 2.0**-40) >= claim.floor:
+        return
+    raise PlanError(
+        "the declared residual floor does not hold for these labels (they may even lie in the span "
+        "of the features); declare less or use --floor measured+added "
+        "(this refusal tells one bit about the labels)"
+    )
+
+
+def measure_residual(
+    residuals: Sequence[Residual],
+    labels: LabelGrid,
+    noise: float,
+    grid: int,
+    randomness: Randomness,
+) -> float:
+    """σ̂ = σ + N(0, noise²), σ the smallest root, published through the door (theory §6.2)."""
+    scale = math.ldexp(1.0, -labels.exponent)
+    low, high = root_bounds(*_smallest(residuals))
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
+        from flint import arb
+
+        least = min(residual.square_high for residual in residuals)
+        for residual in residuals:
+            if residual.square_low <= least:
+                refine(residual, precision)
+        return _ball(*_smallest(residuals)), arb(noise * scale)
+
+    middle = 0.5 * (low + high)
+    value = door.publish(
+        np.array([middle]),
+        np.array([high - low + 2.0**-52 * high]),
+        (noise * scale, noise * scale),
+        grid - labels.exponent,
+        randomness,
+        exact,
+    )
+    return math.ldexp(float(value[0]), labels.exponent)
+
+
+def _smallest(residuals: Sequence[Residual]) -> tuple[Fraction, Fraction]:
+    """An enclosure of the smallest residual sum of squares."""
+    return (
+        min(residual.square_low for residual in residuals),
+        min(residual.square_high for residual in residuals),
+    )
+
+
+def root_bounds(low: Fraction, high: Fraction) -> tuple[float, float]:
+    """√low rounded down and √high rounded up."""
+    down, up = math.sqrt(low), math.sqrt(high)
+    return max(0.0, down * (1 - 2.0**-50)), up * (1 + 2.0**-50)
+
+
+def std_ball(residual: Residual, precision: int, added: Fraction) -> Any:
+    """√(σ² + added) as a ball, refined to go with the precision asked for."""
+    refine(residual, precision)
+    return _ball(residual.square_low + added, residual.square_high + added)
+
+
+def refine(residual: Residual, precision: int) -> None:
+    """Make a residual's enclosure go with the precision asked for."""
+    if residual.bits < precision // 2:
+        residual.refine(precision // 2)
+
+
+def _ball(low: Fraction, high: Fraction) -> Any:
+    from flint import arb, fmpq
+
+    down, up = (arb(fmpq(end.numerator, end.denominator)).sqrt() for end in (low, high))
+    return down.union(up)
+
+
+def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:
+    """Where the floor that a certificate shows is not the one its claim needs."""
+    measured, shown, added = floor["measured"], floor["lower_bound"], floor["added_variance"]
+    present = {claim.measurement is not None, measured is not None, shown is not None}
+    if present != {claim.mode.measures}:
+        yield f"certificate: a {claim.mode.value} floor and its measurement do not go together"
+        return
+    bound, due = 0.0, claim.floor if claim.mode is FloorMode.ADDED else 0.0
+    if claim.measurement is not None:
+        grid = door.grid_for(claim.measurement.noise(claim.facts.width))
+        bound = claim.measurement.lower_bound(measured, math.ldexp(0.5, grid), claim.facts.width)
+        due = added_variance(claim.floor, bound)
+        if math.fmod(measured, math.ldexp(1.0, grid)) != 0:
+            yield "certificate: floor.measured is off its public grid: its low bits may leak"
+        if not _close(shown, bound):
+            yield f"certificate: floor.lower_bound should be {bound:.9g}"
+        if claim.mode is FloorMode.MEASURED and due > 0:
+            yield "certificate: the floor that was measured is below the one needed"
+            due = 0.0
+    if not _close(added, due) or added < due * (1 - 1e-9):
+        yield f"certificate: floor.added_variance should be {due:.9g}"
+
+
+def _close(shown: float, expected: float) -> bool:
+    return math.isclose(shown, expected, rel_tol=_TOLERANCE, abs_tol=1e-300)

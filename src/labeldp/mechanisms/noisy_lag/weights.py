@@ -1,0 +1,119 @@
+"""The public half of a release: weights, and which rows carry noise. No label is involved.
+
+Both follow from the draw's seed. With realised accounting a bag whose weights give some row a
+μ above the target gets new weights: labels play no part, so this is free (theory §4).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp._random import normals, words
+from labeldp.accounting import noisy_wtd_lag
+from labeldp.errors import DataError, InputError, PlanError
+from labeldp.mechanisms.bags import Draw
+from labeldp.release import PUBLIC_WEIGHTS
+from labeldp.source import Source
+from labeldp.source.rows import take_rows
+
+_MOST_ROUNDS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """One line per bag, one column per row in it."""
+
+    values: NDArray[np.float64]
+    noisy: NDArray[np.bool_]
+
+    def largest_mu(self, width: float, noise_std: float) -> float:
+        """The largest μ of a row in any bag."""
+        return float(noisy_wtd_lag.realised_mu(self.values, self.noisy, width, noise_std).max())
+
+    def noise(self, noise_std: float) -> NDArray[np.float64]:
+        """The deviation of each aggregate label, s·√(Σ w² over noisy rows)."""
+        return np.asarray(noise_std * np.sqrt(np.square(self.values).sum(axis=1, where=self.noisy)))
+
+    def table(self, draw: Draw) -> pa.Table:
+        """(bag, row, weight, noisy), bag by bag."""
+        bag = np.repeat(np.arange(draw.bags, dtype=np.int32), draw.bag_size)
+        columns = [bag, draw.members.reshape(-1), self.values.reshape(-1), self.noisy.reshape(-1)]
+        return pa.table(columns, schema=PUBLIC_WEIGHTS)
+
+    @classmethod
+    def from_table(cls, table: pa.Table, draw: Draw) -> Weights:
+        """What `table` wrote, if the bags have their size."""
+        shape = (draw.bags, draw.bag_size)
+        values, noisy = table.column("weight"), table.column("noisy")
+        return cls(
+            values.to_numpy().reshape(shape),
+            noisy.to_numpy(zero_copy_only=False).astype(bool).reshape(shape),
+        )
+
+
+def coins(draw: Draw, fraction: float) -> NDArray[np.bool_]:
+    """Which rows are noisy, each by its own coin."""
+    drawn = words(draw.stream("noisy rows"), draw.members.size)
+    limit = min(2**64 - 1, math.floor(fraction * 2.0**64))
+    chosen = np.full(draw.members.size, True) if fraction >= 1.0 else drawn < np.uint64(limit)
+    return np.asarray(chosen).reshape(draw.members.shape)
+
+
+def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
+    """Which rows are noisy, as a public column says."""
+    if column == source.label:
+        raise InputError(f"--noisy-column {column!r} is the label; name a public column")
+    if column not in source.reader.schema.names:
+        raise InputError(f"--noisy-column: there is no column {column!r}; name a public column")
+    order = np.argsort(draw.members, axis=None, kind="stable")
+    found = np.zeros(draw.members.size, dtype=bool)
+    wanted = draw.members.reshape(-1)[order]
+    for places, batch in take_rows(source.feature_batches([column]), wanted, draw.rows):
+        found[places] = _truth(batch.column(0), column)
+    mask = np.empty_like(found)
+    mask[order] = found
+    return mask.reshape(draw.members.shape)
+
+
+def _truth(values: pa.Array, column: str) -> NDArray[np.bool_]:
+    if not (pa.types.is_boolean(values.type) or pa.types.is_integer(values.type)):
+        raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0")
+    if values.null_count or (
+        pa.types.is_integer(values.type) and pc.max(values).as_py() not in (0, 1)
+    ):
+        raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0, and no gaps")
+    return np.asarray(values.cast(pa.bool_()).to_numpy(zero_copy_only=False))
+
+
+def draw_weights(
+    draw: Draw, noisy: NDArray[np.bool_], width: float, noise_std: float, target: float | None
+) -> Weights:
+    """Weights from the seed; with a target, bags whose μ is above it are drawn again."""
+    if not noisy.any(axis=1).all():
+        raise PlanError(
+            "a bag holds no noisy row, so its label has no noise at all; make bags larger or more "
+            "rows noisy"
+        )
+    stream = draw.stream("weights")
+    values = normals(stream, noisy.size).reshape(noisy.shape)
+    size = draw.bag_size
+    if target is None:
+        return Weights(values, noisy)
+    over = np.arange(len(values))
+    for _ in range(_MOST_ROUNDS):
+        mu = noisy_wtd_lag.realised_mu(values[over], noisy[over], width, noise_std)
+        over = over[mu > target]
+        if not len(over):
+            return Weights(values, noisy)
+        fresh = normals(stream, len(over) * size)
+        values[over] = fresh.reshape(len(over), size)
+    raise PlanError(
+        f"{len(over)} bags of {size} rows stay above μ = {target:.3g} however often "
+        "their weights are drawn; make bags larger, more rows noisy, or the noise stronger"
+    )

@@ -1,0 +1,77 @@
+"""Checking a sampled-wtd-FLAg release: its bags, floor, grid and scatter, and its features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from labeldp import door
+from labeldp.engines import Engine
+from labeldp.errors import DataError, PlanError
+from labeldp.mechanisms.bags import BagRows, check_members
+from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_scatter
+from labeldp.mechanisms.floors import check_floor
+from labeldp.mechanisms.sampled_flag.bagwise import bag_facts
+from labeldp.mechanisms.sampled_flag.claim import read_claim
+from labeldp.mechanisms.sampled_flag.plan import feature_bound
+from labeldp.release import AGGREGATES, FEATURES, Release
+from labeldp.source import Source
+from labeldp.statistics import LabelGrid
+from labeldp.survey import ROUNDING
+
+
+def check(release: Release) -> Iterator[str]:
+    """Bags are those of the seed; labels stand on the grid and vary as the floor demands."""
+    certificate, features = release.certificate, release.features
+    claim = read_claim(certificate)
+    yield from check_members(release.bag_table, claim.draw)
+    has_constant = features.intercept and features.names[0] == features.all_names[0]
+    if has_constant is not certificate["constant_in_span"]:
+        yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+    if claim.facts.inflation < ROUNDING:
+        yield f"certificate: the inflation must be at least {ROUNDING:.3g}, the sampler's rounding"
+    if claim.promise is None:
+        yield from check_floor(claim, certificate["floor"])
+    elif claim.promise.feature_bound < feature_bound(features):
+        yield "certificate: the features may have longer rows than draw.feature_bound"
+    numerics = certificate["numerics"]
+    exponent = numerics["label_exponent"]
+    yield from check_label_exponent(claim.facts.label_range, features.intercept, exponent)
+    design, labels = release.design, release.labels
+    if not (np.isfinite(design).all() and np.isfinite(labels).all()):
+        yield f"{AGGREGATES} has values that are not numbers"
+        return
+    grid = door.grid_for(math.sqrt(claim.floor))
+    yield from check_grid(labels, grid, numerics["grid_exponent"])
+    if claim.promise is None:
+        yield from check_scatter(design, labels, claim.floor)
+
+
+def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
+    """Whether the bags' rows have the features, ranks and leverages of the certificate."""
+    certificate, features = release.certificate, release.features
+    claim = read_claim(certificate)
+    rows = BagRows(features, claim.draw)
+    try:
+        rows.read(source, engine)
+    except DataError as problem:
+        yield str(problem)
+        return
+    if rows.digest() != certificate["digests"]["feature_sums"]:
+        yield "the features of the bags' rows are not those of the release"
+        return
+    labels = LabelGrid.for_range(claim.facts.label_range, intercept=features.intercept)
+    try:
+        facts = bag_facts(rows, features, labels, claim.bags, adds=claim.mode.adds, engine=engine)
+    except PlanError as problem:
+        yield str(problem)
+        return
+    leverage, claimed = facts.max_leverage or 0.0, claim.facts.max_leverage
+    if claimed is not None and claimed < leverage * (1 - 1e-8):
+        yield f"a row has leverage {leverage:.6g} in its bag, the certificate says {claimed:.6g}"
+    if (claim.facts.features or 0) < (facts.features or 0):
+        yield f"a bag has rank {facts.features}, the certificate says {claim.facts.features}"
+    if claim.facts.inflation < 0.5 * facts.inflation:
+        yield "the certificate's inflation is too small for these features"

@@ -1,0 +1,23 @@
+"""wtd-FLAg (Algorithm 1): m sums of all rows with secret Gaussian weights."""
+
+from labeldp.mechanisms.weighted_flag.claim import WeightedFlagClaim, read_claim
+from labeldp.mechanisms.weighted_flag.draw import Aggregates, draw_aggregates
+from labeldp.mechanisms.weighted_flag.execute import run
+from labeldp.mechanisms.weighted_flag.imagined import imagine
+from labeldp.mechanisms.weighted_flag.plan import draft
+from labeldp.mechanisms.weighted_flag.recheck import check, check_features
+
+name = WeightedFlagClaim.mechanism
+
+__all__ = [
+    "Aggregates",
+    "WeightedFlagClaim",
+    "check",
+    "check_features",
+    "draft",
+    "draw_aggregates",
+    "imagine",
+    "name",
+    "read_claim",
+    "run",
+]

@@ -1,0 +1,115 @@
+"""Carrying out wtd-FLAg: the labels are read once, and leave by the door alone.
+
+Nothing here chooses anything by looking at labels, except through the measured floor,
+which is published with noise and priced in the claim.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from labeldp import door
+from labeldp._files import json_digest
+from labeldp._random import Randomness
+from labeldp.certificate import certify
+from labeldp.engines import Engine
+from labeldp.errors import PlanError
+from labeldp.features import FeatureMap
+from labeldp.mechanisms.fields import (
+    CONTRADICTION,
+    OTHER_FEATURES,
+    check_label_range,
+    run_fields,
+)
+from labeldp.mechanisms.floors import settle_floor
+from labeldp.mechanisms.protocol import Draft
+from labeldp.mechanisms.weighted_flag.claim import WeightedFlagClaim
+from labeldp.mechanisms.weighted_flag.draw import Aggregates, draw_aggregates
+from labeldp.release import Release, aggregate_table, table_digest
+from labeldp.source import Source
+from labeldp.statistics import Factor, LabelGrid, Leverage, Residual, factorise
+from labeldp.survey import inflation_for
+
+
+def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Release:
+    """One pass over features and labels, then the draw."""
+    claim, features, labels = draft.claim, draft.features, draft.labels
+    assert isinstance(claim, WeightedFlagClaim)
+    check_label_range(labels, source)
+    check_promise(claim, features, labels)
+    randomness.spend()
+    gram, moments = engine.labelled_sums(source, features, labels)
+    if gram.digest() != draft.feature_sums:
+        raise PlanError(OTHER_FEATURES)
+    factor = factorise(gram, features)
+    check_facts(claim, features, factor, engine.leverage(source, features, factor))
+    residual = Residual(factor, moments)
+    outcome = settle_floor(claim, [residual], labels, randomness)
+    grid = door.grid_for(math.sqrt(claim.floor))
+    with engine.progress("aggregates", claim.bags) as advance:
+        chunks = draw_aggregates(
+            factor,
+            residual,
+            labels,
+            bags=claim.bags,
+            added_variance=outcome.added_variance,
+            grid=grid,
+            intercept=features.intercept,
+            randomness=randomness,
+        )
+        table = aggregate_table(features, source.label or "label", _told(chunks, advance))
+    certificate = certify(
+        claim,
+        outcome,
+        **run_fields(source, labels, grid, randomness),
+        digests={
+            "aggregates": table_digest(table),
+            "bags": None,
+            "features": json_digest(features.to_json()),
+            "feature_sums": draft.feature_sums,
+        },
+    )
+    return Release(table, features, certificate)
+
+
+def check_promise(claim: WeightedFlagClaim, features: FeatureMap, labels: LabelGrid) -> None:
+    """What must hold before a label is read: the plan is sound and is for these labels."""
+    sound = (
+        labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
+        and claim.facts.label_range == labels.range
+        and claim.facts.centred <= (features.intercept and 0 in (features.kept or ()))
+        and claim.facts.rows == features.rows
+        and claim.delta_at(claim.epsilon) <= claim.delta
+    )
+    if not sound:
+        raise PlanError(CONTRADICTION)
+
+
+def check_facts(
+    claim: WeightedFlagClaim, features: FeatureMap, factor: Factor, leverage: Leverage
+) -> None:
+    """The facts that the claim rests on, seen again in the table that is released.
+
+    The digest of the sums does not suffice: tables with equal sums may differ in leverage.
+    """
+    facts = claim.facts
+    same = (
+        factor.rows == facts.rows
+        and factor.kept == features.kept
+        and factor.rank == facts.features
+        and inflation_for(factor) <= facts.inflation
+        and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)
+    )
+    if not same:
+        raise PlanError(OTHER_FEATURES)
+
+
+def _told(
+    chunks: Iterator[Aggregates], advance: Callable[[int], None]
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for chunk in chunks:
+        yield chunk.features, chunk.labels
+        advance(len(chunk.labels))

@@ -1,0 +1,46 @@
+"""Some rows of a stream, by their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.errors import DataError
+
+
+def take_rows(
+    batches: Iterable[Any], wanted: NDArray[np.int64], total: int
+) -> Iterator[tuple[slice, Any]]:
+    """Yield the rows with these increasing numbers, with their places among the wanted ones.
+
+    `batches` are record batches, or pairs of a record batch and labels, of a table that must
+    have `total` rows. Every batch is read, so that checks at the end of the stream are made.
+    """
+    first = start = 0
+    for batch in batches:
+        rows = len(batch[1]) if isinstance(batch, tuple) else batch.num_rows
+        stop = int(np.searchsorted(wanted, first + rows))
+        if stop > start:
+            yield slice(start, stop), _chosen(batch, wanted[start:stop] - first)
+        first, start = first + rows, stop
+    if start < len(wanted):
+        raise DataError(
+            f"the bags name row {wanted[-1]} but the data have only {first} rows; give the table "
+            "that they were drawn from"
+        )
+    if first != total:
+        raise DataError(
+            f"the data have {first} rows but the release was made from {total}; give the "
+            "table that its bags were drawn from"
+        )
+
+
+def _chosen(batch: Any, places: NDArray[np.int64]) -> Any:
+    if isinstance(batch, tuple):
+        features, labels = batch
+        return features.take(pa.array(places)), labels[places]
+    return batch.take(pa.array(places))
