@@ -8,6 +8,7 @@ fitted. A linear part of the labels changes nothing, so it is left out.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,21 @@ class Option:
     method: str | None
     """How the error was forecast: "closed form" or "simulated"."""
     reason: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The offer in numbers."""
+        claim = self.plan.claim.to_json() if self.plan else {}
+        noise = claim.get("noise") or {}
+        return {
+            "mechanism": self.mechanism,
+            "bags": claim.get("bags"),
+            "bag_size": claim.get("bag_size"),
+            "noise_std": noise.get("std"),
+            "mean_mse": self.mean_mse,
+            "excess": self.plan.forecast.excess_mean if self.plan else None,
+            "method": self.method,
+            "reason": self.reason,
+        }
 
 
 def compare(source: Source, request: Request, engine: Engine | None = None) -> list[Option]:

@@ -127,25 +127,18 @@ def plan(
     max_leverage: leave out design columns that give some row a higher leverage than this.
     strict: refuse constant and dependent columns instead of leaving them out.
     """
-    request = Request(
-        epsilon=epsilon,
-        delta=delta,
-        accountant=accountant,
-        floor=floor,
-        residual_ms=residual_ms,
-        residual_guess=residual_guess,
-        bags=bags,
-        bag_size=bag_size,
-        over_draw=over_draw,
-        min_eigenvalue=min_eigenvalue,
-        noise_std=noise_std,
-        noisy_fraction=noisy_fraction,
-        noisy_column=noisy_column,
-        bag_seed=bag_seed,
-        max_megabytes=max_megabytes,
-        encoding=Encoding(min_count, intercept, standardise, indicators, max_leverage, strict),
-    )
-    return plan_request(mechanism, request, source, engine or LocalEngine())
+    given = {name: value for name, value in locals().items() if name in _ASKED}
+    return plan_request(mechanism, make_request(**given), source, engine or LocalEngine())
+
+
+_ENCODING = tuple(Encoding.__dataclass_fields__)
+_ASKED = (*Request.__dataclass_fields__, *_ENCODING)
+
+
+def make_request(**choices: Any) -> Request:
+    """A request from the keywords of `plan`."""
+    encoding = {name: choices.pop(name) for name in _ENCODING if name in choices}
+    return Request(**choices, encoding=Encoding(**encoding))
 
 
 def plan_request(mechanism: str, request: Request, source: Source, engine: Engine) -> Plan:

@@ -51,7 +51,7 @@ def account(
         float | None, typer.Option(help="Part of the rows whose labels carry noise.")
     ] = None,
     noise_std: Annotated[
-        float | None, typer.Option(help="Deviation of that noise; 1 if not given.")
+        float | None, typer.Option(help="Deviation of that noise; 1 for labels scaled to -1 … 1.")
     ] = None,
     no_intercept: Annotated[
         bool, typer.Option("--no-intercept", help="The features do not span the constant.")

@@ -19,6 +19,7 @@ from labeldp.cli.output import emit_facts, emit_table, number
 from labeldp.errors import InputError, PlanError
 
 Found = dict[str, Any]
+_SCALED = 2.0
 
 _USES = {
     "sampled-wtd-flag": (
@@ -177,7 +178,7 @@ def _noisy_wtd_lag(request: Request) -> Found:
 
 
 def _smallest_noisy(request: Request) -> tuple[Found, Found]:
-    fraction, std = request.given["noisy_fraction"], request.given["noise_std"] or 1.0
+    fraction, std = request.given["noisy_fraction"], _noise_std(request)
     labels, budget = request.label_range, (request.epsilon, request.delta)
     paper = paper_bags.theorem3_min_bag_size(labels, fraction, *budget, noise_std=std)
     try:
@@ -189,7 +190,7 @@ def _smallest_noisy(request: Request) -> tuple[Found, Found]:
 
 
 def _priced_noisy(request: Request) -> tuple[Found, Found]:
-    fraction, std = request.given["noisy_fraction"], request.given["noise_std"] or 1.0
+    fraction, std = request.given["noisy_fraction"], _noise_std(request)
     labels, size, bags = request.label_range, request.given["bag_size"], request.given["bags"] or 1
     facts = noisy_wtd_lag.Facts(size, labels, fraction, std, request.rows)
     paper = _by_theorem(
@@ -204,6 +205,18 @@ def _priced_noisy(request: Request) -> tuple[Found, Found]:
         noisy_wtd_lag.max_bags(facts, request.epsilon, request.delta),
     )
     return paper, a_priori
+
+
+def _noise_std(request: Request) -> float:
+    """The noise deviation; the paper's 1 is meant for labels scaled to a width of 2."""
+    given: float | None = request.given["noise_std"]
+    low, high = request.label_range
+    if given is None and high - low > _SCALED:
+        raise InputError(
+            f"sampled-noisy-wtd-lag needs --noise-std, in the units of labels from {low:g} to "
+            f"{high:g}; the paper's 1 is for labels scaled to -1 … 1"
+        )
+    return 1.0 if given is None else given
 
 
 def _naive(request: Request) -> str:

@@ -10,7 +10,9 @@ import typer
 from labeldp.cli import options
 
 if TYPE_CHECKING:
+    from labeldp.engines import Engine
     from labeldp.planning import Plan
+    from labeldp.source import Source
 
 Mechanism = Annotated[
     str, typer.Option(help="wtd-flag, sampled-wtd-flag, sampled-noisy-wtd-lag, or auto: compare.")
@@ -57,6 +59,7 @@ NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Do not add a 
 
 
 def plan(
+    context: typer.Context,
     data: options.Data,
     label: options.Label,
     label_range: options.LabelRange,
@@ -96,7 +99,6 @@ def plan(
     from labeldp._files import check_target
     from labeldp.cli.output import emit_json, note, progress
     from labeldp.engines import LocalEngine
-    from labeldp.planning import plan as make_plan
 
     if out is not None:
         check_target(out)
@@ -111,38 +113,80 @@ def plan(
         clip=clip,
         drop_missing_labels=drop_missing_labels,
     )
-    made = make_plan(
-        source,
-        epsilon=epsilon,
-        delta=delta,
-        mechanism=mechanism,
-        accountant=accountant,
-        floor=floor,
-        residual_ms=residual_ms,
-        residual_guess=residual_guess,
-        bags=bags,
-        bag_size=bag_size,
-        over_draw=over_draw,
-        min_eigenvalue=min_eigenvalue,
-        noise_std=noise_std,
-        noisy_fraction=noisy_fraction,
-        noisy_column=noisy_column,
-        bag_seed=bag_seed,
-        max_megabytes=max_megabytes,
-        min_count=min_count,
-        intercept=not no_intercept,
-        max_leverage=max_leverage,
-        strict=strict,
-        engine=LocalEngine(threads, progress),
-    )
+    made, offers = planned(context, source, LocalEngine(threads, progress))
     for text in made.notes:
         note(text)
     if out is not None:
         _write(out, made)
     if json:
-        emit_json(made.to_json())
-    else:
-        show_plan(made)
+        emit_json(made.to_json() | ({"comparison": offers} if offers else {}))
+        return
+    if offers:
+        show_offers(offers)
+    show_plan(made)
+
+
+PLANNED = [
+    "epsilon",
+    "delta",
+    "mechanism",
+    "accountant",
+    "floor",
+    "residual_ms",
+    "residual_guess",
+    "bags",
+    "bag_size",
+    "over_draw",
+    "min_eigenvalue",
+    "noise_std",
+    "noisy_fraction",
+    "noisy_column",
+    "bag_seed",
+    "max_megabytes",
+    "min_count",
+    "no_intercept",
+    "max_leverage",
+    "strict",
+]
+"""Options that a plan settles."""
+
+
+def planned(
+    context: typer.Context, source: Source, engine: Engine
+) -> tuple[Plan, list[dict[str, Any]]]:
+    """The plan that the options ask for and, with --mechanism auto, what it was chosen from."""
+    from labeldp.comparison import compare
+    from labeldp.planning import make_request, plan_request
+
+    given = {name: context.params[name] for name in PLANNED}
+    mechanism, intercept = given.pop("mechanism"), not given.pop("no_intercept")
+    request = make_request(**given, intercept=intercept)
+    if mechanism != "auto":
+        return plan_request(mechanism, request, source, engine), []
+    offers = compare(source, request, engine)
+    assert offers[0].plan is not None
+    return offers[0].plan, [offer.to_json() for offer in offers]
+
+
+def show_offers(offers: list[dict[str, Any]]) -> None:
+    """The mechanisms side by side, the best first."""
+    from labeldp.cli.output import WORDS, emit_table, number
+
+    emit_table(
+        f"Mechanisms at this budget; recommended: {offers[0]['mechanism']}",
+        ["mechanism", "bags", "rows", "MSE", "excess", WORDS],
+        [
+            [
+                offer["mechanism"],
+                number(offer["bags"]),
+                number(offer["bag_size"]),
+                number(offer["mean_mse"], 6),
+                None if offer["excess"] is None else f"{offer['excess']:.3%}",
+                offer["reason"] or offer["method"],
+            ]
+            for offer in offers
+        ],
+    )
 
 
 def _write(path: Path, made: Plan) -> None:

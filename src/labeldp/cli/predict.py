@@ -13,7 +13,6 @@ from labeldp.cli.options import Data, Json, raw_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from labeldp.learners import LinearRegressor
     from labeldp.source import Source
 
 
@@ -28,12 +27,12 @@ def predict(
     from labeldp.cli.output import emit_json
     from labeldp.errors import InputError
     from labeldp.features import FeatureMap
-    from labeldp.learners import LinearRegressor
+    from labeldp.learners import load_model
 
     if out.suffix not in (".csv", ".parquet"):
         raise InputError(f"{out}: predictions are written as .csv or .parquet; name one of them")
     check_target(out)
-    fitted = LinearRegressor.load(model)
+    fitted = load_model(model)
     if not isinstance(fitted.features_, FeatureMap):
         raise InputError(f"{model} was not fitted on a release; use it from Python")
     rows = _write(out, _predictions(fitted, raw_rows(data, fitted.features_)))
@@ -43,7 +42,7 @@ def predict(
         print(f"{rows:,} predictions in {out}")
 
 
-def _predictions(model: LinearRegressor, source: Source) -> Iterator[pa.RecordBatch]:
+def _predictions(model: Any, source: Source) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     for batch in source.feature_batches():

@@ -9,6 +9,7 @@ import typer
 
 from labeldp.cli import options
 from labeldp.cli.plan import (
+    PLANNED,
     Accountant,
     Bags,
     BagSeed,
@@ -24,12 +25,15 @@ from labeldp.cli.plan import (
     OverDraw,
     ResidualGuess,
     ResidualMs,
+    planned,
     read_plan,
 )
 
 if TYPE_CHECKING:
+    from labeldp.engines import Engine
     from labeldp.planning import Plan
     from labeldp.release import Release
+    from labeldp.source import Source
 
 
 def release(
@@ -70,6 +74,10 @@ def release(
     no_intercept: NoIntercept = False,
     max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
+    not_private: Annotated[
+        bool,
+        typer.Option("--not-private", help="Allow naive-flag and naive-lag, which never are."),
+    ] = False,
     threads: options.Threads = 0,
     json: options.Json = False,
 ) -> None:
@@ -77,9 +85,11 @@ def release(
     from labeldp._files import check_target
     from labeldp.cli.output import emit_json, note, progress
     from labeldp.engines import LocalEngine
-    from labeldp.planning import plan as make_plan
+    from labeldp.errors import InputError
 
     check_target(out)
+    if not_private and mechanism not in NAIVE:
+        raise InputError("--not-private is for naive-flag and naive-lag; leave it out")
     if plan is not None:
         _refuse_planning_options(context)
     source = options.source(
@@ -94,34 +104,10 @@ def release(
         drop_missing_labels=drop_missing_labels,
     )
     engine = LocalEngine(threads, progress)
-    made = (
-        read_plan(plan)
-        if plan is not None
-        else make_plan(
-            source,
-            epsilon=epsilon,
-            delta=delta,
-            mechanism=mechanism,
-            accountant=accountant,
-            floor=floor,
-            residual_ms=residual_ms,
-            residual_guess=residual_guess,
-            bags=bags,
-            bag_size=bag_size,
-            over_draw=over_draw,
-            min_eigenvalue=min_eigenvalue,
-            noise_std=noise_std,
-            noisy_fraction=noisy_fraction,
-            noisy_column=noisy_column,
-            bag_seed=bag_seed,
-            max_megabytes=max_megabytes,
-            min_count=min_count,
-            intercept=not no_intercept,
-            max_leverage=max_leverage,
-            strict=strict,
-            engine=engine,
-        )
-    )
+    if mechanism in NAIVE:
+        _release_naive(context, source, engine, out, json)
+        return
+    made = read_plan(plan) if plan is not None else planned(context, source, engine)[0]
     for text in made.notes:
         note(text)
     released = made.release(source, engine=engine)
@@ -132,29 +118,27 @@ def release(
         show_release(made, released, out)
 
 
-PLANNED = [
-    "epsilon",
-    "delta",
-    "mechanism",
-    "accountant",
-    "floor",
-    "residual_ms",
-    "residual_guess",
-    "bags",
-    "bag_size",
-    "over_draw",
-    "min_eigenvalue",
-    "noise_std",
-    "noisy_fraction",
-    "noisy_column",
-    "bag_seed",
-    "max_megabytes",
-    "min_count",
-    "no_intercept",
-    "max_leverage",
-    "strict",
-]
-"""Options that a plan has settled."""
+NAIVE = ("naive-flag", "naive-lag")
+
+
+def _release_naive(
+    context: typer.Context, source: Source, engine: Engine, out: Path, json: bool
+) -> None:
+    """The warning example: plain sums, no certificate, only on explicit demand."""
+    from labeldp.cli.output import emit_json, note
+    from labeldp.errors import InputError
+    from labeldp.mechanisms.naive import WARNING, naive_sums
+
+    given = context.params
+    if given["bags"] is None or given["bag_size"] is None:
+        raise InputError(f"{given['mechanism']} needs --bags and --bag-size")
+    names = ("mechanism", "bags", "bag_size", "not_private", "bag_seed")
+    sums = naive_sums(source, **{name: given[name] for name in names}, engine=engine)
+    sums.save(out)
+    warning = f"{out} is NOT private: plain sums of labels, see {WARNING}; do not publish it"
+    note(warning)
+    if json:
+        emit_json({"release": str(out), "certificate": None, "warning": warning})
 
 
 def _refuse_planning_options(context: typer.Context) -> None:

@@ -7,7 +7,11 @@
 The last two are imported when first used, and torch only when a network is fitted.
 """
 
+from __future__ import annotations
+
+from contextlib import suppress
 from importlib import import_module
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from labeldp.learners.linear import Coefficient, LinearRegressor
@@ -16,9 +20,19 @@ if TYPE_CHECKING:
     from labeldp.learners.bags import WeightedBags
     from labeldp.learners.neural import BagRegressor
 
-__all__ = ["BagRegressor", "Coefficient", "LinearRegressor", "WeightedBags"]
+__all__ = ["BagRegressor", "Coefficient", "LinearRegressor", "WeightedBags", "load_model"]
 
 _HOMES = {"BagRegressor": "neural", "WeightedBags": "bags"}
+
+
+def load_model(path: str | PathLike[str]) -> LinearRegressor | BagRegressor:
+    """Read a model written by either learner's `save`."""
+    with suppress(OSError), open(path, "rb") as file:  # a missing file is the reader's to report
+        if file.read(2) == b"PK":  # a network is an .npz, which is a zip file
+            from labeldp.learners.neural import BagRegressor
+
+            return BagRegressor.load(path)
+    return LinearRegressor.load(path)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,113 @@
+"""labeldp attack"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeldp.cli.options import Delta, Epsilon, Json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ROWS, _BAGS, _BAG_SIZE = 2000, 20, 50
+
+
+def attack(
+    epsilon: Epsilon = 1.0,
+    delta: Delta = 1e-6,
+    seed: Annotated[int, typer.Option(min=0, help="Of the synthetic table and the bags.")] = 0,
+    json: Json = False,
+) -> None:
+    """Show why plain sums are not private: recover a label from them, on a synthetic table.
+
+    The attacker knows all labels of a bag but one. The same attack is then tried on a private
+    release of the same bags' size.
+    """
+    import pyarrow as pa
+
+    from labeldp.cli.output import WORDS, emit_json, emit_table
+    from labeldp.datasets import CENSUS_RANGE, census_like
+    from labeldp.mechanisms.naive import NAIVE
+
+    table = pa.Table.from_batches(list(census_like(_ROWS, seed)))
+    found = [_on_sums(table, name, seed) for name in NAIVE]
+    found.append(_on_private(table, epsilon, delta, seed))
+    if json:
+        emit_json({"data": "synthetic", "label_range": list(CENSUS_RANGE), "attacks": found})
+        return
+    emit_table(
+        "A bag's last label, computed from all the others (synthetic table, labels 0 … 51)",
+        ["mechanism", "true label", "recovered", "error", WORDS],
+        [
+            [
+                one["mechanism"],
+                f"{one['true_label']:g}",
+                f"{one['recovered']:.4g}",
+                f"{one['error']:.3g}",
+                "recovered" if one["succeeded"] else "no better than a guess",
+            ]
+            for one in found
+        ],
+    )
+
+
+def _on_sums(table: pa.Table, mechanism: str, seed: int) -> dict[str, Any]:
+    """Subtract the known labels of a bag from its sum."""
+    from labeldp.mechanisms.naive import naive_sums, recover
+
+    source = _source(table)
+    sums = naive_sums(
+        source,
+        mechanism=mechanism,
+        bags=_BAGS,
+        bag_size=_BAG_SIZE,
+        not_private=True,
+        bag_seed=seed,
+    )
+    labels = table["WKSWORK1"].to_numpy()
+    bag = sums.bag_table.column("row").to_numpy()[:_BAG_SIZE]
+    guess = recover(float(sums.labels[0]), labels[bag[1:]])
+    return _outcome(mechanism, float(labels[bag[0]]), guess)
+
+
+def _on_private(table: pa.Table, epsilon: float, delta: float, seed: int) -> dict[str, Any]:
+    """Subtract the known labels, with their public weights, and divide by the last weight."""
+    from labeldp.mechanisms.naive import recover
+    from labeldp.planning import plan
+
+    source = _source(table)
+    made = plan(
+        source,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism="sampled-noisy-wtd-lag",
+        bags=_BAGS,
+        bag_size=_BAG_SIZE,
+        bag_seed=seed,
+    )
+    released = made.release(source)
+    labels = table["WKSWORK1"].to_numpy()
+    assert released.bag_table is not None
+    row, weight = (released.bag_table.column(c).to_numpy()[:_BAG_SIZE] for c in ("row", "weight"))
+    guess = recover(float(released.labels[0]), weight[1:] * labels[row[1:]]) / float(weight[0])
+    return _outcome(made.claim.mechanism, float(labels[row[0]]), guess)
+
+
+def _source(table: pa.Table) -> Any:
+    from labeldp.datasets import CENSUS_RANGE
+    from labeldp.source import scan
+
+    return scan(table, label="WKSWORK1", label_range=CENSUS_RANGE)
+
+
+def _outcome(mechanism: str, true_label: float, guess: float) -> dict[str, Any]:
+    error = abs(guess - true_label)
+    return {
+        "mechanism": mechanism,
+        "true_label": true_label,
+        "recovered": guess,
+        "error": error,
+        "succeeded": error < 0.5,
+    }
