@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from labeldp.cli.account import account
+from labeldp.cli.datasets import datasets
 from labeldp.cli.demo import demo
 from labeldp.cli.fit import fit
 from labeldp.cli.inspect import inspect
@@ -49,7 +50,7 @@ def _options(
     """Publish regression data whose labels are private."""
 
 
-for command in (demo, inspect, account, plan, release, verify, fit, predict):
+for command in (demo, inspect, account, plan, release, verify, fit, predict, datasets):
     app.command()(command)
 
 
