@@ -40,13 +40,14 @@ def datasets(
         Path | None, typer.Option(help="IPUMS: the DDI codebook; default: beside the extract.")
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(metavar="A,B", help="IPUMS: variables, the label last.")
+        str | None,
+        typer.Option(metavar="A,B", help="IPUMS: variables to keep; default: the paper's."),
     ] = None,
     json: Json = False,
 ) -> None:
     """List the datasets, convert one to Parquet, or generate a synthetic one."""
     from labeldp.cli.output import emit_json, progress
-    from labeldp.datasets import DATASETS, Options, convert, generate
+    from labeldp.datasets import Options, convert, generate
     from labeldp.datasets.catalogue import find
     from labeldp.errors import InputError
 
@@ -66,7 +67,7 @@ def datasets(
         raise InputError(f"--rows does not apply to {name}: its files are read whole")
     else:
         made = convert(
-            DATASETS[name].name,
+            name,
             files or [],
             out,
             encoding=encoding,
@@ -107,7 +108,10 @@ def _list(json: bool) -> None:
 def _show(made: Made) -> None:
     from labeldp.cli.output import emit_facts, number
 
-    low, high = made.label_range
+    advice = None
+    if made.label and made.label_range:
+        low, high = made.label_range
+        advice = f"--label {made.label} --label-range {low:g} {high:g}{' --clip' * made.clip}"
     emit_facts(
         f"{made.path}{' (synthetic)' if made.synthetic else ''}",
         [
@@ -115,6 +119,6 @@ def _show(made: Made) -> None:
             ("left out, no label", number(made.dropped)),
             ("numeric", ", ".join(made.numeric) or None),
             ("categorical", ", ".join(made.categorical) or None),
-            ("use it with", f"--label {made.label} --label-range {low:g} {high:g}"),
+            ("use it with", advice),
         ],
     )

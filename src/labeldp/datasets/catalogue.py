@@ -21,6 +21,8 @@ class Dataset:
     label_range: tuple[float, float]
     numeric: tuple[str, ...]
     categorical: tuple[str, ...]
+    clip: bool = False
+    """Whether some labels lie outside the range, so that it needs --clip."""
     options: tuple[str, ...] = ()
     """Options of reading that apply to it."""
     synthetic: bool = False
@@ -78,6 +80,7 @@ _ALL = (
         (-90.0, 300.0),
         flights.NUMERIC,
         flights.CATEGORICAL,
+        clip=True,
     ),
     Dataset(
         "synthetic-census",

@@ -67,7 +67,8 @@ def read_cells(path: Path, cells: Cells, watch: Watch) -> Iterator[pa.RecordBatc
 
 def _explain(path: Path, cells: Cells) -> NoReturn:
     """Look at each line until one is wrong."""
-    for first, block in line_blocks(path, Watch()):
+    first = 1
+    for block in line_blocks(path, Watch()):
         text = io.StringIO(block.decode("latin-1"))
         rows = (
             text_csv.reader(text, delimiter=cells.delimiter)
@@ -77,6 +78,7 @@ def _explain(path: Path, cells: Cells) -> NoReturn:
         for line, row in enumerate(rows, first):
             if line > 1 or not cells.header:
                 _look(path, line, row, cells)
+        first += block.count(b"\n")
     raise DataError(f"{path} cannot be parsed; check that it is the original file")
 
 

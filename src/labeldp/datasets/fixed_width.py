@@ -65,10 +65,11 @@ class Layout:
 
 def read_records(path: Path, layout: Layout, watch: Watch) -> Iterator[pa.RecordBatch]:
     """Yield the wanted records as columns."""
-    found = False
-    for first, block in line_blocks(path, watch):
-        lines = _Lines.of(path, layout, first, np.frombuffer(block, dtype=np.uint8))
+    found, first = False, 1
+    for block in line_blocks(path, watch):
+        lines, count = _Lines.of(path, layout, first, np.frombuffer(block, dtype=np.uint8))
         found |= len(lines.starts) > 0
+        first += count
         if len(lines.starts):
             lines.check_constants(layout)
             yield pa.RecordBatch.from_arrays(
@@ -103,7 +104,7 @@ class _Lines:
     """Line numbers in the file."""
 
     @classmethod
-    def of(cls, path: Path, layout: Layout, first: int, block: Bytes) -> _Lines:
+    def of(cls, path: Path, layout: Layout, first: int, block: Bytes) -> tuple[_Lines, int]:
         ends = np.flatnonzero(block == _NEWLINE)
         if not len(ends) or ends[-1] != len(block) - 1:
             ends = np.append(ends, len(block))
@@ -121,7 +122,7 @@ class _Lines:
             bad = int(np.argmin(fits))
             _refuse_line(path, layout, first + bad, chr(types[bad]), int(lengths[bad]))
         wanted = np.flatnonzero(types == (ord(layout.record) if typed else 0))
-        return cls(path, block, starts[wanted], wanted + first)
+        return cls(path, block, starts[wanted], wanted + first), len(starts)
 
     def check_constants(self, layout: Layout) -> None:
         for start, text in layout.constants:

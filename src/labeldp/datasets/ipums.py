@@ -142,7 +142,7 @@ def _csv_batches(
 
 
 def _header(path: Path) -> list[str]:
-    _, block = next(line_blocks(path, Watch()))
+    block = next(line_blocks(path, Watch()))
     first = block.partition(b"\n")[0].decode("utf-8-sig", errors="replace")
     return [name.strip().strip('"') for name in first.split(",")]
 

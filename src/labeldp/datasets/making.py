@@ -27,6 +27,7 @@ from labeldp.datasets.projection import projected
 from labeldp.datasets.reading import Watch, nothing
 from labeldp.errors import InputError
 
+_ROW_GROUP = 1 << 17
 ENCODINGS = ("levels", "projection")
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
@@ -60,8 +61,10 @@ class Made:
     synthetic: bool
     rows: int
     dropped: int
-    label: str
-    label_range: tuple[float, float]
+    label: str | None
+    label_range: tuple[float, float] | None
+    """None where other variables than the paper's were chosen."""
+    clip: bool
     numeric: tuple[str, ...]
     categorical: tuple[str, ...]
 
@@ -186,17 +189,29 @@ def _write_parquet(
 ) -> tuple[int, pa.Schema]:
     writer, rows = None, 0
     try:
-        for batch in batches:
+        for table in _row_groups(batches):
             if writer is None:
-                writer = pq.ParquetWriter(path, batch.schema.with_metadata(facts))
-            writer.write_batch(batch.replace_schema_metadata(facts))
-            rows += batch.num_rows
+                writer = pq.ParquetWriter(path, table.schema.with_metadata(facts))
+            writer.write_table(table.replace_schema_metadata(facts))
+            rows += table.num_rows
     finally:
         if writer:
             writer.close()
     if writer is None or not rows:
         raise InputError("no row is left; the files hold no row with a label")
     return rows, writer.schema
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Small batches together: small row groups are slow to read."""
+    pending: list[pa.RecordBatch] = []
+    for batch in batches:
+        pending.append(batch)
+        if sum(part.num_rows for part in pending) >= _ROW_GROUP:
+            yield pa.Table.from_batches(pending).unify_dictionaries()
+            pending = []
+    if pending:
+        yield pa.Table.from_batches(pending).unify_dictionaries()
 
 
 def _reader(path: Path) -> Callable[[], Iterator[pa.RecordBatch]]:
@@ -212,16 +227,25 @@ def _categories(schema: pa.Schema) -> tuple[str, ...]:
 
 
 def _made(dataset: Dataset, path: Path, rows: int, schema: pa.Schema, options: Options) -> Made:
-    label = dataset.label if dataset.label in schema.names else schema.names[-1]
-    limits = dataset.label_range
-    if options.keep_zero_weeks:
+    label = dataset.label if dataset.label in schema.names else None
+    limits = dataset.label_range if label else None
+    if limits and options.keep_zero_weeks:
         limits = (0.0, limits[1])
     if "log_base" in dataset.options:
         limits = label_range(options.log_base)
     categories = _categories(schema)
     numeric = tuple(name for name in schema.names if name not in (*categories, label))
     return Made(
-        dataset.name, str(path), dataset.synthetic, rows, 0, label, limits, numeric, categories
+        dataset.name,
+        str(path),
+        dataset.synthetic,
+        rows,
+        0,
+        label,
+        limits,
+        dataset.clip,
+        numeric,
+        categories,
     )
 
 

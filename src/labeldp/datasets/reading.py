@@ -51,25 +51,25 @@ def opened(path: Path) -> Iterator[Opened]:
             yield Opened(stream, raw.tell)
 
 
-def line_blocks(path: Path, watch: Watch) -> Iterator[tuple[int, bytes]]:
-    """Yield the number of the first line and the bytes of a block of whole lines."""
-    line, rest, done = 1, b"", 0
+def line_blocks(path: Path, watch: Watch) -> Iterator[bytes]:
+    """Yield the bytes of whole lines, many at a time."""
+    empty, rest, done = True, b"", 0
     with opened(path) as file:
         while chunk := file.stream.read(_BLOCK):
             cut = chunk.rfind(b"\n") + 1
             if not cut and len(rest) + len(chunk) > _LONGEST_LINE:
-                refuse(path, line, "the line does not end; this is not a file of records")
+                raise DataError(f"{path} has a line without an end; this is not a file of records")
             if cut:
                 block, rest = rest + chunk[:cut], chunk[cut:]
-                yield line, block
-                line += block.count(b"\n")
+                yield block
+                empty = False
             else:
                 rest += chunk
             watch.advance(file.place() - done)
             done = file.place()
     if rest:
-        yield line, rest
-    elif line == 1:
+        yield rest
+    elif empty:
         raise DataError(f"{path} is empty; download or write it again")
 
 
