@@ -36,12 +36,14 @@ FIELDS = (
 """CHBORN is 0 for N/A (it was asked of one woman in twenty), else one more than the number of
 children. SCHOOL 9 is missing, EMPSTAT 0 is N/A: each is a level like any other."""
 
+# The first digit of EMPSTATD (139) repeats EMPSTAT.
 CENSUS_1940 = Layout(
     "EXT1940USCB",
     {"H": (RECORD_LENGTH, _HOUSEHOLD_END), "P": (RECORD_LENGTH,)},
     "P",
     FIELDS,
     constants=((2, "1940"),),
+    twins=((138, 139),),
 )
 
 
@@ -68,35 +70,27 @@ def as_records(columns: dict[str, NDArray[np.int64]], first: int) -> bytes:
     """
     rows = len(columns[LABEL])
     homes = -(-rows // _HOME)
-    person = np.arange(rows)
-    lines = np.full((rows + homes, RECORD_LENGTH + 1), ord("0"), dtype=np.uint8)
-    lines[:, RECORD_LENGTH] = ord("\n")
-    home_lines = np.arange(homes) * (_HOME + 1)
-    person_lines = person + person // _HOME + 1
-    lines[home_lines, 0] = ord("H")
-    lines[home_lines, _HOUSEHOLD_END:RECORD_LENGTH] = ord(" ")
-    lines[person_lines, 0] = ord("P")
-    lines[:, 1:5] = np.frombuffer(b"1940", dtype=np.uint8)
-    home = first // _HOME + np.arange(homes) + 1
-    _put(lines, home_lines, 8, 15, home)
-    _put(lines, home_lines, 16, 17, np.minimum(_HOME, rows - np.arange(homes) * _HOME))
-    _put(lines, person_lines, 8, 15, home[person // _HOME])
-    _put(lines, person_lines, 16, 19, person % _HOME + 1)
+    lines = np.empty((homes, 1 + _HOME, RECORD_LENGTH + 1), dtype=np.uint8)
+    lines[:] = np.frombuffer(b"P1940" + b"0" * (RECORD_LENGTH - 5) + b"\n", dtype=np.uint8)
+    household, persons = lines[:, :1], lines[:, 1:]
+    household[:, :, 0] = ord("H")
+    household[:, :, _HOUSEHOLD_END:RECORD_LENGTH] = ord(" ")
+    number = np.arange(homes)[:, None]
+    _put(lines, 8, 15, first // _HOME + 1 + number)
+    _put(household, 16, 17, np.minimum(_HOME, rows - number * _HOME))
+    _put(persons, 16, 19, np.arange(_HOME)[None, :] + 1)
     for field in FIELDS:
-        _put(lines, person_lines, field.start, field.end, columns[field.name])
-    return lines.tobytes()
+        values = np.resize(columns[field.name], (homes, _HOME))
+        _put(persons, field.start, field.end, values)
+        if field.name == "EMPSTAT":
+            _put(persons, field.end + 1, field.end + 1, values)
+    return lines.tobytes()[: (rows + homes) * (RECORD_LENGTH + 1)]
 
 
 _HOME = 4
 
 
-def _put(
-    lines: NDArray[np.uint8],
-    rows: NDArray[np.int64],
-    start: int,
-    end: int,
-    values: NDArray[np.int64],
-) -> None:
+def _put(lines: NDArray[np.uint8], start: int, end: int, values: NDArray[np.int64]) -> None:
     for place in range(end, start - 1, -1):
-        lines[rows, place - 1] = ord("0") + values % 10
+        lines[:, :, place - 1] = ord("0") + values % 10
         values = values // 10

@@ -40,7 +40,7 @@ COLUMNS = (
 )  # fmt: skip
 
 LARGEST_SALE = 2 ** math.sqrt(253.78)
-"""In euro, near 62,455: the sale at which (log₂ z)² is the end of the paper's label range."""
+"""In euro, about 62,450: the sale at which (log₂ z)² is the end of the paper's label range."""
 
 RARE = "missing or rare"
 _MISSING = "-1"

@@ -54,7 +54,6 @@ def read_cells(path: Path, cells: Cells, watch: Watch) -> Iterator[pa.RecordBatc
                     column_types=cells.types,
                     null_values=[""] if cells.blanks else [],
                     strings_can_be_null=False,
-                    check_utf8=False,
                 ),
             )
             for batch in reader:
@@ -84,12 +83,12 @@ def _explain(path: Path, cells: Cells) -> NoReturn:
 
 def _look(path: Path, line: int, row: list[str], cells: Cells) -> None:
     if len(row) != len(cells.names):
-        last = min(len(row), len(cells.names))
+        last = min(max(len(row), 1), len(cells.names))
         refuse(
             path,
             line,
-            f"{len(row)} fields where there must be {len(cells.names)}; the line is cut short, or "
-            f"the file is another one",
+            f"{len(row)} field(s) where there must be {len(cells.names)}; the line is cut short, "
+            f"or the file is another one",
             f"column {last}",
         )
     for place, (name, cell) in enumerate(zip(cells.names, row, strict=True), 1):
@@ -98,18 +97,29 @@ def _look(path: Path, line: int, row: list[str], cells: Cells) -> None:
             refuse(
                 path,
                 line,
-                "not a number; the columns are shifted"
+                f"{_wanted(kind)}; the columns are shifted"
                 + ("" if cells.header or line > 1 else ", or this is a header, which must go"),
                 f"column {place} ({name})",
             )
 
 
 def _fits(cell: str, kind: pa.DataType, blanks: bool) -> bool:
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)) or (blanks and not cell):
+    if blanks and not cell:
         return True
     try:
+        if not _is_number(kind):
+            cell.encode("latin-1").decode("utf-8")
+            return True
         value = int(cell) if pa.types.is_integer(kind) else float(cell)
         pa.scalar(value, kind)
     except (ValueError, OverflowError, pa.ArrowInvalid):
         return False
     return True
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _wanted(kind: pa.DataType) -> str:
+    return "not a number" if _is_number(kind) else "not UTF-8 text"

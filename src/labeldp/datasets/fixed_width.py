@@ -61,6 +61,8 @@ class Layout:
     """Fields of the records that are wanted, those of type `record`."""
     constants: tuple[tuple[int, str], ...] = ()
     """(start, text) that every wanted record has: a cheap test for shifted columns."""
+    twins: tuple[tuple[int, int], ...] = ()
+    """Pairs of columns with the same character, as in a code and its detailed version."""
 
 
 def read_records(path: Path, layout: Layout, watch: Watch) -> Iterator[pa.RecordBatch]:
@@ -71,7 +73,7 @@ def read_records(path: Path, layout: Layout, watch: Watch) -> Iterator[pa.Record
         found |= len(lines.starts) > 0
         first += count
         if len(lines.starts):
-            lines.check_constants(layout)
+            lines.check(layout)
             yield pa.RecordBatch.from_arrays(
                 [lines.column(field) for field in layout.fields],
                 names=[field.name for field in layout.fields],
@@ -124,15 +126,17 @@ class _Lines:
         wanted = np.flatnonzero(types == (ord(layout.record) if typed else 0))
         return cls(path, block, starts[wanted], wanted + first), len(starts)
 
-    def check_constants(self, layout: Layout) -> None:
+    def check(self, layout: Layout) -> None:
         for start, text in layout.constants:
             for offset, letter in enumerate(text.encode()):
                 self._require(
                     self.bytes[self.starts + (start - 1 + offset)] == letter,
                     f"columns {start}-{start + len(text) - 1}",
-                    f"{text} must stand here in {layout.title}; the columns are shifted or the "
-                    f"file is another one",
+                    f"{text} must stand here in {layout.title}; {_SHIFTED}",
                 )
+        for one, other in layout.twins:
+            same = self.bytes[self.starts + (one - 1)] == self.bytes[self.starts + (other - 1)]
+            self._require(same, f"columns {one} and {other}", f"must be equal; {_SHIFTED}")
 
     def column(self, field: Field) -> pa.Array:
         if field.text:
@@ -202,7 +206,8 @@ class _Lines:
             refuse(self.path, int(self.numbers[np.argmin(good)]), cause, where)
 
 
-_NO_CODE = "not a code of this variable; the columns are shifted or the file is another one"
+_SHIFTED = "the columns are shifted or the file is another one"
+_NO_CODE = f"not a code of this variable; {_SHIFTED}"
 
 
 def _among(values: Integers, codes: frozenset[int] | range) -> NDArray[np.bool_]:
@@ -214,9 +219,9 @@ def _among(values: Integers, codes: frozenset[int] | range) -> NDArray[np.bool_]
 def _refuse_line(path: Path, layout: Layout, line: int, kind: str, length: int) -> NoReturn:
     if "" in layout.lengths:
         allowed: Sequence[int] = layout.lengths[""]
-        named = "a record"
+        named = "record"
     elif kind in layout.lengths:
-        allowed, named = layout.lengths[kind], f"a {kind} record"
+        allowed, named = layout.lengths[kind], f"{kind} record"
     else:
         kinds = " or ".join(layout.lengths)
         refuse(path, line, f"{kinds} must stand here in {layout.title}", "column 1 (record type)")
@@ -224,7 +229,7 @@ def _refuse_line(path: Path, layout: Layout, line: int, kind: str, length: int) 
     refuse(
         path,
         line,
-        f"{length} characters where {named} of {layout.title} has {right}; the record is cut "
+        f"{length} characters where {layout.title} has {right} in {named}s; the record is cut "
         f"short, or the file is another one",
         f"column {min(length, allowed[0]) + 1}",
     )

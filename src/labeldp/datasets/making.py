@@ -5,12 +5,14 @@ Nothing is left behind by a pass that fails, and nothing is overwritten.
 
 from __future__ import annotations
 
+import gzip
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -252,14 +254,17 @@ def _made(dataset: Dataset, path: Path, rows: int, schema: pa.Schema, options: O
 def _write_original(
     dataset: Dataset, path: Path, rows: int, seed: int, advance: Callable[[int], None]
 ) -> Made:
-    zipped = "gzip" if path.name.endswith(".gz") else None
     done, schema = 0, None
-    with new_path(path) as partial, pa.output_stream(str(partial), compression=zipped) as sink:
+    with new_path(path) as partial, _sink(partial, path.name.endswith(".gz")) as sink:
         for batch in _RAW[dataset.name](rows, seed):
             _TEXTS[dataset.name](batch, done, sink)
             done, schema = done + batch.num_rows, batch.schema
             advance(batch.num_rows)
     return _made(dataset, path, done, schema, Options())
+
+
+def _sink(path: Path, zipped: bool) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "wb", compresslevel=1)) if zipped else path.open("wb")
 
 
 def _counted(
@@ -270,11 +275,11 @@ def _counted(
         advance(batch.num_rows)
 
 
-def _census_text(batch: pa.RecordBatch, done: int, sink: pa.NativeFile) -> None:
+def _census_text(batch: pa.RecordBatch, done: int, sink: BinaryIO) -> None:
     sink.write(census.as_records(synthetic.census_codes(batch), done))
 
 
-def _criteo_text(batch: pa.RecordBatch, _done: int, sink: pa.NativeFile) -> None:
+def _criteo_text(batch: pa.RecordBatch, _done: int, sink: BinaryIO) -> None:
     style = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     csv.write_csv(synthetic_criteo.as_log(batch), sink, style)
 
@@ -297,7 +302,7 @@ _GENERATORS: dict[str, Callable[[int, int, Options], Iterator[pa.RecordBatch]]] 
     ),
     "synthetic-criteo": lambda rows, seed, o: synthetic_criteo.criteo_like(rows, seed, o.log_base),
 }
-_TEXTS: dict[str, Callable[[pa.RecordBatch, int, pa.NativeFile], None]] = {
+_TEXTS: dict[str, Callable[[pa.RecordBatch, int, BinaryIO], None]] = {
     "synthetic-census": _census_text,
     "synthetic-census-labelled": _census_text,
     "synthetic-criteo": _criteo_text,
