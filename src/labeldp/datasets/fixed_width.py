@@ -82,16 +82,17 @@ def read_records(path: Path, layout: Layout, watch: Watch) -> Iterator[pa.Record
         refuse(path, 1, f"the file has no {layout.record} record; this is not {layout.title}")
 
 
-def categories(values: Integers) -> pa.DictionaryArray:
+def categories(codes: pa.Array) -> pa.DictionaryArray:
     """Codes as text: they are names, and other commands must not take them for quantities."""
-    if len(values) and values.max() < _DENSE:
-        seen = np.zeros(int(values.max()) + 1, dtype=bool)
-        seen[values] = True
-        levels = np.flatnonzero(seen)
-        places = (np.cumsum(seen) - 1)[values]
-    else:
-        levels, places = np.unique(values, return_inverse=True)
-    names = pa.array([str(level) for level in levels.tolist()], pa.string())
+    if codes.null_count or not len(codes):
+        return codes.cast(pa.string()).dictionary_encode()
+    values = codes.to_numpy()
+    if values.min() < 0 or values.max() >= _DENSE:
+        return codes.cast(pa.string()).dictionary_encode()
+    seen = np.zeros(int(values.max()) + 1, dtype=bool)
+    seen[values] = True
+    names = pa.array([str(level) for level in np.flatnonzero(seen).tolist()], pa.string())
+    places = (np.cumsum(seen) - 1)[values]
     return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), names)
 
 
@@ -146,16 +147,9 @@ class _Lines:
             known &= ~np.isin(values, list(field.missing))
         if field.codes is not None:
             self._require(~known | _among(values, field.codes), field.where, _NO_CODE)
-        if field.category:
-            encoded = categories(np.where(known, values, 0))
-            return (
-                encoded
-                if known.all()
-                else pa.DictionaryArray.from_arrays(
-                    pa.array(encoded.indices.to_numpy(), mask=~known), encoded.dictionary
-                )
-            )
         mask = None if known.all() else ~known
+        if field.category:
+            return categories(pa.array(values, mask=mask))
         if field.decimals:
             return pa.array(values / 10.0**field.decimals, mask=mask)
         small = field.end - field.start < _SMALL and not field.signed

@@ -157,11 +157,7 @@ def _from_cells(path: Path, line: int, field: Field, values: pa.Array) -> pa.Arr
         first = pc.index(bad, True).as_py()
         if first >= 0:
             refuse(path, line + first, "not a code of this variable", f"column {field.name}")
-    if not field.category:
-        return values
-    if values.null_count:
-        return values.cast(pa.string()).dictionary_encode()
-    return categories(values.to_numpy())
+    return categories(values) if field.category else values
 
 
 def _field(path: Path, name: str, variable: ElementTree.Element) -> Field:

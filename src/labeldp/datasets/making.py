@@ -5,17 +5,15 @@ Nothing is left behind by a pass that fails, and nothing is overwritten.
 
 from __future__ import annotations
 
-import gzip
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import csv
 
 from labeldp._check import at_least, positive
@@ -27,9 +25,9 @@ from labeldp.datasets.flights import flights
 from labeldp.datasets.ipums import ipums
 from labeldp.datasets.projection import projected
 from labeldp.datasets.reading import Watch, nothing
+from labeldp.datasets.writing import categories, counted, reader, sink_for, write_parquet
 from labeldp.errors import InputError
 
-_ROW_GROUP = 1 << 17
 ENCODINGS = ("levels", "projection")
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
@@ -143,7 +141,7 @@ def generate(
     with progress(f"generating {name}", rows) as advance:
         if path.name.endswith(".parquet"):
             return _write(
-                dataset, _counted(batches, advance), path, encoding, seed, options, progress
+                dataset, counted(batches, advance), path, encoding, seed, options, progress
             )
         if encoding != "levels" or options != Options():
             raise InputError(f"{path.name} holds original values; choose encodings when reading it")
@@ -175,57 +173,15 @@ def _write(
     }
     with new_path(path) as partial:
         if encoding == "levels":
-            rows, schema = _write_parquet(batches, partial, facts)
+            rows, schema = write_parquet(batches, partial, facts)
         else:
             with tempfile.TemporaryDirectory(prefix="labeldp-") as folder:
                 plain = Path(folder) / "plain.parquet"
-                total, schema = _write_parquet(batches, plain, {})
+                total, schema = write_parquet(batches, plain, {})
                 with progress("projecting", total) as advance:
-                    made = projected(_reader(plain), _categories(schema), seed)
-                    rows, schema = _write_parquet(_counted(made, advance), partial, facts)
+                    made = projected(reader(plain), categories(schema), seed)
+                    rows, schema = write_parquet(counted(made, advance), partial, facts)
     return _made(dataset, path, rows, schema, options)
-
-
-def _write_parquet(
-    batches: Iterable[pa.RecordBatch], path: Path, facts: dict[str, str]
-) -> tuple[int, pa.Schema]:
-    writer, rows = None, 0
-    try:
-        for table in _row_groups(batches):
-            if writer is None:
-                writer = pq.ParquetWriter(path, table.schema.with_metadata(facts))
-            writer.write_table(table.replace_schema_metadata(facts))
-            rows += table.num_rows
-    finally:
-        if writer:
-            writer.close()
-    if writer is None or not rows:
-        raise InputError("no row is left; the files hold no row with a label")
-    return rows, writer.schema
-
-
-def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Small batches together: small row groups are slow to read."""
-    pending: list[pa.RecordBatch] = []
-    for batch in batches:
-        pending.append(batch)
-        if sum(part.num_rows for part in pending) >= _ROW_GROUP:
-            yield pa.Table.from_batches(pending).unify_dictionaries()
-            pending = []
-    if pending:
-        yield pa.Table.from_batches(pending).unify_dictionaries()
-
-
-def _reader(path: Path) -> Callable[[], Iterator[pa.RecordBatch]]:
-    def batches() -> Iterator[pa.RecordBatch]:
-        with pq.ParquetFile(path) as file:
-            yield from file.iter_batches(1 << 17)
-
-    return batches
-
-
-def _categories(schema: pa.Schema) -> tuple[str, ...]:
-    return tuple(entry.name for entry in schema if pa.types.is_dictionary(entry.type))
 
 
 def _made(dataset: Dataset, path: Path, rows: int, schema: pa.Schema, options: Options) -> Made:
@@ -235,8 +191,8 @@ def _made(dataset: Dataset, path: Path, rows: int, schema: pa.Schema, options: O
         limits = (0.0, limits[1])
     if "log_base" in dataset.options:
         limits = label_range(options.log_base)
-    categories = _categories(schema)
-    numeric = tuple(name for name in schema.names if name not in (*categories, label))
+    levels = categories(schema)
+    numeric = tuple(name for name in schema.names if name not in (*levels, label))
     return Made(
         dataset.name,
         str(path),
@@ -247,7 +203,7 @@ def _made(dataset: Dataset, path: Path, rows: int, schema: pa.Schema, options: O
         limits,
         dataset.clip,
         numeric,
-        categories,
+        levels,
     )
 
 
@@ -255,24 +211,12 @@ def _write_original(
     dataset: Dataset, path: Path, rows: int, seed: int, advance: Callable[[int], None]
 ) -> Made:
     done, schema = 0, None
-    with new_path(path) as partial, _sink(partial, path.name.endswith(".gz")) as sink:
+    with new_path(path) as partial, sink_for(partial, path.name.endswith(".gz")) as sink:
         for batch in _RAW[dataset.name](rows, seed):
             _TEXTS[dataset.name](batch, done, sink)
             done, schema = done + batch.num_rows, batch.schema
             advance(batch.num_rows)
     return _made(dataset, path, done, schema, Options())
-
-
-def _sink(path: Path, zipped: bool) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "wb", compresslevel=1)) if zipped else path.open("wb")
-
-
-def _counted(
-    batches: Iterable[pa.RecordBatch], advance: Callable[[int], None]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield batch
-        advance(batch.num_rows)
 
 
 def _census_text(batch: pa.RecordBatch, done: int, sink: BinaryIO) -> None:

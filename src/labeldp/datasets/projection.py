@@ -41,7 +41,8 @@ def projected(
     levels: dict[str, set[str]] = {name: set() for name in categorical}
     for batch in batches():
         for name in categorical:
-            levels[name].update(_encoded(batch.column(name)).dictionary.to_pylist())
+            encoded = _encoded(batch.column(name))
+            levels[name].update(encoded.dictionary.take(pc.unique(encoded.indices)).to_pylist())
     vectors = {name: _vectors(seed, name, found) for name, found in levels.items()}
     for batch in batches():
         columns: dict[str, pa.Array] = {}
@@ -50,7 +51,9 @@ def projected(
                 columns[name] = batch.column(name)
                 continue
             encoded = _encoded(batch.column(name))
-            table = np.array([vectors[name][level] for level in encoded.dictionary.to_pylist()])
+            unused = np.zeros(dimensions(len(levels[name])))
+            names = encoded.dictionary.to_pylist()
+            table = np.array([vectors[name].get(level, unused) for level in names])
             values = table[encoded.indices.to_numpy()]
             for place in range(values.shape[1]):
                 columns[f"{name}_{place + 1}"] = pa.array(np.ascontiguousarray(values[:, place]))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar, cast
 
 import pyarrow as pa
 
 from labeldp.errors import DataError
+
+T = TypeVar("T")
 
 _BLOCK = 1 << 24
 _LONGEST_LINE = 1 << 20
@@ -51,11 +54,21 @@ def opened(path: Path) -> Iterator[Opened]:
             yield Opened(stream, raw.tell)
 
 
+def ahead(items: Iterator[T]) -> Iterator[T]:
+    """Yield the same items, the next one already being made by another thread."""
+    with ThreadPoolExecutor(1) as pool:
+        end = object()
+        coming = pool.submit(next, items, end)
+        while (item := coming.result()) is not end:
+            coming = pool.submit(next, items, end)
+            yield cast(T, item)
+
+
 def line_blocks(path: Path, watch: Watch) -> Iterator[bytes]:
     """Yield the bytes of whole lines, many at a time."""
     empty, rest, done = True, b"", 0
     with opened(path) as file:
-        while chunk := file.stream.read(_BLOCK):
+        for chunk in ahead(iter(lambda: file.stream.read(_BLOCK), b"")):
             cut = chunk.rfind(b"\n") + 1
             if not cut and len(rest) + len(chunk) > _LONGEST_LINE:
                 raise DataError(f"{path} has a line without an end; this is not a file of records")

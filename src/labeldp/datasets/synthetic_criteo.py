@@ -66,7 +66,7 @@ def _log_rows(sales: pa.RecordBatch, rows: int, sale: int) -> pa.Table:
             whole = name in criteo.NUMERIC[:2]
             columns.append(column.cast(pa.int64()) if whole else column.cast(_plain(column.type)))
         else:
-            columns.append(pa.array([constants.get(name, "-1")] * rows))
+            columns.append(pa.repeat(constants.get(name, "-1"), rows))
     return pa.table([column.cast(pa.string()) for column in columns], names=list(criteo.COLUMNS))
 
 
