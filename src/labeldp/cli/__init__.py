@@ -14,6 +14,7 @@ import typer
 
 from labeldp.cli.account import account
 from labeldp.cli.attack import attack
+from labeldp.cli.datasets import datasets
 from labeldp.cli.demo import demo
 from labeldp.cli.fit import fit
 from labeldp.cli.inspect import inspect
@@ -50,7 +51,7 @@ def _options(
     """Publish regression data whose labels are private."""
 
 
-for command in (demo, inspect, account, plan, release, verify, fit, predict, attack):
+for command in (demo, inspect, account, plan, release, verify, fit, predict, attack, datasets):
     app.command()(command)
 
 

@@ -1,8 +1,9 @@
-"""Synthetic stand-in for the paper's 1940 census table: drawn from a model, not from people.
+"""Synthetic stand-ins for the paper's 1940 census tables: drawn from a model, not from people.
 
-It has the paper's columns, 401 levels in all, labels 0…51 weeks and a residual mean
-square near the paper's 64.22. Batches depend on the seed and their position alone, so a
-table of any size is generated in a stream.
+They have the paper's columns, 401 levels in all, labels 0…51 weeks and, with one column for
+each level, a residual mean square near one that the paper prints: 64.22 (its section 4, all
+persons) or 142.53 (its appendix, persons with a label). Batches depend on the seed and their
+position alone, so a table of any size is generated in a stream.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -27,18 +29,41 @@ CENSUS_LEVELS = {
     "OCC": 224,
     "IND": 141,
 }
+"""401 in all as in the paper; how they split between the variables is ours."""
+
 _BATCH = 1 << 17
-_NOISE = 7.89  # with the clipping at 0 and 51 it leaves a residual mean square near 64.22
+_NOISE = {"all": 7.89, "labelled": 12.45}
+"""With the clipping at 0 and 51 these leave residual mean squares near 64.22 and 142.53."""
+
+_FIRST_CODE = {"SEX": 1, "MARST": 1, "SCHOOL": 1}
+"""Codes of the census count from 1 here and from 0 elsewhere."""
 
 
 def census_like(rows: int, seed: int = 0) -> Iterator[pa.RecordBatch]:
-    """Yield `rows` synthetic rows in batches."""
-    model = np.random.default_rng([seed, 1940])
-    shares = {name: _shares(model, size) for name, size in CENSUS_LEVELS.items()}
-    effects = {name: _effects(model, size) for name, size in CENSUS_LEVELS.items()}
-    for start in range(0, rows, _BATCH):
-        stream = np.random.default_rng([seed, 1940, start])
-        yield _batch(stream, min(_BATCH, rows - start), shares, effects)
+    """Yield `rows` synthetic rows in batches; levels are named 000, 001, …"""
+    names = {
+        name: [f"{level:03d}" for level in range(size)] for name, size in CENSUS_LEVELS.items()
+    }
+    yield from _rows(rows, seed, _NOISE["all"], names)
+
+
+def census_coded(rows: int, seed: int = 0, persons: str = "all") -> Iterator[pa.RecordBatch]:
+    """The same with codes of the census for names; `persons` is "all" or "labelled"."""
+    names = {
+        name: [str(level + _FIRST_CODE.get(name, 0)) for level in range(size)]
+        for name, size in CENSUS_LEVELS.items()
+    }
+    yield from _rows(rows, seed, _NOISE[persons], names)
+
+
+def census_codes(batch: pa.RecordBatch) -> dict[str, NDArray[np.int64]]:
+    """The columns of a coded batch as the numbers that fixed-width records hold."""
+    return {
+        name: np.asarray(
+            pc.cast(_decoded(batch.column(name)), pa.int64()).to_numpy(), dtype=np.int64
+        )
+        for name in batch.schema.names
+    }
 
 
 def write_census_like(
@@ -52,6 +77,21 @@ def write_census_like(
         advance(batch.num_rows)
     if writer:
         writer.close()
+
+
+def _rows(
+    rows: int, seed: int, noise: float, names: dict[str, list[str]]
+) -> Iterator[pa.RecordBatch]:
+    model = np.random.default_rng([seed, 1940])
+    shares = {name: _shares(model, size) for name, size in CENSUS_LEVELS.items()}
+    effects = {name: _effects(model, size) for name, size in CENSUS_LEVELS.items()}
+    for start in range(0, rows, _BATCH):
+        stream = np.random.default_rng([seed, 1940, start])
+        yield _batch(stream, min(_BATCH, rows - start), shares, effects, noise, names)
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 
 def _shares(model: np.random.Generator, size: int) -> NDArray[np.float64]:
@@ -70,6 +110,8 @@ def _batch(
     rows: int,
     shares: dict[str, NDArray[np.float64]],
     effects: dict[str, NDArray[np.float64]],
+    noise: float,
+    names: dict[str, list[str]],
 ) -> pa.RecordBatch:
     age = stream.integers(14, 90, rows)
     score = 25.5 - 0.004 * (age - 45.0) ** 2 + 2.0
@@ -77,8 +119,9 @@ def _batch(
     for name, cumulative in shares.items():
         codes = np.minimum(np.searchsorted(cumulative, stream.random(rows)), len(cumulative) - 1)
         score += effects[name][codes]
-        dictionary = pa.array([f"{level:03d}" for level in range(len(cumulative))])
-        columns[name] = pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int16)), dictionary)
-    weeks = np.rint(score + stream.normal(0.0, _NOISE, rows))
+        columns[name] = pa.DictionaryArray.from_arrays(
+            pa.array(codes.astype(np.int16)), pa.array(names[name])
+        )
+    weeks = np.rint(score + stream.normal(0.0, noise, rows))
     columns["WKSWORK1"] = pa.array(np.clip(weeks, *CENSUS_RANGE).astype(np.int16))
     return pa.RecordBatch.from_pydict(columns)
