@@ -172,8 +172,13 @@ MOMENTS = {
     "the certificate is half written": ("pathlib.Path", "write_text", 1, "half"),
     "the certificate is written": ("pathlib.Path", "write_text", 1, "after"),
     "the feature map is written": ("pathlib.Path", "write_text", 2, "after"),
-    "the aggregates are half written": ("labeldp.release.pq", "write_table", 1, "half"),
-    "the aggregates are written": ("labeldp.release.pq", "write_table", 1, "after"),
+    "the aggregates are half written": (
+        "labeldp.release.pq.ParquetWriter",
+        "write_batch",
+        1,
+        "after",
+    ),
+    "the aggregates are written": ("labeldp.release.pq.ParquetWriter", "close", 1, "after"),
     "one file is on the disk": ("labeldp._files", "_sync", 1, "after"),
     "every file is on the disk": ("labeldp._files", "_sync", 4, "after"),
     "it is about to be renamed": ("pathlib.Path", "rename", 1, "before"),
@@ -190,8 +195,7 @@ def crash(owner, name, count, when, release, target):
     def outer(*arguments, **options):
         calls.append(1)
         if len(calls) == count and when == "half":
-            path = arguments[0] if name == "write_text" else arguments[1]
-            path.write_bytes(b"PAR1 half of a file")
+            arguments[0].write_bytes(b"half of a file")
         if len(calls) == count and when != "after":
             os.kill(os.getpid(), signal.SIGKILL)
         result = inner(*arguments, **options)

@@ -457,8 +457,9 @@ def test_labels_with_too_little_noise_are_noticed(quick: Path, forge: Callable[.
 
 def with_labels(release: Release, folder: Path, labels: Any) -> tuple[Path, Certificate, pa.Table]:
     """Other aggregate labels, with the digest that goes with them."""
-    last = release.table.num_columns - 1
-    rows = release.table.set_column(last, release.table.column_names[last], pa.array(labels))
+    table = release.table.read()
+    last = table.num_columns - 1
+    rows = table.set_column(last, table.column_names[last], pa.array(labels))
     digests = release.certificate["digests"] | {"aggregates": table_digest(rows)}
     return folder, release.certificate | {"digests": digests}, rows
 

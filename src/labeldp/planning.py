@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from labeldp._files import check_target
 from labeldp._random import Randomness
 from labeldp.certificate import seal
 from labeldp.engines import Engine, LocalEngine
-from labeldp.errors import InputError
+from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms import MECHANISMS, Draft, Request, mechanism_named, read_claim
-from labeldp.release import Release
+from labeldp.release import Drawing, Release
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 from labeldp.survey import Encoding
@@ -38,7 +40,26 @@ class Plan(Draft):
         engine: Engine | None = None,
         randomness: Randomness | None = None,
     ) -> Release:
-        """Read the labels once and draw the release."""
+        """Read the labels once and draw the release, in memory."""
+        check_memory(self.claim.bags, len(self.features.names))
+        return self._draw(source, engine, randomness).collect()
+
+    def release_to(
+        self,
+        directory: str | Path,
+        source: Source,
+        *,
+        engine: Engine | None = None,
+        randomness: Randomness | None = None,
+    ) -> Release:
+        """Read the labels once and draw the release into a new directory, in bounded memory."""
+        check_target(Path(directory))
+        self._draw(source, engine, randomness).write(directory)
+        return Release.load(directory)
+
+    def _draw(
+        self, source: Source, engine: Engine | None, randomness: Randomness | None
+    ) -> Drawing:
         mechanism = MECHANISMS[self.claim.mechanism]
         return mechanism.run(
             self, source, engine or LocalEngine(), randomness or Randomness.from_os()
@@ -77,6 +98,19 @@ class Plan(Draft):
             document["feature_sums"],
             Forecast(**{k: math.inf if v is None else v for k, v in forecasts}),
             tuple(document["notes"]),
+        )
+
+
+MOST_NUMBERS = 500_000_000
+"""A release drawn in memory: four gigabytes of it."""
+
+
+def check_memory(bags: int, columns: int) -> None:
+    """Refuse to draw in memory what does not fit an ordinary machine's."""
+    if bags * (columns + 1) > MOST_NUMBERS:
+        raise PlanError(
+            f"{bags:,} bags of {columns} columns are too many to hold in memory; write them to a "
+            "directory as they are drawn (plan.release_to, labeldp release)"
         )
 
 

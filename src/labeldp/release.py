@@ -6,14 +6,16 @@
     DIR/features.json        how raw rows become the design columns
 
 This is the only module that writes a release. The certificate also sits in the Parquet
-metadata, so that the file alone still says what it is.
+metadata, so that the file alone still says what it is. Aggregates may be many: they are drawn
+and written in a stream, and read only as far as they are looked at.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,14 +40,14 @@ PUBLIC_WEIGHTS = pa.schema(
     [*_MEMBERS, pa.field("weight", pa.float64()), pa.field("noisy", pa.bool_())]
 )
 BAG_SCHEMAS = (SECRET_WEIGHTS, PUBLIC_WEIGHTS)
-_ROW_GROUP = 65536
+_BATCH_ROWS = 65536
 
 
 @dataclass(frozen=True)
 class Release:
     """What may be published. Every field is public."""
 
-    table: pa.Table = field(repr=False)
+    table: pa.Table | StoredTable = field(repr=False)
     """Design columns in the feature map's order if they were aggregated, then the label column."""
     features: FeatureMap = field(repr=False)
     certificate: dict[str, Any]
@@ -72,10 +74,17 @@ class Release:
         columns = [self.table.column(name).to_numpy() for name in self.features.names]
         return np.column_stack(columns)
 
+    def chunks(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Aggregated features and labels, some at a time."""
+        for batch in self.table.to_batches():
+            columns = [column.to_numpy() for column in batch.columns]
+            design = np.column_stack(columns[:-1]) if len(columns) > 1 else np.empty((0, 0))
+            yield design, columns[-1]
+
     @property
     def labels(self) -> NDArray[np.float64]:
         """The aggregated labels."""
-        return np.asarray(self.table.column(self.table.num_columns - 1).to_numpy())
+        return np.asarray(self.table.column(self.table.column_names[-1]).to_numpy())
 
     @property
     def noise(self) -> NDArray[np.float64]:
@@ -84,16 +93,14 @@ class Release:
 
     def save(self, directory: str | Path) -> None:
         """Write the release as one new directory, whole or not at all."""
-        with new_directory(Path(directory)) as partial:
-            text = certificate_text(self.certificate)
-            (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
-            (partial / FEATURES).write_text(
-                features_text(self.features),
-                encoding="utf-8",
-            )
-            _write(self.table, partial / AGGREGATES, text)
-            if self.bag_table is not None:
-                _write(self.bag_table, partial / BAGS, text)
+        drawing = Drawing(
+            self.features,
+            self.table.schema,
+            iter(self.table.to_batches()),
+            lambda _digest: self.certificate,
+            self.bag_table,
+        )
+        drawing.write(directory)
 
     @classmethod
     def load(cls, directory: str | Path) -> Release:
@@ -103,32 +110,115 @@ class Release:
             raise ReleaseError(f"{folder} is not a release directory")
         certificate = read_json(folder / CERTIFICATE)
         features = FeatureMap.from_json(read_json(folder / FEATURES))
-        table = _read(folder / AGGREGATES)
-        bag_table = _read(folder / BAGS) if (folder / BAGS).exists() else None
+        table = StoredTable.open(folder / AGGREGATES)
+        bag_table = StoredTable.open(folder / BAGS).read() if (folder / BAGS).exists() else None
         release = cls(table, features, certificate, bag_table)
         expected = list(features.names) if release.aggregates_features else [NOISE]
         if table.column_names[:-1] != expected:
             raise ReleaseError(f"{folder / AGGREGATES} does not have the columns of {FEATURES}")
         if any(not pa.types.is_float64(column.type) for column in table.schema):
             raise ReleaseError(f"{folder / AGGREGATES} has columns that are not float64")
-        if bag_table is not None and bag_table.schema.remove_metadata() not in BAG_SCHEMAS:
+        if bag_table is not None and bag_table.schema not in BAG_SCHEMAS:
             raise ReleaseError(f"{folder / BAGS} does not have the columns of a bag table")
         return release
 
 
-def aggregate_table(
+@dataclass(frozen=True)
+class Drawing:
+    """What a mechanism draws: a stream of aggregates, and a certificate once it has ended."""
+
+    features: FeatureMap
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    certify: Callable[[str], dict[str, Any]]
+    """The certificate, given the digest of all aggregates."""
+    bag_table: pa.Table | None = None
+
+    def collect(self) -> Release:
+        """Draw into memory."""
+        table = pa.Table.from_batches(self.batches, schema=self.schema)
+        return Release(table, self.features, self.certify(table_digest(table)), self.bag_table)
+
+    def write(self, directory: str | Path) -> dict[str, Any]:
+        """Draw into a new directory, a batch at a time, whole or not at all: the certificate."""
+        with new_directory(Path(directory)) as partial:
+            digest = _Digest(self.schema)
+            # without the Arrow schema, whose metadata would hide what is added at the end
+            layout = {"use_dictionary": False, "store_schema": False}
+            with pq.ParquetWriter(partial / AGGREGATES, self.schema, **layout) as file:
+                for batch in self.batches:
+                    digest.add(batch)
+                    file.write_batch(batch)
+                certificate = self.certify(digest.total())
+                text = certificate_text(certificate)
+                file.add_key_value_metadata({METADATA_KEY.decode(): text})
+            if self.bag_table is not None:
+                stamped = self.bag_table.replace_schema_metadata({METADATA_KEY: text.encode()})
+                pq.write_table(stamped, partial / BAGS, use_dictionary=False)
+            (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
+            (partial / FEATURES).write_text(features_text(self.features), encoding="utf-8")
+        return certificate
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A Parquet file as a table of which only what is asked for is read."""
+
+    path: Path
+    schema: pa.Schema
+    num_rows: int
+
+    @classmethod
+    def open(cls, path: Path) -> StoredTable:
+        """Read the footer; a damaged file is refused."""
+        if not path.exists():
+            raise ReleaseError(f"{path} is missing; the release is incomplete")
+        with _whole(path), pq.ParquetFile(path) as file:
+            return cls(path, file.schema_arrow.remove_metadata(), file.metadata.num_rows)
+
+    @property
+    def column_names(self) -> list[str]:
+        return list(self.schema.names)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column."""
+        return self.read([name]).column(0)
+
+    def read(self, columns: list[str] | None = None) -> pa.Table:
+        """All rows."""
+        with _whole(self.path), pq.ParquetFile(self.path) as file:
+            return file.read(columns).replace_schema_metadata(None)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, some at a time."""
+        with _whole(self.path), pq.ParquetFile(self.path) as file:
+            yield from file.iter_batches(_BATCH_ROWS)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as problem:
+        reason = str(problem).splitlines()[0]
+        raise ReleaseError(f"{path} is damaged: {reason}") from None
+
+
+def aggregate_schema(features: FeatureMap, label: str) -> pa.Schema:
+    """The columns of aggregated features and labels."""
+    return pa.schema([(name, pa.float64()) for name in (*features.names, label_column(label))])
+
+
+def aggregate_batches(
     features: FeatureMap,
-    label: str,
+    schema: pa.Schema,
     chunks: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]],
-) -> pa.Table:
-    """The table of aggregated (integer design columns, labels), in the feature map's scales."""
+) -> Iterator[pa.RecordBatch]:
+    """Aggregated (integer design columns, labels) as rows, in the feature map's scales."""
     scales = features.scales[list(features.kept or ())]
-    schema = pa.schema([(name, pa.float64()) for name in (*features.names, label_column(label))])
-    batches = []
     for design, labels in chunks:
         arrays = [pa.array(np.ascontiguousarray(c)) for c in (*(design * scales).T, labels)]
-        batches.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
-    return pa.Table.from_batches(batches, schema=schema)
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def label_column(label: str) -> str:
@@ -146,27 +236,31 @@ def features_text(features: FeatureMap) -> str:
     return json.dumps(features.to_json(), indent=1, ensure_ascii=False) + "\n"
 
 
-def table_digest(table: pa.Table) -> str:
+def table_digest(table: pa.Table | StoredTable) -> str:
     """SHA-256 of names and values, whatever the file's layout or metadata."""
-    hasher = hashlib.sha256(json.dumps(table.column_names).encode())
-    for column in table.columns:
-        hasher.update(f"{column.type} {len(column)} {column.null_count}".encode())
-        for chunk in column.chunks:
-            values = chunk.to_numpy(zero_copy_only=False)
-            hasher.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
-    return hasher.hexdigest()
+    digest = _Digest(table.schema)
+    for batch in table.to_batches():
+        digest.add(batch)
+    return digest.total()
 
 
-def _write(table: pa.Table, path: Path, certificate: str) -> None:
-    stamped = table.replace_schema_metadata({METADATA_KEY: certificate.encode()})
-    pq.write_table(stamped, path, row_group_size=_ROW_GROUP, use_dictionary=False)
+class _Digest:
+    """Adds up the digest of a table, a batch at a time: one hash for each column."""
 
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema, self._rows, self._nulls = schema, 0, 0
+        self._columns = [hashlib.sha256() for _ in schema]
 
-def _read(path: Path) -> pa.Table:
-    if not path.exists():
-        raise ReleaseError(f"{path} is missing; the release is incomplete")
-    try:
-        return pq.read_table(path, partitioning=None)  # a folder called a=b is only a folder
-    except (pa.ArrowException, OSError) as problem:
-        reason = str(problem).splitlines()[0]
-        raise ReleaseError(f"{path} is damaged: {reason}") from None
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._rows += batch.num_rows
+        for hasher, column in zip(self._columns, batch.columns, strict=True):
+            self._nulls += column.null_count
+            values = column.to_numpy(zero_copy_only=False)
+            hasher.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data)
+
+    def total(self) -> str:
+        shape = [self._rows, self._nulls, *map(str, self._schema.types), *self._schema.names]
+        hasher = hashlib.sha256(json.dumps(shape).encode())
+        for column in self._columns:
+            hasher.update(column.digest())
+        return hasher.hexdigest()

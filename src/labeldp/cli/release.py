@@ -110,8 +110,7 @@ def release(
     made = read_plan(plan) if plan is not None else planned(context, source, engine)[0]
     for text in made.notes:
         note(text)
-    released = made.release(source, engine=engine)
-    released.save(out)
+    released = made.release_to(out, source, engine=engine)
     if json:
         emit_json({"release": str(out), "certificate": released.certificate})
     else:

@@ -6,23 +6,32 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtr
 
-from labeldp.release import AGGREGATES
+from labeldp.release import AGGREGATES, Release
 from labeldp.statistics.labels import LABEL_BITS
 
 _CHANCE = 1e-12
 """A release that its law produces with less than this chance was not drawn from it."""
 
 
-def check_grid(labels: NDArray[np.float64], grid: int, shown: int) -> Iterator[str]:
+def check_numbers(release: Release) -> Iterator[str]:
+    """Whether aggregates are numbers."""
+    for design, labels in release.chunks():
+        if not (np.isfinite(design).all() and np.isfinite(labels).all()):
+            yield f"{AGGREGATES} has values that are not numbers"
+            return
+
+
+def check_grid(release: Release, grid: int) -> Iterator[str]:
     """Whether aggregate labels stand on the public grid, and the certificate says which."""
-    if shown != grid:
+    if release.certificate["numerics"]["grid_exponent"] != grid:
         yield f"certificate: the grid exponent should be {grid}"
-    cells = np.ldexp(labels, -grid)
-    if (cells != np.rint(cells)).any():
-        yield f"{AGGREGATES} has labels off the public grid: their low bits may leak"
+    for _, labels in release.chunks():
+        cells = np.ldexp(labels, -grid)
+        if (cells != np.rint(cells)).any():
+            yield f"{AGGREGATES} has labels off the public grid: their low bits may leak"
+            return
 
 
 def check_label_exponent(
@@ -38,26 +47,28 @@ def check_label_exponent(
         yield f"certificate: the label exponent should be {max(exponents)}"
 
 
-def check_scatter(
-    design: NDArray[np.float64], labels: NDArray[np.float64], floor: float
-) -> Iterator[str]:
+def check_scatter(release: Release, floor: float) -> Iterator[str]:
     """Whether labels vary about their fit as the floor demands."""
-    if _scatter_chance(design, labels, floor) < _CHANCE:
+    if _scatter_chance(release, floor) < _CHANCE:
         yield f"{AGGREGATES} has labels that vary less about their fit than the floor demands"
 
 
-def _scatter_chance(
-    design: NDArray[np.float64], labels: NDArray[np.float64], floor: float
-) -> float:
+def _scatter_chance(release: Release, floor: float) -> float:
     """The chance of so small a scatter if the labels' variance given the features is `floor`.
 
     The residual sum of squares of the fit is that variance times χ² with bags − columns
     degrees of freedom (theory §5), or more if the labels' means do not lie on one fit. Any other
     slope only adds to it, so rounding in the normal equations cannot raise a false alarm.
     """
-    size = np.sqrt((design**2).sum(axis=0))
-    scaled = design / np.where(size > 0, size, 1.0)
-    slope = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ labels)[0]
-    square = float(((labels - scaled @ slope) ** 2).sum())
-    freedom = len(labels) - design.shape[1]
+    columns = len(release.features.names)
+    size = np.sqrt(sum((design**2).sum(axis=0) for design, _ in release.chunks()))
+    scale = np.where(size > 0, size, 1.0)
+    gram, cross = np.zeros((columns, columns)), np.zeros(columns)
+    for design, labels in release.chunks():
+        scaled = design / scale
+        gram += scaled.T @ scaled
+        cross += scaled.T @ labels
+    slope = np.linalg.lstsq(gram, cross)[0] / scale
+    square = sum(float(((t - z @ slope) ** 2).sum()) for z, t in release.chunks())
+    freedom = release.bags - columns
     return float(chdtr(freedom, square / floor)) if freedom > 0 else 1.0

@@ -17,7 +17,7 @@ from labeldp.engines import Engine
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms.bags import Draw
-from labeldp.release import Release
+from labeldp.release import Drawing, Release
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 from labeldp.survey import Encoding
@@ -125,8 +125,8 @@ class Mechanism(Protocol):
     def draft(self, request: Request, source: Source, engine: Engine) -> Draft:
         """What to publish and what it promises, from features and public facts alone."""
 
-    def run(self, draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Release:
-        """Read the labels once and publish; nothing of the claim can change."""
+    def run(self, draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+        """Read the labels once and draw; nothing of the claim can change."""
 
     def imagine(self, draft: Draft, source: Source, stream: np.random.Generator) -> Imagined | None:
         """Weights and noise of one release as it might be; None where utility is closed form."""

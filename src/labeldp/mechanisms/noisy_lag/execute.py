@@ -30,14 +30,14 @@ from labeldp.mechanisms.fields import (
 from labeldp.mechanisms.noisy_lag.claim import NoisyLagClaim
 from labeldp.mechanisms.noisy_lag.weights import Weights, chosen_rows, coins, draw_weights
 from labeldp.mechanisms.protocol import Draft
-from labeldp.release import NOISE, Release, label_column, table_digest
+from labeldp.release import NOISE, Drawing, label_column, table_digest
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 
 _ULP = 2.0**-52
 
 
-def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Release:
+def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
     """One pass over the rows of the bags, then the sums."""
     claim, features, labels = draft.claim, draft.features, draft.labels
     assert isinstance(claim, NoisyLagClaim)
@@ -56,18 +56,21 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     sums = draw_sums(weights, values, labels, claim.noise_std, grid, randomness)
     table = pa.table({NOISE: noise, label_column(source.label or "label"): sums})
     bag_table = weights.table(claim.draw)
-    certificate = certify(
-        claim,
-        None,
-        **run_fields(source, labels, grid, randomness),
-        digests={
-            "aggregates": table_digest(table),
-            "bags": table_digest(bag_table),
-            "features": json_digest(features.to_json()),
-            "feature_sums": draft.feature_sums,
-        },
-    )
-    return Release(table, features, certificate, bag_table)
+
+    def certificate(digest: str) -> dict[str, Any]:
+        return certify(
+            claim,
+            None,
+            **run_fields(source, labels, grid, randomness),
+            digests={
+                "aggregates": digest,
+                "bags": table_digest(bag_table),
+                "features": json_digest(features.to_json()),
+                "feature_sums": draft.feature_sums,
+            },
+        )
+
+    return Drawing(features, table.schema, iter(table.to_batches()), certificate, bag_table)
 
 
 def check_promise(claim: NoisyLagClaim, features: FeatureMap, labels: LabelGrid) -> None:

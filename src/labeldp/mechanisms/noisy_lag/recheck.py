@@ -9,7 +9,7 @@ import numpy as np
 from labeldp.engines import Engine
 from labeldp.errors import DataError, LabelDPError
 from labeldp.mechanisms.bags import BagRows, check_members
-from labeldp.mechanisms.checks import check_grid, check_label_exponent
+from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.noisy_lag.claim import NoisyLagClaim, read_claim
 from labeldp.mechanisms.noisy_lag.execute import label_grid, planned_weights
 from labeldp.mechanisms.noisy_lag.weights import Weights
@@ -41,12 +41,10 @@ def check(release: Release) -> Iterator[str]:
     if len(shown) != len(noise) or not np.allclose(shown, noise, rtol=_ROUNDING, atol=0.0):
         yield f"{AGGREGATES}: {NOISE} is not the noise of the bags"
         return
-    if not np.isfinite(release.labels).all():
-        yield f"{AGGREGATES} has values that are not numbers"
-        return
-    centred = release.features.intercept
-    yield from check_label_exponent(claim.label_range, centred, numerics["label_exponent"])
-    yield from check_grid(release.labels, label_grid(noise), numerics["grid_exponent"])
+    centred, exponent = release.features.intercept, numerics["label_exponent"]
+    yield from check_label_exponent(claim.label_range, centred, exponent)
+    unsound = list(check_numbers(release))
+    yield from unsound or check_grid(release, label_grid(noise))
 
 
 def _planned(claim: NoisyLagClaim, weights: Weights, source: Source | None) -> Iterator[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,7 @@ from labeldp.mechanisms.protocol import Draft
 from labeldp.mechanisms.sampled_flag.bagwise import bag_factor, bag_leverage
 from labeldp.mechanisms.sampled_flag.claim import SampledFlagClaim
 from labeldp.mechanisms.sampled_flag.eigenvalue import check_eigenvalue
-from labeldp.release import Release, aggregate_table, table_digest
+from labeldp.release import Drawing, aggregate_batches, aggregate_schema, table_digest
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid, MomentSum, Residual
 from labeldp.survey import inflation_for
@@ -41,7 +42,7 @@ from labeldp.survey import inflation_for
 Labels = NDArray[np.float64]
 
 
-def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Release:
+def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
     """One pass over features and labels, then the bags one by one."""
     claim, features, labels = draft.claim, draft.features, draft.labels
     assert isinstance(claim, SampledFlagClaim)
@@ -55,26 +56,35 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     bags = _Bags(claim, features, labels, rows, values)
     outcome = bags.settle(source, engine, randomness)
     grid = door.grid_for(math.sqrt(claim.floor))
-    with engine.progress("aggregates", claim.bags) as advance:
-        chunks = []
-        for chunk in bags.draw(outcome.added_variance, grid, randomness):
-            chunks.append(chunk)
-            advance(1)
-    columns = [np.concatenate(parts) for parts in zip(*chunks, strict=True)]
-    table = aggregate_table(features, source.label or "label", [(columns[0], columns[1])])
-    bag_table = members_table(claim.draw)
-    certificate = certify(
-        claim,
-        outcome,
-        **run_fields(source, labels, grid, randomness),
-        digests={
-            "aggregates": table_digest(table),
-            "bags": table_digest(bag_table),
-            "features": json_digest(features.to_json()),
-            "feature_sums": draft.feature_sums,
-        },
+    schema, bag_table = (
+        aggregate_schema(features, source.label or "label"),
+        members_table(claim.draw),
     )
-    return Release(table, features, certificate, bag_table)
+
+    def chunks() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        with engine.progress("aggregates", claim.bags) as advance:
+            drawn = []
+            for aggregate in bags.draw(outcome.added_variance, grid, randomness):
+                drawn.append(aggregate)
+                advance(1)
+        design, sums = zip(*drawn, strict=True)
+        yield np.concatenate(design), np.concatenate(sums)
+
+    def certificate(digest: str) -> dict[str, Any]:
+        return certify(
+            claim,
+            outcome,
+            **run_fields(source, labels, grid, randomness),
+            digests={
+                "aggregates": digest,
+                "bags": table_digest(bag_table),
+                "features": json_digest(features.to_json()),
+                "feature_sums": draft.feature_sums,
+            },
+        )
+
+    batches = aggregate_batches(features, schema, chunks())
+    return Drawing(features, schema, batches, certificate, bag_table)
 
 
 def check_promise(claim: SampledFlagClaim, features: FeatureMap, labels: LabelGrid) -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
-
 from labeldp import door
 from labeldp.engines import Engine
 from labeldp.errors import DataError, PlanError
 from labeldp.mechanisms.bags import BagRows, check_members
-from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_scatter
+from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers, check_scatter
 from labeldp.mechanisms.floors import check_floor
 from labeldp.mechanisms.sampled_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_flag.claim import read_claim
 from labeldp.mechanisms.sampled_flag.plan import feature_bound
-from labeldp.release import AGGREGATES, FEATURES, Release
+from labeldp.release import FEATURES, Release
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 from labeldp.survey import ROUNDING
@@ -36,17 +34,15 @@ def check(release: Release) -> Iterator[str]:
         yield from check_floor(claim, certificate["floor"])
     elif claim.promise.feature_bound < feature_bound(features):
         yield "certificate: the features may have longer rows than draw.feature_bound"
-    numerics = certificate["numerics"]
-    exponent = numerics["label_exponent"]
+    exponent = certificate["numerics"]["label_exponent"]
     yield from check_label_exponent(claim.facts.label_range, features.intercept, exponent)
-    design, labels = release.design, release.labels
-    if not (np.isfinite(design).all() and np.isfinite(labels).all()):
-        yield f"{AGGREGATES} has values that are not numbers"
+    unsound = list(check_numbers(release))
+    yield from unsound
+    if unsound:
         return
-    grid = door.grid_for(math.sqrt(claim.floor))
-    yield from check_grid(labels, grid, numerics["grid_exponent"])
+    yield from check_grid(release, door.grid_for(math.sqrt(claim.floor)))
     if claim.promise is None:
-        yield from check_scatter(design, labels, claim.floor)
+        yield from check_scatter(release, claim.floor)
 
 
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:

@@ -7,7 +7,8 @@ which is published with noise and priced in the claim.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -27,14 +28,14 @@ from labeldp.mechanisms.fields import (
 from labeldp.mechanisms.floors import settle_floor
 from labeldp.mechanisms.protocol import Draft
 from labeldp.mechanisms.weighted_flag.claim import WeightedFlagClaim
-from labeldp.mechanisms.weighted_flag.draw import Aggregates, draw_aggregates
-from labeldp.release import Release, aggregate_table, table_digest
+from labeldp.mechanisms.weighted_flag.draw import draw_aggregates
+from labeldp.release import Drawing, aggregate_batches, aggregate_schema
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid, Leverage, Residual, factorise
 from labeldp.survey import inflation_for
 
 
-def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Release:
+def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
     """One pass over features and labels, then the draw."""
     claim, features, labels = draft.claim, draft.features, draft.labels
     assert isinstance(claim, WeightedFlagClaim)
@@ -49,30 +50,38 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     residual = Residual(factor, moments)
     outcome = settle_floor(claim, [residual], labels, randomness)
     grid = door.grid_for(math.sqrt(claim.floor))
-    with engine.progress("aggregates", claim.bags) as advance:
-        chunks = draw_aggregates(
-            factor,
-            residual,
-            labels,
-            bags=claim.bags,
-            added_variance=outcome.added_variance,
-            grid=grid,
-            intercept=features.intercept,
-            randomness=randomness,
+    schema = aggregate_schema(features, source.label or "label")
+
+    def chunks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        with engine.progress("aggregates", claim.bags) as advance:
+            drawn = draw_aggregates(
+                factor,
+                residual,
+                labels,
+                bags=claim.bags,
+                added_variance=outcome.added_variance,
+                grid=grid,
+                intercept=features.intercept,
+                randomness=randomness,
+            )
+            for chunk in drawn:
+                yield chunk.features, chunk.labels
+                advance(len(chunk.labels))
+
+    def certificate(digest: str) -> dict[str, Any]:
+        return certify(
+            claim,
+            outcome,
+            **run_fields(source, labels, grid, randomness),
+            digests={
+                "aggregates": digest,
+                "bags": None,
+                "features": json_digest(features.to_json()),
+                "feature_sums": draft.feature_sums,
+            },
         )
-        table = aggregate_table(features, source.label or "label", _told(chunks, advance))
-    certificate = certify(
-        claim,
-        outcome,
-        **run_fields(source, labels, grid, randomness),
-        digests={
-            "aggregates": table_digest(table),
-            "bags": None,
-            "features": json_digest(features.to_json()),
-            "feature_sums": draft.feature_sums,
-        },
-    )
-    return Release(table, features, certificate)
+
+    return Drawing(features, schema, aggregate_batches(features, schema, chunks()), certificate)
 
 
 def check_promise(claim: WeightedFlagClaim, features: FeatureMap, labels: LabelGrid) -> None:
@@ -105,11 +114,3 @@ def check_facts(
     )
     if not same:
         raise PlanError(OTHER_FEATURES)
-
-
-def _told(
-    chunks: Iterator[Aggregates], advance: Callable[[int], None]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    for chunk in chunks:
-        yield chunk.features, chunk.labels
-        advance(len(chunk.labels))

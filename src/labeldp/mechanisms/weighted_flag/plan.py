@@ -9,7 +9,7 @@ from labeldp.errors import PlanError
 from labeldp.mechanisms.floors import floor_mode
 from labeldp.mechanisms.protocol import Draft, Request
 from labeldp.mechanisms.weighted_flag.claim import WeightedFlagClaim
-from labeldp.mechanisms.weighted_flag.sizing import Terms, cap_from_size, check_size, choose_bags
+from labeldp.mechanisms.weighted_flag.sizing import Terms, cap_from_size, check_number, choose_bags
 from labeldp.source import Source
 from labeldp.survey import survey
 from labeldp.utility import forecast
@@ -37,7 +37,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     if bags is None:
         bags = choose_bags(terms, guess, cap_from_size(request.max_megabytes, terms.rank))
     positive(bags=bags)
-    check_size(bags, terms.rank)
+    check_number(bags)
     floor = _floor(terms, bags, request.residual_ms)
     return Draft(
         WeightedFlagClaim(

@@ -17,8 +17,6 @@ GROWTH = 4
 WORTHWHILE = 4e-3
 """Four times the bags must lower the forecast error by this share to be worth the file."""
 MOST_BAGS = 10_000_000
-MOST_NUMBERS = 500_000_000
-"""A release is drawn in memory: four gigabytes of it."""
 _BYTES = 8
 
 
@@ -27,13 +25,10 @@ def cap_from_size(megabytes: float, columns: int) -> int:
     return min(MOST_BAGS, int(megabytes * 1e6 / (_BYTES * (columns + 1))))
 
 
-def check_size(bags: int, columns: int) -> None:
-    """Refuse a release that does not fit the memory of an ordinary machine."""
-    if bags > MOST_BAGS or bags * (columns + 1) > MOST_NUMBERS:
-        most = min(MOST_BAGS, MOST_NUMBERS // (columns + 1))
-        raise PlanError(
-            f"{bags:,} bags of {columns} columns are too many; ask for {most:,} at most"
-        )
+def check_number(bags: int) -> None:
+    """Refuse more aggregates than anyone could use."""
+    if bags > MOST_BAGS:
+        raise PlanError(f"{bags:,} bags are too many; ask for {MOST_BAGS:,} at most")
 
 
 @dataclass(frozen=True)
