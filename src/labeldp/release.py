@@ -40,7 +40,6 @@ PUBLIC_WEIGHTS = pa.schema(
     [*_MEMBERS, pa.field("weight", pa.float64()), pa.field("noisy", pa.bool_())]
 )
 BAG_SCHEMAS = (SECRET_WEIGHTS, PUBLIC_WEIGHTS)
-_BATCH_ROWS = 65536
 
 
 @dataclass(frozen=True)
@@ -190,9 +189,10 @@ class StoredTable:
             return file.read(columns).replace_schema_metadata(None)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, some at a time."""
+        """All rows, a row group at a time."""
         with _whole(self.path), pq.ParquetFile(self.path) as file:
-            yield from file.iter_batches(_BATCH_ROWS)
+            for group in range(file.num_row_groups):
+                yield from file.read_row_group(group).combine_chunks().to_batches()
 
 
 @contextmanager
