@@ -16,7 +16,7 @@ from labeldp._check import in_range, positive
 from labeldp._random import Randomness
 from labeldp.accounting import ACCOUNTANTS, FloorMode, default_measurement
 from labeldp.certificate import Claim, seal
-from labeldp.engines import Engine, LocalEngine
+from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms import WTD_FLAG, check_mechanism
@@ -57,7 +57,7 @@ class Plan:
             self.labels,
             self.feature_sums,
             source,
-            engine or LocalEngine(),
+            engine or engine_for(source),
             randomness or Randomness.from_os(),
         )
 
@@ -134,7 +134,7 @@ def plan(
     if accountant not in ACCOUNTANTS:
         raise InputError(f"accountant {accountant!r} is unknown; choose {', '.join(ACCOUNTANTS)}")
     mode = _floor_mode(floor, residual_ms, accountant)
-    engine = engine or LocalEngine()
+    engine = engine or engine_for(source)
     found = survey(
         source,
         min_count=min_count,

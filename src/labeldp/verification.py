@@ -24,7 +24,7 @@ from labeldp._files import json_digest
 from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.accounting import FloorMode, added_variance
 from labeldp.certificate import Claim, claimed_fields, schema, seal
-from labeldp.engines import Engine, LocalEngine
+from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
 from labeldp.recheck import check_features, public_rows
 from labeldp.release import (
@@ -82,7 +82,8 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
         *_claim(release),
     ]
     if data is not None and not problems:
-        problems += check_features(release, public_rows(release, data), engine or LocalEngine())
+        rows = public_rows(release, data)
+        problems += check_features(release, rows, engine or engine_for(rows))
     return Verification(tuple(problems), _summary(certificate))
 
 

@@ -56,6 +56,7 @@ def plan(
     max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
     threads: options.Threads = 0,
+    engine: options.EngineName = "local",
     out: Annotated[
         Path | None, typer.Option(help="Write the plan here, for release --plan.")
     ] = None,
@@ -63,12 +64,12 @@ def plan(
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
     from labeldp._files import check_target
-    from labeldp.cli.output import emit_json, note, progress
-    from labeldp.engines import LocalEngine
+    from labeldp.cli.output import emit_json, note
     from labeldp.planning import plan as make_plan
 
     if out is not None:
         check_target(out)
+    runner = options.make_engine(engine, threads)
     source = options.source(
         data,
         label=label,
@@ -79,6 +80,7 @@ def plan(
         drop=drop,
         clip=clip,
         drop_missing_labels=drop_missing_labels,
+        engine=engine,
     )
     made = make_plan(
         source,
@@ -95,7 +97,7 @@ def plan(
         intercept=not no_intercept,
         max_leverage=max_leverage,
         strict=strict,
-        engine=LocalEngine(threads, progress),
+        engine=runner,
     )
     for text in made.notes:
         note(text)

@@ -57,17 +57,18 @@ def release(
     max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
     threads: options.Threads = 0,
+    engine: options.EngineName = "local",
     json: options.Json = False,
 ) -> None:
     """Publish private aggregates with a certificate, as one new directory."""
     from labeldp._files import check_target
-    from labeldp.cli.output import emit_json, note, progress
-    from labeldp.engines import LocalEngine
+    from labeldp.cli.output import emit_json, note
     from labeldp.planning import plan as make_plan
 
     check_target(out)
     if plan is not None:
         _refuse_planning_options(context)
+    runner = options.make_engine(engine, threads)
     source = options.source(
         data,
         label=label,
@@ -78,8 +79,8 @@ def release(
         drop=drop,
         clip=clip,
         drop_missing_labels=drop_missing_labels,
+        engine=engine,
     )
-    engine = LocalEngine(threads, progress)
     made = (
         read_plan(plan)
         if plan is not None
@@ -98,12 +99,12 @@ def release(
             intercept=not no_intercept,
             max_leverage=max_leverage,
             strict=strict,
-            engine=engine,
+            engine=runner,
         )
     )
     for text in made.notes:
         note(text)
-    released = made.release(source, engine=engine)
+    released = made.release(source, engine=runner)
     released.save(out)
     if json:
         emit_json({"release": str(out), "certificate": released.certificate})
