@@ -34,6 +34,7 @@ Part = TypeVar("Part")
 _JAVA = 17
 _ENDINGS = {**FORMATS, ".orc": "ORC", ".avro": "Avro", ".json": "JSON"}
 _DELIMITERS = {"CSV": ",", "TSV": "\t"}
+_MALFORMED = "labeldp malformed line"
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,9 @@ def _no_rows() -> DataError:
 
 def read(data: str) -> ClusterReader:
     """What Spark reads under a name: files by how their names end, otherwise a table."""
-    with asking():
-        return _read(session(), data)
+    spark = session()
+    with asking(data):
+        return _read(spark, data)
 
 
 def _read(spark: Any, data: str) -> ClusterReader:
@@ -163,18 +165,26 @@ def _listed(spark: Any, path: str) -> list[str]:
 
 
 def _delimited(spark: Any, path: str, delimiter: str) -> Any:
-    """Every column as text, for types that do not depend on Spark's guesses."""
+    """Every column as text, for types that do not depend on Spark's guesses.
+
+    Spark's own refusal of a malformed line would quote the line, label and all, in its log: it
+    is asked to mark such lines instead.
+    """
     options = {
         "header": True,
         "enforceSchema": False,
         "sep": delimiter,
         "quote": '"',
         "escape": '"',
-        "mode": "FAILFAST",
+        "mode": "PERMISSIVE",
+        "columnNameOfCorruptRecord": _MALFORMED,
         "columnPruning": False,
         "maxCharsPerColumn": -1,
     }
-    return spark.read.options(**options).csv(path)
+    names = spark.read.options(**options).csv(path).columns
+    schema = ", ".join(f"`{name.replace('`', '``')}` string" for name in (*names, _MALFORMED))
+    frame = spark.read.options(**options).schema(schema).csv(path)
+    return frame.withColumn(_MALFORMED, frame[_MALFORMED].isNotNull())
 
 
 def session() -> Any:
@@ -187,14 +197,14 @@ def session() -> Any:
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
-    if "SPARK_REMOTE" not in os.environ:
-        _check_java()
+    _check_java()
     # In local mode workers would otherwise be whatever python3 is found first.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("labeldp").config("spark.ui.showConsoleProgress", False)
     with _stdout_is_stderr():
         made = builder.getOrCreate()
-    made.sparkContext.setLogLevel("ERROR")
+    if made.conf.get("spark.log.level", None) is None:
+        made.sparkContext.setLogLevel("OFF")
     return made
 
 

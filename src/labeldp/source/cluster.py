@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from labeldp import errors
 from labeldp.errors import DataError, InputError, LabelDPError
-from labeldp.source.cluster_text import TextTypes, typed
+from labeldp.source.cluster_text import TextTypes, refuse_malformed, typed
 from labeldp.source.files import sliced, unique_names
 
 if TYPE_CHECKING:
@@ -36,13 +36,17 @@ _MOST_PARTS = 512
 
 
 def is_cluster_frame(data: Any) -> bool:
-    """Whether the data are a Spark data frame, of either kind (classic, Connect)."""
+    """Whether the data are a Spark data frame."""
     return type(data).__module__.startswith("pyspark.sql") and hasattr(data, "mapInArrow")
 
 
 @dataclass(frozen=True)
 class ClusterReader:
-    """A Spark data frame; with `text`, one of delimited text that is still to be typed."""
+    """A Spark data frame.
+
+    With `text`, one of delimited text that is still to be typed: strings, and a last column
+    that says which lines are malformed.
+    """
 
     frame: Any = field(repr=False)
     schema: pa.Schema = field(repr=False)
@@ -56,8 +60,8 @@ class ClusterReader:
         """Read the schema; no job runs."""
         with asking():
             unique_names(frame.columns, "the Spark data frame")
-            schema = frame.limit(0).toArrow().schema.remove_metadata()
-        return cls(frame, _plain(schema), text)
+            fields = list(frame.limit(0).toArrow().schema)
+        return cls(frame, _plain(fields[:-1] if text else fields), text)
 
     def prepared(
         self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
@@ -87,14 +91,15 @@ class ClusterReader:
         """
         chosen = [self.schema.get_field_index(name) for name in columns]
         schema = pa.schema([self.schema.field(index) for index in chosen])
+        extra = [len(self.schema)] if self.text else []
         template = PartReader(schema, self.text)
 
         def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _answer(ask, replace(template, stream=batches))
 
         with asking():
-            numbered = self.frame.toDF(*(f"c{index}" for index in range(len(self.schema))))
-            few = numbered.select(*(f"c{index}" for index in chosen)).coalesce(_MOST_PARTS)
+            numbered = self.frame.toDF(*(f"c{index}" for index in range(len(self.frame.columns))))
+            few = numbered.select(*(f"c{index}" for index in chosen + extra)).coalesce(_MOST_PARTS)
             table = few.mapInArrow(answers, "refusal string, answer binary").toArrow()
         for refusal in table["refusal"].drop_null().to_pylist():
             name, _, message = refusal.partition(":")
@@ -133,9 +138,12 @@ class PartReader:
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the names and types of the schema."""
+        columns = list(batch.columns)
+        if self.text:
+            refuse_malformed(columns.pop())
         arrays = [
             typed(column, wanted.type) if self.text else column.cast(wanted.type)
-            for column, wanted in zip(batch.columns, self.schema, strict=True)
+            for column, wanted in zip(columns, self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
@@ -190,7 +198,7 @@ def _answer(ask: Callable[[PartReader], Any], part: PartReader) -> pa.RecordBatc
 
 
 @contextmanager
-def asking() -> Iterator[None]:
+def asking(what: str = "the data") -> Iterator[None]:
     """Turn any failure of Spark into one line; its own text may quote rows."""
     try:
         yield
@@ -199,10 +207,10 @@ def asking() -> Iterator[None]:
     except Exception as problem:
         if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
-        raise _explained(problem) from None
+        raise _explained(problem, what) from None
 
 
-def _explained(problem: Exception) -> LabelDPError:
+def _explained(problem: Exception, what: str) -> LabelDPError:
     text = str(problem)
     module = re.search(r"No module named '([\w.]+)'", text)
     if module:
@@ -215,24 +223,20 @@ def _explained(problem: Exception) -> LabelDPError:
             "the partial sums do not fit the Spark driver; raise spark.driver.maxResultSize, or "
             "use fewer design columns"
         )
-    if "MALFORMED_RECORD" in text:
-        return DataError(
-            "a line of the delimited text has not as many fields as the header; correct the "
-            "quoting or the delimiter (Spark reads no line breaks inside quotes)"
-        )
-    condition = getattr(problem, "getCondition", lambda: None)() or type(problem).__name__
+    condition = re.search(r"\[([A-Z]+_[A-Z_.]+)\]", text)
+    name = condition.group(1) if condition else type(problem).__name__
     return DataError(
-        f"Spark could not read the data ({condition}); its message is in Spark's log, not here, "
-        f"because it may quote rows"
+        f"Spark could not read {what} ({name}); its own message is not shown because it may "
+        f"quote rows: see Spark's log, or read the data with Spark alone"
     )
 
 
-def _plain(schema: pa.Schema) -> pa.Schema:
+def _plain(fields: Sequence[pa.Field]) -> pa.Schema:
     """Timestamps with a zone are instants: the zone of the session must not matter."""
-    fields = [
-        pa.field(column.name, pa.timestamp(column.type.unit, "UTC"))
+    types = [
+        pa.timestamp(column.type.unit, "UTC")
         if pa.types.is_timestamp(column.type) and column.type.tz
-        else pa.field(column.name, column.type)
-        for column in schema
+        else column.type
+        for column in fields
     ]
-    return pa.schema(fields)
+    return pa.schema(zip((column.name for column in fields), types, strict=True))

@@ -74,6 +74,15 @@ class TextTypes:
         return schema
 
 
+def refuse_malformed(flags: pa.Array) -> None:
+    """Refuse lines that have not as many fields as the header, without quoting any."""
+    if pc.any(flags).as_py():
+        raise DataError(
+            "a line of the delimited text has not as many fields as the header; correct the "
+            "quoting or the delimiter (Spark reads no line breaks inside quotes)"
+        )
+
+
 def typed(text: pa.Array, type_: pa.DataType) -> pa.Array:
     """Text as a column of this type, read as the local reader of delimited files reads it."""
     missing = pc.is_in(text, value_set=pa.array(NULL_WORDS, text.type))
