@@ -31,6 +31,25 @@ Answer = TypeVar("Answer")
 Advance = Callable[[int], None]
 
 _ANSWER = pa.schema([("refusal", pa.string()), ("answer", pa.binary())])
+_TYPES = {
+    "string": pa.string(),
+    "char": pa.string(),
+    "varchar": pa.string(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+    "void": pa.null(),
+}
+"""Spark's types as Arrow's; what is not here is a struct, a list or the like, and of no use."""
+
 _MOST_PARTS = 512
 """More answers than this would crowd the driver; the data are then read in fewer tasks."""
 
@@ -42,7 +61,7 @@ def is_cluster_frame(data: Any) -> bool:
 
 @dataclass(frozen=True)
 class ClusterReader:
-    """A Spark data frame.
+    """A Spark data frame, its columns renamed to c0, c1, …: Spark takes `a.b` for two names.
 
     With `text`, one of delimited text that is still to be typed: strings, and a last column
     that says which lines are malformed.
@@ -60,8 +79,10 @@ class ClusterReader:
         """Read the schema; no job runs."""
         with asking():
             unique_names(frame.columns, "the Spark data frame")
-            fields = list(frame.limit(0).toArrow().schema)
-        return cls(frame, _plain(fields[:-1] if text else fields), text)
+            numbered = frame.toDF(*(f"c{index}" for index in range(len(frame.columns))))
+            names = [(column.name, column.dataType.simpleString()) for column in frame.schema]
+        fields = [(name, _arrow_type(spelt)) for name, spelt in names]
+        return cls(numbered, pa.schema(fields[:-1] if text else fields), text)
 
     def prepared(
         self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
@@ -85,10 +106,7 @@ class ClusterReader:
         )
 
     def parts(self, columns: Sequence[str], ask: Callable[[PartReader], Answer]) -> list[Answer]:
-        """Put a question to every part of these columns; the answers in the order of the parts.
-
-        Columns go by position, because Spark takes `a` and `A` for one name and `a.b` for two.
-        """
+        """Put a question to every part of these columns; the answers in the order of the parts."""
         chosen = [self.schema.get_field_index(name) for name in columns]
         schema = pa.schema([self.schema.field(index) for index in chosen])
         extra = [len(self.schema)] if self.text else []
@@ -98,8 +116,8 @@ class ClusterReader:
             yield _answer(ask, replace(template, stream=batches))
 
         with asking():
-            numbered = self.frame.toDF(*(f"c{index}" for index in range(len(self.frame.columns))))
-            few = numbered.select(*(f"c{index}" for index in chosen + extra)).coalesce(_MOST_PARTS)
+            wanted = self.frame.select(*(f"c{index}" for index in chosen + extra))
+            few = wanted.coalesce(_MOST_PARTS)
             table = few.mapInArrow(answers, "refusal string, answer binary").toArrow()
         for refusal in table["refusal"].drop_null().to_pylist():
             name, _, message = refusal.partition(":")
@@ -231,12 +249,9 @@ def _explained(problem: Exception, what: str) -> LabelDPError:
     )
 
 
-def _plain(fields: Sequence[pa.Field]) -> pa.Schema:
-    """Timestamps with a zone are instants: the zone of the session must not matter."""
-    types = [
-        pa.timestamp(column.type.unit, "UTC")
-        if pa.types.is_timestamp(column.type) and column.type.tz
-        else column.type
-        for column in fields
-    ]
-    return pa.schema(zip((column.name for column in fields), types, strict=True))
+def _arrow_type(spelt: str) -> pa.DataType:
+    """The Arrow type of a Spark type; timestamps with a zone are instants, in any session."""
+    decimal = re.fullmatch(r"decimal\((\d+),(-?\d+)\)", spelt)
+    if decimal:
+        return pa.decimal128(*map(int, decimal.groups()))
+    return _TYPES.get(spelt.partition("(")[0], pa.struct([]))
