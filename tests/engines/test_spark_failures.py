@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from labeldp import (
@@ -103,16 +104,19 @@ def test_a_failure_of_ours_says_where_and_quotes_nothing(spark: Any) -> None:
         over_parts(source, _break, labels=True)
 
 
-def test_the_label_column_is_not_read_by_passes_over_features(spark: Any) -> None:
+def test_the_label_column_is_not_read_by_passes_over_features(
+    spark: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """A label that cannot be computed does no harm until labels are asked for."""
-    frame = spark.createDataFrame(table(300)).selectExpr(
-        "height", "town", "cast(colour as double) as label"
-    )
-    source = scan(frame, **LABEL)
-    features = fit_features(source)
-    assert SparkEngine().feature_gram(source, features).rows == 300
-    with pytest.raises(DataError, match="Spark could not read"):
-        plan(source, **OPTIONS).release(source)
+    pq.write_table(table(300), tmp_path / "t.parquet")
+    frame = spark.read.parquet(str(tmp_path / "t.parquet"))
+    source = scan(frame.selectExpr("height", "town", "cast(colour as double) as label"), **LABEL)
+    made = plan(source, **OPTIONS)
+    assert made.claim.facts.rows == 300
+    with pytest.raises(DataError, match=r"Spark could not read the data \(CAST_INVALID_INPUT"):
+        made.release(source)
+    printed = capfd.readouterr()
+    assert "red" not in printed.out + printed.err, "what was wrong is not quoted on the console"
 
 
 def test_each_engine_says_what_it_reads(spark: Any) -> None:

@@ -193,7 +193,7 @@ def session() -> Any:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise MissingExtraError("the Spark engine", "spark") from None
-    _hush()
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
@@ -206,14 +206,6 @@ def session() -> Any:
     if made.conf.get("spark.log.level", None) is None:
         made.sparkContext.setLogLevel("OFF")
     return made
-
-
-def _hush() -> None:
-    """Keep remarks off the console, and with them any row that an error would quote."""
-    from pyspark.logger import PySparkLogger
-
-    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-    PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel("CRITICAL")
 
 
 def _check_java() -> None:

@@ -8,8 +8,10 @@ frame brings its methods along.
 
 from __future__ import annotations
 
+import logging
 import pickle
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -219,13 +221,30 @@ def _answer(ask: Callable[[PartReader], Any], part: PartReader) -> pa.RecordBatc
 def asking(what: str = "the data") -> Iterator[None]:
     """Turn any failure of Spark into one line; its own text may quote rows."""
     try:
-        yield
+        with _unlogged():
+            yield
     except LabelDPError:
         raise
     except Exception as problem:
         if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
             raise
         raise _explained(problem, what) from None
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Silence the two loggers with which pyspark repeats an error's text, values and all."""
+    module = sys.modules.get("pyspark.logger")
+    names = ("DataFrameQueryContextLogger", "SQLQueryContextLogger") if module else ()
+    loggers = [module.PySparkLogger.getLogger(name) for name in names]  # type: ignore[union-attr]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _explained(problem: Exception, what: str) -> LabelDPError:
