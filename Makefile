@@ -24,7 +24,9 @@ demo: $(VENV)/base
 
 test: lint $(SPARK)
 	@echo "== tests"
-	@$(BIN)/python -m pytest -n auto --dist loadgroup
+	@$(BIN)/python -m pytest -n auto --ignore=tests/engines
+	@echo "== tests of the engines, in one process since each would start a Spark of its own"
+	@$(BIN)/python -m pytest tests/engines
 
 lint: $(VENV)/dev
 	@echo "== formatting and lint"

@@ -63,13 +63,6 @@ def spark() -> Iterator[Any]:
         session.stop()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Only one process of a parallel run starts Spark."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @dataclass(frozen=True)
 class Home:
     """An engine, and how a table is given to it."""
@@ -112,23 +105,13 @@ def _home(name: str, request: pytest.FixtureRequest) -> Home:
     return Home(SparkEngine(), lambda table: layout(session.createDataFrame(table)))
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(name, marks=[pytest.mark.xdist_group("spark")] if name != "local" else [])
-        for name in HOMES
-    ]
-)
+@pytest.fixture(params=HOMES)
 def home(request: pytest.FixtureRequest) -> Home:
     """Every engine, and for Spark every layout."""
     return _home(request.param, request)
 
 
-@pytest.fixture(
-    params=[
-        pytest.param(name, marks=[pytest.mark.xdist_group("spark")] if name != "local" else [])
-        for name in ("local", "spark, 7 partitions")
-    ]
-)
+@pytest.fixture(params=["local", "spark, 7 partitions"])
 def either(request: pytest.FixtureRequest) -> Home:
     """Every engine, in one layout."""
     return _home(request.param, request)
