@@ -38,7 +38,7 @@ REASON = why_no_spark()
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A session of two cores that tries a failed task up to four times."""
     if REASON:
         pytest.skip(REASON)
@@ -55,6 +55,7 @@ def spark() -> Iterator[Any]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "America/New_York",
+            "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
             "spark.log.level": "OFF",
         }.items():
             builder = builder.config(name, value)
