@@ -3,7 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test test-slow test-torch bench lint real-data clean help
+# The Spark engine is tested wherever Java 17+ is found.
+JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
+JAVA_VERSION := $(shell $(JAVA) -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
+SPARK := $(if $(shell test "0$(JAVA_VERSION)" -ge 17 && echo yes),$(VENV)/spark,no-java)
+
+.PHONY: no-java demo test test-slow test-torch bench lint real-data clean help
 
 help:
 	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
@@ -17,9 +22,11 @@ demo: $(VENV)/base
 	@echo "== labeldp demo: a synthetic table, its private release and a fit on it"
 	@$(BIN)/labeldp demo
 
-test: lint
+test: lint $(SPARK)
 	@echo "== tests"
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --ignore=tests/engines
+	@echo "== tests of the engines, in one process since each would start a Spark of its own"
+	@$(BIN)/python -m pytest tests/engines
 
 lint: $(VENV)/dev
 	@echo "== formatting and lint"
@@ -54,6 +61,14 @@ $(VENV)/dev: $(VENV)/base pyproject.toml
 	@echo "== installing the development tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
+
+$(VENV)/spark: $(VENV)/dev
+	@echo "== installing Spark into $(VENV) (about 400 MB), since Java $(JAVA_VERSION) is here"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	@touch $@
+
+no-java:
+	@echo "!! JAVA 17+ NOT FOUND: THE SPARK ENGINE IS NOT TESTED HERE (install a JDK 17, set JAVA_HOME)"
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

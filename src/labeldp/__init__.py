@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labeldp.accounting import ACCOUNTANTS, Facts, FloorMode
-    from labeldp.engines import LocalEngine
+    from labeldp.engines import LocalEngine, SparkEngine
     from labeldp.errors import (
         DataError,
         InputError,
@@ -48,6 +48,7 @@ _HOMES = {
     "Release": "release",
     "ReleaseError": "errors",
     "Source": "source",
+    "SparkEngine": "engines",
     "Verification": "verification",
     "plan": "planning",
     "scan": "source",
@@ -71,6 +72,7 @@ __all__ = [
     "Release",
     "ReleaseError",
     "Source",
+    "SparkEngine",
     "Verification",
     "plan",
     "scan",

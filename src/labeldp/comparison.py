@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.engines import Engine, LocalEngine
+from labeldp.engines import Engine, engine_for
 from labeldp.errors import LabelDPError, PlanError
 from labeldp.mechanisms import MECHANISMS, Request
 from labeldp.mechanisms.bags import BagRows
@@ -56,7 +56,7 @@ class Option:
 def compare(source: Source, request: Request, engine: Engine | None = None) -> list[Option]:
     """Every mechanism's offer, the best first. Choices that only one mechanism has are refused."""
     request.allow("auto")
-    engine = engine or LocalEngine()
+    engine = engine or engine_for(source)
     options = [_offer(name, request, source, engine) for name in MECHANISMS]
     best_first = sorted(options, key=lambda o: np.inf if o.mean_mse is None else o.mean_mse)
     if best_first[0].plan is None:

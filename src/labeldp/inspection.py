@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from labeldp.accounting import ACCOUNTANTS
-from labeldp.engines import Engine, LocalEngine
+from labeldp.engines import Engine, engine_for
 from labeldp.features import FeatureMap
 from labeldp.source import Source
 from labeldp.statistics import FeatureGram, LabelMoments, Residual
@@ -27,7 +27,7 @@ def inspect(
     engine: Engine | None = None,
 ) -> dict[str, Any]:
     """Facts about the table, some from raw labels: for the curator's eyes only."""
-    engine = engine or LocalEngine()
+    engine = engine or engine_for(source)
     found = survey(
         source,
         engine=engine,

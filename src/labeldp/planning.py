@@ -16,7 +16,7 @@ from typing import Any
 from labeldp._files import check_target
 from labeldp._random import Randomness
 from labeldp.certificate import seal
-from labeldp.engines import Engine, LocalEngine
+from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms import MECHANISMS, Draft, Request, mechanism_named, read_claim
@@ -62,7 +62,7 @@ class Plan(Draft):
     ) -> Drawing:
         mechanism = MECHANISMS[self.claim.mechanism]
         return mechanism.run(
-            self, source, engine or LocalEngine(), randomness or Randomness.from_os()
+            self, source, engine or engine_for(source), randomness or Randomness.from_os()
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def plan(
     strict: refuse constant and dependent columns instead of leaving them out.
     """
     given = {name: value for name, value in locals().items() if name in _ASKED}
-    return plan_request(mechanism, make_request(**given), source, engine or LocalEngine())
+    return plan_request(mechanism, make_request(**given), source, engine or engine_for(source))
 
 
 _ENCODING = tuple(Encoding.__dataclass_fields__)

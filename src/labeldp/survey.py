@@ -85,8 +85,7 @@ def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
                 f"no choice of columns brings every leverage down to {max_leverage:g}; allow more"
             )
         trimmed.append(
-            f"{costly.column}: left out, it gave row {costly.row:,} a leverage of "
-            f"{costly.leverage:.2g}"
+            f"{costly.column}: left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
         )
         factor = factorise(gram, features.keep(kept))
         leverage = engine.leverage(source, features, factor)
@@ -140,7 +139,7 @@ def _advice(leverage: Leverage, rows: int) -> list[str]:
         return []
     costly = leverage.costliest[0]
     return [
-        f"row {costly.row:,} has a leverage of {costly.leverage:.2g} because of "
+        f"{costly.where} has a leverage of {costly.leverage:.2g} because of "
         f"{costly.column!r}, which costs utility; --max-leverage {usual:.1g} leaves such out"
     ]
 

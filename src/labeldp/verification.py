@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from labeldp._files import json_digest
 from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.certificate import Claim, claimed_fields, schema, seal
-from labeldp.engines import Engine, LocalEngine
+from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms import MECHANISMS, read_claim
@@ -79,7 +79,7 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
     if data is not None and not problems:
         mechanism = MECHANISMS[certificate["mechanism"]]
         source = public_rows(release, data)
-        problems += mechanism.check_features(release, source, engine or LocalEngine())
+        problems += mechanism.check_features(release, source, engine or engine_for(source))
     return Verification(tuple(problems), _summary(certificate))
 
 

@@ -30,13 +30,14 @@ def inspect(
     max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
     threads: options.Threads = 0,
+    engine: options.EngineName = "local",
     json: options.Json = False,
 ) -> None:
     """Look at a table with raw labels: for the curator's eyes only."""
-    from labeldp.cli.output import emit_json, note, progress
-    from labeldp.engines import LocalEngine
+    from labeldp.cli.output import emit_json, note
     from labeldp.inspection import inspect as look
 
+    runner = options.make_engine(engine, threads)
     source = options.source(
         data,
         label=label,
@@ -47,6 +48,7 @@ def inspect(
         drop=drop,
         clip=clip,
         drop_missing_labels=drop_missing_labels,
+        engine=engine,
     )
     found = look(
         source,
@@ -56,7 +58,7 @@ def inspect(
         intercept=not no_intercept,
         max_leverage=max_leverage,
         strict=strict,
-        engine=LocalEngine(threads, progress),
+        engine=runner,
     )
     note(_WARNING)
     if json:

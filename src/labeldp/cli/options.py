@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from labeldp.engines import Engine
     from labeldp.features import FeatureMap
     from labeldp.source import Source
 
@@ -49,10 +50,35 @@ Strict = Annotated[
     typer.Option("--strict", help="Refuse constant or dependent columns; default: leave them out."),
 ]
 Threads = Annotated[int, typer.Option(min=0, help="Threads; 0: one for each core.")]
+EngineName = Annotated[str, typer.Option("--engine", help="Where data are read: local or spark.")]
 Epsilon = Annotated[float, typer.Option(help="Privacy budget ε.")]
 Delta = Annotated[float, typer.Option(help="Privacy budget δ.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ReleaseDirectory = Annotated[Path, typer.Argument(help="A release directory.")]
+
+
+def make_engine(name: str, threads: int) -> Engine:
+    """The engine that the options name."""
+    from labeldp.cli.output import progress
+    from labeldp.engines import LocalEngine, SparkEngine
+    from labeldp.errors import InputError
+
+    if name == "local":
+        return LocalEngine(threads, progress)
+    if name != "spark":
+        raise InputError(f"engine {name!r} is unknown; choose local or spark")
+    if threads:
+        raise InputError("--threads is for --engine local; Spark has settings of its own")
+    return SparkEngine(progress)
+
+
+def opened(data: str, engine: str) -> Any:
+    """What `scan` reads under a name: a path, or what Spark finds there."""
+    if engine != "spark":
+        return data
+    from labeldp.engines.spark import read
+
+    return read(data)
 
 
 def names(text: str | None) -> tuple[str, ...]:
@@ -71,12 +97,13 @@ def source(
     drop: str | None,
     clip: bool,
     drop_missing_labels: bool,
+    engine: str,
 ) -> Source:
     """The source that the data options describe."""
     from labeldp.source import scan
 
     return scan(
-        data,
+        opened(data, engine),
         label=label,
         label_range=label_range,
         features=names(features) or None,

@@ -90,6 +90,7 @@ def plan(
     max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
     threads: options.Threads = 0,
+    engine: options.EngineName = "local",
     out: Annotated[
         Path | None, typer.Option(help="Write the plan here, for release --plan.")
     ] = None,
@@ -97,11 +98,11 @@ def plan(
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
     from labeldp._files import check_target
-    from labeldp.cli.output import emit_json, note, progress
-    from labeldp.engines import LocalEngine
+    from labeldp.cli.output import emit_json, note
 
     if out is not None:
         check_target(out)
+    runner = options.make_engine(engine, threads)
     source = options.source(
         data,
         label=label,
@@ -112,8 +113,9 @@ def plan(
         drop=drop,
         clip=clip,
         drop_missing_labels=drop_missing_labels,
+        engine=engine,
     )
-    made, offers = planned(context, source, LocalEngine(threads, progress))
+    made, offers = planned(context, source, runner)
     for text in made.notes:
         note(text)
     if out is not None:

@@ -79,12 +79,12 @@ def release(
         typer.Option("--not-private", help="Allow naive-flag and naive-lag, which never are."),
     ] = False,
     threads: options.Threads = 0,
+    engine: options.EngineName = "local",
     json: options.Json = False,
 ) -> None:
     """Publish private aggregates with a certificate, as one new directory."""
     from labeldp._files import check_target
-    from labeldp.cli.output import emit_json, note, progress
-    from labeldp.engines import LocalEngine
+    from labeldp.cli.output import emit_json, note
     from labeldp.errors import InputError
 
     check_target(out)
@@ -92,6 +92,7 @@ def release(
         raise InputError("--not-private is for naive-flag and naive-lag; leave it out")
     if plan is not None:
         _refuse_planning_options(context)
+    runner = options.make_engine(engine, threads)
     source = options.source(
         data,
         label=label,
@@ -102,15 +103,15 @@ def release(
         drop=drop,
         clip=clip,
         drop_missing_labels=drop_missing_labels,
+        engine=engine,
     )
-    engine = LocalEngine(threads, progress)
     if mechanism in NAIVE:
-        _release_naive(context, source, engine, out, json)
+        _release_naive(context, source, runner, out, json)
         return
-    made = read_plan(plan) if plan is not None else planned(context, source, engine)[0]
+    made = read_plan(plan) if plan is not None else planned(context, source, runner)[0]
     for text in made.notes:
         note(text)
-    released = made.release_to(out, source, engine=engine)
+    released = made.release_to(out, source, engine=runner)
     if json:
         emit_json({"release": str(out), "certificate": released.certificate})
     else:

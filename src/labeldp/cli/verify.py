@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from labeldp.cli.options import Json, ReleaseDirectory, Threads
+from labeldp.cli.options import EngineName, Json, ReleaseDirectory, Threads, make_engine, opened
 
 
 def verify(
@@ -16,14 +16,16 @@ def verify(
         typer.Option(help="The table whose features were released: recheck them too."),
     ] = None,
     threads: Threads = 0,
+    engine: EngineName = "local",
     json: Json = False,
 ) -> int:
     """Recompute a release's certificate from its public fields; exit 1 if anything disagrees."""
-    from labeldp.cli.output import emit_json, progress
-    from labeldp.engines import LocalEngine
+    from labeldp.cli.output import emit_json
     from labeldp.verification import verify as check
 
-    report = check(directory, data, LocalEngine(threads, progress))
+    runner = make_engine(engine, threads)
+    table = None if data is None else opened(data, engine)
+    report = check(directory, table, runner)
     if json:
         emit_json({"valid": report.valid, "problems": list(report.problems)})
     elif report.valid:

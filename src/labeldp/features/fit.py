@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from labeldp import _check
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoding import FeatureMap
 from labeldp.features.tally import Extremes, Levels, Sums
-from labeldp.source import Source
+from labeldp.source import Source, over_parts
 
 _CODES = 2**19
 _FEW = range(3, 13)
@@ -48,6 +49,7 @@ def fit_features(
     if min_count is not None:
         _check.at_least(1, min_count=min_count)
     _check.at_least(1, max_columns=max_columns)
+    progress = progress or (lambda _rows: None)
     rows, extremes, levels = _first_pass(source, progress)
     if min_count is None:
         min_count = math.isqrt(rows)
@@ -63,9 +65,27 @@ def fit_features(
 
 
 def _first_pass(
-    source: Source, progress: Progress | None
+    source: Source, progress: Progress
 ) -> tuple[int, dict[str, Extremes], dict[str, Levels]]:
-    """Read everything once; columns of undecided kind are tallied both ways."""
+    """Read everything once, wherever its parts are."""
+    (rows, extremes, levels), *others = over_parts(source, _tally, advance=progress) or [
+        (0, {}, {})
+    ]
+    for more, extremes2, levels2 in others:
+        rows += more
+        for name, found in extremes2.items():
+            extremes[name].merge(found)
+        for name, tally in levels2.items():
+            levels[name].merge(tally)
+    if rows == 0:
+        raise DataError(f"the {source.reader.format} data have no rows; nothing can be learnt")
+    return rows, extremes, levels
+
+
+def _tally(
+    source: Source, progress: Progress
+) -> tuple[int, dict[str, Extremes], dict[str, Levels]]:
+    """Tally one part; columns of undecided kind are tallied both ways."""
     extremes = {c.name: Extremes(c.name) for c in source.columns if c.kind != "categorical"}
     levels = {c.name: Levels(c.name) for c in source.columns if c.kind == "categorical"}
     levels |= {
@@ -79,10 +99,7 @@ def _first_pass(
             if name in levels:
                 levels[name].add(column)
         rows += batch.num_rows
-        if progress is not None:
-            progress(batch.num_rows)
-    if rows == 0:
-        raise DataError(f"the {source.reader.format} data have no rows; nothing can be learnt")
+        progress(batch.num_rows)
     for tally in levels.values():
         tally.flush()
     return rows, extremes, levels
@@ -114,7 +131,7 @@ def _numeric(
     indicators: bool,
     standardise: bool,
     notes: list[str],
-    progress: Progress | None,
+    progress: Progress,
 ) -> list[NumericColumn]:
     varying = {
         name: found
@@ -123,16 +140,25 @@ def _numeric(
     }
     if not varying:
         return []
-    sums = {name: _grid(found, intercept) for name, found in varying.items()}
-    for batch in source.feature_batches(list(sums)):
-        for tally, column in zip(sums.values(), batch.columns, strict=True):
-            tally.add(column)
-        if progress is not None:
-            progress(batch.num_rows)
+    empty = {name: _grid(found, intercept) for name, found in varying.items()}
+    add_up = partial(_add_up, empty)
+    sums, *others = over_parts(source, add_up, columns=list(empty), advance=progress)
+    for part in others:
+        for name, tally in part.items():
+            sums[name].merge(tally)
     return [
         _column(varying[name], tally, intercept, indicators, standardise, notes)
         for name, tally in sums.items()
     ]
+
+
+def _add_up(sums: dict[str, Sums], source: Source, progress: Progress) -> dict[str, Sums]:
+    """Add the codes of one part to sums that begin at nothing."""
+    for batch in source.feature_batches(list(sums)):
+        for tally, column in zip(sums.values(), batch.columns, strict=True):
+            tally.add(column)
+        progress(batch.num_rows)
+    return sums
 
 
 def _is_constant(found: Extremes, intercept: bool, indicators: bool, notes: list[str]) -> bool:

@@ -43,6 +43,12 @@ class Extremes:
             self.low = min(self.low, float(np.fmin.reduce(values)) + 0.0)
             self.high = max(self.high, float(np.fmax.reduce(values)) + 0.0)
 
+    def merge(self, other: Extremes) -> None:
+        """Take in what was found in another part of the rows."""
+        self.rows += other.rows
+        self.missing += other.missing
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+
     @property
     def empty(self) -> bool:
         """Whether every value is missing."""
@@ -85,6 +91,12 @@ class Levels:
         self._pending = self._dictionary = None
         self.too_many = len(self.counts) - (None in self.counts) > self.limit
 
+    def merge(self, other: Levels) -> None:
+        """Take in the flushed counts of another part of the rows."""
+        self.counts.update(other.counts)
+        distinct = len(self.counts) - (None in self.counts)
+        self.too_many |= other.too_many or distinct > self.limit
+
     def checked(self) -> Counter[str | None]:
         """Return the counts of a declared category; refuse one that is an identifier."""
         if self.too_many:
@@ -114,6 +126,12 @@ class Sums:
         self.rows += len(codes)
         self.total += int(codes.sum())
         self.squares += int(np.dot(codes, codes))
+
+    def merge(self, other: Sums) -> None:
+        """Take in the sums of another part of the rows."""
+        self.rows += other.rows
+        self.total += other.total
+        self.squares += other.squares
 
     @property
     def mean_code(self) -> int:

@@ -27,6 +27,7 @@ from labeldp.errors import InputError
 from labeldp.features import Encoded, FeatureMap
 from labeldp.release import BAGS, SECRET_WEIGHTS
 from labeldp.source import Source
+from labeldp.source.cluster import ClusterReader
 from labeldp.source.rows import take_rows
 
 MOST_MEMBERS = 200_000_000
@@ -217,7 +218,8 @@ def check_members(table: pa.Table | None, draw: Draw) -> Iterator[str]:
 
 def check_stable_rows(source: Source) -> None:
     """Bags name rows by their numbers, which a source must have."""
-    if getattr(source.reader, "unordered", False):
+    if isinstance(source.reader, ClusterReader):
         raise InputError(
-            "bags name rows by number, and this engine's rows have none; use --engine local"
+            "bags name rows by number, and rows on Spark have none; use --mechanism wtd-flag or "
+            "--engine local"
         )

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp._files import new_directory
-from labeldp.engines import Engine, LocalEngine
+from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows, members_table
@@ -80,7 +80,7 @@ def naive_sums(
             "use wtd-flag, or say --not-private if this is a demonstration"
         )
     check_stable_rows(source)
-    engine = engine or LocalEngine()
+    engine = engine or engine_for(source)
     found = survey(source, engine=engine, encoding=encoding or Encoding())
     draw = Draw.new(found.facts.rows, bags, bag_size, over_draw=False, seed=bag_seed)
     rows = BagRows(found.features, draw)

@@ -50,6 +50,14 @@ class LabelCheck:
             self.outside |= bool((wild & ~inf).any())
         return np.where(nan | inf, self.low, np.clip(values, self.low, self.high))
 
+    def merge(self, other: LabelCheck) -> LabelCheck:
+        """Take in what was wrong with another part of the labels."""
+        self.missing |= other.missing
+        self.infinite |= other.infinite
+        self.outside |= other.outside
+        self.text |= other.text
+        return self
+
     def finish(self) -> None:
         """Refuse the column if any label was not as declared."""
         who = f"label column {self.column!r}"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp import _check
 from labeldp.errors import DataError, InputError
+from labeldp.source.cluster import ClusterReader, is_cluster_frame
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.files import Reader, find
 from labeldp.source.frames import FrameReader
@@ -68,15 +69,18 @@ class Source:
             if kept.num_rows:
                 yield kept.select(names)
 
-    def labelled_batches(self) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
+    def labelled_batches(
+        self, check: LabelCheck | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
         """Yield features with labels as float64, row by row the rows of `feature_batches`.
 
         Labels outside `label_range` (unless `clip`), missing labels (unless
         `drop_missing_labels`) and infinite labels are refused with a DataError after the last
-        batch; use nothing from this iterator unless it ends.
+        batch; use nothing from this iterator unless it ends. Who reads a part of the rows passes
+        `label_check()` and calls its `finish` when all parts have been read.
         """
-        label, (low, high) = self._needs_label()
-        check = LabelCheck(label, low, high, self.clip)
+        own = self.label_check()
+        label, check = own.column, check or own
         names = list(self.names)
         for batch in self.reader.batches([*names, label], self.batch_rows):
             if self.drop_missing_labels:
@@ -84,7 +88,13 @@ class Source:
             if batch.num_rows:
                 labels = check.clean(*to_labels(batch.column(len(names))))
                 yield batch.select(names), labels
-        check.finish()
+        if check is own:
+            check.finish()
+
+    def label_check(self) -> LabelCheck:
+        """A check of labels that has seen none yet."""
+        label, (low, high) = self._needs_label()
+        return LabelCheck(label, low, high, self.clip)
 
     def describe(self) -> dict[str, Any]:
         """Return what is known about the table, all of it public."""
@@ -130,7 +140,7 @@ def scan(
 
     Args:
       data: a path to a file, a directory or a glob (Parquet, CSV, TSV, gzipped or not, Arrow
-        IPC), or a pandas, polars or pyarrow table or duckdb relation.
+        IPC), a pandas, polars or pyarrow table, a duckdb relation, or a Spark data frame.
       label: the private column. Without it every column is a public feature.
       label_range: (low, high), public; chosen without looking at the labels.
       features: the columns to use, in this order; all but the label by default. A stored
@@ -151,7 +161,8 @@ def scan(
     if drop_missing_labels and label is None:
         raise InputError("drop_missing_labels needs a label column (label, --label)")
     if label is not None:
-        check_label_type(reader.schema.field(label), parse=isinstance(reader, DelimitedReader))
+        parse = isinstance(reader, DelimitedReader) or getattr(reader, "text", False)
+        check_label_type(reader.schema.field(label), parse=parse)
     names = _chosen(reader.schema.names, label, features, drop)
     reader = reader.prepared(names, numeric, categorical)
     if reader.rows == 0:
@@ -176,6 +187,10 @@ def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | Non
 
 
 def _open(data: Any) -> Reader:
+    if isinstance(data, ClusterReader):
+        return data
+    if is_cluster_frame(data):
+        return ClusterReader.open(data)
     if not isinstance(data, str | Path):
         return FrameReader.open(data)
     paths, form = find(data)

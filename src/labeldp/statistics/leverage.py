@@ -24,10 +24,16 @@ _COSTLIEST = 5
 class CostlyRow:
     """A row whose label is hard to hide, and the column that makes it so."""
 
-    row: int
+    row: int | None
+    """None where rows have no numbers, as on a cluster."""
     leverage: float
     column: str
     """The raw column with the largest share of the leverage."""
+
+    @property
+    def where(self) -> str:
+        """The row, in words."""
+        return "a row" if self.row is None else f"row {self.row:,}"
 
 
 @dataclass(frozen=True)
@@ -40,10 +46,19 @@ class Leverage:
 
 @dataclass(frozen=True)
 class _Seen:
-    row: int
+    row: int | None
     value: float
     codes: tuple[int, ...]
     numbers: NDArray[np.float64]
+
+    @property
+    def rank(self) -> tuple[float, tuple[int, ...], tuple[float, ...], int]:
+        """Costliest first; ties by content, so that the order of the rows cannot matter."""
+        return -self.value, self.codes, tuple(self.numbers), self.row or 0
+
+
+Seen = tuple[list[_Seen], NDArray[np.float64]]
+"""What one part of the rows showed: its costliest rows and the reach of its numbers."""
 
 
 class LeverageScan:
@@ -55,14 +70,14 @@ class LeverageScan:
         self._costliest: list[_Seen] = []
         self._reach = np.zeros(len(features.number_columns))
 
-    def add(self, first: int, batch: Encoded) -> None:
-        """Look at a batch whose first row has this number."""
+    def add(self, first: int | None, batch: Encoded) -> None:
+        """Look at a batch whose first row has this number, if rows have numbers."""
         values = self._form(batch)
-        top = np.argpartition(-values, min(_COSTLIEST, len(values) - 1))[:_COSTLIEST]
+        top = _top(values, batch)
         self._keep(
             [
                 _Seen(
-                    first + int(index),
+                    None if first is None else first + int(index),
                     float(values[index]),
                     tuple(int(codes[index]) for codes in batch.categories),
                     batch.numbers[index].copy(),
@@ -75,9 +90,18 @@ class LeverageScan:
 
     def merge(self, other: LeverageScan) -> LeverageScan:
         """Take in what another part saw."""
-        self._keep(other._costliest)
-        self._reach = np.maximum(self._reach, other._reach)
+        self.take(other.seen())
         return self
+
+    def seen(self) -> Seen:
+        """What this part saw, without the form: what travels between machines."""
+        return self._costliest, self._reach
+
+    def take(self, seen: Seen) -> None:
+        """Take in what `seen` of another part returned."""
+        costliest, reach = seen
+        self._keep(costliest)
+        self._reach = np.maximum(self._reach, reach)
 
     def total(self) -> Leverage:
         """Add the rounding error and the factor's defect: a rigorous upper bound."""
@@ -87,7 +111,7 @@ class LeverageScan:
         return Leverage(min(1.0, maximum), rows)
 
     def _keep(self, rows: list[_Seen]) -> None:
-        ranked = sorted(self._costliest + rows, key=lambda seen: (-seen.value, seen.row))
+        ranked = sorted(self._costliest + rows, key=lambda seen: seen.rank)
         self._costliest = ranked[:_COSTLIEST]
 
     def _blame(self, seen: _Seen) -> str:
@@ -105,6 +129,14 @@ class LeverageScan:
         ] = 1.0
         share = row * self._form.gradient(row)
         return features.all_names[int(features.intercept + np.argmax(share[features.intercept :]))]
+
+
+def _top(values: NDArray[np.float64], batch: Encoded) -> NDArray[np.intp]:
+    """The rows of a batch that come first by `_Seen.rank`."""
+    most = min(_COSTLIEST, len(values))
+    near = np.flatnonzero(values >= np.partition(values, -most)[-most])
+    contents = (*(codes[near] for codes in batch.categories), *batch.numbers[near].T)
+    return near[np.lexsort((near, *reversed(contents), -values[near]))[:most]]
 
 
 class _QuadraticForm:

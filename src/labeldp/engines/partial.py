@@ -1,0 +1,82 @@
+"""What one part of the rows contributes, in a form that may travel to the driver.
+
+Sums of labels are private: they refuse to be pickled, so that they are not written anywhere
+by accident. Between the machines of a cluster they must travel, and do so as plain integers
+that exist for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from labeldp.features import FeatureMap
+from labeldp.source import Source
+from labeldp.source.cluster import Advance
+from labeldp.source.labels import LabelCheck
+from labeldp.statistics import (
+    FeatureGram,
+    GramSum,
+    LabelGrid,
+    LabelMoments,
+    LeverageScan,
+    MomentSum,
+)
+from labeldp.statistics.leverage import Seen
+
+
+@dataclass(frozen=True, repr=False)
+class LabelledPart:
+    """Sums over one part: of features, of labels, and what was wrong with its labels."""
+
+    gram: FeatureGram
+    rows: int
+    cross: list[int]
+    total: int
+    square: int
+    check: LabelCheck
+
+    def moments(self) -> LabelMoments:
+        """The sums of labels, private again."""
+        return LabelMoments(self.rows, np.array(self.cross, dtype=object), self.total, self.square)
+
+
+def gram_part(features: FeatureMap, source: Source, advance: Advance) -> FeatureGram:
+    """XᵀX of one part."""
+    sums = GramSum(features)
+    for batch in source.feature_batches():
+        sums.add(features.encode(batch))
+        advance(batch.num_rows)
+    return sums.total()
+
+
+def leverage_part(
+    features: FeatureMap, scan: LeverageScan, source: Source, advance: Advance
+) -> Seen:
+    """The costliest rows of one part; the scan comes from the driver, so all use one form."""
+    for batch in source.feature_batches():
+        scan.add(None, features.encode(batch))
+        advance(batch.num_rows)
+    return scan.seen()
+
+
+def labelled_part(
+    features: FeatureMap, grid: LabelGrid, source: Source, advance: Advance
+) -> LabelledPart:
+    """XᵀX, Xᵀy and yᵀy of one part; what is wrong with labels is said for all parts at once."""
+    gram, moments, check = GramSum(features), MomentSum(features, grid), source.label_check()
+    for batch, labels in source.labelled_batches(check):
+        encoded = features.encode(batch)
+        gram.add(encoded)
+        moments.add(encoded, labels)
+        advance(batch.num_rows)
+    sums = moments.total()
+    return LabelledPart(gram.total(), sums.rows, list(sums.cross), sums.total, sums.square, check)
+
+
+def refuse_bad_labels(parts: Iterable[LabelledPart]) -> None:
+    """Refuse the column if any part had a label that was not as declared."""
+    reduce(LabelCheck.merge, (part.check for part in parts)).finish()

@@ -1,0 +1,217 @@
+"""What every engine owes: the bytes of the sums do not depend on where or how rows lie."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from labeldp import DataError, LocalEngine, plan, scan, verify
+from labeldp._random import Randomness
+from labeldp.features import FeatureMap, fit_features
+from labeldp.inspection import inspect
+from labeldp.statistics import Factor, LabelGrid, factorise
+from tests.engines.conftest import Home
+from tests.tables import RANGE, table
+
+GRID = LabelGrid.for_range(RANGE, intercept=True)
+LOCAL = LocalEngine(threads=1)
+
+
+def mixed(rows: int = 1500) -> pa.Table:
+    """The test table with holes, an undecided integer column, a truth value and a date."""
+    rng = np.random.default_rng(5)
+    made = table(rows)
+    height = made["height"].to_numpy().copy()
+    height[rng.random(rows) < 0.1] = np.nan
+    town = [None if rng.random() < 0.05 else name for name in made["town"].to_pylist()]
+    made = made.set_column(0, "height", pa.array(height, from_pandas=True))
+    made = made.set_column(3, "town", pa.array(town))
+    made = made.append_column("grade", pa.array(rng.integers(1, 6, rows)))
+    made = made.append_column("member", pa.array(rng.random(rows) < 0.3))
+    days = rng.integers(0, 9000, rows).astype("datetime64[D]")
+    return made.append_column("since", pa.array(days))
+
+
+MIXED = mixed()
+SOURCE = scan(MIXED, label="label", label_range=RANGE)
+FEATURES = fit_features(SOURCE)
+
+
+def dense(features: FeatureMap, rows: pa.Table) -> np.ndarray[Any, Any]:
+    """The slow obvious twin: every design column in whole numbers, one-hot made dense."""
+    encoded = features.encode(rows.combine_chunks().to_batches()[0])
+    design = np.zeros((encoded.rows, features.width), dtype=object)
+    design[:, 0] = 1
+    design[:, list(features.number_columns)] = encoded.numbers.astype(int)
+    for offset, codes in zip(features.category_offsets, encoded.categories, strict=True):
+        design[np.arange(encoded.rows), offset + codes] = 1
+    return design
+
+
+DESIGN = dense(FEATURES, MIXED)
+CODES = GRID.codes(MIXED["label"].to_numpy()).astype(int).astype(object)
+
+
+def factor() -> Factor:
+    return factorise(LOCAL.feature_gram(SOURCE, FEATURES), FEATURES)
+
+
+def test_the_feature_map_is_the_same(home: Home) -> None:
+    assert fit_features(home.scan(MIXED)) == FEATURES
+
+
+def test_feature_sums_are_those_of_the_dense_design(either: Home) -> None:
+    gram = either.engine.feature_gram(either.scan(MIXED), FEATURES)
+    assert gram.rows == len(DESIGN)
+    assert np.array_equal(gram.exact(range(FEATURES.width)), DESIGN.T @ DESIGN)
+    assert gram.digest() == LOCAL.feature_gram(SOURCE, FEATURES).digest()
+
+
+def test_label_sums_are_those_of_the_dense_design(home: Home) -> None:
+    gram, moments = home.engine.labelled_sums(home.scan(MIXED), FEATURES, GRID)
+    assert np.array_equal(gram.exact(range(FEATURES.width)), DESIGN.T @ DESIGN)
+    assert np.array_equal(moments.cross, DESIGN.T @ CODES)
+    assert (moments.rows, moments.total, moments.square) == (
+        len(CODES),
+        CODES.sum(),
+        CODES @ CODES,
+    )
+    assert repr(moments) == "LabelMoments(private)"
+    with pytest.raises(TypeError, match="private"):
+        pickle.dumps(moments)
+
+
+def test_leverages_are_the_same_to_the_last_bit(either: Home) -> None:
+    found = either.engine.leverage(either.scan(MIXED), FEATURES, factor())
+    expected = LOCAL.leverage(SOURCE, FEATURES, factor())
+    assert found.maximum == expected.maximum
+    assert [(c.leverage, c.column) for c in found.costliest] == [
+        (c.leverage, c.column) for c in expected.costliest
+    ]
+
+
+def test_a_release_is_the_same_bytes(home: Home) -> None:
+    """Same plan, and with the randomness of an experiment the same numbers and certificate."""
+    options: dict[str, Any] = {"epsilon": 2, "delta": 1e-3, "accountant": "paper", "bags": 30}
+    expected = plan(SOURCE, floor="added", **options)
+    source = home.scan(MIXED)
+    made = plan(source, floor="added", engine=home.engine, **options)
+    assert (made.claim, made.features) == (expected.claim, expected.features)
+    assert made.feature_sums == expected.feature_sums
+    ours = made.release(source, engine=home.engine, randomness=Randomness.experiment(1))
+    theirs = expected.release(SOURCE, randomness=Randomness.experiment(1))
+    assert ours.table.equals(theirs.table)
+    assert ours.certificate == theirs.certificate
+
+
+def test_ties_between_columns_do_not_depend_on_where_rows_lie(either: Home) -> None:
+    """Two levels with one row each cost the same; which is left out must be settled."""
+    rare = ["x", "y", *["common"] * 398]
+    data = table(400).append_column("rare", pa.array(rare)).select(["rare", "town", "label"])
+    options: dict[str, Any] = {
+        "epsilon": 2, "delta": 1e-3, "accountant": "paper", "floor": "added", "bags": 10,
+        "min_count": 1, "max_leverage": 0.5,
+    }  # fmt: skip
+    expected = plan(scan(data, label="label", label_range=RANGE), **options)
+    made = plan(either.scan(data), engine=either.engine, **options)
+    assert made.features == expected.features
+    assert made.claim == expected.claim
+
+
+def test_notes_read_well(either: Home) -> None:
+    loud = table(400).append_column("loud", pa.array([100.0, *[0.0, 1.0] * 199, 0.0]))
+    source = either.scan(loud)
+    found = inspect(source, engine=either.engine)
+    (note,) = [text for text in found["notes"] if "leverage" in text]
+    row = "a row" if either.engine != LocalEngine(threads=2) else "row 0"
+    assert note.startswith(f"{row} has a leverage of 0.99 because of 'loud'")
+
+
+def labelled(labels: Any) -> pa.Table:
+    return table(300).drop_columns(["label"]).append_column("label", pa.array(labels))
+
+
+WRONG: dict[str, dict[int, Any]] = {
+    "has missing values": {299: None, 3: 77.25},
+    "holds infinities": {0: float("inf"), 150: None, 299: 77.25},
+    "outside the range": {150: 77.25},
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_wrong_labels_are_refused_in_the_same_words(either: Home, fault: str) -> None:
+    labels = table(300)["label"].to_pylist()
+    for row, value in WRONG[fault].items():
+        labels[row] = value
+    source = either.scan(labelled(labels))
+    features = fit_features(source)
+    with pytest.raises(DataError, match=fault) as refusal:
+        either.engine.labelled_sums(source, features, GRID)
+    assert "77" not in str(refusal.value)
+    assert str(refusal.value).startswith("label column 'label'")
+    assert refusal.value.__context__ is None or refusal.value.__suppress_context__
+
+
+def test_labels_are_clipped_and_rows_without_one_dropped(either: Home) -> None:
+    labels = table(300)["label"].to_pylist()
+    labels[7], labels[8], labels[9] = None, float("nan"), 77.25
+    source = either.scan(labelled(labels), clip=True, drop_missing_labels=True)
+    features = fit_features(source)
+    gram, moments = either.engine.labelled_sums(source, features, GRID)
+    kept = np.array([v for v in labels if v is not None and v == v]).clip(*RANGE)
+    codes = GRID.codes(kept).astype(int)
+    assert (features.rows, gram.rows, moments.rows) == (298, 298, 298)
+    assert moments.total == codes.sum()
+    assert moments.square == codes @ codes
+    assert either.engine.feature_gram(source, features).rows == 298
+
+
+BAD_FEATURES: dict[str, tuple[Any, str]] = {
+    "infinity": ([*[0.5] * 150, float("inf"), *[1.5] * 149], "'odd' holds an infinity at row"),
+    "text": ([*["1"] * 150, "tall", *["2"] * 149], "should be numeric but holds 'tall' at row"),
+    "identifier": ([2**60 + k for k in range(300)], "'odd' holds integers beyond 2\\*\\*53"),
+    "list": ([[1.0]] * 300, "neither a number nor a category"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD_FEATURES)
+def test_wrong_features_are_refused_in_the_same_words(either: Home, fault: str) -> None:
+    values, message = BAD_FEATURES[fault]
+    data = table(300).append_column("odd", pa.array(values))
+    with pytest.raises(DataError, match=message):
+        fit_features(either.scan(data, numeric=["odd"]))
+
+
+def test_a_level_that_the_plan_did_not_see_is_refused(either: Home) -> None:
+    features = fit_features(scan(table(300), label="label", label_range=RANGE))
+    strange = table(300).set_column(2, "colour", pa.array(["mauve"] * 300))
+    with pytest.raises(DataError, match="column 'colour' has level 'mauve'"):
+        either.engine.feature_gram(either.scan(strange), features)
+
+
+def test_no_rows_are_refused(either: Home) -> None:
+    with pytest.raises(DataError, match="no rows"):
+        fit_features(either.scan(table(300).slice(0, 0)))
+    features = fit_features(scan(table(300), label="label", label_range=RANGE))
+    none = pa.array([None] * 300, pa.float64())
+    source = either.scan(labelled(none), drop_missing_labels=True)
+    with pytest.raises(DataError, match="no rows"):
+        either.engine.feature_gram(source, features)
+    with pytest.raises(DataError, match="no rows"):
+        either.engine.labelled_sums(source, features, GRID)
+
+
+def test_a_release_verifies_and_its_features_are_rechecked(either: Home, tmp_path: Any) -> None:
+    """Without naming an engine: a source knows who can read it."""
+    data = either.hold(MIXED)
+    source = scan(data, label="label", label_range=RANGE)
+    made = plan(source, epsilon=2, delta=1e-3, accountant="paper", floor="added", bags=30)
+    made.release(source).save(tmp_path / "r")
+    assert verify(tmp_path / "r").valid
+    assert verify(tmp_path / "r", data).valid
+    other = verify(tmp_path / "r", either.hold(MIXED.slice(1)))
+    assert other.problems == ("the table has 1499 rows, the certificate says 1500",)
