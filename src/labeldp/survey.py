@@ -52,15 +52,14 @@ def survey(
         in_range(0, 1, max_leverage=max_leverage)
     if source.label_range is None:
         raise InputError("the label range is missing; give --label-range LO HI")
-    with engine.progress("features", None) as advance:
-        features = fit_features(
-            source,
-            min_count=min_count,
-            intercept=intercept,
-            standardise=standardise,
-            indicators=indicators,
-            progress=advance,
-        )
+    features = fit_features(
+        source,
+        min_count=min_count,
+        intercept=intercept,
+        standardise=standardise,
+        indicators=indicators,
+        fold=engine.fold,
+    )
     gram = engine.feature_gram(source, features)
     factor = factorise(gram, features)
     dependent = _dependent(features, factor)

@@ -2,6 +2,7 @@
 
     plain.py      NumPy
     compiled.py   numba, several times faster; the extra `fast`: pip install 'labeldp[fast]'
+    scratch.py    arrays used again from batch to batch
 
 Both hold the same functions with the same results to the last bit, so the choice is one of
 speed alone: sums are integers, and the only floating-point kernels add one term per row and
@@ -19,6 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.kernels import plain
+from labeldp.kernels.scratch import Scratch
+
+__all__ = [
+    "Codes",
+    "Kernels",
+    "Positions",
+    "Scratch",
+    "available",
+    "best",
+    "positions",
+    "with_numba",
+    "with_numpy",
+]
 
 Codes = NDArray[np.int32]
 Positions = NDArray[Any]
@@ -30,8 +44,8 @@ WORTH_COMPILING = 1_000_000
 class Kernels(Protocol):
     """What both modules offer."""
 
-    lookup: Callable[[Codes, Positions], Codes]
-    """lookup(table, positions): table[positions]."""
+    lookup: Callable[[Codes, Codes, Positions], None]
+    """lookup(out, table, positions): out = table[positions]."""
     count: Callable[[NDArray[np.int64], Positions], None]
     """count(counts, codes): counts[code] += 1 for every row."""
     count_pairs: Callable[[NDArray[np.int64], Codes, Codes], None]

@@ -20,11 +20,9 @@ def _compile(kernel: Kernel) -> Kernel:
 
 
 @_compile
-def lookup(table: Any, positions: Any) -> Any:
-    out = np.empty(positions.size, np.int32)
+def lookup(out: Any, table: Any, positions: Any) -> None:
     for row in range(positions.size):
         out[row] = table[np.uintp(positions[row])]
-    return out
 
 
 @_compile

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def lookup(table: NDArray[np.int32], positions: NDArray[Any]) -> NDArray[np.int32]:
-    return table.take(positions)
+def lookup(out: NDArray[np.int32], table: NDArray[np.int32], positions: NDArray[Any]) -> None:
+    table.take(positions, out=out, mode="clip")  # other modes copy `out` first
 
 
 def count(counts: NDArray[np.int64], codes: NDArray[Any]) -> None:

@@ -27,7 +27,7 @@ _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 class LabelCheck:
     """Checks the labels of one pass, batch by batch; `finish` refuses.
 
-    Holds four flags and no label.
+    Holds four flags and no label. Flags are only ever raised, so threads may share a check.
     """
 
     column: str
@@ -41,14 +41,17 @@ class LabelCheck:
 
     def clean(self, values: NDArray[np.float64], unreadable: bool) -> NDArray[np.float64]:
         """Return labels inside the range, remembering what had to be changed."""
-        self.text |= unreadable
         nan, inf = np.isnan(values), np.isinf(values)
-        self.missing |= bool(nan.any())
-        self.infinite |= bool(inf.any())
-        wild = (values < self.low) | (values > self.high)
-        if not self.clip:
-            self.outside |= bool((wild & ~inf).any())
+        wild = ((values < self.low) | (values > self.high)) & ~inf
+        self._raise("text", unreadable)
+        self._raise("missing", bool(nan.any()))
+        self._raise("infinite", bool(inf.any()))
+        self._raise("outside", bool(wild.any()) and not self.clip)
         return np.where(nan | inf, self.low, np.clip(values, self.low, self.high))
+
+    def _raise(self, flag: str, seen: bool) -> None:
+        if seen:
+            setattr(self, flag, True)
 
     def finish(self) -> None:
         """Refuse the column if any label was not as declared."""

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.kernels import Scratch
+
 _MOST_LEVELS = 2500
 """Of a merged group: larger tables fall out of the processor's cache."""
 _MOST_CELLS = 1 << 23
@@ -62,15 +64,15 @@ class Compounds:
         """Entries of all tables between two groups."""
         return sum(self.widths[left] * self.widths[right] for left, right in self.pairs)
 
-    def codes(self, categories: Sequence[NDArray[np.int32]]) -> list[NDArray[np.int32]]:
+    def codes(
+        self, categories: Sequence[NDArray[np.int32]], scratch: Scratch
+    ) -> list[NDArray[np.int32]]:
         """The compound code of every row, group by group; the last member varies fastest."""
         compounds = []
         for group, shape in zip(self.groups, self.shapes, strict=True):
             code = categories[group[0]]
-            if len(group) > 1:
-                code = code.copy()
             for member, size in zip(group[1:], shape[1:], strict=True):
-                code *= size
+                code = np.multiply(code, size, out=scratch(group, code.shape, np.int32))
                 code += categories[member]
             compounds.append(code)
         return compounds

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
-from labeldp.kernels import Kernels, best
+from labeldp.kernels import Kernels, Scratch, best
 from labeldp.statistics.compounds import Compounds
 
 BLOCK_ROWS = 8192
@@ -81,7 +81,7 @@ class GramSum:
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
         numbers = len(features.number_columns)
         self._features = features
-        self._kernels = kernels or best()
+        self._kernels, self._scratch = kernels or best(), Scratch()
         self._compounds = compounds = Compounds.of(features.category_sizes)
         self._rows = 0
         self._counts = [np.zeros(width, dtype=np.int64) for width in compounds.widths]
@@ -100,7 +100,7 @@ class GramSum:
         return 8 * (2 * features.width**2 + Compounds.of(features.category_sizes).cells)
 
     def add(self, batch: Encoded) -> None:
-        codes = self._compounds.codes(batch.categories)
+        codes = self._compounds.codes(batch.categories, self._scratch)
         self._rows += batch.rows
         if len(codes) == 1:
             self._kernels.count(self._counts[0], codes[0])

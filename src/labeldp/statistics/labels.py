@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from labeldp._check import ordered
 from labeldp.errors import InputError
 from labeldp.features import Encoded, FeatureMap
-from labeldp.kernels import Kernels, best
+from labeldp.kernels import Kernels, Scratch, best
 from labeldp.statistics.compounds import Compounds
 from labeldp.statistics.gram import category_blocks, exact_products
 
@@ -92,7 +92,7 @@ class MomentSum:
         self, features: FeatureMap, grid: LabelGrid, kernels: Kernels | None = None
     ) -> None:
         self._features, self._grid = features, grid
-        self._kernels = kernels or best()
+        self._kernels, self._scratch = kernels or best(), Scratch()
         self._compounds = Compounds.of(features.category_sizes)
         self._level_sums = [np.zeros(width, np.int64) for width in self._compounds.widths]
         self._number_sums: NDArray[np.object_] = np.zeros(len(features.number_columns), object)
@@ -105,9 +105,8 @@ class MomentSum:
         self._total += int(codes.sum())
         if self._features.number_columns:
             self._number_sums += exact_products(batch.numbers, codes[:, None])[:, 0]
-        for sums, compound in zip(
-            self._level_sums, self._compounds.codes(batch.categories), strict=True
-        ):
+        compounds = self._compounds.codes(batch.categories, self._scratch)
+        for sums, compound in zip(self._level_sums, compounds, strict=True):
             self._kernels.add_sums(sums, compound, codes)
 
     def total(self) -> LabelMoments:

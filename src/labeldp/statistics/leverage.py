@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
-from labeldp.kernels import Kernels, best
+from labeldp.kernels import Kernels, Scratch, best
 from labeldp.statistics.compounds import Compounds
 from labeldp.statistics.factor import Factor
 from labeldp.statistics.gram import category_blocks
@@ -64,7 +64,7 @@ class LeverageScan:
     ) -> None:
         self._form = _QuadraticForm(features, factor)
         self._features, self._defect = features, factor.defect
-        self._kernels = kernels or best()
+        self._kernels, self._scratch = kernels or best(), Scratch()
         self._costliest: list[_Seen] = []
         self._reach = np.zeros(len(features.number_columns))
 
@@ -72,11 +72,12 @@ class LeverageScan:
         """A scan of other rows for the same leverages; the tables are shared."""
         fresh = copy(self)
         fresh._costliest, fresh._reach = [], np.zeros_like(self._reach)
+        fresh._scratch = Scratch()
         return fresh
 
     def add(self, first: int, batch: Encoded) -> None:
         """Look at a batch whose first row has this number."""
-        values = self._form(batch, self._kernels)
+        values = self._form(batch, self._kernels, self._scratch)
         self._keep(
             [
                 _Seen(
@@ -154,10 +155,11 @@ class _QuadraticForm:
         self._pairs = self._pair_tables()
         self._slopes = [self._slope_tables(column) for column in self._numbers]
 
-    def __call__(self, batch: Encoded, kernels: Kernels) -> NDArray[np.float64]:
-        matrix, numbers = self._matrix, self._numbers
-        compounds = self._compounds.codes(batch.categories)
-        total = np.full(batch.rows, self._constant)
+    def __call__(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
+        matrix, numbers, shape = self._matrix, self._numbers, (batch.rows,)
+        compounds = self._compounds.codes(batch.categories, scratch)
+        total: NDArray[np.float64] = scratch("total", shape, np.float64)
+        total[:] = self._constant
         for (left, right), table in self._pairs.items():
             if left == right:
                 kernels.add_entries(total, table, compounds[left])
@@ -165,13 +167,16 @@ class _QuadraticForm:
                 kernels.add_pair_entries(total, table, compounds[left], compounds[right])
         for place, column in enumerate(numbers):
             values = batch.numbers[:, place]
-            slope = values * matrix[column, column]
+            slope = scratch("slope", shape, np.float64)
+            np.multiply(values, matrix[column, column], out=slope)
             if self._intercept:
                 slope += 2 * matrix[0, column]
             for table, codes in zip(self._slopes[place], compounds, strict=True):
                 kernels.add_entries(slope, table, codes)
             for place2, column2 in enumerate(numbers[:place]):
-                slope += (2 * matrix[column, column2]) * batch.numbers[:, place2]
+                product = scratch("product", shape, np.float64)
+                np.multiply(2 * matrix[column, column2], batch.numbers[:, place2], out=product)
+                slope += product
             slope *= values
             total += slope
         return total
