@@ -15,10 +15,10 @@ import labeldp
 ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
-    "errors", "_check", "_files", "_random", "kernels", "source", "features", "statistics", "engines",
-    "accounting", "theory", "door", "mechanisms", "utility", "certificate", "release", "sizing",
-    "survey", "run", "planning", "inspection", "recheck", "verification", "learners", "datasets",
-    "cli",
+    "errors", "_check", "_files", "_random", "kernels", "source", "features", "statistics",
+    "engines", "accounting", "theory", "door", "mechanisms", "utility", "certificate", "release",
+    "sizing", "survey", "run", "planning", "inspection", "recheck", "verification", "learners",
+    "datasets", "cli",
 )  # fmt: skip
 
 EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from itertools import chain
 from operator import add
 from typing import TypeVar
 
@@ -76,6 +77,11 @@ class LocalEngine:
         return reduce(lambda one, other: one.merge(other), parts)
 
     def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
+        self.memory.parts(source)
+        every = replace(features, kept=None)  # sums are over all columns, kept or not
+        return self.memory.once(every, every.columns, lambda: self._feature_gram(source, every))
+
+    def _feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
         kernels = best(source.total_rows)
 
         def work(streams: Streams[pa.RecordBatch]) -> FeatureGram:
@@ -90,6 +96,13 @@ class LocalEngine:
         return reduce(add, parts)
 
     def leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
+        self.memory.parts(source)
+        key = (replace(features, kept=None), *factor.identity())
+        return self.memory.once(
+            key, features.columns, lambda: self._leverage(source, features, factor)
+        )
+
+    def _leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
         kernels = best(source.total_rows)
         tables = LeverageScan(features, factor, kernels)
 
@@ -105,39 +118,42 @@ class LocalEngine:
     def labelled_sums(
         self, source: Source, features: FeatureMap, grid: LabelGrid
     ) -> tuple[FeatureGram, LabelMoments]:
-        kernels = best(source.total_rows)
-
-        def work(streams: Streams[Labelled]) -> tuple[FeatureGram, LabelMoments]:
-            encode = Encoder(features, kernels)
-            gram, moments = GramSum(features, kernels), MomentSum(features, grid, kernels)
-            for _, (batch, labels) in streams:
-                encoded = encode(batch)
-                gram.add(encoded)
-                moments.add(encoded, labels)
-            return gram.total(), moments.total()
-
-        check = source.label_check()
+        kernels, check = best(source.total_rows), source.label_check()
         opened = [
-            partial(self._labelled, index, part, features.columns, check)
+            partial(self._labelled, index, part, check)
             for index, part in enumerate(self.memory.parts(source))
         ]
-        size = GramSum.size(features)
+        resident = self.memory.holds_all(features.columns)
+
+        def work(streams: Streams[Labelled]) -> tuple[list[FeatureGram], LabelMoments]:
+            encode, moments = Encoder(features, kernels), MomentSum(features, grid, kernels)
+            grams = [] if resident else [GramSum(features, kernels)]
+            for _, (batch, labels) in streams:
+                encoded = encode(batch)
+                moments.add(encoded, labels)
+                for gram in grams:
+                    gram.add(encoded)
+            return [gram.total() for gram in grams], moments.total()
+
+        size = 0 if resident else GramSum.size(features)
         parts, _ = self._run("label sums", source, opened, _labels_in, work, size)
+        grams, moments = zip(*parts, strict=True)
+        gram = self.feature_gram(source, features) if resident else reduce(add, chain(*grams))
         self.memory.check_unchanged()
         check.finish()
-        grams, moments = zip(*parts, strict=True)
-        return reduce(add, grams), reduce(add, moments)
+        return gram, reduce(add, moments)
 
-    def _labelled(
-        self, index: int, part: Source, columns: Sequence[str], check: LabelCheck
-    ) -> Iterator[Labelled]:
+    def _labelled(self, index: int, part: Source, check: LabelCheck) -> Iterator[Labelled]:
         """Features with labels; of features in memory only the labels are read."""
-        if not self.memory.holds(index, columns):
-            yield from part.labelled_batches(check)
+        if self.memory.holds(index, part.names):
+            batches = list(self.memory.batches(index, part.names))
+            lengths = [batch.num_rows for batch in batches]
+            yield from zip(batches, _recut(part.labels(check), lengths), strict=True)
             return
-        batches = list(self.memory.batches(index, columns))
-        lengths = [batch.num_rows for batch in batches]
-        yield from zip(batches, _recut(part.labels(check), lengths), strict=True)
+        keeper = self.memory.keeper(index)
+        for batch, labels in part.labelled_batches(check):
+            yield keeper.add(batch), labels
+        keeper.finish()
 
     def _over_features(
         self,

@@ -2,7 +2,9 @@
 
 A release passes over the features several times. The first pass that reads them all keeps
 them as the narrowest integers that hold them, as many parts as fit, and later passes read
-the rest only. Public features alone are kept, never labels.
+the rest only. While all rows are kept, so are the sums and leverages computed from them: to
+compute them again from the same rows would give the same. Public features alone are kept,
+never labels.
 
 What is kept is used only while the files are what they were (size, time, number on disk);
 `unchanged` says so, and a pass that pairs kept features with labels asks again at its end.
@@ -14,7 +16,8 @@ the features that were summed, and those are the ones whose leverages are checke
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +26,10 @@ import pyarrow.compute as pc
 from labeldp.errors import DataError
 from labeldp.features.levels import same_dictionary
 from labeldp.source import Source
+from labeldp.source.files import FileState
 from labeldp.source.kinds import is_text
+
+Result = TypeVar("Result")
 
 BUDGET = 512 << 20
 
@@ -37,16 +43,13 @@ class Memory:
     def __init__(self, budget: int = BUDGET) -> None:
         self._budget = budget
         self._lock = threading.Lock()
-        self._source: Source | None = None
-        self._forget()
+        self._forget(None, None)
 
     def parts(self, source: Source) -> tuple[Source, ...]:
         """The parts of a source; what is kept of another one, or of older files, is dropped."""
         state = source.reader.state()
         if self._source is not source or self._state != state or state is None:
-            self._forget()
-            self._source, self._state = source, state
-            self._parts = source.parts()
+            self._forget(source, state)
         return self._parts
 
     def batches(
@@ -58,50 +61,87 @@ class Memory:
             for batch in self._kept[part]:
                 yield batch.select(names)
             return
-        narrow, spent = _Narrow(), 0
-        kept: list[pa.RecordBatch] | None = [] if keep and self._state is not None else None
+        keeper = self.keeper(part, keep=keep)
         for batch in self._parts[part].feature_batches(names):
-            if kept is not None:
-                batch = narrow(batch)
-                size = batch.nbytes
-                if self._spend(size):
-                    spent += size
-                    kept.append(batch)
-                else:
-                    self._spend(-spent)
-                    kept = None
-            yield batch
-        if kept:
-            self._replace(part, kept)
+            yield keeper.add(batch)
+        keeper.finish()
+
+    def keeper(self, part: int, *, keep: bool = True) -> Keeper:
+        """What keeps the batches of a part that is being read, if it may and can."""
+        return Keeper(self, part, keep and self._state is not None)
 
     def holds(self, part: int, columns: Sequence[str]) -> bool:
         """Whether a part's columns need not be read."""
         kept = self._kept.get(part)
         return kept is not None and set(columns) <= set(kept[0].schema.names)
 
+    def holds_all(self, columns: Sequence[str]) -> bool:
+        """Whether no part needs reading."""
+        return all(self.holds(part, columns) for part in range(len(self._parts)))
+
+    def once(self, key: object, columns: Sequence[str], compute: Callable[[], Result]) -> Result:
+        """What `compute` makes of these columns; not computed again for the rows in memory."""
+        if key in self._results:
+            return cast(Result, self._results[key])
+        result = compute()
+        if self.holds_all(columns):
+            self._results[key] = result
+        return result
+
     def check_unchanged(self) -> None:
         """Refuse files that were written to since `parts`."""
         if self._source is not None and self._source.reader.state() != self._state:
             raise DataError("the files changed while they were read; leave them alone, run again")
 
-    def _spend(self, size: int) -> bool:
+    def spend(self, size: int) -> bool:
+        """Account for bytes; once past the budget no further part is kept."""
         with self._lock:
-            if self._spent + size > self._budget:
-                return False
             self._spent += size
-            return True
+            self._full |= self._spent > self._budget
+            return not self._full
 
-    def _replace(self, part: int, kept: list[pa.RecordBatch]) -> None:
+    def replace(self, part: int, kept: list[pa.RecordBatch]) -> None:
+        """Hold the batches of a part, in place of fewer columns of it."""
         with self._lock:
-            old = self._kept.pop(part, [])
-            self._spent -= sum(batch.nbytes for batch in old)
+            self._spent -= sum(batch.nbytes for batch in self._kept.pop(part, []))
             self._kept[part] = kept
 
-    def _forget(self) -> None:
-        self._spent = 0
+    def _forget(self, source: Source | None, state: tuple[FileState, ...] | None) -> None:
+        self._source, self._state = source, state
+        self._parts = () if source is None else source.parts()
+        self._spent, self._full = 0, False
         self._kept: dict[int, list[pa.RecordBatch]] = {}
-        self._parts: tuple[Source, ...] = ()
-        self._state: object = None
+        self._results: dict[object, object] = {}
+
+
+class Keeper:
+    """Narrows and holds the batches of one part until it is complete or the budget is spent."""
+
+    def __init__(self, memory: Memory, part: int, keep: bool) -> None:
+        self._memory, self._part, self._keep = memory, part, keep
+        self._narrow = _Narrow()
+        self._batches: list[pa.RecordBatch] = []
+        self._spent = 0
+
+    def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The same rows, narrow if they are kept."""
+        if self._keep and self._memory.spend(0):
+            batch = self._narrow(batch)
+            self._batches.append(batch)
+            self._spent += batch.nbytes
+            self._memory.spend(batch.nbytes)
+        else:
+            self._give_up()
+        return batch
+
+    def finish(self) -> None:
+        """The part is complete."""
+        if self._batches:
+            self._memory.replace(self._part, self._batches)
+
+    def _give_up(self) -> None:
+        self._memory.spend(-self._spent)
+        self._keep, self._batches, self._spent = False, [], 0
 
 
 class _Narrow:

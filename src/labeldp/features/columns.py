@@ -97,7 +97,7 @@ class CategoricalColumn:
         return tuple(f"{self.name}={label}" for label in self.labels)
 
     def table(self, dictionary: pa.Array) -> NDArray[np.int32]:
-        """Return the code of every value of a dictionary, then that of null; −1 for unknown ones."""
+        """Return the code of every value of a dictionary, then of null; −1 for unknown ones."""
         names = [*names_of(dictionary), None]
         return np.array([self._code(name) for name in names], dtype=np.int32)
 

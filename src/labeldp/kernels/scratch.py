@@ -24,4 +24,5 @@ class Scratch:
         held = self._held.get(name)
         if held is None or len(held) < size:
             held = self._held[name] = np.empty(size, dtype=np.uint8)
-        return held[:size].view(kind).reshape(shape)
+        room: NDArray[Any] = held[:size].view(kind).reshape(shape)
+        return room

@@ -20,7 +20,6 @@ from labeldp.source.files import (
 )
 from labeldp.source.kinds import is_text
 
-
 _UNIT = 1 << 19
 """Rows that are worth a thread's while."""
 

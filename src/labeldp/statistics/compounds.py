@@ -111,6 +111,7 @@ class Compounds:
 
 
 def _merged(sizes: Sequence[int], limit: int) -> tuple[tuple[int, ...], ...]:
+    groups: list[tuple[int, tuple[int, ...]]]
     groups = sorted((size, (place,)) for place, size in enumerate(sizes))
     while len(groups) > 1 and groups[0][0] * groups[1][0] <= limit:
         (size, members), (size2, members2), *rest = groups

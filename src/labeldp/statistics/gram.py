@@ -134,7 +134,7 @@ class GramSum:
         """Write the marginals of the group tables above the diagonal."""
         compounds = self._compounds
         blocks = category_blocks(self._features)
-        counts = {group: counts for group, counts in enumerate(self._counts)}
+        counts = dict(enumerate(self._counts))
         for (left, right), table in self._pairs.items():
             counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
             for one, two, pairs in compounds.pair_margins(left, right, table):
