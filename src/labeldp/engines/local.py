@@ -124,6 +124,7 @@ class LocalEngine:
             for index, part in enumerate(self.memory.parts(source))
         ]
         resident = self.memory.holds_all(features.columns)
+        known = [self.feature_gram(source, features)] if resident else []
 
         def work(streams: Streams[Labelled]) -> tuple[list[FeatureGram], LabelMoments]:
             encode, moments = Encoder(features, kernels), MomentSum(features, grid, kernels)
@@ -138,10 +139,9 @@ class LocalEngine:
         size = 0 if resident else GramSum.size(features)
         parts, _ = self._run("label sums", source, opened, _labels_in, work, size)
         grams, moments = zip(*parts, strict=True)
-        gram = self.feature_gram(source, features) if resident else reduce(add, chain(*grams))
         self.memory.check_unchanged()
         check.finish()
-        return gram, reduce(add, moments)
+        return reduce(add, chain(known, *grams)), reduce(add, moments)
 
     def _labelled(self, index: int, part: Source, check: LabelCheck) -> Iterator[Labelled]:
         """Features with labels; of features in memory only the labels are read."""
@@ -186,7 +186,12 @@ class LocalEngine:
         with self.progress(task, source.total_rows) as advance:
             streams = Streams(opened, length, advance)
             with ThreadPoolExecutor(workers) as pool:
-                parts = list(pool.map(work, [streams] * workers))
+                jobs = [pool.submit(work, streams) for _ in range(workers)]
+            try:
+                parts = [job.result() for job in jobs]
+            except DataError:
+                self.memory.check_unchanged()  # the better explanation, if it is one
+                raise
         if streams.rows == 0:
             raise DataError("the data have no rows; nothing can be released")
         return parts, streams
