@@ -164,5 +164,5 @@ def test_compound_codes_name_the_levels_of_every_member(sizes: list[int], seed: 
 def test_a_hundred_thousand_levels_are_refused_by_name() -> None:
     ids = pa.array([f"u{k}" for k in range(120_000)])
     data = scan(pa.table({"user": ids, "x": np.arange(120_000.0)}))
-    with pytest.raises(DataError, match="'user' \\(120000\\).*min_count"):
+    with pytest.raises(DataError, match=r"'user' \(120000\).*min_count"):
         fit_features(data, min_count=1)

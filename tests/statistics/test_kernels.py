@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,9 @@ SEED = st.integers(0, 2**32 - 1)
 
 
 @pytest.fixture(params=BOTH)
-def kernel(request: pytest.FixtureRequest) -> Iterator[Kernels]:
+def kernel(request: pytest.FixtureRequest) -> Kernels:
     make: Callable[[], Kernels] = request.param
-    yield make()
+    return make()
 
 
 def codes(rng: np.random.Generator, size: int, rows: int) -> Any:
