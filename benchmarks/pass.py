@@ -144,9 +144,8 @@ def in_memory(source: Source, features: FeatureMap, rows: int) -> dict[str, Call
         if have >= rows // min(PART.values()):
             break
     numbers = np.concatenate([np.column_stack([np.ones(e.rows), e.numbers]) for e in encoded])
-    codes = [
-        np.concatenate([e.categories[k] for e in encoded]) for k in range(len(sizes(features)))
-    ]
+    sizes = features.category_sizes
+    codes = [np.concatenate([e.categories[k] for e in encoded]) for k in range(len(sizes))]
     few = slice(0, rows // PART["dense"])
     one_hot = [
         sp.csr_matrix((np.ones(len(c)), c, np.arange(len(c) + 1)), (len(c), size))
