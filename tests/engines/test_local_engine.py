@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.engines import LocalEngine
+from labeldp.engines import LocalEngine, local
 from labeldp.engines.memory import Memory, _Narrow
 from labeldp.engines.streams import Streams, place
-from labeldp.errors import DataError
+from labeldp.errors import DataError, InputError
 from labeldp.features import fit_features
 from labeldp.source import Source, readers, scan
 from labeldp.statistics import LabelGrid, factorise
@@ -256,3 +257,98 @@ class TestStreams:
         with ThreadPoolExecutor(3) as pool:
             waiting = [pool.submit(lambda: sum(1 for _ in streams)) for _ in range(3)]
             assert sum(job.exception() is not None for job in waiting) == 1
+
+
+class Stopped(KeyboardInterrupt):
+    """Somebody pressed a key."""
+
+
+def stopping(task: str, after: int) -> Any:
+    """A progress that interrupts one pass after so many rows."""
+
+    @contextmanager
+    def progress(name: str, rows_: int | None) -> Iterator[Callable[[int], None]]:  # noqa: ARG001
+        told = 0
+
+        def advance(count: int) -> None:
+            nonlocal told
+            told += count
+            if name == task and told >= after:
+                raise Stopped
+
+        yield advance
+
+    return progress
+
+
+class TestCheckpoint:
+    @pytest.fixture(autouse=True)
+    def short_rounds(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(local, "_ROUND", 2)
+
+    @pytest.fixture
+    def path(self, tmp_path: Path) -> Path:
+        rewritten(tmp_path / "a.parquet", rows())
+        return tmp_path / "a.parquet"
+
+    @pytest.fixture
+    def private(self, tmp_path: Path) -> Path:
+        return tmp_path / "private"
+
+    def interrupt(self, path: Path, private: Path, task: str, budget: int) -> None:
+        with pytest.raises(Stopped):
+            everything(open_(path), LocalEngine(2, stopping(task, 500), Memory(budget), private))
+
+    @pytest.mark.parametrize("task", ["feature sums", "label sums"])
+    @pytest.mark.parametrize("budget", [0, 1 << 29])
+    def test_an_interrupted_pass_resumes_to_the_same_bytes(
+        self, path: Path, private: Path, task: str, budget: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        want = everything(open_(path), LocalEngine(1))
+        self.interrupt(path, private, task, budget)
+        (left,) = private.iterdir()
+        assert stat.S_IMODE(left.stat().st_mode) == 0o600
+        assert stat.S_IMODE(private.stat().st_mode) == 0o700
+        read: list[str] = []
+        plain = readers.ParquetReader.batches
+
+        def batches(self: Any, columns: Any, size: int) -> Iterator[pa.RecordBatch]:
+            read.append(" ".join(columns))
+            return plain(self, columns, size)
+
+        monkeypatch.setattr(readers.ParquetReader, "batches", batches)
+        resumed = LocalEngine(2, memory=Memory(budget), checkpoint=private)
+        assert everything(open_(path), resumed) == want
+        assert not list(private.iterdir())
+        if task == "label sums":  # four or more of nine row groups were finished
+            assert 0 < sum("label" in columns for columns in read) <= 9 - 4
+
+    def test_it_is_not_taken_up_for_other_files(self, path: Path, private: Path) -> None:
+        self.interrupt(path, private, "label sums", 0)
+        changed = rows().take(np.arange(ROWS)[::-1])
+        rewritten(path, changed)
+        want = everything(open_(changed), LocalEngine(1))
+        assert everything(open_(path), LocalEngine(1, checkpoint=private)) == want
+
+    def test_bad_labels_before_the_interruption_are_still_refused(
+        self, path: Path, private: Path
+    ) -> None:
+        labels = rows()["label"].to_numpy().copy()
+        labels[0] = 11.0
+        rewritten(path, rows().set_column(4, "label", pa.array(labels)))
+        self.interrupt(path, private, "label sums", 0)
+        with pytest.raises(DataError, match="outside the range"):
+            everything(open_(path), LocalEngine(1, memory=Memory(0), checkpoint=private))
+        assert not list(private.iterdir())
+
+    def test_a_damaged_file_is_begun_again(self, path: Path, private: Path) -> None:
+        private.mkdir(0o700)
+        for name in ("label-sums", "feature-sums"):
+            (private / f"{name}.npz").write_bytes(b"PK half")
+        want = everything(open_(path), LocalEngine(1))
+        assert everything(open_(path), LocalEngine(1, checkpoint=private)) == want
+
+    def test_a_directory_open_to_others_is_refused(self, path: Path, tmp_path: Path) -> None:
+        (tmp_path / "open").mkdir(0o755)
+        with pytest.raises(InputError, match="open to others; chmod 700"):
+            everything(open_(path), LocalEngine(1, checkpoint=tmp_path / "open"))

@@ -30,6 +30,7 @@ def inspect(
     max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
     threads: options.Threads = 0,
+    checkpoint: options.Checkpoint = None,
     json: options.Json = False,
 ) -> None:
     """Look at a table with raw labels: for the curator's eyes only."""
@@ -56,7 +57,7 @@ def inspect(
         intercept=not no_intercept,
         max_leverage=max_leverage,
         strict=strict,
-        engine=LocalEngine(threads, progress),
+        engine=LocalEngine(threads, progress, checkpoint=checkpoint),
     )
     note(_WARNING)
     if json:

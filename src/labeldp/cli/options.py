@@ -49,6 +49,12 @@ Strict = Annotated[
     typer.Option("--strict", help="Refuse constant or dependent columns; default: leave them out."),
 ]
 Threads = Annotated[int, typer.Option(min=0, help="Threads; 0: one for each core.")]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="A private directory; an interrupted run resumes its sums from it."
+    ),
+]
 Epsilon = Annotated[float, typer.Option(help="Privacy budget ε.")]
 Delta = Annotated[float, typer.Option(help="Privacy budget δ.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -56,6 +56,7 @@ def plan(
     max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
     threads: options.Threads = 0,
+    checkpoint: options.Checkpoint = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the plan here, for release --plan.")
     ] = None,
@@ -95,7 +96,7 @@ def plan(
         intercept=not no_intercept,
         max_leverage=max_leverage,
         strict=strict,
-        engine=LocalEngine(threads, progress),
+        engine=LocalEngine(threads, progress, checkpoint=checkpoint),
     )
     for text in made.notes:
         note(text)

@@ -57,6 +57,7 @@ def release(
     max_leverage: options.MaxLeverage = None,
     strict: options.Strict = False,
     threads: options.Threads = 0,
+    checkpoint: options.Checkpoint = None,
     json: options.Json = False,
 ) -> None:
     """Publish private aggregates with a certificate, as one new directory."""
@@ -79,7 +80,7 @@ def release(
         clip=clip,
         drop_missing_labels=drop_missing_labels,
     )
-    engine = LocalEngine(threads, progress)
+    engine = LocalEngine(threads, progress, checkpoint=checkpoint)
     made = (
         read_plan(plan)
         if plan is not None

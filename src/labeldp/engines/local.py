@@ -5,24 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
-from itertools import chain
 from operator import add
-from typing import TypeVar
+from pathlib import Path
+from typing import TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp._check import at_least
+from labeldp.engines.checkpoint import Checkpoint, Totals
 from labeldp.engines.memory import Memory
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.engines.streams import Streams, place
 from labeldp.errors import DataError
 from labeldp.features import Encoder, FeatureMap
 from labeldp.features.fold import Kind, check_rows
-from labeldp.kernels import best
+from labeldp.kernels import best, keep_freed_memory
 from labeldp.source import Source
 from labeldp.source.labels import LabelCheck
 from labeldp.statistics import (
@@ -42,6 +43,8 @@ Labelled = tuple[pa.RecordBatch, NDArray[np.float64]]
 
 _SUMS = 1 << 30
 """Bytes that the sums of all threads may take."""
+_ROUND = 64
+"""Parts between two checkpoints: some seconds of work."""
 
 
 @dataclass(frozen=True)
@@ -53,15 +56,17 @@ class LocalEngine:
     progress: Progress = quiet
     memory: Memory = field(default_factory=Memory, repr=False, compare=False)
     """Where features stay between passes."""
+    checkpoint: Path | None = None
+    """A private directory in which interrupted sums wait to be resumed (see `checkpoint.py`)."""
 
     def __post_init__(self) -> None:
         at_least(0, threads=self.threads)
+        keep_freed_memory()
 
     def fold(
         self, task: str, source: Source, columns: Sequence[str], new: Callable[[], Kind]
     ) -> Kind:
         """Tally columns of all rows."""
-
         starts = np.cumsum([0, *(part.total_rows or 0 for part in self.memory.parts(source))])
 
         def work(streams: Streams[pa.RecordBatch]) -> Kind:
@@ -72,7 +77,9 @@ class LocalEngine:
             return tally
 
         keep = len(columns) == len(source.names)
-        parts, streams = self._over_features(task, source, columns, work, keep=keep)
+        opened = self._features(source, columns, keep=keep)
+        with self.progress(task, source.total_rows) as advance:
+            parts, streams = self._work(opened, _rows_in, work, 0, advance)
         check_rows(source, streams.rows)
         return reduce(lambda one, other: one.merge(other), parts)
 
@@ -84,16 +91,18 @@ class LocalEngine:
     def _feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
         kernels = best(source.total_rows)
 
-        def work(streams: Streams[pa.RecordBatch]) -> FeatureGram:
+        def work(streams: Streams[pa.RecordBatch]) -> Totals:
             encode, sums = Encoder(features, kernels), GramSum(features, kernels)
             for _, batch in streams:
                 sums.add(encode(batch))
-            return sums.total()
+            return Totals(sums.total())
 
-        parts, _ = self._over_features(
-            "feature sums", source, features.columns, work, size=GramSum.size(features)
-        )
-        return reduce(add, parts)
+        resident = self.memory.holds_all(features.columns)
+        checkpoint = self._checkpoint("feature sums", source, features, None, None, resident)
+        opened = self._features(source, features.columns)
+        size = GramSum.size(features)
+        total = self._total("feature sums", source, opened, _rows_in, work, size, checkpoint)
+        return cast(FeatureGram, total.gram)
 
     def leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
         self.memory.parts(source)
@@ -112,7 +121,10 @@ class LocalEngine:
                 scan.add(first, encode(batch))
             return scan
 
-        parts, streams = self._over_features("leverages", source, features.columns, work)
+        opened = self._features(source, features.columns)
+        with self.progress("leverages", source.total_rows) as advance:
+            parts, streams = self._work(opened, _rows_in, work, 0, advance)
+        _check_some(streams.rows)
         return reduce(LeverageScan.merge, parts).total().renumbered(streams.row)
 
     def labelled_sums(
@@ -120,33 +132,35 @@ class LocalEngine:
     ) -> tuple[FeatureGram, LabelMoments]:
         kernels, check = best(source.total_rows), source.label_check()
         opened = [
-            partial(self._labelled, index, part, check)
+            partial(self._labelled, index, part, features.columns, check)
             for index, part in enumerate(self.memory.parts(source))
         ]
         resident = self.memory.holds_all(features.columns)
-        known = [self.feature_gram(source, features)] if resident else []
+        known = self.feature_gram(source, features) if resident else None
 
-        def work(streams: Streams[Labelled]) -> tuple[list[FeatureGram], LabelMoments]:
+        def work(streams: Streams[Labelled]) -> Totals:
             encode, moments = Encoder(features, kernels), MomentSum(features, grid, kernels)
-            grams = [] if resident else [GramSum(features, kernels)]
+            gram = None if resident else GramSum(features, kernels)
             for _, (batch, labels) in streams:
                 encoded = encode(batch)
                 moments.add(encoded, labels)
-                for gram in grams:
+                if gram is not None:
                     gram.add(encoded)
-            return [gram.total() for gram in grams], moments.total()
+            return Totals(None if gram is None else gram.total(), moments.total())
 
         size = 0 if resident else GramSum.size(features)
-        parts, _ = self._run("label sums", source, opened, _labels_in, work, size)
-        grams, moments = zip(*parts, strict=True)
+        checkpoint = self._checkpoint("label sums", source, features, grid, check, resident)
+        total = self._total("label sums", source, opened, _labels_in, work, size, checkpoint)
         self.memory.check_unchanged()
         check.finish()
-        return reduce(add, chain(known, *grams)), reduce(add, moments)
+        return cast(FeatureGram, known or total.gram), cast(LabelMoments, total.moments)
 
-    def _labelled(self, index: int, part: Source, check: LabelCheck) -> Iterator[Labelled]:
+    def _labelled(
+        self, index: int, part: Source, columns: Sequence[str], check: LabelCheck
+    ) -> Iterator[Labelled]:
         """Features with labels; of features in memory only the labels are read."""
-        if self.memory.holds(index, part.names):
-            batches = list(self.memory.batches(index, part.names))
+        if self.memory.holds(index, columns):
+            batches = list(self.memory.batches(index, columns))
             lengths = [batch.num_rows for batch in batches]
             yield from zip(batches, _recut(part.labels(check), lengths), strict=True)
             return
@@ -155,46 +169,84 @@ class LocalEngine:
             yield keeper.add(batch), labels
         keeper.finish()
 
-    def _over_features(
-        self,
-        task: str,
-        source: Source,
-        columns: Sequence[str],
-        work: Callable[[Streams[pa.RecordBatch]], Part],
-        *,
-        size: int = 0,
-        keep: bool = True,
-    ) -> tuple[list[Part], Streams[pa.RecordBatch]]:
-        opened = [
+    def _features(
+        self, source: Source, columns: Sequence[str], *, keep: bool = True
+    ) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
+        """What opens each part's features."""
+        return [
             partial(self.memory.batches, index, columns, keep=keep)
             for index, _ in enumerate(self.memory.parts(source))
         ]
-        return self._run(task, source, opened, _rows_in, work, size)
 
-    def _run(
+    def _checkpoint(
+        self,
+        task: str,
+        source: Source,
+        features: FeatureMap,
+        grid: LabelGrid | None,
+        check: LabelCheck | None,
+        resident: bool,
+    ) -> Checkpoint:
+        """Bound to all that the sums depend on; a frame changes unseen and has none."""
+        state = source.reader.state()
+        bound_to = None
+        if self.checkpoint is not None:
+            parts = [part.total_rows for part in self.memory.parts(source)]
+            options = [source.label, source.clip, source.drop_missing_labels, resident]
+            shown = replace(features, kept=None).to_json()
+            bound_to = [state, parts, options, shown, None if grid is None else asdict(grid)]
+        return Checkpoint(None if state is None else self.checkpoint, task, bound_to, check)
+
+    def _total(
         self,
         task: str,
         source: Source,
         opened: Sequence[Callable[[], Iterable[Batch]]],
         length: Callable[[Batch], int],
+        work: Callable[[Streams[Batch]], Totals],
+        size: int,
+        checkpoint: Checkpoint,
+    ) -> Totals:
+        """The sums of all parts; with a checkpoint in rounds, each saved when it is finished."""
+        done, totals = checkpoint.load()
+        step = _ROUND if checkpoint.wanted else len(opened)
+        rows = sum(part.total_rows or 0 for part in self.memory.parts(source)[:done])
+        with self.progress(task, source.total_rows) as advance:
+            advance(rows)
+            for start in range(done, len(opened), step):
+                some = opened[start : start + step]
+                parts, streams = self._work(some, length, work, size, advance)
+                rows += streams.rows
+                totals = [reduce(add, [*totals, *parts])]
+                checkpoint.save(start + len(some), totals[0])
+        checkpoint.finish()
+        _check_some(rows)
+        return totals[0]
+
+    def _work(
+        self,
+        opened: Sequence[Callable[[], Iterable[Batch]]],
+        length: Callable[[Batch], int],
         work: Callable[[Streams[Batch]], Part],
         size: int,
+        advance: Callable[[int], None],
     ) -> tuple[list[Part], Streams[Batch]]:
         """Let every thread work on the shared batches; fewer threads if their sums are large."""
         workers = self.threads or os.cpu_count() or 1
         workers = max(1, min(workers, _SUMS // max(1, size)))
-        with self.progress(task, source.total_rows) as advance:
-            streams = Streams(opened, length, advance)
-            with ThreadPoolExecutor(workers) as pool:
-                jobs = [pool.submit(work, streams) for _ in range(workers)]
+        streams = Streams(opened, length, advance)
+        with ThreadPoolExecutor(workers) as pool, streams.stopping():
+            jobs = [pool.submit(work, streams) for _ in range(workers)]
             try:
-                parts = [job.result() for job in jobs]
+                return [job.result() for job in jobs], streams
             except DataError:
                 self.memory.check_unchanged()  # the better explanation, if it is one
                 raise
-        if streams.rows == 0:
-            raise DataError("the data have no rows; nothing can be released")
-        return parts, streams
+
+
+def _check_some(rows: int) -> None:
+    if rows == 0:
+        raise DataError("the data have no rows; nothing can be released")
 
 
 def _rows_in(batch: pa.RecordBatch) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 Batch = TypeVar("Batch")
@@ -69,6 +70,17 @@ class Streams(Generic[Batch], Iterable[tuple[int, Batch]]):
             self._give_back(stream)
             yield (part << _PART) + first, batch
             self._advance(size)
+
+    @contextmanager
+    def stopping(self) -> Iterator[None]:
+        """Let the threads end soon if the block is left by an error or an interrupt."""
+        try:
+            yield
+        except BaseException:
+            with self._changed:
+                self._failed = True
+                self._changed.notify_all()
+            raise
 
     def _take(self) -> tuple[int, Iterator[Batch]] | None:
         with self._changed:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.kernels import plain
-from labeldp.kernels.scratch import Scratch
+from labeldp.kernels.scratch import Scratch, keep_freed_memory
 
 __all__ = [
     "Codes",
@@ -29,6 +29,7 @@ __all__ = [
     "Scratch",
     "available",
     "best",
+    "keep_freed_memory",
     "positions",
     "with_numba",
     "with_numpy",

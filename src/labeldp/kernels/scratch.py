@@ -13,6 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 
+def keep_freed_memory() -> None:
+    """Let the C library keep arrays of some MiB for the next use instead of giving them back.
+
+    glibc raises its limit for that to the size of the largest array it has given back (up to
+    32 MiB), so one array that is never touched will do. Elsewhere this does nothing.
+    """
+    np.empty(31 << 20, dtype=np.uint8)
+
+
 class Scratch:
     """Uninitialised arrays by name; the next one of a name overwrites the last. For one thread."""
 

@@ -19,6 +19,7 @@ from labeldp.errors import DataError
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.values import NUMBER
 
+_FLAGS = ("missing", "infinite", "outside", "text")
 _UNNAMED = "the rows are not named because labels are private"
 _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
@@ -48,6 +49,16 @@ class LabelCheck:
         self._raise("infinite", bool(inf.any()))
         self._raise("outside", bool(wild.any()) and not self.clip)
         return np.where(nan | inf, self.low, np.clip(values, self.low, self.high))
+
+    @property
+    def raised(self) -> list[str]:
+        """The flags raised so far: as private as labels."""
+        return [flag for flag in _FLAGS if getattr(self, flag)]
+
+    def resume(self, raised: list[str]) -> None:
+        """Go on from a pass that was interrupted."""
+        for flag in _FLAGS:
+            self._raise(flag, flag in raised)
 
     def _raise(self, flag: str, seen: bool) -> None:
         if seen:
