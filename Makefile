@@ -47,6 +47,8 @@ test-torch: $(VENV)/dev
 bench: $(VENV)/dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	@$(BIN)/python benchmarks/neural_bags.py
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,bench]'
+	@$(BIN)/python benchmarks/pass.py
 
 real-data: $(VENV)/dev
 	@$(BIN)/python experiments/real_data.py --write README.md

@@ -15,12 +15,13 @@ import labeldp
 ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
-    "errors", "_check", "_files", "_random", "source", "features", "statistics", "engines",
-    "accounting", "theory", "door", "utility", "certificate", "release", "survey", "mechanisms",
-    "planning", "inspection", "verification", "learners", "datasets", "cli",
+    "errors", "_check", "_files", "_random", "kernels", "source", "features", "statistics",
+    "engines", "accounting", "theory", "door", "utility", "certificate", "release", "survey",
+    "mechanisms", "planning", "comparison", "inspection", "verification", "learners", "datasets",
+    "cli",
 )  # fmt: skip
 
-EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb"}
+EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba"}
 
 DATA_ROAD = {"source", "features", "statistics", "engines"}
 FORBIDDEN = {

@@ -61,15 +61,14 @@ def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
     max_leverage, intercept = encoding.max_leverage, encoding.intercept
     if source.label_range is None:
         raise InputError("the label range is missing; give --label-range LO HI")
-    with engine.progress("features", None) as advance:
-        features = fit_features(
-            source,
-            min_count=encoding.min_count,
-            intercept=intercept,
-            standardise=encoding.standardise,
-            indicators=encoding.indicators,
-            progress=advance,
-        )
+    features = fit_features(
+        source,
+        min_count=encoding.min_count,
+        intercept=intercept,
+        standardise=encoding.standardise,
+        indicators=encoding.indicators,
+        fold=engine.fold,
+    )
     gram = engine.feature_gram(source, features)
     factor = factorise(gram, features)
     dependent = _dependent(features, factor)

@@ -31,13 +31,14 @@ def inspect(
     strict: options.Strict = False,
     threads: options.Threads = 0,
     engine: options.EngineName = "local",
+    checkpoint: options.Checkpoint = None,
     json: options.Json = False,
 ) -> None:
     """Look at a table with raw labels: for the curator's eyes only."""
     from labeldp.cli.output import emit_json, note
     from labeldp.inspection import inspect as look
 
-    runner = options.make_engine(engine, threads)
+    runner = options.make_engine(engine, threads, checkpoint)
     source = options.source(
         data,
         label=label,

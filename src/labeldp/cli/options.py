@@ -51,20 +51,26 @@ Strict = Annotated[
 ]
 Threads = Annotated[int, typer.Option(min=0, help="Threads; 0: one for each core.")]
 EngineName = Annotated[str, typer.Option("--engine", help="Where data are read: local or spark.")]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="A private directory; an interrupted run resumes its sums from it."
+    ),
+]
 Epsilon = Annotated[float, typer.Option(help="Privacy budget ε.")]
 Delta = Annotated[float, typer.Option(help="Privacy budget δ.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ReleaseDirectory = Annotated[Path, typer.Argument(help="A release directory.")]
 
 
-def make_engine(name: str, threads: int) -> Engine:
+def make_engine(name: str, threads: int, checkpoint: Path | None = None) -> Engine:
     """The engine that the options name."""
     from labeldp.cli.output import progress
     from labeldp.engines import LocalEngine, SparkEngine
     from labeldp.errors import InputError
 
     if name == "local":
-        return LocalEngine(threads, progress)
+        return LocalEngine(threads, progress, checkpoint=checkpoint)
     if name != "spark":
         raise InputError(f"engine {name!r} is unknown; choose local or spark")
     if threads:

@@ -91,6 +91,7 @@ def plan(
     strict: options.Strict = False,
     threads: options.Threads = 0,
     engine: options.EngineName = "local",
+    checkpoint: options.Checkpoint = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the plan here, for release --plan.")
     ] = None,
@@ -102,7 +103,7 @@ def plan(
 
     if out is not None:
         check_target(out)
-    runner = options.make_engine(engine, threads)
+    runner = options.make_engine(engine, threads, checkpoint)
     source = options.source(
         data,
         label=label,

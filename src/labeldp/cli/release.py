@@ -80,6 +80,7 @@ def release(
     ] = False,
     threads: options.Threads = 0,
     engine: options.EngineName = "local",
+    checkpoint: options.Checkpoint = None,
     json: options.Json = False,
 ) -> None:
     """Publish private aggregates with a certificate, as one new directory."""
@@ -92,7 +93,7 @@ def release(
         raise InputError("--not-private is for naive-flag and naive-lag; leave it out")
     if plan is not None:
         _refuse_planning_options(context)
-    runner = options.make_engine(engine, threads)
+    runner = options.make_engine(engine, threads, checkpoint)
     source = options.source(
         data,
         label=label,

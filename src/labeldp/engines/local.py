@@ -1,21 +1,31 @@
-"""Passes on this machine: threads share one stream of batches and their sums are added."""
+"""Passes on this machine: threads read parts of the table, and their sums are added."""
 
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial, reduce
 from operator import add
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from labeldp._check import at_least
+from labeldp.engines.checkpoint import Checkpoint, Totals
+from labeldp.engines.memory import Memory
 from labeldp.engines.protocol import Progress, quiet
+from labeldp.engines.streams import Streams, place
 from labeldp.errors import DataError
-from labeldp.features import FeatureMap
+from labeldp.features import Encoder, FeatureMap
+from labeldp.features.fold import Kind, check_rows
+from labeldp.kernels import best, keep_freed_memory
 from labeldp.source import Source
+from labeldp.source.labels import LabelCheck
 from labeldp.statistics import (
     Factor,
     FeatureGram,
@@ -29,90 +39,242 @@ from labeldp.statistics import (
 
 Batch = TypeVar("Batch")
 Part = TypeVar("Part")
+Labelled = tuple[pa.RecordBatch, NDArray[np.float64]]
+
+_SUMS = 1 << 30
+"""Bytes that the sums of all threads may take."""
+_ROUND = 64
+"""Parts between two checkpoints: some seconds of work."""
 
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """Threads over batches. Neither knob can change a result."""
+    """Threads over parts of the table. No knob can change a result."""
 
     threads: int = 0
     """How many; 0 means one for each core."""
     progress: Progress = quiet
+    memory: Memory = field(default_factory=Memory, repr=False, compare=False)
+    """Where features stay between passes."""
+    checkpoint: Path | None = None
+    """A private directory in which interrupted sums wait to be resumed (see `checkpoint.py`)."""
 
     def __post_init__(self) -> None:
         at_least(0, threads=self.threads)
+        keep_freed_memory()
+
+    def fold(
+        self, task: str, source: Source, columns: Sequence[str], new: Callable[[], Kind]
+    ) -> Kind:
+        """Tally columns of all rows."""
+        starts = np.cumsum([0, *(part.total_rows or 0 for part in self.memory.parts(source))])
+
+        def work(streams: Streams[pa.RecordBatch]) -> Kind:
+            tally = new()
+            for number, batch in streams:
+                part, row = place(number)
+                tally.add(int(starts[part]) + row, batch)
+            return tally
+
+        keep = len(columns) == len(source.names)
+        opened = self._features(source, columns, keep=keep)
+        with self.progress(task, source.total_rows) as advance:
+            parts, streams = self._work(opened, _rows_in, work, 0, advance)
+        check_rows(source, streams.rows)
+        return reduce(lambda one, other: one.merge(other), parts)
 
     def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
-        def part(batches: _Shared[Any]) -> FeatureGram:
-            sums = GramSum(features)
-            for _, batch in batches:
-                sums.add(features.encode(batch))
-            return sums.total()
+        self.memory.parts(source)
+        every = replace(features, kept=None)  # sums are over all columns, kept or not
+        return self.memory.once(every, every.columns, lambda: self._feature_gram(source, every))
 
-        return reduce(add, self._parts("feature sums", source, source.feature_batches(), part))
+    def _feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
+        kernels = best(source.total_rows)
+
+        def work(streams: Streams[pa.RecordBatch]) -> Totals:
+            encode, sums = Encoder(features, kernels), GramSum(features, kernels)
+            for _, batch in streams:
+                sums.add(encode(batch))
+            return Totals(sums.total())
+
+        resident = self.memory.holds_all(features.columns)
+        checkpoint = self._checkpoint("feature sums", source, features, None, None, resident)
+        opened = self._features(source, features.columns)
+        size = GramSum.size(features)
+        total = self._total("feature sums", source, opened, _rows_in, work, size, checkpoint)
+        return cast(FeatureGram, total.gram)
 
     def leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
-        def part(batches: _Shared[Any]) -> LeverageScan:
-            scan = LeverageScan(features, factor)
-            for first, batch in batches:
-                scan.add(first, features.encode(batch))
+        self.memory.parts(source)
+        key = (replace(features, kept=None), *factor.identity())
+        return self.memory.once(
+            key, features.columns, lambda: self._leverage(source, features, factor)
+        )
+
+    def _leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
+        kernels = best(source.total_rows)
+        tables = LeverageScan(features, factor, kernels)
+
+        def work(streams: Streams[pa.RecordBatch]) -> LeverageScan:
+            encode, scan = Encoder(features, kernels), tables.another()
+            for first, batch in streams:
+                scan.add(first, encode(batch))
             return scan
 
-        parts = self._parts("leverages", source, source.feature_batches(), part)
-        return reduce(LeverageScan.merge, parts).total()
+        opened = self._features(source, features.columns)
+        with self.progress("leverages", source.total_rows) as advance:
+            parts, streams = self._work(opened, _rows_in, work, 0, advance)
+        _check_some(streams.rows)
+        return reduce(LeverageScan.merge, parts).total().renumbered(streams.row)
 
     def labelled_sums(
         self, source: Source, features: FeatureMap, grid: LabelGrid
     ) -> tuple[FeatureGram, LabelMoments]:
-        def part(batches: _Shared[Any]) -> tuple[FeatureGram, LabelMoments]:
-            gram, moments = GramSum(features), MomentSum(features, grid)
-            for _, (batch, labels) in batches:
-                encoded = features.encode(batch)
-                gram.add(encoded)
+        kernels, check = best(source.total_rows), source.label_check()
+        opened = [
+            partial(self._labelled, index, part, features.columns, check)
+            for index, part in enumerate(self.memory.parts(source))
+        ]
+        resident = self.memory.holds_all(features.columns)
+        known = self.feature_gram(source, features) if resident else None
+
+        def work(streams: Streams[Labelled]) -> Totals:
+            encode, moments = Encoder(features, kernels), MomentSum(features, grid, kernels)
+            gram = None if resident else GramSum(features, kernels)
+            for _, (batch, labels) in streams:
+                encoded = encode(batch)
                 moments.add(encoded, labels)
-            return gram.total(), moments.total()
+                if gram is not None:
+                    gram.add(encoded)
+            return Totals(None if gram is None else gram.total(), moments.total())
 
-        parts = self._parts("label sums", source, source.labelled_batches(), part)
-        grams, moments = zip(*parts, strict=True)
-        return reduce(add, grams), reduce(add, moments)
+        size = 0 if resident else GramSum.size(features)
+        checkpoint = self._checkpoint("label sums", source, features, grid, check, resident)
+        total = self._total("label sums", source, opened, _labels_in, work, size, checkpoint)
+        self.memory.check_unchanged()
+        check.finish()
+        return cast(FeatureGram, known or total.gram), cast(LabelMoments, total.moments)
 
-    def _parts(
+    def _labelled(
+        self, index: int, part: Source, columns: Sequence[str], check: LabelCheck
+    ) -> Iterator[Labelled]:
+        """Features with labels; of features in memory only the labels are read."""
+        if self.memory.holds(index, columns):
+            batches = list(self.memory.batches(index, columns))
+            lengths = [batch.num_rows for batch in batches]
+            yield from zip(batches, _recut(part.labels(check), lengths), strict=True)
+            return
+        keeper = self.memory.keeper(index)
+        for batch, labels in part.labelled_batches(check):
+            yield keeper.add(batch), labels
+        keeper.finish()
+
+    def _features(
+        self, source: Source, columns: Sequence[str], *, keep: bool = True
+    ) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
+        """What opens each part's features."""
+        return [
+            partial(self.memory.batches, index, columns, keep=keep)
+            for index, _ in enumerate(self.memory.parts(source))
+        ]
+
+    def _checkpoint(
         self,
         task: str,
         source: Source,
-        batches: Iterable[Batch],
-        part: Callable[[_Shared[Batch]], Part],
-    ) -> list[Part]:
-        workers = self.threads or os.cpu_count() or 1
+        features: FeatureMap,
+        grid: LabelGrid | None,
+        check: LabelCheck | None,
+        resident: bool,
+    ) -> Checkpoint:
+        """Bound to all that the sums depend on; a frame changes unseen and has none."""
+        state = source.reader.state()
+        bound_to = None
+        if self.checkpoint is not None:
+            parts = [part.total_rows for part in self.memory.parts(source)]
+            options = [source.label, source.clip, source.drop_missing_labels, resident]
+            shown = replace(features, kept=None).to_json()
+            bound_to = [state, parts, options, shown, None if grid is None else asdict(grid)]
+        return Checkpoint(None if state is None else self.checkpoint, task, bound_to, check)
+
+    def _total(
+        self,
+        task: str,
+        source: Source,
+        opened: Sequence[Callable[[], Iterable[Batch]]],
+        length: Callable[[Batch], int],
+        work: Callable[[Streams[Batch]], Totals],
+        size: int,
+        checkpoint: Checkpoint,
+    ) -> Totals:
+        """The sums of all parts; with a checkpoint in rounds, each saved when it is finished."""
+        done, totals = checkpoint.load()
+        step = _ROUND if checkpoint.wanted else len(opened)
+        rows = sum(part.total_rows or 0 for part in self.memory.parts(source)[:done])
         with self.progress(task, source.total_rows) as advance:
-            shared = _Shared(batches, advance)
-            with ThreadPoolExecutor(workers) as pool:
-                parts = list(pool.map(part, [shared] * workers))
-        if shared.rows == 0:
-            raise DataError("the data have no rows; nothing can be released")
-        return parts
+            advance(rows)
+            for start in range(done, len(opened), step):
+                some = opened[start : start + step]
+                parts, streams = self._work(some, length, work, size, advance)
+                rows += streams.rows
+                totals = [reduce(add, [*totals, *parts])]
+                checkpoint.save(start + len(some), totals[0])
+        checkpoint.finish()
+        _check_some(rows)
+        return totals[0]
+
+    def _work(
+        self,
+        opened: Sequence[Callable[[], Iterable[Batch]]],
+        length: Callable[[Batch], int],
+        work: Callable[[Streams[Batch]], Part],
+        size: int,
+        advance: Callable[[int], None],
+    ) -> tuple[list[Part], Streams[Batch]]:
+        """Let every thread work on the shared batches; fewer threads if their sums are large."""
+        workers = self.threads or os.cpu_count() or 1
+        workers = max(1, min(workers, _SUMS // max(1, size)))
+        streams = Streams(opened, length, advance)
+        with ThreadPoolExecutor(workers) as pool, streams.stopping():
+            jobs = [pool.submit(work, streams) for _ in range(workers)]
+            try:
+                return [job.result() for job in jobs], streams
+            except DataError:
+                self.memory.check_unchanged()  # the better explanation, if it is one
+                raise
 
 
-class _Shared(Iterable[tuple[int, Batch]]):
-    """One stream of batches, each given once to whichever thread asks, with its first row."""
-
-    def __init__(self, batches: Iterable[Batch], advance: Callable[[int], None]) -> None:
-        self._batches, self._advance = iter(batches), advance
-        self._lock = threading.Lock()
-        self.rows = 0
-
-    def __iter__(self) -> Iterator[tuple[int, Batch]]:
-        while True:
-            with self._lock:
-                batch = next(self._batches, None)
-                if batch is None:
-                    return
-                first, size = self.rows, _length(batch)
-                self.rows += size
-            yield first, batch
-            self._advance(size)
+def _check_some(rows: int) -> None:
+    if rows == 0:
+        raise DataError("the data have no rows; nothing can be released")
 
 
-def _length(batch: Any) -> int:
-    """Rows of a record batch, or of a (record batch, labels) pair."""
-    return len(batch[1]) if isinstance(batch, tuple) else int(batch.num_rows)
+def _rows_in(batch: pa.RecordBatch) -> int:
+    return int(batch.num_rows)
+
+
+def _labels_in(batch: Labelled) -> int:
+    return len(batch[1])
+
+
+def _recut(
+    arrays: Iterator[NDArray[np.float64]], lengths: Sequence[int]
+) -> Iterator[NDArray[np.float64]]:
+    """The same numbers in pieces of these lengths; a refusal if there are more or fewer."""
+    rest: NDArray[np.float64] = np.empty(0)
+    for length in lengths:
+        pieces = [rest]
+        while sum(map(len, pieces)) < length:
+            fresh = next(arrays, None)
+            if fresh is None:
+                raise _uneven()
+            pieces.append(fresh)
+        joined = np.concatenate(pieces)
+        yield joined[:length]
+        rest = joined[length:]
+    if len(rest) or next(arrays, None) is not None:
+        raise _uneven()
+
+
+def _uneven() -> DataError:
+    return DataError("the files changed while they were read; leave them alone, run again")

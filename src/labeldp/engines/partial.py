@@ -7,13 +7,14 @@ that exist for nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
 
 from labeldp.features import FeatureMap
+from labeldp.features.fold import Kind
 from labeldp.source import Source
 from labeldp.source.cluster import Advance
 from labeldp.source.labels import LabelCheck
@@ -42,6 +43,18 @@ class LabelledPart:
     def moments(self) -> LabelMoments:
         """The sums of labels, private again."""
         return LabelMoments(self.rows, np.array(self.cross, dtype=object), self.total, self.square)
+
+
+def fold_part(
+    columns: Sequence[str], new: Callable[[], Kind], source: Source, advance: Advance
+) -> tuple[int, Kind]:
+    """A tally of one part, and its rows."""
+    tally, rows = new(), 0
+    for batch in source.feature_batches(columns):
+        tally.add(rows, batch)
+        rows += batch.num_rows
+        advance(batch.num_rows)
+    return rows, tally
 
 
 def gram_part(features: FeatureMap, source: Source, advance: Advance) -> FeatureGram:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from labeldp.features import FeatureMap
+from labeldp.features.fold import Kind
 from labeldp.source import Source
 from labeldp.statistics import Factor, FeatureGram, LabelGrid, LabelMoments, Leverage
 
@@ -24,6 +25,11 @@ class Engine(Protocol):
 
     @property
     def progress(self) -> Progress: ...
+
+    def fold(
+        self, task: str, source: Source, columns: Sequence[str], new: Callable[[], Kind]
+    ) -> Kind:
+        """Tally columns of all rows (see `labeldp.features.fold`); reads features only."""
 
     def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
         """XᵀX; reads features only."""

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -20,10 +20,17 @@ from operator import add
 from pathlib import Path
 from typing import Any, TypeVar
 
-from labeldp.engines.partial import gram_part, labelled_part, leverage_part, refuse_bad_labels
+from labeldp.engines.partial import (
+    fold_part,
+    gram_part,
+    labelled_part,
+    leverage_part,
+    refuse_bad_labels,
+)
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.errors import DataError, InputError, MissingExtraError
 from labeldp.features import FeatureMap
+from labeldp.features.fold import Kind, check_rows
 from labeldp.source import Source, over_parts
 from labeldp.source.cluster import Advance, ClusterReader, asking
 from labeldp.source.files import FORMATS
@@ -42,6 +49,15 @@ class SparkEngine:
     """Passes over a Spark data frame, where its partitions are."""
 
     progress: Progress = quiet
+
+    def fold(
+        self, task: str, source: Source, columns: Sequence[str], new: Callable[[], Kind]
+    ) -> Kind:
+        """Tally columns of all rows."""
+        ask = partial(fold_part, tuple(columns), new)
+        parts = self._parts(task, source, ask, columns=columns)
+        check_rows(source, sum(rows for rows, _ in parts))
+        return reduce(lambda one, other: one.merge(other), (tally for _, tally in parts))
 
     def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
         parts = self._parts("feature sums", source, partial(gram_part, features))
@@ -71,6 +87,7 @@ class SparkEngine:
         source: Source,
         ask: Callable[[Source, Advance], Part],
         *,
+        columns: Sequence[str] | None = None,
         labels: bool = False,
     ) -> list[Part]:
         if not isinstance(source.reader, ClusterReader):
@@ -79,7 +96,7 @@ class SparkEngine:
                 "scan(spark.read.parquet(path), ...)"
             )
         with self.progress(task, source.total_rows):
-            parts = over_parts(source, ask, labels=labels)
+            parts = over_parts(source, ask, columns=columns, labels=labels)
         if not parts:
             raise _no_rows()
         return parts

@@ -6,12 +6,22 @@
 
 The fit uses only exact sums, extremes and counts, so it gives the same bytes for any batch
 size, file layout or thread count. Modules: `levels` (values of categories as text and as
-codes), `columns` (one encoded column), `tally` (exact aggregates), `fit`, `encoding`
-(FeatureMap), `serial` (its JSON form).
+codes), `columns` (one encoded column), `encoder` (batches to `encoded` rows), `tally` (exact
+aggregates), `fold` (how to run over the rows), `fit`, `encoding` (FeatureMap), `serial` (its
+JSON form).
 """
 
 from labeldp.features.columns import CategoricalColumn, NumericColumn
-from labeldp.features.encoding import Encoded, FeatureMap
+from labeldp.features.encoded import Encoded
+from labeldp.features.encoder import Encoder
+from labeldp.features.encoding import FeatureMap
 from labeldp.features.fit import fit_features
 
-__all__ = ["CategoricalColumn", "Encoded", "FeatureMap", "NumericColumn", "fit_features"]
+__all__ = [
+    "CategoricalColumn",
+    "Encoded",
+    "Encoder",
+    "FeatureMap",
+    "NumericColumn",
+    "fit_features",
+]

@@ -13,7 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features.levels import codes_of, names_of, other_spelling
+from labeldp.features.levels import names_of, other_spelling, place_name
+from labeldp.kernels import Positions
 from labeldp.source.values import to_float
 
 OTHER = "(other)"
@@ -95,20 +96,18 @@ class CategoricalColumn:
         """Names of the design columns."""
         return tuple(f"{self.name}={label}" for label in self.labels)
 
-    def encode(self, array: pa.Array) -> NDArray[np.int32]:
-        """Return the code of every row; look-ups happen once per distinct value."""
-        dictionary, positions = codes_of(array)
-        if len(dictionary) > len(positions):
-            # The dictionary of a whole row group, say: look up only what occurs here.
-            used, positions = np.unique(positions, return_inverse=True)
-            dictionary = dictionary.take(pa.array(used, mask=used == len(dictionary)))
+    def table(self, dictionary: pa.Array) -> NDArray[np.int32]:
+        """Return the code of every value of a dictionary, then of null; −1 for unknown ones."""
         names = [*names_of(dictionary), None]
-        table = np.array([self._code(name) for name in names], dtype=np.int32)
-        codes: NDArray[np.int32] = table.take(positions)
-        if table.min() < 0 and codes.min(initial=0) < 0:
-            # A dictionary may hold values that no row has, so only rows are refused.
-            raise self._unknown(names[int(positions[int(np.argmin(codes))])])
-        return codes
+        return np.array([self._code(name) for name in names], dtype=np.int32)
+
+    def check_known(
+        self, dictionary: pa.Array, positions: Positions, codes: NDArray[np.int32]
+    ) -> None:
+        """Refuse rows of unknown levels; a dictionary may hold some that no row has."""
+        if codes.min(initial=0) < 0:
+            place = int(positions[int(np.argmin(codes))])
+            raise self._unknown(place_name(dictionary, place))
 
     @cached_property
     def _index(self) -> dict[str, int]:

@@ -15,24 +15,12 @@ from numpy.typing import NDArray
 from labeldp.errors import DataError, InputError
 from labeldp.features import serial
 from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.features.encoded import Encoded
+from labeldp.features.encoder import Encoder
 from labeldp.source.frames import FrameReader
 
 INTERCEPT = "intercept"
 _BATCH = 65_536
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """Rows as exact integers; one-hot columns stay codes, never dense.
-
-    `numbers` holds the codes of numeric columns and their 0/1 indicators as whole float64
-    numbers, in the order of `FeatureMap.number_columns`; `categories` holds one level code
-    per row for every categorical column.
-    """
-
-    rows: int
-    numbers: NDArray[np.float64]
-    categories: tuple[NDArray[np.int32], ...]
 
 
 @dataclass(frozen=True)
@@ -114,14 +102,7 @@ class FeatureMap:
 
     def encode(self, batch: pa.RecordBatch) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
-        count = len(self.number_columns)
-        numbers = np.empty((batch.num_rows, count), dtype=np.float64, order="F")
-        at = 0
-        for column in self.numeric:
-            column.encode(_find(batch, column.name), numbers[:, at : at + 2])
-            at += len(column.design_names)
-        categories = tuple(c.encode(_find(batch, c.name)) for c in self.categorical)
-        return Encoded(batch.num_rows, numbers, categories)
+        return Encoder(self)(batch)
 
     def design(self, rows: Any) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""
@@ -194,13 +175,6 @@ class FeatureMap:
             shown = ", ".join(map(repr, missing[:5]))
             raise DataError(f"the rows lack the feature columns {shown}; add them")
         return reader.batches(self.columns, _BATCH)
-
-
-def _find(batch: pa.RecordBatch, name: str) -> pa.Array:
-    index = batch.schema.get_field_index(name)
-    if index < 0:
-        raise DataError(f"the rows have no single column {name!r}; add it")
-    return batch.column(index)
 
 
 def _distinct(names: list[str]) -> tuple[str, ...]:

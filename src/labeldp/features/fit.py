@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
+
+import pyarrow as pa
 
 from labeldp import _check
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoding import FeatureMap
+from labeldp.features.fold import Fold, serial
 from labeldp.features.tally import Extremes, Levels, Sums
-from labeldp.source import Source, over_parts
+from labeldp.kernels import Kernels, best
+from labeldp.source import Column, Source
 
 _CODES = 2**19
 _FEW = range(3, 13)
@@ -30,6 +35,7 @@ def fit_features(
     standardise: bool = True,
     max_columns: int = 4096,
     progress: Progress | None = None,
+    fold: Fold | None = None,
 ) -> FeatureMap:
     """Fit the encoding of a source's features; labels are not read.
 
@@ -45,17 +51,23 @@ def fit_features(
       standardise: scale numeric design columns to unit spread.
       max_columns: refuse to make more design columns than this.
       progress: called with the number of rows of every batch read.
+      fold: how to run over the rows, an engine's `fold`; by default one batch after another.
     """
     if min_count is not None:
         _check.at_least(1, min_count=min_count)
     _check.at_least(1, max_columns=max_columns)
-    progress = progress or (lambda _rows: None)
-    rows, extremes, levels = _first_pass(source, progress)
+    fold = fold or partial(serial, progress=progress or (lambda _rows: None))
+    kernels = best(source.total_rows)
+    columns = source.columns  # and not the source, which may be too large to travel
+    first = fold("levels and ranges", source, source.names, lambda: _First(columns, kernels))
+    rows, extremes, levels = first.rows, first.extremes, first.levels
+    for tally in levels.values():
+        tally.flush()
     if min_count is None:
         min_count = math.isqrt(rows)
     notes: list[str] = []
     _decide_integers(source, extremes, levels, notes)
-    numeric = _numeric(source, extremes, intercept, indicators, standardise, notes, progress)
+    numeric = _numeric(source, extremes, intercept, indicators, standardise, notes, fold)
     categorical = _categorical(source, levels, min_count, notes)
     if not numeric and not categorical:
         raise DataError("every feature column is constant; name columns that vary")
@@ -64,45 +76,51 @@ def fit_features(
     return result
 
 
-def _first_pass(
-    source: Source, progress: Progress
-) -> tuple[int, dict[str, Extremes], dict[str, Levels]]:
-    """Read everything once, wherever its parts are."""
-    (rows, extremes, levels), *others = over_parts(source, _tally, advance=progress) or [
-        (0, {}, {})
-    ]
-    for more, extremes2, levels2 in others:
-        rows += more
-        for name, found in extremes2.items():
-            extremes[name].merge(found)
-        for name, tally in levels2.items():
-            levels[name].merge(tally)
-    if rows == 0:
-        raise DataError(f"the {source.reader.format} data have no rows; nothing can be learnt")
-    return rows, extremes, levels
+class _First:
+    """Extremes and level counts; columns of undecided kind are tallied both ways."""
+
+    def __init__(self, columns: Sequence[Column], kernels: Kernels) -> None:
+        self.rows = 0
+        self.extremes, self.levels = {}, {}
+        for column in columns:
+            if column.kind != "categorical":
+                self.extremes[column.name] = Extremes(column.name)
+            if column.kind == "categorical":
+                self.levels[column.name] = Levels(column.name, kernels=kernels)
+            elif column.kind == "integer":
+                self.levels[column.name] = Levels(column.name, _FEW.stop - 1, kernels)
+
+    def add(self, first: int, batch: pa.RecordBatch) -> None:
+        self.rows += batch.num_rows
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name in self.extremes:
+                self.extremes[name].add(column, first)
+            if name in self.levels:
+                self.levels[name].add(column)
+
+    def merge(self, other: _First) -> _First:
+        self.rows += other.rows
+        for name, extremes in self.extremes.items():
+            extremes.merge(other.extremes[name])
+        for name, levels in self.levels.items():
+            levels.merge(other.levels[name])
+        return self
 
 
-def _tally(
-    source: Source, progress: Progress
-) -> tuple[int, dict[str, Extremes], dict[str, Levels]]:
-    """Tally one part; columns of undecided kind are tallied both ways."""
-    extremes = {c.name: Extremes(c.name) for c in source.columns if c.kind != "categorical"}
-    levels = {c.name: Levels(c.name) for c in source.columns if c.kind == "categorical"}
-    levels |= {
-        c.name: Levels(c.name, limit=_FEW.stop - 1) for c in source.columns if c.kind == "integer"
-    }
-    rows = 0
-    for batch in source.feature_batches():
-        for name, column in zip(source.names, batch.columns, strict=True):
-            if name in extremes:
-                extremes[name].add(column)
-            if name in levels:
-                levels[name].add(column)
-        rows += batch.num_rows
-        progress(batch.num_rows)
-    for tally in levels.values():
-        tally.flush()
-    return rows, extremes, levels
+class _Second:
+    """Integer sums of numeric codes on their grids."""
+
+    def __init__(self, grids: Iterable[Sums]) -> None:
+        self.sums = {grid.name: replace(grid) for grid in grids}
+
+    def add(self, first: int, batch: pa.RecordBatch) -> None:  # noqa: ARG002
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            self.sums[name].add(column)
+
+    def merge(self, other: _Second) -> _Second:
+        for name, sums in self.sums.items():
+            sums.merge(other.sums[name])
+        return self
 
 
 def _decide_integers(
@@ -131,7 +149,7 @@ def _numeric(
     indicators: bool,
     standardise: bool,
     notes: list[str],
-    progress: Progress,
+    fold: Fold,
 ) -> list[NumericColumn]:
     varying = {
         name: found
@@ -140,15 +158,11 @@ def _numeric(
     }
     if not varying:
         return []
-    empty = {name: _grid(found, intercept) for name, found in varying.items()}
-    add_up = partial(_add_up, empty)
-    sums, *others = over_parts(source, add_up, columns=list(empty), advance=progress)
-    for part in others:
-        for name, tally in part.items():
-            sums[name].merge(tally)
+    grids = [_grid(found, intercept) for found in varying.values()]
+    second = fold("numeric grids", source, list(varying), lambda: _Second(grids))
     return [
-        _column(varying[name], tally, intercept, indicators, standardise, notes)
-        for name, tally in sums.items()
+        _column(varying[name], sums, intercept, indicators, standardise, notes)
+        for name, sums in second.sums.items()
     ]
 
 

@@ -9,21 +9,29 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from labeldp.kernels import Positions, positions
 from labeldp.source.kinds import is_moment
 
 _BEGINS_NUMBER = frozenset("0123456789+-.")
 
 
-def codes_of(array: pa.Array) -> tuple[pa.Array, NDArray[np.int64]]:
+def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
     """Return a dictionary and, per row, the position in it; null is the position past the end."""
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
-    indices = array.indices.cast(pa.int64())
+    indices = array.indices
     if indices.null_count:
-        indices = pc.fill_null(indices, len(array.dictionary))
-    return array.dictionary, np.asarray(indices.to_numpy(zero_copy_only=False))
+        past = len(array.dictionary)
+        if past > np.iinfo(indices.type.to_pandas_dtype()).max:
+            indices = indices.cast(pa.int64())
+        indices = pc.fill_null(indices, past)
+    return array.dictionary, positions(indices.to_numpy(zero_copy_only=False))
+
+
+def same_dictionary(one: pa.Array, other: pa.Array | None) -> bool:
+    """Whether two dictionaries hold the same; the same object mostly, which is quick to see."""
+    return other is not None and (one is other or (len(one) == len(other) and one.equals(other)))
 
 
 def names_of(dictionary: pa.Array) -> list[str | None]:
@@ -31,6 +39,11 @@ def names_of(dictionary: pa.Array) -> list[str | None]:
     if is_moment(dictionary.type):
         return [None if text is None else _moment(text) for text in _as_text(dictionary)]
     return [level_name(value) for value in dictionary.to_pylist()]
+
+
+def place_name(dictionary: pa.Array, place: int) -> str | None:
+    """Return the text at a position that `codes_of` gave."""
+    return None if place >= len(dictionary) else names_of(dictionary.slice(place, 1))[0]
 
 
 def level_name(value: Any) -> str | None:

@@ -9,14 +9,16 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features.levels import codes_of, names_of
-from labeldp.source.values import to_float
+from labeldp.features.levels import codes_of, names_of, same_dictionary
+from labeldp.kernels import Kernels, with_numpy
+from labeldp.source.values import integer_ends, to_float
 
 _MOST_LEVELS = 1_000_000
 """Distinct values a category may have: counting them is the only thing that takes memory."""
@@ -32,22 +34,28 @@ class Extremes:
     low: float = math.inf
     high: float = -math.inf
 
-    def add(self, array: pa.Array) -> None:
-        """Count one batch."""
-        values = to_float(array, self.name, self.rows)
+    def add(self, array: pa.Array, first_row: int) -> None:
+        """Count one batch, whose first row has this number."""
+        self.rows += len(array)
+        if pa.types.is_integer(array.type):
+            self.missing += array.null_count
+            self._reach(*integer_ends(array, self.name))
+            return
+        values = to_float(array, self.name, first_row)
         absent = int(np.isnan(values).sum())
-        self.rows += len(values)
         self.missing += absent
         if absent < len(values):
-            # Adding 0.0 turns -0.0 into 0.0: which of the two is met first must not matter.
-            self.low = min(self.low, float(np.fmin.reduce(values)) + 0.0)
-            self.high = max(self.high, float(np.fmax.reduce(values)) + 0.0)
+            self._reach(float(np.fmin.reduce(values)), float(np.fmax.reduce(values)))
 
     def merge(self, other: Extremes) -> None:
-        """Take in what was found in another part of the rows."""
+        """Take in what other rows showed."""
         self.rows += other.rows
         self.missing += other.missing
-        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self._reach(other.low, other.high)
+
+    def _reach(self, low: float, high: float) -> None:
+        # Adding 0.0 turns -0.0 into 0.0: which of the two is met first must not matter.
+        self.low, self.high = min(self.low, low + 0.0), max(self.high, high + 0.0)
 
     @property
     def empty(self) -> bool:
@@ -61,6 +69,7 @@ class Levels:
 
     name: str
     limit: int = _MOST_LEVELS
+    kernels: Kernels = field(default_factory=with_numpy, repr=False)
     counts: Counter[str | None] = field(default_factory=Counter)
     too_many: bool = False
     _dictionary: pa.Array | None = None
@@ -71,12 +80,18 @@ class Levels:
         if self.too_many:
             return
         dictionary, positions = codes_of(array)
-        counts = np.bincount(positions, minlength=len(dictionary) + 1)
-        if self._pending is not None and dictionary.equals(self._dictionary):
-            self._pending += counts
-            return
+        if self._pending is None or not same_dictionary(dictionary, self._dictionary):
+            self.flush()
+            self._dictionary = dictionary
+            self._pending = np.zeros(len(dictionary) + 1, dtype=np.int64)
+        self.kernels.count(self._pending, positions)
+
+    def merge(self, other: Levels) -> None:
+        """Take in what other rows showed."""
         self.flush()
-        self._dictionary, self._pending = dictionary, counts
+        other.flush()
+        self.counts.update(other.counts)
+        self.too_many |= other.too_many or self._beyond
 
     def flush(self) -> None:
         """Bring the counts up to date."""
@@ -89,13 +104,19 @@ class Levels:
         if self._pending[-1]:
             self.counts[None] += int(self._pending[-1])
         self._pending = self._dictionary = None
-        self.too_many = len(self.counts) - (None in self.counts) > self.limit
+        self.too_many |= self._beyond
 
-    def merge(self, other: Levels) -> None:
-        """Take in the flushed counts of another part of the rows."""
-        self.counts.update(other.counts)
-        distinct = len(self.counts) - (None in self.counts)
-        self.too_many |= other.too_many or distinct > self.limit
+    @property
+    def _beyond(self) -> bool:
+        return len(self.counts) - (None in self.counts) > self.limit
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Counts travel between machines; kernels, which are modules, stay."""
+        self.flush()
+        return {**vars(self), "kernels": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, kernels=with_numpy())
 
     def checked(self) -> Counter[str | None]:
         """Return the counts of a declared category; refuse one that is an identifier."""
@@ -128,7 +149,7 @@ class Sums:
         self.squares += int(np.dot(codes, codes))
 
     def merge(self, other: Sums) -> None:
-        """Take in the sums of another part of the rows."""
+        """Take in the sums of other rows."""
         self.rows += other.rows
         self.total += other.total
         self.squares += other.squares

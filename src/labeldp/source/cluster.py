@@ -24,7 +24,7 @@ import pyarrow as pa
 from labeldp import errors
 from labeldp.errors import DataError, InputError, LabelDPError
 from labeldp.source.cluster_text import TextTypes, refuse_malformed, typed
-from labeldp.source.files import sliced, unique_names
+from labeldp.source.files import Reader, sliced, unique_names
 
 if TYPE_CHECKING:
     from labeldp.source.table import Source
@@ -107,6 +107,13 @@ class ClusterReader:
             "for a table that fits here, pass its toArrow()"
         )
 
+    def units(self) -> tuple[Reader, ...]:
+        """Itself: its parts are Spark's to divide."""
+        return (self,)
+
+    def state(self) -> None:
+        """Nothing: a frame may change unseen."""
+
     def parts(self, columns: Sequence[str], ask: Callable[[PartReader], Answer]) -> list[Answer]:
         """Put a question to every part of these columns; the answers in the order of the parts."""
         chosen = [self.schema.get_field_index(name) for name in columns]
@@ -155,6 +162,13 @@ class PartReader:
                 waiting = []
         if waiting:
             yield from sliced(pa.concat_batches(waiting), batch_rows)
+
+    def units(self) -> tuple[Reader, ...]:
+        """Itself: its parts are Spark's to divide."""
+        return (self,)
+
+    def state(self) -> None:
+        """Nothing: a frame may change unseen."""
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the names and types of the schema."""

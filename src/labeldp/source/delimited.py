@@ -19,7 +19,14 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from labeldp.errors import DataError
-from labeldp.source.files import reading, same_schema, sliced, unique_names
+from labeldp.source.files import (
+    FileState,
+    reading,
+    same_schema,
+    sliced,
+    state_of,
+    unique_names,
+)
 from labeldp.source.values import NULL_WORDS, NUMBER, not_a_number
 
 _DELIMITERS = {"CSV": ",", "TSV": "\t"}
@@ -99,6 +106,14 @@ class DelimitedReader:
                 )
                 for batch in reader:
                     yield from sliced(batch, batch_rows)
+
+    def units(self) -> tuple[DelimitedReader, ...]:
+        """One stream: Arrow itself parses on all cores."""
+        return (self,)
+
+    def state(self) -> tuple[FileState, ...]:
+        """Sizes and times of the files."""
+        return state_of(self.paths)
 
     def _refusal(self, name: str) -> DataError:
         """Find the first text among the numbers; reads one column once more."""

@@ -30,6 +30,10 @@ FORMATS = {
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", ".incomplete")
 
 
+FileState = tuple[str, int, int, int]
+"""Path, size, time of the last change in nanoseconds, and the file's number on its disk."""
+
+
 class Reader(Protocol):
     """A table that can be read again and again, a few columns at a time."""
 
@@ -56,6 +60,12 @@ class Reader(Protocol):
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield these columns, in this order, in batches of 1 to `batch_rows` rows."""
+
+    def units(self) -> tuple[Reader, ...]:
+        """Parts of the table, in order, that can be read at the same time; several know `rows`."""
+
+    def state(self) -> tuple[FileState, ...] | None:
+        """What changes when a file is written to; None for a frame, which may change unseen."""
 
 
 def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
@@ -85,6 +95,16 @@ def format_of(path: Path) -> str:
     if path.name.lower().endswith(_UNFINISHED):
         raise DataError(f"{path} looks half-written; wait until its writer has renamed it")
     raise DataError(f"{path}: unknown format; the name must end in one of {', '.join(FORMATS)}")
+
+
+def state_of(paths: Sequence[Path]) -> tuple[FileState, ...]:
+    """The present state of files, to see later whether they are still the same."""
+    states = []
+    for path in paths:
+        with reading(path, "readable"):
+            found = path.stat()
+        states.append((str(path), found.st_size, found.st_mtime_ns, found.st_ino))
+    return tuple(states)
 
 
 def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:

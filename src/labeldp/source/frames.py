@@ -57,6 +57,13 @@ class FrameReader:
         if rows == 0 and self.rows is None:
             raise DataError(f"the {self.format} gave no rows; it is empty or can be read only once")
 
+    def units(self) -> tuple[FrameReader, ...]:
+        """One stream."""
+        return (self,)
+
+    def state(self) -> None:
+        """A frame can change without a trace."""
+
 
 @contextmanager
 def _exporting(name: str) -> Iterator[None]:

@@ -19,6 +19,7 @@ from labeldp.errors import DataError
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.values import NUMBER
 
+_FLAGS = ("missing", "infinite", "outside", "text")
 _UNNAMED = "the rows are not named because labels are private"
 _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
@@ -27,7 +28,7 @@ _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 class LabelCheck:
     """Checks the labels of one pass, batch by batch; `finish` refuses.
 
-    Holds four flags and no label.
+    Holds four flags and no label. Flags are only ever raised, so threads may share a check.
     """
 
     column: str
@@ -41,13 +42,12 @@ class LabelCheck:
 
     def clean(self, values: NDArray[np.float64], unreadable: bool) -> NDArray[np.float64]:
         """Return labels inside the range, remembering what had to be changed."""
-        self.text |= unreadable
         nan, inf = np.isnan(values), np.isinf(values)
-        self.missing |= bool(nan.any())
-        self.infinite |= bool(inf.any())
-        wild = (values < self.low) | (values > self.high)
-        if not self.clip:
-            self.outside |= bool((wild & ~inf).any())
+        wild = ((values < self.low) | (values > self.high)) & ~inf
+        self._raise("text", unreadable)
+        self._raise("missing", bool(nan.any()))
+        self._raise("infinite", bool(inf.any()))
+        self._raise("outside", bool(wild.any()) and not self.clip)
         return np.where(nan | inf, self.low, np.clip(values, self.low, self.high))
 
     def merge(self, other: LabelCheck) -> LabelCheck:
@@ -57,6 +57,20 @@ class LabelCheck:
         self.outside |= other.outside
         self.text |= other.text
         return self
+
+    @property
+    def raised(self) -> list[str]:
+        """The flags raised so far: as private as labels."""
+        return [flag for flag in _FLAGS if getattr(self, flag)]
+
+    def resume(self, raised: list[str]) -> None:
+        """Go on from a pass that was interrupted."""
+        for flag in _FLAGS:
+            self._raise(flag, flag in raised)
+
+    def _raise(self, flag: str, seen: bool) -> None:
+        if seen:
+            setattr(self, flag, True)
 
     def finish(self) -> None:
         """Refuse the column if any label was not as declared."""

@@ -10,8 +10,18 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.source.files import reading, same_schema, sliced, unique_names
+from labeldp.source.files import (
+    FileState,
+    reading,
+    same_schema,
+    sliced,
+    state_of,
+    unique_names,
+)
 from labeldp.source.kinds import is_text
+
+_UNIT = 1 << 19
+"""Rows that are worth a thread's while."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +33,10 @@ class ParquetReader:
     rows: int
     dictionaries: tuple[str, ...] = ()
     format: str = "Parquet"
+    groups: range | None = None
+    """Of a part of one file: its row groups."""
+    footer: Any = field(default=None, repr=False, compare=False)
+    """Of a part of one file: the footer, so that it is parsed once for all parts."""
 
     @classmethod
     def open(cls, paths: tuple[Path, ...]) -> ParquetReader:
@@ -56,10 +70,47 @@ class ParquetReader:
         for path in self.paths:
             with reading(path, "Parquet"):
                 file = pq.ParquetFile(
-                    path, read_dictionary=list(self.dictionaries), memory_map=True
+                    path,
+                    metadata=self.footer,
+                    read_dictionary=list(self.dictionaries),
+                    memory_map=True,
                 )
-                for batch in file.iter_batches(batch_size=batch_rows, columns=names):
+                chosen = {} if self.groups is None else {"row_groups": list(self.groups)}
+                for batch in file.iter_batches(
+                    batch_size=batch_rows,
+                    columns=names,
+                    use_threads=self.groups is None,
+                    **chosen,
+                ):
                     yield from sliced(batch.select(names), batch_rows)
+
+    def units(self) -> tuple[ParquetReader, ...]:
+        """Runs of row groups of about `_UNIT` rows; a single one is decoded column by column."""
+        found: list[ParquetReader] = []
+        for path in self.paths:
+            with reading(path, "Parquet"):
+                footer = pq.ParquetFile(path, memory_map=True).metadata
+            runs = list(_runs([footer.row_group(k).num_rows for k in range(footer.num_row_groups)]))
+            shared = footer if len(runs) > 1 else None
+            found += [
+                replace(self, paths=(path,), rows=rows, groups=groups, footer=shared)
+                for groups, rows in runs
+            ]
+        return tuple(found) if len(found) > 1 else (self,)
+
+    def state(self) -> tuple[FileState, ...]:
+        """Sizes and times of the files."""
+        return state_of(self.paths)
+
+
+def _runs(rows: Sequence[int]) -> Iterator[tuple[range, int]]:
+    """Neighbouring row groups until they have `_UNIT` rows together."""
+    start = total = 0
+    for group, count in enumerate(rows):
+        total += count
+        if total >= _UNIT or group + 1 == len(rows):
+            yield range(start, group + 1), total
+            start, total = group + 1, 0
 
 
 @dataclass(frozen=True)
@@ -101,6 +152,14 @@ class ArrowReader:
             with reading(path, "Arrow IPC"):
                 for batch in _ipc_batches(_open_ipc(path)):
                     yield from sliced(batch.select(names), batch_rows)
+
+    def units(self) -> tuple[ArrowReader, ...]:
+        """One stream: a mapped file costs nothing to decode."""
+        return (self,)
+
+    def state(self) -> tuple[FileState, ...]:
+        """Sizes and times of the files."""
+        return state_of(self.paths)
 
 
 _Ipc = Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -76,25 +76,39 @@ class Source:
 
         Labels outside `label_range` (unless `clip`), missing labels (unless
         `drop_missing_labels`) and infinite labels are refused with a DataError after the last
-        batch; use nothing from this iterator unless it ends. Who reads a part of the rows passes
-        `label_check()` and calls its `finish` when all parts have been read.
+        batch; use nothing from this iterator unless it ends. Whoever reads the table in
+        `parts` gives all of them one `check` and finishes it after the last.
         """
-        own = self.label_check()
-        label, check = own.column, check or own
         names = list(self.names)
+        for batch, labels in self._with_labels(names, check):
+            yield batch.select(names), labels
+
+    def labels(self, check: LabelCheck) -> Iterator[NDArray[np.float64]]:
+        """Yield the labels alone, of the same rows; `check` is the caller's to finish."""
+        for _, labels in self._with_labels([], check):
+            yield labels
+
+    def label_check(self) -> LabelCheck:
+        """What checks the labels of one pass."""
+        label, (low, high) = self._needs_label()
+        return LabelCheck(label, low, high, self.clip)
+
+    def parts(self) -> tuple[Source, ...]:
+        """The same table in pieces, in order, that can be read at the same time."""
+        return tuple(replace(self, reader=reader) for reader in self.reader.units())
+
+    def _with_labels(
+        self, names: list[str], shared: LabelCheck | None
+    ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
+        label, _ = self._needs_label()
+        check = shared or self.label_check()
         for batch in self.reader.batches([*names, label], self.batch_rows):
             if self.drop_missing_labels:
                 batch = batch.filter(present(batch.column(len(names))))
             if batch.num_rows:
-                labels = check.clean(*to_labels(batch.column(len(names))))
-                yield batch.select(names), labels
-        if check is own:
+                yield batch, check.clean(*to_labels(batch.column(len(names))))
+        if shared is None:
             check.finish()
-
-    def label_check(self) -> LabelCheck:
-        """A check of labels that has seen none yet."""
-        label, (low, high) = self._needs_label()
-        return LabelCheck(label, low, high, self.clip)
 
     def describe(self) -> dict[str, Any]:
         """Return what is known about the table, all of it public."""

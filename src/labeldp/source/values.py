@@ -5,6 +5,8 @@ Messages may show values and row numbers: features are public. Labels never pass
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,7 +53,7 @@ def _convert(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
     if is_moment(type_):
         return _days(array)
     if pa.types.is_integer(type_) and type_.bit_width == 64:
-        _check_exact(array, name)
+        integer_ends(array, name)
     if is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_):
         return _plain(array)
     raise DataError(f"column {name!r} has type {type_}, which is not a number; drop it")
@@ -66,13 +68,17 @@ def _plain(array: pa.Array) -> NDArray[np.float64]:
     return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
-def _check_exact(array: pa.Array, name: str) -> None:
+def integer_ends(array: pa.Array, name: str) -> tuple[float, float]:
+    """Return the smallest and largest integer, (inf, −inf) if there is none."""
     ends = pc.min_max(array).as_py()
-    if ends["max"] is not None and max(-ends["min"], ends["max"]) > _EXACT:
+    if ends["max"] is None:
+        return math.inf, -math.inf
+    if max(-ends["min"], ends["max"]) > _EXACT:
         raise DataError(
             f"column {name!r} holds integers beyond 2**53, which float64 cannot tell apart; drop "
             f"it if it is an identifier, or rescale it"
         )
+    return float(ends["min"]), float(ends["max"])
 
 
 def _days(array: pa.Array) -> NDArray[np.float64]:

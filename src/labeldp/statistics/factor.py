@@ -51,6 +51,10 @@ class Factor:
     inverse: NDArray[np.float64] = field(repr=False)
     defect: float
 
+    def identity(self) -> tuple[object, ...]:
+        """What tells factors apart; `lower` and `gram` follow from it up to their checks."""
+        return self.kept, self.exponents.tobytes(), self.inverse.tobytes(), self.defect
+
     @property
     def rank(self) -> int:
         return len(self.kept)

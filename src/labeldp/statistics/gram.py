@@ -2,8 +2,8 @@
 
 Numeric columns arrive as integers of at most 20 bits, so a product summed over 8192 rows
 stays below 2**53 and a float64 BLAS product of such a block is exact; block sums are then
-added as integers in two limbs. Categorical columns are counted. Hence the same data gives
-the same bytes on any engine and in any order.
+added as integers in two limbs. Categorical columns are counted by compound codes. Hence the
+same data gives the same bytes on any engine and in any order.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
+from labeldp.kernels import Kernels, Scratch, best
+from labeldp.statistics.compounds import Compounds
 
 BLOCK_ROWS = 8192
 _LIMB = 32
-_TABLE_CELLS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -78,23 +78,103 @@ class FeatureGram:
 class GramSum:
     """Adds up XᵀX batch by batch."""
 
-    def __init__(self, features: FeatureMap) -> None:
-        width, numbers = len(features.all_names), len(features.number_columns)
+    def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
+        numbers = len(features.number_columns)
         self._features = features
+        self._kernels, self._scratch = kernels or best(), Scratch()
+        self._compounds = compounds = Compounds.of(features.category_sizes)
         self._rows = 0
-        self._low = np.zeros((width, width), dtype=np.int64)
+        self._counts = [np.zeros(width, dtype=np.int64) for width in compounds.widths]
+        self._pairs = {
+            (left, right): np.zeros((compounds.widths[left], compounds.widths[right]), np.int64)
+            for left, right in compounds.pairs
+        }
+        self._sums = np.zeros(numbers, dtype=np.int64)
+        self._level_sums = [np.zeros((numbers, width), np.int64) for width in compounds.widths]
+        self._low = np.zeros((numbers, numbers), dtype=np.int64)
         self._high = np.zeros((numbers, numbers), dtype=np.int64)
 
+    @staticmethod
+    def size(features: FeatureMap) -> int:
+        """Bytes that one such sum takes, its total included."""
+        return 8 * (2 * features.width**2 + Compounds.of(features.category_sizes).cells)
+
     def add(self, batch: Encoded) -> None:
+        codes = self._compounds.codes(batch.categories, self._scratch)
         self._rows += batch.rows
-        _add_categories(self._low, self._features, batch)
-        _add_numbers(self._low, self._high, self._features, batch)
+        if len(codes) == 1:
+            self._kernels.count(self._counts[0], codes[0])
+        for (left, right), table in self._pairs.items():
+            self._kernels.count_pairs(table, codes[left], codes[right])
+        if self._features.number_columns:
+            self._add_numbers(batch.numbers, codes)
 
     def total(self) -> FeatureGram:
-        low = np.triu(self._low) + np.triu(self._low, 1).T
-        if self._features.intercept:
+        features = self._features
+        low = np.zeros((features.width, features.width), dtype=np.int64)
+        self._place_categories(low)
+        self._place_numbers(low)
+        low = np.triu(low) + np.triu(low, 1).T
+        if features.intercept:
             low[0, 0] = self._rows
-        return FeatureGram(self._rows, low, self._high, tuple(self._features.number_columns))
+        return FeatureGram(self._rows, low, self._high.copy(), tuple(features.number_columns))
+
+    def _add_numbers(self, values: NDArray[np.float64], codes: list[NDArray[np.int32]]) -> None:
+        self._sums += values.sum(axis=0).astype(np.int64)
+        for sums, code in zip(self._level_sums, codes, strict=True):
+            for place in range(len(sums)):
+                self._kernels.add_sums(sums[place], code, values[:, place])
+        for start in range(0, len(values), BLOCK_ROWS):
+            block = values[start : start + BLOCK_ROWS]
+            product = (block.T @ block).astype(np.int64)
+            self._high += product >> _LIMB
+            self._low += product & ((1 << _LIMB) - 1)
+
+    def _place_categories(self, low: NDArray[np.int64]) -> None:
+        """Write the marginals of the group tables above the diagonal."""
+        compounds = self._compounds
+        blocks = category_blocks(self._features)
+        counts = dict(enumerate(self._counts))
+        for (left, right), table in self._pairs.items():
+            counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
+            for one, two, pairs in compounds.pair_margins(left, right, table):
+                _place(low, blocks[one], blocks[two], pairs)
+        for group, counted in counts.items():
+            for one, two, pairs in compounds.inner_margins(group, counted):
+                _place(low, blocks[one], blocks[two], pairs)
+            for member, levels in compounds.margins(group, counted):
+                block = blocks[member]
+                low[block, block] = np.diag(levels)
+                if self._features.intercept:
+                    low[0, block] = levels
+
+    def _place_numbers(self, low: NDArray[np.int64]) -> None:
+        columns = list(self._features.number_columns)
+        if not columns:
+            return
+        numbers = slice(columns[0], columns[-1] + 1)
+        low[numbers, numbers] = self._low
+        if self._features.intercept:
+            low[0, numbers] = self._sums
+        blocks = category_blocks(self._features)
+        for group, sums in enumerate(self._level_sums):
+            for member, levels in self._compounds.margins(group, sums):
+                low[numbers, blocks[member]] = levels
+
+
+def category_blocks(features: FeatureMap) -> list[slice]:
+    """The design columns of every categorical column."""
+    return [
+        slice(offset, offset + size)
+        for offset, size in zip(features.category_offsets, features.category_sizes, strict=True)
+    ]
+
+
+def _place(low: NDArray[np.int64], one: slice, two: slice, pairs: NDArray[np.int64]) -> None:
+    if one.start < two.start:
+        low[one, two] = pairs
+    else:
+        low[two, one] = pairs.T
 
 
 def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.object_]:
@@ -104,54 +184,3 @@ def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDA
         block = slice(start, start + BLOCK_ROWS)
         total += (left[block].T @ right[block]).astype(np.int64).astype(object)
     return total
-
-
-def _add_categories(low: NDArray[np.int64], features: FeatureMap, batch: Encoded) -> None:
-    blocks = list(
-        zip(batch.categories, features.category_offsets, features.category_sizes, strict=True)
-    )
-    for codes, offset, size in blocks:
-        counts = np.bincount(codes, minlength=size)
-        inside = np.arange(offset, offset + size)
-        low[inside, inside] += counts
-        if features.intercept:
-            low[0, inside] += counts
-    for (codes, offset, size), (codes2, offset2, size2) in combinations(blocks, 2):
-        target = low[offset : offset + size, offset2 : offset2 + size2]
-        _add_pairs(target, codes, codes2)
-
-
-def _add_pairs(
-    target: NDArray[np.int64], left: NDArray[np.int32], right: NDArray[np.int32]
-) -> None:
-    """Count how often each pair of levels meets; large tables touch only what occurs."""
-    cells = target.shape[0] * target.shape[1]
-    pairs = left.astype(np.int64) * target.shape[1] + right
-    if cells <= _TABLE_CELLS:
-        target += np.bincount(pairs, minlength=cells).reshape(target.shape)
-        return
-    seen, counts = np.unique(pairs, return_counts=True)
-    target[seen // target.shape[1], seen % target.shape[1]] += counts
-
-
-def _add_numbers(
-    low: NDArray[np.int64], high: NDArray[np.int64], features: FeatureMap, batch: Encoded
-) -> None:
-    columns, values = list(features.number_columns), batch.numbers
-    if not columns:
-        return
-    if features.intercept:
-        low[0, columns] += values.sum(axis=0).astype(np.int64)
-    for codes, offset, size in zip(
-        batch.categories, features.category_offsets, features.category_sizes, strict=False
-    ):
-        inside = np.arange(offset, offset + size)
-        for position, column in enumerate(columns):
-            sums = np.bincount(codes, weights=values[:, position], minlength=size)
-            low[column, inside] += sums.astype(np.int64)
-    upper = np.triu(np.ones((len(columns), len(columns)), dtype=bool))
-    for start in range(0, len(values), BLOCK_ROWS):
-        block = values[start : start + BLOCK_ROWS]
-        product = (block.T @ block).astype(np.int64)
-        high += product >> _LIMB
-        low[np.ix_(columns, columns)] += np.where(upper, product & ((1 << _LIMB) - 1), 0)

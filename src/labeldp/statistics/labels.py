@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from labeldp._check import ordered
 from labeldp.errors import InputError
 from labeldp.features import Encoded, FeatureMap
-from labeldp.statistics.gram import exact_products
+from labeldp.kernels import Kernels, Scratch, best
+from labeldp.statistics.compounds import Compounds
+from labeldp.statistics.gram import category_blocks, exact_products
 
 LABEL_BITS = 20
 LEAST, MOST = 1e-100, 1e100
@@ -57,7 +59,7 @@ class LabelGrid:
 
     def codes(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Integers (as doubles) nearest to the labels."""
-        return np.asarray(np.rint(np.ldexp(labels, -self.exponent)) - self.centre)
+        return np.asarray(np.rint(labels * math.ldexp(1.0, -self.exponent)) - self.centre)
 
 
 class LabelMoments:
@@ -86,28 +88,35 @@ class LabelMoments:
 class MomentSum:
     """Adds up Xᵀy and yᵀy batch by batch."""
 
-    def __init__(self, features: FeatureMap, grid: LabelGrid) -> None:
+    def __init__(
+        self, features: FeatureMap, grid: LabelGrid, kernels: Kernels | None = None
+    ) -> None:
         self._features, self._grid = features, grid
-        self._cross: NDArray[np.object_] = np.zeros(len(features.all_names), dtype=object)
+        self._kernels, self._scratch = kernels or best(), Scratch()
+        self._compounds = Compounds.of(features.category_sizes)
+        self._level_sums = [np.zeros(width, np.int64) for width in self._compounds.widths]
+        self._number_sums: NDArray[np.object_] = np.zeros(len(features.number_columns), object)
         self._rows, self._total, self._square = 0, 0, 0
 
     def add(self, batch: Encoded, labels: NDArray[np.float64]) -> None:
-        features, cross = self._features, self._cross
         codes = self._grid.codes(labels)
         self._rows += batch.rows
-        self._square += exact_products(codes[:, None], codes[:, None])[0, 0]
-        total = int(codes.sum())
-        self._total += total
-        if features.intercept:
-            cross[0] += total
-        numbers = list(features.number_columns)
-        if numbers:
-            cross[numbers] += exact_products(batch.numbers, codes[:, None])[:, 0]
-        for levels, offset, size in zip(
-            batch.categories, features.category_offsets, features.category_sizes, strict=False
-        ):
-            sums = np.bincount(levels, weights=codes, minlength=size)
-            cross[offset : offset + size] += sums.astype(np.int64).astype(object)
+        self._square += int(exact_products(codes[:, None], codes[:, None])[0, 0])
+        self._total += int(codes.sum())
+        if self._features.number_columns:
+            self._number_sums += exact_products(batch.numbers, codes[:, None])[:, 0]
+        compounds = self._compounds.codes(batch.categories, self._scratch)
+        for sums, compound in zip(self._level_sums, compounds, strict=True):
+            self._kernels.add_sums(sums, compound, codes)
 
     def total(self) -> LabelMoments:
-        return LabelMoments(self._rows, self._cross, self._total, self._square)
+        features = self._features
+        cross: NDArray[np.object_] = np.zeros(features.width, dtype=object)
+        if features.intercept:
+            cross[0] = self._total
+        cross[list(features.number_columns)] = self._number_sums
+        blocks = category_blocks(features)
+        for group, sums in enumerate(self._level_sums):
+            for member, levels in self._compounds.margins(group, sums):
+                cross[blocks[member]] = levels.astype(object)
+        return LabelMoments(self._rows, cross, self._total, self._square)

@@ -1,20 +1,25 @@
 """The largest leverage h_i = x_iᵀ(XᵀX)⁻¹x_i, by a second pass over the features: public.
 
-Each row's leverage is a sum of table look-ups for its levels plus a small quadratic form
-of its numbers, computed with elementwise operations only, so that it does not depend on
-how rows are batched. A bound on the rounding error is added, and the whole is divided by
-1 − defect: the result is an upper bound.
+Each row's leverage is a sum of table look-ups for its compound codes plus a small quadratic
+form of its numbers, computed with elementwise operations in a fixed order, so that it does
+not depend on how rows are batched. A bound on the rounding error is added, and the whole is
+divided by 1 − defect: the result is an upper bound.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
+from labeldp.kernels import Kernels, Scratch, best
+from labeldp.statistics.compounds import Compounds
 from labeldp.statistics.factor import Factor
+from labeldp.statistics.gram import category_blocks
 
 _UNIT = 2.0**-53
 _COSTLIEST = 5
@@ -43,6 +48,14 @@ class Leverage:
     maximum: float
     costliest: tuple[CostlyRow, ...]
 
+    def renumbered(self, number: Callable[[int], int]) -> Leverage:
+        """The same with other row numbers."""
+        rows = tuple(
+            costly if costly.row is None else replace(costly, row=number(costly.row))
+            for costly in self.costliest
+        )
+        return replace(self, costliest=rows)
+
 
 @dataclass(frozen=True)
 class _Seen:
@@ -64,16 +77,25 @@ Seen = tuple[list[_Seen], NDArray[np.float64]]
 class LeverageScan:
     """Looks at every row's leverage; parts of the rows merge in any order."""
 
-    def __init__(self, features: FeatureMap, factor: Factor) -> None:
+    def __init__(
+        self, features: FeatureMap, factor: Factor, kernels: Kernels | None = None
+    ) -> None:
         self._form = _QuadraticForm(features, factor)
         self._features, self._defect = features, factor.defect
+        self._kernels, self._scratch = kernels or best(), Scratch()
         self._costliest: list[_Seen] = []
         self._reach = np.zeros(len(features.number_columns))
 
+    def another(self) -> LeverageScan:
+        """A scan of other rows for the same leverages; the tables are shared."""
+        fresh = copy(self)
+        fresh._costliest, fresh._reach = [], np.zeros_like(self._reach)
+        fresh._scratch = Scratch()
+        return fresh
+
     def add(self, first: int | None, batch: Encoded) -> None:
         """Look at a batch whose first row has this number, if rows have numbers."""
-        values = self._form(batch)
-        top = _top(values, batch)
+        values = self._form(batch, self._kernels, self._scratch)
         self._keep(
             [
                 _Seen(
@@ -82,11 +104,24 @@ class LeverageScan:
                     tuple(int(codes[index]) for codes in batch.categories),
                     batch.numbers[index].copy(),
                 )
-                for index in top
+                for index in self._candidates(values, batch)
             ]
         )
         reach = np.abs(batch.numbers).max(axis=0, initial=0.0)
         self._reach = np.maximum(self._reach, reach)
+
+    def _candidates(self, values: NDArray[np.float64], batch: Encoded) -> NDArray[np.intp]:
+        """The rows that may be among the costliest; of equal ones those first by content."""
+        full = len(self._costliest) == _COSTLIEST
+        least = self._costliest[-1].value if full else -np.inf
+        if not len(values) or values.max() < least:
+            return np.empty(0, dtype=np.intp)
+        place = max(0, len(values) - _COSTLIEST)
+        least = max(least, float(np.partition(values, place)[place]))
+        equal = np.flatnonzero(values == least)
+        contents = (*(codes[equal] for codes in batch.categories), *batch.numbers[equal].T)
+        first = np.lexsort((equal, *reversed(contents)))[:_COSTLIEST]
+        return np.concatenate([np.flatnonzero(values > least), equal[first]])
 
     def merge(self, other: LeverageScan) -> LeverageScan:
         """Take in what another part saw."""
@@ -131,14 +166,6 @@ class LeverageScan:
         return features.all_names[int(features.intercept + np.argmax(share[features.intercept :]))]
 
 
-def _top(values: NDArray[np.float64], batch: Encoded) -> NDArray[np.intp]:
-    """The rows of a batch that come first by `_Seen.rank`."""
-    most = min(_COSTLIEST, len(values))
-    near = np.flatnonzero(values >= np.partition(values, -most)[-most])
-    contents = (*(codes[near] for codes in batch.categories), *batch.numbers[near].T)
-    return near[np.lexsort((near, *reversed(contents), -values[near]))[:most]]
-
-
 class _QuadraticForm:
     """x ↦ xᵀMx for encoded rows, M ≈ (XᵀX)⁻¹ spread over all columns (0 where dropped)."""
 
@@ -151,40 +178,100 @@ class _QuadraticForm:
         self._size[np.ix_(factor.kept, factor.kept)] = factor.pseudo_inverse_size()
         self._rank = factor.rank
         self._numbers = list(features.number_columns)
-        self._slices = [
-            slice(offset, offset + size)
-            for offset, size in zip(features.category_offsets, features.category_sizes, strict=True)
-        ]
+        self._slices = category_blocks(features)
         self._intercept = features.intercept
+        self._compounds = Compounds.of(features.category_sizes)
+        self._pairs = self._pair_tables()
+        self._slopes = [self._slope_tables(column) for column in self._numbers]
 
-    def __call__(self, batch: Encoded) -> NDArray[np.float64]:
-        matrix, numbers = self._matrix, self._numbers
-        total = np.full(batch.rows, matrix[0, 0] if self._intercept else 0.0)
-        for place, (codes, block) in enumerate(zip(batch.categories, self._slices, strict=True)):
-            table = np.diagonal(matrix[block, block]).copy()
-            if self._intercept:
-                table += 2 * matrix[0, block]
-            total += table[codes]
-            for codes2, block2 in zip(batch.categories[:place], self._slices[:place], strict=True):
-                total += 2 * matrix[block, block2][codes, codes2]
+    def __call__(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
+        matrix, numbers, shape = self._matrix, self._numbers, (batch.rows,)
+        compounds = self._compounds.codes(batch.categories, scratch)
+        total: NDArray[np.float64] = scratch("total", shape, np.float64)
+        total[:] = self._constant
+        for (left, right), table in self._pairs.items():
+            if left == right:
+                kernels.add_entries(total, table, compounds[left])
+            else:
+                kernels.add_pair_entries(total, table, compounds[left], compounds[right])
         for place, column in enumerate(numbers):
             values = batch.numbers[:, place]
-            slope = values * matrix[column, column]
+            slope = scratch("slope", shape, np.float64)
+            np.multiply(values, matrix[column, column], out=slope)
             if self._intercept:
                 slope += 2 * matrix[0, column]
-            for codes, block in zip(batch.categories, self._slices, strict=True):
-                slope += 2 * matrix[block, column][codes]
+            for table, codes in zip(self._slopes[place], compounds, strict=True):
+                kernels.add_entries(slope, table, codes)
             for place2, column2 in enumerate(numbers[:place]):
-                slope += (2 * matrix[column, column2]) * batch.numbers[:, place2]
-            total += values * slope
+                product = scratch("product", shape, np.float64)
+                np.multiply(2 * matrix[column, column2], batch.numbers[:, place2], out=product)
+                slope += product
+            slope *= values
+            total += slope
         return total
+
+    @property
+    def _constant(self) -> float:
+        return float(self._matrix[0, 0]) if self._intercept else 0.0
+
+    def _pair_tables(self) -> dict[tuple[int, int], NDArray[np.float64]]:
+        """What each pair of compound codes adds; the first group's tables take in the rest.
+
+        With a single group its own table stands alone, under the key (0, 0).
+        """
+        compounds = self._compounds
+        singles = [self._single_table(group) for group in range(len(compounds.groups))]
+        if len(singles) == 1:
+            return {(0, 0): singles[0]}
+        tables = {}
+        for left, right in compounds.pairs:
+            table = np.zeros((compounds.widths[left], compounds.widths[right]))
+            for member, levels in compounds.levels(left):
+                for member2, levels2 in compounds.levels(right):
+                    block = 2 * self._matrix[self._slices[member], self._slices[member2]]
+                    table += block[np.ix_(levels, levels2)]
+            if left == 0:
+                table += singles[right]
+            if (left, right) == (0, 1):
+                table += singles[0][:, None]
+            tables[left, right] = table
+        return tables
+
+    def _single_table(self, group: int) -> NDArray[np.float64]:
+        """What a compound code adds by itself: its levels' squares and products."""
+        matrix, table = self._matrix, np.zeros(self._compounds.widths[group])
+        members = self._compounds.levels(group)
+        for place, (member, levels) in enumerate(members):
+            block = self._slices[member]
+            table += np.diagonal(matrix[block, block])[levels]
+            if self._intercept:
+                table += 2 * matrix[0, block][levels]
+            for member2, levels2 in members[:place]:
+                table += 2 * matrix[block, self._slices[member2]][levels, levels2]
+        return table
+
+    def _slope_tables(self, column: int) -> list[NDArray[np.float64]]:
+        """What each group's code adds to the slope of a number."""
+        tables = []
+        for group, width in enumerate(self._compounds.widths):
+            table = np.zeros(width)
+            for member, levels in self._compounds.levels(group):
+                table += 2 * self._matrix[self._slices[member], column][levels]
+            tables.append(table)
+        return tables
 
     def gradient(self, row: NDArray[np.float64]) -> NDArray[np.float64]:
         """Mx of a dense row."""
         return np.asarray(self._matrix @ row)
 
     def rounding(self, reach: NDArray[np.float64]) -> float:
-        """A bound on the rounding error of any row's value: terms × unit × Σ|terms|."""
+        """A bound on the rounding error of any row's value: terms × unit × Σ|terms|.
+
+        A row's value is a sum of at most (number of blocks)² entries of M times the row's
+        numbers. In whatever order and tables such terms are added up, each passes at most one
+        rounding per term and two for its products; `pseudo_inverse_size` bounds the terms and
+        the entries' own errors, inner products of `rank` terms.
+        """
         groups: list[NDArray[np.float64]] = []
         matrix = self._size
         if self._intercept:

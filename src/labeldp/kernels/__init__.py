@@ -1,0 +1,92 @@
+"""The inner loops of a pass: look up, count, add up.
+
+    plain.py      NumPy
+    compiled.py   numba, several times faster; the extra `fast`: pip install 'labeldp[fast]'
+    scratch.py    arrays used again from batch to batch
+
+Both hold the same functions with the same results to the last bit, so the choice is one of
+speed alone: sums are integers, and the only floating-point kernels add one term per row and
+call. Codes are int32 arrays; dictionary positions may be narrower (see `positions`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.kernels import plain
+from labeldp.kernels.scratch import Scratch, keep_freed_memory
+
+__all__ = [
+    "Codes",
+    "Kernels",
+    "Positions",
+    "Scratch",
+    "available",
+    "best",
+    "keep_freed_memory",
+    "positions",
+    "with_numba",
+    "with_numpy",
+]
+
+Codes = NDArray[np.int32]
+Positions = NDArray[Any]
+
+WORTH_COMPILING = 1_000_000
+"""Below so many rows, loading numba takes longer than it saves."""
+
+
+class Kernels(Protocol):
+    """What both modules offer."""
+
+    lookup: Callable[[Codes, Codes, Positions], None]
+    """lookup(out, table, positions): out = table[positions]."""
+    count: Callable[[NDArray[np.int64], Positions], None]
+    """count(counts, codes): counts[code] += 1 for every row."""
+    count_pairs: Callable[[NDArray[np.int64], Codes, Codes], None]
+    """count_pairs(counts, left, right): counts[left, right] += 1 for every row."""
+    add_sums: Callable[[NDArray[np.int64], Codes, NDArray[np.float64]], None]
+    """add_sums(sums, codes, values): sums[code] += value; whole values, under 2**53 in all."""
+    add_entries: Callable[[NDArray[np.float64], NDArray[np.float64], Codes], None]
+    """add_entries(total, table, codes): total += table[codes], row by row."""
+    add_pair_entries: Callable[[NDArray[np.float64], NDArray[np.float64], Codes, Codes], None]
+    """add_pair_entries(total, table, left, right): total += table[left, right], row by row."""
+
+
+def best(rows: int | None = None) -> Kernels:
+    """The faster kernels for a table of so many rows: numba's if it is there and pays."""
+    small = rows is not None and rows < WORTH_COMPILING
+    return with_numpy() if small or not available() else with_numba()
+
+
+@cache
+def available() -> bool:
+    """Whether numba is installed; looking does not load it."""
+    return importlib.util.find_spec("numba") is not None
+
+
+def with_numpy() -> Kernels:
+    """The kernels that need nothing more than NumPy."""
+    return cast(Kernels, plain)
+
+
+def with_numba() -> Kernels:
+    """The compiled kernels; loading them takes about half a second."""
+    from labeldp.kernels import compiled
+
+    return cast(Kernels, compiled)
+
+
+def positions(indices: NDArray[Any]) -> Positions:
+    """Non-negative integers as uint8, uint16, int32 or int64, without copying.
+
+    Compiled kernels exist once for each type they meet, so fewer types are better.
+    """
+    kind = {1: np.uint8, 2: np.uint16, 4: np.int32, 8: np.int64}[indices.dtype.itemsize]
+    return indices.view(kind)

@@ -1,0 +1,55 @@
+"""The kernels compiled by numba: the same loops, once for any schema, kept between runs.
+
+Codes are cast to unsigned before they index, which spares numba's test for negative ones.
+Nothing here allows reassociation or fused multiply-add, so sums round as NumPy's do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import njit
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+
+def _compile(kernel: Kernel) -> Kernel:
+    return cast(Kernel, njit(cache=True, nogil=True)(kernel))
+
+
+@_compile
+def lookup(out: Any, table: Any, positions: Any) -> None:
+    for row in range(positions.size):
+        out[row] = table[np.uintp(positions[row])]
+
+
+@_compile
+def count(counts: Any, codes: Any) -> None:
+    for row in range(codes.size):
+        counts[np.uintp(codes[row])] += 1
+
+
+@_compile
+def count_pairs(counts: Any, left: Any, right: Any) -> None:
+    for row in range(left.size):
+        counts[np.uintp(left[row]), np.uintp(right[row])] += 1
+
+
+@_compile
+def add_sums(sums: Any, codes: Any, values: Any) -> None:
+    for row in range(codes.size):
+        sums[np.uintp(codes[row])] += np.int64(values[row])
+
+
+@_compile
+def add_entries(total: Any, table: Any, codes: Any) -> None:
+    for row in range(codes.size):
+        total[row] += table[np.uintp(codes[row])]
+
+
+@_compile
+def add_pair_entries(total: Any, table: Any, left: Any, right: Any) -> None:
+    for row in range(left.size):
+        total[row] += table[np.uintp(left[row]), np.uintp(right[row])]

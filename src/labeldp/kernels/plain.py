@@ -1,0 +1,53 @@
+"""The kernels in NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def lookup(out: NDArray[np.int32], table: NDArray[np.int32], positions: NDArray[Any]) -> None:
+    table.take(positions, out=out, mode="clip")  # other modes copy `out` first
+
+
+def count(counts: NDArray[np.int64], codes: NDArray[Any]) -> None:
+    counts += np.bincount(codes, minlength=len(counts))
+
+
+def count_pairs(
+    counts: NDArray[np.int64], left: NDArray[np.int32], right: NDArray[np.int32]
+) -> None:
+    counts += np.bincount(_cells(counts, left, right), minlength=counts.size).reshape(counts.shape)
+
+
+def add_sums(
+    sums: NDArray[np.int64], codes: NDArray[np.int32], values: NDArray[np.float64]
+) -> None:
+    sums += np.bincount(codes, weights=values, minlength=len(sums)).astype(np.int64)
+
+
+def add_entries(
+    total: NDArray[np.float64], table: NDArray[np.float64], codes: NDArray[np.int32]
+) -> None:
+    total += table.take(codes)
+
+
+def add_pair_entries(
+    total: NDArray[np.float64],
+    table: NDArray[np.float64],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+) -> None:
+    total += table.ravel().take(_cells(table, left, right))
+
+
+def _cells(
+    table: NDArray[Any], left: NDArray[np.int32], right: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """Places in the flattened table."""
+    cells = left.astype(np.int64)
+    cells *= table.shape[1]
+    cells += right
+    return cells

@@ -1,0 +1,124 @@
+"""Categories merged into a few compound codes, so that a row is counted a few times only.
+
+Seven categories have 21 pairs; merged into three groups they have 3. What the Gram matrix
+needs of each pair of categories is a marginal of the group tables, taken once at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.kernels import Scratch
+
+_MOST_LEVELS = 2500
+"""Of a merged group: larger tables fall out of the processor's cache."""
+_MOST_CELLS = 1 << 23
+"""Of all tables between groups: every thread has its own."""
+
+
+@dataclass(frozen=True)
+class Compounds:
+    """Which categories share a code. Positions in `groups` are those of the categories."""
+
+    sizes: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, sizes: Sequence[int]) -> Compounds:
+        """Merge the smallest first while a group stays small and all tables fit.
+
+        Where not even two categories may be merged, the tables are those of the Gram matrix.
+        """
+        limit = _MOST_LEVELS
+        made = cls(tuple(sizes), _merged(sizes, limit))
+        while limit > 1 and made.cells > _MOST_CELLS:
+            limit //= 2
+            made = cls(tuple(sizes), _merged(sizes, limit))
+        return made
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Levels of every member of every group."""
+        return tuple(tuple(self.sizes[member] for member in group) for group in self.groups)
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Number of codes of every group."""
+        return tuple(map(prod, self.shapes))
+
+    @property
+    def pairs(self) -> Iterator[tuple[int, int]]:
+        """Every two groups."""
+        return combinations(range(len(self.groups)), 2)
+
+    @property
+    def cells(self) -> int:
+        """Entries of all tables between two groups."""
+        return sum(self.widths[left] * self.widths[right] for left, right in self.pairs)
+
+    def codes(
+        self, categories: Sequence[NDArray[np.int32]], scratch: Scratch
+    ) -> list[NDArray[np.int32]]:
+        """The compound code of every row, group by group; the last member varies fastest."""
+        compounds = []
+        for group, shape in zip(self.groups, self.shapes, strict=True):
+            code = categories[group[0]]
+            for member, size in zip(group[1:], shape[1:], strict=True):
+                code = np.multiply(code, size, out=scratch(group, code.shape, np.int32))
+                code += categories[member]
+            compounds.append(code)
+        return compounds
+
+    def levels(self, group: int) -> list[tuple[int, NDArray[np.intp]]]:
+        """For every member of a group: the member, and its level at every compound code."""
+        places = np.unravel_index(np.arange(self.widths[group]), self.shapes[group])
+        return list(zip(self.groups[group], places, strict=True))
+
+    def margins(
+        self, group: int, table: NDArray[np.int64]
+    ) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Sums over the last axis of `table` (one per compound code) by each member's levels."""
+        leading = table.shape[:-1]
+        whole = table.reshape(*leading, *self.shapes[group])
+        for place, member in enumerate(self.groups[group]):
+            yield member, _sum_but(whole, (*range(len(leading)), len(leading) + place))
+
+    def pair_margins(
+        self, left: int, right: int, table: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """The table of every member of one group by every member of another."""
+        first = len(self.groups[left])
+        whole = table.reshape(*self.shapes[left], *self.shapes[right])
+        for place, member in enumerate(self.groups[left]):
+            for place2, member2 in enumerate(self.groups[right]):
+                yield member, member2, _sum_but(whole, (place, first + place2))
+
+    def inner_margins(
+        self, group: int, counts: NDArray[np.int64]
+    ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+        """The table of every two members of a group, from the counts of its codes."""
+        whole = counts.reshape(self.shapes[group])
+        for (place, member), (place2, member2) in combinations(enumerate(self.groups[group]), 2):
+            yield member, member2, _sum_but(whole, (place, place2))
+
+
+def _merged(sizes: Sequence[int], limit: int) -> tuple[tuple[int, ...], ...]:
+    groups: list[tuple[int, tuple[int, ...]]]
+    groups = sorted((size, (place,)) for place, size in enumerate(sizes))
+    while len(groups) > 1 and groups[0][0] * groups[1][0] <= limit:
+        (size, members), (size2, members2), *rest = groups
+        groups = sorted([(size * size2, tuple(sorted(members + members2))), *rest])
+    return tuple(members for _, members in groups)
+
+
+def _sum_but(table: NDArray[Any], kept: tuple[int, ...]) -> NDArray[Any]:
+    """Sum over all axes but these."""
+    return np.asarray(table.sum(axis=tuple(set(range(table.ndim)) - set(kept)), dtype=np.int64))

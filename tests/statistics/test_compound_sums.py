@@ -1,0 +1,168 @@
+"""Sums and leverages by compound codes against dense twins, over many schemas."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from labeldp import kernels
+from labeldp.errors import DataError
+from labeldp.features import FeatureMap, fit_features
+from labeldp.kernels import Kernels, Scratch
+from labeldp.source import Source, scan
+from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, factorise
+from labeldp.statistics import compounds as room
+from labeldp.statistics.compounds import Compounds
+from tests.statistics.test_exact_sums import dense_codes
+
+RANGE = (0.0, 10.0)
+
+
+def every_kernel() -> list[Kernels]:
+    return [kernels.with_numpy(), *([kernels.with_numba()] if kernels.available() else [])]
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> tuple[Source, FeatureMap]:
+    """0 to 5 categories, 0 to 3 numbers (some missing), with or without a constant."""
+    sizes = draw(st.lists(st.integers(2, 9), max_size=5))
+    numbers = draw(st.integers(0 if sizes else 1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows = draw(st.integers(40, 120))
+    columns: dict[str, pa.Array] = {}
+    for place in range(numbers):
+        values = np.round(rng.normal(scale=10.0**place, size=rows), 2)
+        gap = rng.random(rows) < draw(st.sampled_from([0.0, 0.2]))
+        columns[f"x{place}"] = pa.array(values, mask=gap)
+    for place, size in enumerate(sizes):
+        shares = rng.dirichlet(np.full(size, 0.7))
+        columns[f"c{place}"] = pa.array([f"v{k}" for k in rng.choice(size, rows, p=shares)])
+    columns["y"] = pa.array(rng.uniform(*RANGE, rows))
+    source = scan(pa.table(columns), label="y", label_range=RANGE)
+    try:
+        features = fit_features(
+            source, min_count=draw(st.sampled_from([1, 5])), intercept=draw(st.booleans())
+        )
+    except DataError:
+        assume(False)
+    return source, features
+
+
+@given(schemas())
+@settings(max_examples=60, deadline=None)
+def test_sums_equal_the_dense_twin_by_both_kernels(made: tuple[Source, FeatureMap]) -> None:
+    source, features = made
+    grid = LabelGrid.for_range(RANGE, intercept=features.intercept)
+    x = dense_codes(features, source)
+    digests = set()
+    for kernel in every_kernel():
+        gram, moments = GramSum(features, kernel), MomentSum(features, grid, kernel)
+        labels = []
+        for batch, some in source.labelled_batches():
+            for start in range(0, batch.num_rows, 37):
+                piece = features.encode(batch.slice(start, 37))
+                gram.add(piece)
+                moments.add(piece, some[start : start + 37])
+            labels.append(some)
+        y = np.array([int(code) for code in grid.codes(np.concatenate(labels))], dtype=object)
+        total, private = gram.total(), moments.total()
+        assert (total.exact(range(x.shape[1])) == x.T @ x).all()
+        assert (private.cross == x.T @ y).all()
+        assert (private.square, private.total, private.rows) == (y @ y, y.sum(), len(y))
+        digests.add(total.digest())
+    assert len(digests) == 1
+
+
+@given(schemas())
+@settings(max_examples=40, deadline=None)
+def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
+    made: tuple[Source, FeatureMap],
+) -> None:
+    source, features = made
+    sums = GramSum(features)
+    (batch,) = source.feature_batches()
+    sums.add(features.encode(batch))
+    try:
+        factor = factorise(sums.total(), features)
+    except DataError:
+        assume(False)
+    seen = set()
+    for kernel in every_kernel():
+        for step in (1, 7, batch.num_rows):
+            scan_ = LeverageScan(features, factor, kernel)
+            parts = [scan_.another(), scan_.another()]
+            starts = list(range(0, batch.num_rows, step))
+            for place, start in enumerate(reversed(starts)):
+                parts[place % 2].add(start, features.encode(batch.slice(start, step)))
+            found = parts[0].merge(parts[1]).total() if len(starts) > 1 else parts[0].total()
+            seen.add((found.maximum, tuple((c.row, c.leverage, c.column) for c in found.costliest)))
+    ((maximum, costliest),) = seen
+    truth = exact_leverages(dense_codes(features, source)[:, list(factor.kept)])
+    assert max(truth) <= maximum
+    assert maximum <= float(max(truth)) * (1 + 1e-6) + 1e-9 or maximum == 1.0
+    assert [leverage for _, leverage, _ in costliest] == sorted(
+        (leverage for _, leverage, _ in costliest), reverse=True
+    )
+
+
+def exact_leverages(x: np.ndarray) -> list[Fraction]:
+    from flint import fmpq_mat, fmpz_mat
+
+    whole = fmpz_mat([[int(entry) for entry in row] for row in x])
+    inverse = fmpq_mat(whole.transpose() * whole).inv()
+    form = fmpq_mat(whole) * inverse * fmpq_mat(whole.transpose())
+    return [Fraction(int(form[i, i].p), int(form[i, i].q)) for i in range(len(x))]
+
+
+def test_of_equal_rows_the_first_are_named() -> None:
+    data = scan(pa.table({"c": ["a", "a", "a", "b"] * 20}))
+    features = fit_features(data, min_count=1)
+    (batch,) = data.feature_batches()
+    sums = GramSum(features)
+    sums.add(features.encode(batch))
+    whole = LeverageScan(features, factorise(sums.total(), features))
+    halves = [whole.another(), whole.another()]
+    whole.add(0, features.encode(batch))
+    halves[1].add(40, features.encode(batch.slice(40)))
+    halves[0].add(0, features.encode(batch.slice(0, 40)))
+    assert halves[1].merge(halves[0]).total() == whole.total()
+    assert [costly.row for costly in whole.total().costliest] == [3, 7, 11, 15, 19]
+
+
+@given(st.lists(st.integers(2, 400), max_size=9))
+@settings(max_examples=100, deadline=None)
+def test_groups_partition_the_categories_and_stay_small(sizes: list[int]) -> None:
+    made = Compounds.of(sizes)
+    assert sorted(member for group in made.groups for member in group) == list(range(len(sizes)))
+    for group, width in zip(made.groups, made.widths, strict=True):
+        assert len(group) == 1 or width <= room._MOST_LEVELS
+
+
+def test_tables_of_many_categories_stay_within_what_the_gram_matrix_needs() -> None:
+    made = Compounds.of([10] * 300)
+    unmerged = sum(10 * 10 for _ in combinations(range(300), 2))
+    assert made.cells <= max(room._MOST_CELLS, unmerged)
+
+
+@given(st.lists(st.integers(2, 6), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
+@settings(max_examples=40, deadline=None)
+def test_compound_codes_name_the_levels_of_every_member(sizes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    categories = [rng.integers(0, size, 50).astype(np.int32) for size in sizes]
+    made = Compounds.of(sizes)
+    for group, codes in enumerate(made.codes(categories, Scratch())):
+        for member, levels in made.levels(group):
+            assert np.array_equal(levels[codes], categories[member])
+
+
+def test_a_hundred_thousand_levels_are_refused_by_name() -> None:
+    ids = pa.array([f"u{k}" for k in range(120_000)])
+    data = scan(pa.table({"user": ids, "x": np.arange(120_000.0)}))
+    with pytest.raises(DataError, match=r"'user' \(120000\).*min_count"):
+        fit_features(data, min_count=1)

@@ -1,0 +1,105 @@
+"""Every kernel against a loop, NumPy's and numba's: the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp import kernels
+from labeldp.kernels import Kernels, Scratch
+
+BOTH = [
+    pytest.param(kernels.with_numpy, id="numpy"),
+    pytest.param(
+        kernels.with_numba,
+        id="numba",
+        marks=pytest.mark.skipif(not kernels.available(), reason="needs numba"),
+    ),
+]
+ROWS = st.integers(0, 200)
+SEED = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture(params=BOTH)
+def kernel(request: pytest.FixtureRequest) -> Kernels:
+    make: Callable[[], Kernels] = request.param
+    return make()
+
+
+def codes(rng: np.random.Generator, size: int, rows: int) -> Any:
+    return rng.integers(0, size, rows).astype(np.int32)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64])
+def test_lookup_and_count_take_positions_of_any_width(kernel: Kernels, kind: Any) -> None:
+    rng = np.random.default_rng(1)
+    table = rng.permutation(100).astype(np.int32)
+    places = rng.integers(0, 100, 777).astype(kind)
+    out = np.empty(777, np.int32)
+    kernel.lookup(out, table, kernels.positions(places))
+    assert out.tolist() == [int(table[place]) for place in places]
+    counts = np.ones(100, np.int64)
+    kernel.count(counts, kernels.positions(places))
+    assert counts.tolist() == [1 + places.tolist().count(level) for level in range(100)]
+
+
+@given(seed=SEED, rows=ROWS, left=st.integers(1, 9), right=st.integers(1, 9))
+@settings(max_examples=40, deadline=None)
+def test_pairs_and_sums_equal_the_loop(seed: int, rows: int, left: int, right: int) -> None:
+    rng = np.random.default_rng(seed)
+    one, two = codes(rng, left, rows), codes(rng, right, rows)
+    values = rng.integers(-(2**20), 2**20, rows).astype(np.float64)
+    counts, sums = np.zeros((left, right), np.int64), np.zeros(left, np.int64)
+    for a, b, value in zip(one, two, values, strict=True):
+        counts[a, b] += 1
+        sums[a] += int(value)
+    for kernel in available():
+        found, added = np.zeros_like(counts), np.zeros_like(sums)
+        kernel.count_pairs(found, one, two)
+        kernel.add_sums(added, one, values)
+        assert found.tobytes() == counts.tobytes()
+        assert added.tobytes() == sums.tobytes()
+
+
+@given(seed=SEED, rows=ROWS, left=st.integers(1, 9), right=st.integers(1, 9))
+@settings(max_examples=40, deadline=None)
+def test_entries_are_added_with_one_rounding_each(
+    seed: int, rows: int, left: int, right: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    one, two = codes(rng, left, rows), codes(rng, right, rows)
+    table, line = rng.normal(size=(left, right)), rng.normal(size=left)
+    start = rng.normal(size=rows)
+    want = [
+        float(begin) + float(table[a, b]) + float(line[a])
+        for begin, a, b in zip(start, one, two, strict=True)
+    ]
+    for kernel in available():
+        total = start.copy()
+        kernel.add_pair_entries(total, table, one, two)
+        kernel.add_entries(total, line, one)
+        assert total.tolist() == want
+
+
+def available() -> list[Kernels]:
+    return [kernels.with_numpy(), *([kernels.with_numba()] if kernels.available() else [])]
+
+
+def test_small_tables_do_not_load_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "with_numba", lambda: pytest.fail("loaded"))
+    assert kernels.best(kernels.WORTH_COMPILING - 1) is kernels.with_numpy()
+    monkeypatch.setattr(kernels, "available", lambda: False)
+    assert kernels.best() is kernels.with_numpy()
+
+
+def test_scratch_reuses_its_memory_and_grows() -> None:
+    scratch = Scratch()
+    first = scratch("a", (10,), np.float64)
+    assert np.shares_memory(first, scratch("a", (2, 4), np.int32))
+    assert not np.shares_memory(first, scratch("b", (10,), np.float64))
+    assert scratch("a", (1000,), np.float64).shape == (1000,)
