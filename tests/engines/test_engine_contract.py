@@ -11,10 +11,11 @@ import pytest
 
 from labeldp import DataError, LocalEngine, plan, scan, verify
 from labeldp._random import Randomness
-from labeldp.features import FeatureMap, fit_features
+from labeldp.features import FeatureMap
 from labeldp.inspection import inspect
 from labeldp.statistics import Factor, LabelGrid, factorise
 from tests.engines.conftest import Home
+from tests.engines.fitting import fitted
 from tests.tables import RANGE, table
 
 GRID = LabelGrid.for_range(RANGE, intercept=True)
@@ -38,7 +39,7 @@ def mixed(rows: int = 1500) -> pa.Table:
 
 MIXED = mixed()
 SOURCE = scan(MIXED, label="label", label_range=RANGE)
-FEATURES = fit_features(SOURCE)
+FEATURES = fitted(SOURCE)
 
 
 def dense(features: FeatureMap, rows: pa.Table) -> np.ndarray[Any, Any]:
@@ -61,7 +62,7 @@ def factor() -> Factor:
 
 
 def test_the_feature_map_is_the_same(home: Home) -> None:
-    assert fit_features(home.scan(MIXED)) == FEATURES
+    assert fitted(home.scan(MIXED)) == FEATURES
 
 
 def test_feature_sums_are_those_of_the_dense_design(either: Home) -> None:
@@ -148,7 +149,7 @@ def test_wrong_labels_are_refused_in_the_same_words(either: Home, fault: str) ->
     for row, value in WRONG[fault].items():
         labels[row] = value
     source = either.scan(labelled(labels))
-    features = fit_features(source)
+    features = fitted(source)
     with pytest.raises(DataError, match=fault) as refusal:
         either.engine.labelled_sums(source, features, GRID)
     assert "77" not in str(refusal.value)
@@ -160,7 +161,7 @@ def test_labels_are_clipped_and_rows_without_one_dropped(either: Home) -> None:
     labels = table(300)["label"].to_pylist()
     labels[7], labels[8], labels[9] = None, float("nan"), 77.25
     source = either.scan(labelled(labels), clip=True, drop_missing_labels=True)
-    features = fit_features(source)
+    features = fitted(source)
     gram, moments = either.engine.labelled_sums(source, features, GRID)
     kept = np.array([v for v in labels if v is not None and v == v]).clip(*RANGE)
     codes = GRID.codes(kept).astype(int)
@@ -183,11 +184,11 @@ def test_wrong_features_are_refused_in_the_same_words(either: Home, fault: str) 
     values, message = BAD_FEATURES[fault]
     data = table(300).append_column("odd", pa.array(values))
     with pytest.raises(DataError, match=message):
-        fit_features(either.scan(data, numeric=["odd"]))
+        fitted(either.scan(data, numeric=["odd"]))
 
 
 def test_a_level_that_the_plan_did_not_see_is_refused(either: Home) -> None:
-    features = fit_features(scan(table(300), label="label", label_range=RANGE))
+    features = fitted(scan(table(300), label="label", label_range=RANGE))
     strange = table(300).set_column(2, "colour", pa.array(["mauve"] * 300))
     with pytest.raises(DataError, match="column 'colour' has level 'mauve'"):
         either.engine.feature_gram(either.scan(strange), features)
@@ -195,8 +196,8 @@ def test_a_level_that_the_plan_did_not_see_is_refused(either: Home) -> None:
 
 def test_no_rows_are_refused(either: Home) -> None:
     with pytest.raises(DataError, match="no rows"):
-        fit_features(either.scan(table(300).slice(0, 0)))
-    features = fit_features(scan(table(300), label="label", label_range=RANGE))
+        fitted(either.scan(table(300).slice(0, 0)))
+    features = fitted(scan(table(300), label="label", label_range=RANGE))
     none = pa.array([None] * 300, pa.float64())
     source = either.scan(labelled(none), drop_missing_labels=True)
     with pytest.raises(DataError, match="no rows"):

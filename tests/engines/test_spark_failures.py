@@ -24,9 +24,9 @@ from labeldp import (
 )
 from labeldp._random import Randomness
 from labeldp.engines import spark as spark_module
-from labeldp.features import fit_features
 from labeldp.source import over_parts
 from tests.console import labeldp
+from tests.engines.fitting import fitted
 from tests.tables import RANGE, table
 
 OPTIONS: dict[str, Any] = {
@@ -78,7 +78,7 @@ def test_a_task_that_always_fails_is_one_line_without_its_words(spark: Any) -> N
     frame = spark.createDataFrame(table(50)).coalesce(1)
     source = scan(frame.mapInArrow(rows, frame.schema), **LABEL)
     with pytest.raises(DataError, match="Spark could not read the data") as refusal:
-        fit_features(source)
+        fitted(source)
     assert "77.25" not in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
@@ -122,7 +122,7 @@ def test_the_label_column_is_not_read_by_passes_over_features(
 def test_each_engine_says_what_it_reads(spark: Any) -> None:
     here = scan(table(300), **LABEL)
     there = scan(spark.createDataFrame(table(300)), **LABEL)
-    features = fit_features(here)
+    features = fitted(here)
     with pytest.raises(InputError, match="SparkEngine reads Spark data frames"):
         SparkEngine().feature_gram(here, features)
     with pytest.raises(InputError, match="stay on the cluster"):
@@ -138,7 +138,7 @@ def test_workers_without_our_packages_are_one_line(spark: Any) -> None:
     frame = spark.createDataFrame(table(50)).coalesce(1)
     source = scan(frame.mapInArrow(rows, frame.schema), **LABEL)
     with pytest.raises(InputError, match=r"no module 'no_such_package'.*PYSPARK"):
-        fit_features(source)
+        fitted(source)
 
 
 @pytest.fixture

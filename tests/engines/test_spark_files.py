@@ -19,8 +19,8 @@ from pyarrow import csv
 
 from labeldp import scan
 from labeldp.engines.spark import read
-from labeldp.features import fit_features
 from tests.console import labeldp
+from tests.engines.fitting import fitted
 from tests.tables import RANGE, table
 from tests.test_docs import ROOT, blocks
 
@@ -67,9 +67,9 @@ CODES = ["code", "week", "shift"]
 def test_types_mean_what_they_mean_here(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "typed.parquet"
     pq.write_table(typed_table(), path)
-    local = fit_features(scan(path, categorical=CODES, **LABEL))
+    local = fitted(scan(path, categorical=CODES, **LABEL))
     there = scan(read(str(path)), categorical=CODES, **LABEL)
-    assert fit_features(there) == local
+    assert fitted(there) == local
     assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
     columns = {column.name: column.kind for column in there.columns}
     assert columns == {c.name: c.kind for c in scan(path, categorical=CODES, **LABEL).columns}
@@ -96,13 +96,13 @@ def test_delimited_text_is_typed_as_here(spark: Any, tmp_path: Path) -> None:
         "seen": "timestamp[us]", "truth": "bool", "when": "timestamp[us]",
     }  # fmt: skip
     assert there.total_rows == local.total_rows == 240
-    assert fit_features(there) == fit_features(local)
+    assert fitted(there) == fitted(local)
 
 
 def test_orc_is_read(spark: Any, tmp_path: Path) -> None:
     spark.createDataFrame(table(600)).repartition(2).write.orc(str(tmp_path / "t.orc"))
     there = scan(read(str(tmp_path / "t.orc")), **LABEL)
-    assert fit_features(there) == fit_features(scan(table(600), **LABEL))
+    assert fitted(there) == fitted(scan(table(600), **LABEL))
 
 
 @pytest.mark.parametrize(("ending", "options"), [("parquet", {}), ("csv", {"header": True})])
