@@ -15,7 +15,7 @@ from labeldp.accounting import sketch
 from labeldp.engines import LocalEngine
 from labeldp.errors import PlanError
 from labeldp.features import fit_features
-from labeldp.mechanisms.weighted_flag import draw_aggregates
+from labeldp.mechanisms.weighted_flag import draw_aggregates, draw_compact
 from labeldp.planning import plan
 from labeldp.source import scan
 from labeldp.statistics import LabelGrid, Residual, factorise
@@ -42,9 +42,10 @@ class Sketcher:
         self.sigma = float(np.linalg.norm(self.labels - self.design @ self.beta))
 
     def draw(
-        self, bags: int, seed: int, added: float = 0.0
+        self, bags: int, seed: int, added: float = 0.0, *, compact: bool = False
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        chunks = draw_aggregates(
+        draw = draw_compact if compact else draw_aggregates
+        chunks = draw(
             self.factor,
             self.residual,
             self.grid,

@@ -4,7 +4,8 @@ Everything that depends on labels and is published is a number of the form
 
     round(mean + std·N(0,1))   to a multiple of a public power of two,
 
-where mean and/or std depend on labels. The rounding is that of the *ideal real number*,
+where mean and/or std depend on labels (in a compact release one number is std·χ instead: see
+`publish_chi`). The rounding is that of the *ideal real number*,
 so what is published is post-processing of the ideal Gaussian and the certificate holds
 with no numerical slack (plain float64 sums leave gaps in the set of reachable numbers,
 and the gaps move when a label does).
@@ -38,6 +39,9 @@ _NDTRI_ERROR = 2.0**-44
 _ULP = 2.0**-52
 _FIRST_PRECISION = 192
 _MOST_BITS = 64 * 16
+_SERIES = 600
+"""Degrees of freedom up to which χ's distribution is summed as a series."""
+_REACH = 45
 
 Exact = Callable[[int, int], tuple[Any, Any]]
 """(row, bits of precision) → (mean, std) as arb balls that contain the exact values."""
@@ -96,9 +100,22 @@ def publish(
     return np.asarray(cell * step)
 
 
+def publish_chi(freedom: int, grid: int, randomness: Randomness, exact: Exact) -> float:
+    """round(std·χ) to a multiple of 2**grid, χ² with `freedom` degrees: one draw, settled exactly.
+
+    `exact` gives std to any precision; its mean is not used.
+    """
+    word = int(words(randomness.labels, 1)[0])
+    draw = _ChiDraw(freedom, word, grid, randomness, exact)
+    return math.ldexp(_cell_of(draw), grid)
+
+
 def _settle(row: int, bits: int, grid: int, randomness: Randomness, exact: Exact) -> float:
     """The exact cell of a draw in doubt, by ball arithmetic and more random bits."""
-    draw = _Draw(row, bits, grid, randomness, exact)
+    return _cell_of(_Draw(row, bits, grid, randomness, exact))
+
+
+def _cell_of(draw: _Draw) -> float:
     cell = draw.nearest_cell()
     while draw.is_below(cell, -1):
         cell -= 1
@@ -173,3 +190,58 @@ class _Draw:
     def _extend(self) -> None:
         word = int(words(self._randomness.refinement, 1)[0])
         self._tail, self._length = (self._tail << 64) | word, self._length + 64
+
+
+class _ChiDraw(_Draw):
+    """One number std·F⁻¹(p), F the distribution of χ with `freedom` degrees."""
+
+    def __init__(
+        self, freedom: int, bits: int, grid: int, randomness: Randomness, exact: Exact
+    ) -> None:
+        super().__init__(0, bits, grid, randomness, exact)
+        self._freedom, self._tail = freedom, bits  # p in [tail, tail+1]·2**-length
+
+    def nearest_cell(self) -> int:
+        from scipy.special import chdtri
+
+        root = math.sqrt(float(chdtri(self._freedom, 1 - (self._tail + 0.5) * 2.0**-64)))
+        with _precision(_FIRST_PRECISION):
+            _, std = self._exact(0, _FIRST_PRECISION)
+            return round(float(std.mid()) * root * 2.0**-self._grid)
+
+    def _compare(self, half_cells: int, precision: int) -> bool | None:
+        from flint import arb
+
+        _, std = self._exact(0, precision)
+        border = arb(max(0, half_cells)) * arb(2) ** (self._grid - 1) / std
+        below = _chi_distribution(self._freedom, border)
+        unit = arb(2) ** -self._length
+        if arb(self._tail + 1) * unit <= below:
+            return True
+        if arb(self._tail) * unit >= below:
+            return False
+        return None
+
+
+def _chi_distribution(freedom: int, x: Any) -> Any:
+    """P[χ ≤ x] as a ball: the incomplete gamma function, or its integral where that is too hard.
+
+    The series cancels more digits the more degrees there are and gets that many more. The
+    integral starts where 2^−1020 at most lies below, beyond every bit that is ever drawn: by
+    Laurent and Massart's e^(−45²), or (e/ν)^(ν/2) below 1.
+    """
+    from flint import acb, arb, ctx
+
+    half = arb(freedom) / 2
+    if freedom <= _SERIES:
+        with _precision(ctx.prec + 4 * freedom):
+            return (x * x / 2).gamma_lower(half, 1)
+    scale = acb((1 - half) * arb(2).log() - half.lgamma())
+
+    def density(z: Any, _: Any) -> Any:
+        return ((freedom - 1) * z.log() - z * z / 2 + scale).exp()
+
+    start = max(1, math.floor(math.sqrt(freedom) - _REACH))
+    if x <= start:
+        return arb(0, 2.0**-1020)
+    return acb.integral(density, acb(start), acb(x)).real + arb(0, 2.0**-1020)

@@ -132,6 +132,7 @@ def plan(
     noisy_fraction: float | None = None,
     noisy_column: str | None = None,
     bag_seed: int | None = None,
+    compact: bool = False,
     max_megabytes: float = 128.0,
     min_count: int | None = None,
     intercept: bool = True,
@@ -158,6 +159,7 @@ def plan(
     noisy_fraction, noisy_column: which rows' labels carry noise, each by its own coin (default
         1: all), or those that a public column of the table marks.
     bag_seed: for experiments: bags that can be repeated.
+    compact: publish wtd-flag's aggregates as d+1 rows that carry the same information.
     max_leverage: leave out design columns that give some row a higher leverage than this.
     strict: refuse constant and dependent columns instead of leaving them out.
     """

@@ -55,7 +55,8 @@ class Release:
 
     @property
     def bags(self) -> int:
-        return int(self.table.num_rows)
+        """How many aggregates were drawn; a compact release holds fewer rows."""
+        return int(self.certificate["bags"])
 
     @property
     def aggregates_features(self) -> bool:

@@ -160,8 +160,9 @@ def _contents(release: Release) -> Iterator[str]:
     bags = None if release.bag_table is None else table_digest(release.bag_table)
     if bags != certificate["digests"]["bags"]:
         yield f"{BAGS} was altered or is missing (its digest does not match)"
-    if release.bags != certificate["bags"]:
-        yield f"{AGGREGATES} has {release.bags} rows, the certificate says {certificate['bags']}"
+    rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
+    if release.table.num_rows != rows:
+        yield f"{AGGREGATES} has {release.table.num_rows} rows, the certificate says {rows}"
     if release.table.column_names[-1] != label_column(certificate["labels"]["column"]):
         yield f"{AGGREGATES} does not end with the label column that the certificate names"
     if len(features.names) != certificate["rank"]:

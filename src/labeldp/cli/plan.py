@@ -54,6 +54,10 @@ NoisyColumn = Annotated[
     str | None, typer.Option(help="Public column that marks the rows whose labels carry noise.")
 ]
 BagSeed = Annotated[int | None, typer.Option(min=0, help="For experiments: repeatable bags.")]
+Compact = Annotated[
+    bool,
+    typer.Option("--compact", help="Publish wtd-flag in d+1 rows that carry the same information."),
+]
 MaxMegabytes = Annotated[float, typer.Option(help="Cap on the size of the released file.")]
 NoIntercept = Annotated[bool, typer.Option("--no-intercept", help="Do not add a constant column.")]
 
@@ -78,6 +82,7 @@ def plan(
     noisy_fraction: NoisyFraction = None,
     noisy_column: NoisyColumn = None,
     bag_seed: BagSeed = None,
+    compact: Compact = False,
     max_megabytes: MaxMegabytes = 128.0,
     features: options.Features = None,
     categorical: options.Categorical = None,
@@ -145,6 +150,7 @@ PLANNED = [
     "noisy_fraction",
     "noisy_column",
     "bag_seed",
+    "compact",
     "max_megabytes",
     "min_count",
     "no_intercept",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import getattr_static
 from os import PathLike
 from typing import Any, Protocol, Self
@@ -121,7 +121,8 @@ class LinearRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if _is_release(X) and not getattr(X, "aggregates_features", True):
             return self._fit_labels_alone(X, y)
         if y is None and _is_release(X):
-            return self._fit_release(X.features, X.design, X.labels)
+            bags = getattr(X, "bags", len(X.labels))
+            return self._fit_release(X.features, X.design, X.labels, bags)
         if y is None:
             raise InputError(
                 "LinearRegressor requires y to be passed, but the target y is None; "
@@ -175,9 +176,13 @@ class LinearRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _fit_labels_alone(self, release: Any, source: Any) -> Self:
         design = weighted_design(release.features, source, release.bag_table, release.bags)
         noise = release.noise
-        return self._fit_release(release.features, design / noise[:, None], release.labels / noise)
+        labels, bags = release.labels / noise, release.bags
+        return self._fit_release(release.features, design / noise[:, None], labels, bags)
 
-    def _fit_release(self, features: FeatureMapLike, aggregates: Array, labels: Array) -> Self:
+    def _fit_release(
+        self, features: FeatureMapLike, aggregates: Array, labels: Array, bags: int
+    ) -> Self:
+        """Fit `bags` aggregates, or fewer rows that stand for them (a compact release)."""
         constant = constant_column(features)
         design = np.asarray(aggregates, dtype=np.float64)
         if design.ndim != 2 or design.shape[1] != len(features.names):
@@ -192,9 +197,10 @@ class LinearRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             design[:, used],
             labels,
             constant,
-            scale=len(design),
+            scale=bags,
             rank_tolerance=_RELEASE_RANK_TOLERANCE,
         )
+        fit = replace(fit, dof=fit.dof + bags - len(design))
         if self.penalty == 0 and self.max_norm is None:
             require_freedom(fit)
         coef = np.zeros(design.shape[1])
@@ -205,7 +211,7 @@ class LinearRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if constant is not None:
             intercept, coef[constant] = float(coef[constant]), 0.0
         self._remember(coef, intercept, coefficients, features=features)
-        self._remember_quality(fit, scale=len(design))
+        self._remember_quality(fit, scale=bags)
         self.feature_names_in_ = np.array(features.names, dtype=object)
         return self
 

@@ -42,6 +42,7 @@ class Request:
     noisy_fraction: float | None = None
     noisy_column: str | None = None
     bag_seed: int | None = None
+    compact: bool = False
     max_megabytes: float = 128.0
     encoding: Encoding = field(default_factory=Encoding)
 
@@ -86,6 +87,7 @@ _CHOICES = (
     "noisy_fraction",
     "noisy_column",
     "bag_seed",
+    "compact",
 )
 
 

@@ -109,6 +109,7 @@ class NoisyLagClaim(Claim):
             "epsilon": self.epsilon,
             "delta": self.delta,
             "bags": self.bags,
+            "form": "rows",
             "bag_size": self.draw.bag_size,
             "rows": self.draw.rows,
             "rank": self.rank,

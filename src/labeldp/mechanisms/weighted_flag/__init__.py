@@ -1,7 +1,7 @@
 """wtd-FLAg (Algorithm 1): m sums of all rows with secret Gaussian weights."""
 
 from labeldp.mechanisms.weighted_flag.claim import WeightedFlagClaim, read_claim
-from labeldp.mechanisms.weighted_flag.draw import Aggregates, draw_aggregates
+from labeldp.mechanisms.weighted_flag.draw import Aggregates, draw_aggregates, draw_compact
 from labeldp.mechanisms.weighted_flag.execute import run
 from labeldp.mechanisms.weighted_flag.imagined import imagine
 from labeldp.mechanisms.weighted_flag.plan import draft
@@ -16,6 +16,7 @@ __all__ = [
     "check_features",
     "draft",
     "draw_aggregates",
+    "draw_compact",
     "imagine",
     "name",
     "read_claim",

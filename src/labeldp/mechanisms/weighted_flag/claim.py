@@ -16,6 +16,9 @@ class WeightedFlagClaim(FloorClaim):
 
     mechanism: ClassVar[str] = "wtd-flag"
 
+    compact: bool = False
+    """Published as d+1 rows that carry all that the aggregates do (theory §8)."""
+
     def delta_at(self, epsilon: float, group: int = 1) -> float:
         method = ACCOUNTANTS[self.accountant]
         return method.delta(self.facts, self.bags, self.floor, epsilon, self.measurement, group)
@@ -43,6 +46,7 @@ class WeightedFlagClaim(FloorClaim):
             "epsilon": self.epsilon,
             "delta": self.delta,
             "bags": self.bags,
+            "form": "compact" if self.compact else "rows",
             "bag_size": self.facts.rows,
             "rows": self.facts.rows,
             "rank": self.facts.features,
@@ -77,4 +81,5 @@ def read_claim(document: dict[str, Any]) -> WeightedFlagClaim:
             centred=bool(document["constant_in_span"]),
             inflation=float(document["inflation"]),
         ),
+        compact=document["form"] == "compact",
     )

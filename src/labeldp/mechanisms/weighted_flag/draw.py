@@ -20,6 +20,7 @@ from labeldp.mechanisms.label_law import LabelLaw
 from labeldp.statistics import Factor, LabelGrid, Residual
 
 CHUNK_ROWS = 16384
+"""Rows drawn, and written as one row group, at a time."""
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,36 @@ def draw_aggregates(
             mean, error, law.std, grid - labels.exponent, randomness, law.exact_at(features)
         )
         yield Aggregates(features, np.ldexp(codes, labels.exponent))
+
+
+def draw_compact(
+    factor: Factor,
+    residual: Residual,
+    labels: LabelGrid,
+    *,
+    bags: int,
+    added_variance: float,
+    grid: int,
+    intercept: bool,
+    randomness: Randomness,
+) -> Iterator[Aggregates]:
+    """Yield the d+1 rows of a compact release: the triangle that QR makes of `bags` aggregates.
+
+    G = QT with T the Bartlett factor of a Wishart matrix: χ with m, m−1, … degrees of freedom
+    on its diagonal, normals above, all independent. Row i of T·R takes the place of an aggregate,
+    and a last row, without features, holds what is left of the labels: √(σ² + s²)·χ with
+    m − d degrees. Either form can be made from the other without labels (theory §8).
+    """
+    rank, stream = factor.rank, randomness.features
+    triangle = np.triu(stream.standard_normal((rank, rank)), 1)
+    triangle += np.diag(np.sqrt(stream.chisquare(bags - np.arange(rank))))
+    features = triangle @ factor.root()
+    law = LabelLaw(residual, labels, added_variance, intercept)
+    mean, error = law.means(features)
+    step = grid - labels.exponent
+    codes = door.publish(mean, error, law.std, step, randomness, law.exact_at(features))
+    left = door.publish_chi(bags - rank, step, randomness, law.exact_at(features))
+    yield Aggregates(
+        np.vstack([features, np.zeros((1, rank))]),
+        np.ldexp(np.append(codes, left), labels.exponent),
+    )

@@ -28,7 +28,7 @@ from labeldp.mechanisms.fields import (
 from labeldp.mechanisms.floors import settle_floor
 from labeldp.mechanisms.protocol import Draft
 from labeldp.mechanisms.weighted_flag.claim import WeightedFlagClaim
-from labeldp.mechanisms.weighted_flag.draw import draw_aggregates
+from labeldp.mechanisms.weighted_flag.draw import draw_aggregates, draw_compact
 from labeldp.release import Drawing, aggregate_batches, aggregate_schema
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid, Leverage, Residual, factorise
@@ -54,7 +54,8 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
 
     def chunks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         with engine.progress("aggregates", claim.bags) as advance:
-            drawn = draw_aggregates(
+            draw = draw_compact if claim.compact else draw_aggregates
+            drawn = draw(
                 factor,
                 residual,
                 labels,
@@ -91,6 +92,7 @@ def check_promise(claim: WeightedFlagClaim, features: FeatureMap, labels: LabelG
         and claim.facts.label_range == labels.range
         and claim.facts.centred <= (features.intercept and 0 in (features.kept or ()))
         and claim.facts.rows == features.rows
+        and (not claim.compact or claim.bags > (claim.facts.features or 0) + 1)
         and claim.delta_at(claim.epsilon) <= claim.delta
     )
     if not sound:

@@ -17,7 +17,7 @@ from labeldp.utility import forecast
 
 def draft(request: Request, source: Source, engine: Engine) -> Draft:
     """Read the features; fix bags and floor."""
-    request.allow(WeightedFlagClaim.mechanism, "floor", "residual_ms")
+    request.allow(WeightedFlagClaim.mechanism, "floor", "residual_ms", "compact")
     mode = floor_mode(
         request.floor,
         declared=request.residual_ms is not None,
@@ -49,6 +49,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
             mode,
             terms.measurement,
             found.facts,
+            _compact(request, bags, terms.rank),
         ),
         found.features,
         found.labels,
@@ -62,6 +63,15 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         ),
         found.notes,
     )
+
+
+def _compact(request: Request, bags: int, rank: int) -> bool:
+    if request.compact and bags <= rank + 1:
+        raise PlanError(
+            f"{bags} aggregates of {rank} columns have no compact form of fewer rows; ask for more "
+            "bags, or leave --compact out"
+        )
+    return request.compact
 
 
 def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
