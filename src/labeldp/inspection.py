@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from labeldp.accounting import ACCOUNTANTS
+from labeldp.accounting import ACCOUNTANTS, noisy_wtd_lag, sampled_wtd_flag
 from labeldp.engines import Engine, engine_for
+from labeldp.errors import LabelDPError
 from labeldp.features import FeatureMap
+from labeldp.mechanisms.noisy_lag.sizing import realised_std
 from labeldp.source import Source
 from labeldp.statistics import FeatureGram, LabelMoments, Residual
-from labeldp.survey import Encoding, survey
+from labeldp.survey import Encoding, Survey, survey
 
 _SHOWN = 8
+_BAG_SIZES = (2, 16, 128)
 
 
 def inspect(
@@ -60,6 +63,7 @@ def inspect(
         "epsilon": epsilon,
         "delta": delta,
         "accountants": answers,
+        "bags": _bags(found, residual_ss / gram.rows, epsilon, delta),
         "columns": _columns(found.features),
         "costliest_levels": _rarest(found.features, gram),
         "costliest_rows": [
@@ -67,6 +71,25 @@ def inspect(
             for costly in found.leverage.costliest
         ],
         "notes": list(found.notes),
+    }
+
+
+def _bags(found: Survey, residual_ms: float, epsilon: float, delta: float) -> dict[str, Any]:
+    """What the mechanisms that draw bags would need, for bags like the whole table."""
+    facts = found.facts
+    smallest: dict[str, Any]
+    try:
+        least = sampled_wtd_flag.min_bag_size(facts.label_range, residual_ms, epsilon, delta)
+        smallest = {"min_bag_size": least}
+        if least > facts.rows:
+            smallest["reason"] = f"more than the {facts.rows:,} rows of the table; add noise"
+    except LabelDPError as problem:
+        smallest = {"min_bag_size": None, "reason": str(problem)}
+    target = noisy_wtd_lag.target_mu(epsilon, delta)
+    noise = {size: realised_std(size, 1.0, facts.width, target) for size in _BAG_SIZES}
+    return {
+        "sampled-wtd-flag": smallest,
+        "sampled-noisy-wtd-lag": {"noise_std": {str(size): std for size, std in noise.items()}},
     }
 
 

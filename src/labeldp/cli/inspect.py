@@ -108,5 +108,18 @@ def _show(found: dict[str, Any]) -> None:
             for name, answer in found["accountants"].items()
         ],
     )
+    sampled = found["bags"]["sampled-wtd-flag"]
+    noise = found["bags"]["sampled-noisy-wtd-lag"]["noise_std"]
+    least = sampled.get("reason") or f"{number(sampled['min_bag_size'])} rows"
+    emit_facts(
+        "Bags at that budget",
+        [
+            ("sampled-wtd-flag, smallest bag without noise", least),
+            *(
+                (f"sampled-noisy-wtd-lag, noise in bags of {size}", f"deviation {number(std)}")
+                for size, std in noise.items()
+            ),
+        ],
+    )
     for text in found["notes"]:
         print(text)
