@@ -39,6 +39,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     draw = Draw.new(
         found.facts.rows, bags, size, over_draw=request.over_draw, seed=request.bag_seed
     )
+    draw.check_budget(request.delta)
     if request.noisy_column is not None:
         noisy = chosen_rows(draw, source, request.noisy_column)
     else:

@@ -53,6 +53,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     draw = Draw.new(
         found.facts.rows, bags, bag_size, over_draw=request.over_draw, seed=request.bag_seed
     )
+    draw.check_budget(request.delta)
     rows = BagRows(found.features, draw).read(source, engine)
     facts = bag_facts(rows, found.features, found.labels, bags, adds=mode.adds, engine=engine)
     claim = SampledFlagClaim(
