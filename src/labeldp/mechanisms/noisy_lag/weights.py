@@ -84,9 +84,8 @@ def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
 def _truth(values: pa.Array, column: str) -> NDArray[np.bool_]:
     if not (pa.types.is_boolean(values.type) or pa.types.is_integer(values.type)):
         raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0")
-    if values.null_count or (
-        pa.types.is_integer(values.type) and pc.max(values).as_py() not in (0, 1)
-    ):
+    allowed = pa.array([0, 1], values.type) if pa.types.is_integer(values.type) else None
+    if values.null_count or (allowed is not None and not pc.all(pc.is_in(values, allowed)).as_py()):
         raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0, and no gaps")
     return np.asarray(values.cast(pa.bool_()).to_numpy(zero_copy_only=False))
 
