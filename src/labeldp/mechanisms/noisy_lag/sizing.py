@@ -20,18 +20,24 @@ _TRIES = 1024
 _LARGEST_BAG = 1 << 14
 _ACCEPTED = 0.5
 """The share of bags whose first weights should pass; the others are drawn again."""
+_MOST_EMPTY = 0.1
+"""How many bags without any noisy row, which no weights can help, are expected at most."""
 
 
-def realised_std(bag_size: int, fraction: float, width: float, target_mu: float) -> float:
+def realised_std(
+    bag_size: int, bags: int, fraction: float, width: float, target_mu: float
+) -> float:
     """The noise at which half of the bags pass with their first weights, by simulation.
 
-    Bags without any noisy row never pass and count as such.
+    Infinite where some bag is likely to hold no noisy row.
     """
+    if bags * (1.0 - fraction) ** bag_size > _MOST_EMPTY:
+        return math.inf
     stream = public_stream("sizes", f"{bag_size} {fraction!r}")
     values = normals(stream, _TRIES * bag_size).reshape(_TRIES, bag_size)
     noisy = words(stream, values.size).reshape(values.shape) <= fraction * 2.0**64
     mu = noisy_wtd_lag.realised_mu(values, noisy, width, 1.0)
-    needed = float(np.quantile(mu, _ACCEPTED)) / target_mu
+    needed = float(np.quantile(mu, _ACCEPTED, method="higher")) / target_mu
     return round_up(needed) if math.isfinite(needed) else math.inf
 
 
@@ -78,10 +84,10 @@ def round_up(value: float) -> float:
     return math.ceil(value / step * (1 - 1e-12)) * step
 
 
-def candidates(rows: int, rank: int) -> Iterator[int]:
-    """Sizes of bags that leave enough bags for a fit."""
+def candidates(rows: int, fewest: int) -> Iterator[int]:
+    """Sizes of bags that leave at least so many bags."""
     size = 2
-    while size <= _LARGEST_BAG and rows // size >= rank + 2:
+    while size <= _LARGEST_BAG and rows // size >= fewest:
         yield size
         size *= 2
 
@@ -92,16 +98,21 @@ def best_size(
     residual_ms: float,
     fraction: float,
     noise: Callable[[int], float],
+    bags: Callable[[int], int],
+    wanted: int | None,
 ) -> int:
-    """The size with the smallest forecast error, given the noise that a size needs."""
+    """The size with the smallest forecast error, given what a size needs and how many it leaves.
+
+    `wanted` is a number of bags that was asked for.
+    """
 
     def error(size: int) -> float:
         std = noise(size)
         if not math.isfinite(std):
             return math.inf
-        return (residual_ms + fraction * std**2) * mean_excess(rank, rows // size)
+        return (residual_ms + fraction * std**2) * mean_excess(rank, bags(size))
 
-    best = min(candidates(rows, rank), key=error, default=None)
+    best = min(candidates(rows, wanted or rank + 2), key=error, default=None)
     if best is None or error(best) == math.inf:
         raise PlanError(
             f"no size of bags gives a private fit of {rank} columns on {rows:,} rows at this "
