@@ -11,7 +11,12 @@ from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
 from labeldp.mechanisms.noisy_lag import sizing
 from labeldp.mechanisms.noisy_lag.claim import NoisyLagClaim
-from labeldp.mechanisms.noisy_lag.weights import chosen_rows, coins, draw_weights
+from labeldp.mechanisms.noisy_lag.weights import (
+    chosen_rows,
+    coins,
+    draw_weights,
+    noisy_share,
+)
 from labeldp.mechanisms.protocol import Draft, Request
 from labeldp.source import Source
 from labeldp.survey import Survey, survey
@@ -33,7 +38,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         "bag_seed",
     )
     check_stable_rows(source)
-    fraction = _fraction(request)
+    fraction = _fraction(request, source)
     found = survey(source, engine=engine, encoding=request.encoding)
     size, bags, std = _shape(request, found, fraction)
     draw = Draw.new(
@@ -85,8 +90,8 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     )
 
 
-def _fraction(request: Request) -> float:
-    """ρ; where a column says which rows are noisy it is a guess for sizing alone."""
+def _fraction(request: Request, source: Source) -> float:
+    """ρ; where a column says which rows are noisy it is their share, for sizing alone."""
     if request.noisy_column is None:
         fraction = 1.0 if request.noisy_fraction is None else request.noisy_fraction
         if not 0.0 < fraction <= 1.0:
@@ -103,7 +108,7 @@ def _fraction(request: Request) -> float:
         raise InputError(
             "with --noisy-column the guarantee is given the bags; leave --over-draw out"
         )
-    return 1.0
+    return noisy_share(source, request.noisy_column)
 
 
 def _shape(request: Request, found: Survey, fraction: float) -> tuple[int, int, float]:

@@ -65,12 +65,26 @@ def coins(draw: Draw, fraction: float) -> NDArray[np.bool_]:
     return np.asarray(chosen).reshape(draw.members.shape)
 
 
-def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
-    """Which rows are noisy, as a public column says."""
+def noisy_share(source: Source, column: str) -> float:
+    """The part of the table's rows that a public column marks as noisy."""
+    _check_column(source, column)
+    marked = rows = 0
+    for batch in source.feature_batches([column]):
+        marked += int(_truth(batch.column(0), column).sum())
+        rows += batch.num_rows
+    return marked / max(1, rows)
+
+
+def _check_column(source: Source, column: str) -> None:
     if column == source.label:
         raise InputError(f"--noisy-column {column!r} is the label; name a public column")
     if column not in source.reader.schema.names:
         raise InputError(f"--noisy-column: there is no column {column!r}; name a public column")
+
+
+def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
+    """Which rows are noisy, as a public column says."""
+    _check_column(source, column)
     order = np.argsort(draw.members, axis=None, kind="stable")
     found = np.zeros(draw.members.size, dtype=bool)
     wanted = draw.members.reshape(-1)[order]
