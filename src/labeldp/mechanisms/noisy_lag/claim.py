@@ -39,7 +39,8 @@ class NoisyLagClaim(Claim):
     """ρ: every row is noisy by its own coin; None if a column says which are."""
     noisy_column: str | None
     mu: float | None
-    """The largest μ of a bag that was drawn; None where the claim does not rest on it."""
+    """No bag that was drawn has more (over the draw: no draw has); None where the claim does not
+    rest on it."""
 
     def __post_init__(self) -> None:
         if self.accountant != "exact" and not self.draw.random:

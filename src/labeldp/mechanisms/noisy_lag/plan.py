@@ -12,6 +12,7 @@ from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
 from labeldp.mechanisms.noisy_lag import sizing
 from labeldp.mechanisms.noisy_lag.claim import NoisyLagClaim
 from labeldp.mechanisms.noisy_lag.weights import (
+    Weights,
     chosen_rows,
     coins,
     draw_weights,
@@ -24,6 +25,7 @@ from labeldp.utility import forecast
 
 _BYTES = 21
 """Of one row in bags.parquet."""
+_HAIR = 1e-9
 
 
 def draft(request: Request, source: Source, engine: Engine) -> Draft:
@@ -65,7 +67,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         std,
         None if request.noisy_column is not None else fraction,
         request.noisy_column,
-        None if target is None else weights.largest_mu(found.facts.width, std),
+        None if target is None else _claimed_mu(draw, weights, found.facts.width, std, target),
     )
     spent = claim.delta_at(claim.epsilon)
     if spent > claim.delta:
@@ -88,6 +90,19 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         ),
         found.notes,
     )
+
+
+def _claimed_mu(
+    draw: Draw, weights: Weights, width: float, noise_std: float, target: float
+) -> float:
+    """The μ of these very bags, or over the draw the one that every draw keeps.
+
+    A hair above the largest, so that whoever repeats the draw and rounds differently accepts the
+    same weights.
+    """
+    if draw.over_draw:
+        return target
+    return min(target, weights.largest_mu(width, noise_std) * (1 + _HAIR))
 
 
 def _fraction(request: Request, source: Source) -> float:

@@ -81,7 +81,7 @@ def round_up(value: float) -> float:
     if value <= 0.0:
         return value
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / step * (1 - 1e-12)) * step
+    return float(f"{math.ceil(value / step * (1 - 1e-12)) * step:.3g}")
 
 
 def candidates(rows: int, fewest: int) -> Iterator[int]:
