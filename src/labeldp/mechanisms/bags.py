@@ -70,7 +70,8 @@ class Draw:
         if self.chance <= delta:
             raise PlanError(
                 f"a row is in a bag with probability {self.chance:.3g} only, so δ = {delta:g} over "
-                "the draw would allow labels without any protection; lower δ or leave --over-draw out"
+                "the draw would leave labels without any protection; lower δ or leave --over-draw "
+                "out"
             )
 
     @classmethod
