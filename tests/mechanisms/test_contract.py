@@ -17,8 +17,9 @@ import pytest
 import labeldp.mechanisms
 from labeldp import DataError, InputError, PlanError, Release, scan, verify
 from labeldp._random import Randomness
-from labeldp.certificate import schema
+from labeldp.certificate import schema, seal
 from labeldp.mechanisms import MECHANISMS
+from labeldp.mechanisms.bags import members_table
 from labeldp.planning import Plan
 from tests.mechanisms.cases import (
     DRAWN,
@@ -338,8 +339,6 @@ def test_another_floor_or_noise_is_caught(released: Release, factor: float, tmp_
 def test_another_mechanism_is_caught(released: Release, tmp_path: Path) -> None:
     for other in set(SMALL) - {released.certificate["mechanism"]}:
         changed = released.certificate | {"mechanism": other}
-        from labeldp.certificate import seal
-
         forged = Release(released.table, released.features, seal(changed), released.bag_table)
         assert problems(forged, tmp_path / other)
 
@@ -410,8 +409,6 @@ def test_missing_and_extra_files_are_caught(released: Release, tmp_path: Path) -
     assert verify(folder).valid
     if released.bag_table is None:
         drawn = small_plan(SAMPLED, bag_seed=1).claim
-        from labeldp.mechanisms.bags import members_table
-
         extra = Release(
             released.table,
             released.features,
