@@ -27,8 +27,8 @@ def check(release: Release) -> Iterator[str]:
     if problems or release.bag_table is None:
         return
     weights = Weights.from_table(release.bag_table, claim.draw)
-    if not np.isfinite(weights.values).all():
-        yield f"{BAGS} has weights that are not numbers"
+    if not np.isfinite(weights.values).all() or release.bag_table.column("noisy").null_count:
+        yield f"{BAGS} has gaps, or weights that are not numbers"
         return
     if claim.mu is not None:
         mu = weights.largest_mu(claim.width, claim.noise_std)
