@@ -95,13 +95,18 @@ def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
     return mask.reshape(draw.members.shape)
 
 
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
 def _truth(values: pa.Array, column: str) -> NDArray[np.bool_]:
-    if not (pa.types.is_boolean(values.type) or pa.types.is_integer(values.type)):
-        raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0")
-    allowed = pa.array([0, 1], values.type) if pa.types.is_integer(values.type) else None
-    if values.null_count or (allowed is not None and not pc.all(pc.is_in(values, allowed)).as_py()):
-        raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0, and no gaps")
-    return np.asarray(values.cast(pa.bool_()).to_numpy(zero_copy_only=False))
+    """A column of true/false or 1/0, or of these as text: a CSV column that is no feature is."""
+    kind = values.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_string(kind):
+        words = pc.utf8_lower(values.cast(pa.string()))
+        if pc.all(pc.is_in(words, pa.array(list(_TRUTH)))).as_py():
+            marks = pc.is_in(words, pa.array([word for word, truth in _TRUTH.items() if truth]))
+            return np.asarray(marks.to_numpy(zero_copy_only=False))
+    raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0, and no gaps")
 
 
 def draw_weights(
