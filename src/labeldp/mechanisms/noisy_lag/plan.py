@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from labeldp.accounting import noisy_wtd_lag
@@ -135,14 +136,19 @@ def _shape(request: Request, found: Survey, fraction: float) -> tuple[int, int, 
         return request.bags or max(1, fitting)
 
     needed = _needed_noise(request, found, fraction, bags_of)
+
+    def safe(size: int) -> float:
+        empty = sizing.may_be_empty(size, bags_of(size), fraction)
+        return math.inf if empty else needed(size)
+
     size = request.bag_size
     if size is None and request.noise_std is not None:
-        size = sizing.size_for_noise(rows // (request.bags or 1), request.noise_std, needed)
+        size = sizing.size_for_noise(rows // (request.bags or 1), request.noise_std, safe)
     elif size is None:
         guess = request.residual(found.facts.width)
-        size = sizing.best_size(rows, rank, guess, fraction, needed, bags_of, request.bags)
+        size = sizing.best_size(rows, rank, guess, fraction, safe, bags_of, request.bags)
     std = request.noise_std or needed(size)
-    if std == float("inf"):
+    if std == math.inf:
         raise PlanError(
             f"no noise makes {bags_of(size):,} bags of {size:,} rows private at this budget; make "
             "bags larger or more rows noisy"
@@ -163,7 +169,7 @@ def _needed_noise(
     def needed(size: int) -> float:
         if request.accountant == "exact":
             target = noisy_wtd_lag.target_mu(*budget, chance(size))
-            return sizing.realised_std(size, bags_of(size), fraction, width, target)
+            return sizing.realised_std(size, fraction, width, target)
         if request.accountant == "paper":
             return sizing.theorem3_std(size, fraction, labels, *budget, bags_of(size))
         return sizing.a_priori_std(size, fraction, labels, *budget, chance(size))

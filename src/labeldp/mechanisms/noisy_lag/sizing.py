@@ -20,19 +20,20 @@ _TRIES = 1024
 _LARGEST_BAG = 1 << 14
 _ACCEPTED = 0.5
 """The share of bags whose first weights should pass; the others are drawn again."""
-_MOST_EMPTY = 0.1
-"""How many bags without any noisy row, which no weights can help, are expected at most."""
+_MOST_EMPTY = 0.01
+"""The most bags without any noisy row, which no weights can help, that a choice may expect."""
 
 
-def realised_std(
-    bag_size: int, bags: int, fraction: float, width: float, target_mu: float
-) -> float:
+def may_be_empty(bag_size: int, bags: int, fraction: float) -> bool:
+    """Whether some bag might hold no noisy row, so that its plan would be refused."""
+    return bags * (1.0 - fraction) ** bag_size > _MOST_EMPTY
+
+
+def realised_std(bag_size: int, fraction: float, width: float, target_mu: float) -> float:
     """The noise at which half of the bags pass with their first weights, by simulation.
 
-    Infinite where some bag is likely to hold no noisy row.
+    Bags without any noisy row never pass and count as such.
     """
-    if bags * (1.0 - fraction) ** bag_size > _MOST_EMPTY:
-        return math.inf
     stream = public_stream("sizes", f"{bag_size} {fraction!r}")
     values = normals(stream, _TRIES * bag_size).reshape(_TRIES, bag_size)
     noisy = words(stream, values.size).reshape(values.shape) <= fraction * 2.0**64
