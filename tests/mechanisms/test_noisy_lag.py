@@ -79,7 +79,7 @@ def test_noise_that_is_given_is_used() -> None:
 
 
 def test_too_little_noise_is_refused() -> None:
-    with pytest.raises(PlanError, match="however often|the noise stronger"):
+    with pytest.raises(PlanError, match=r"however often|the noise stronger"):
         small_plan(NOISY, noise_std=1.0)
     with pytest.raises(PlanError, match="makes no bag of up to"):
         small_plan(NOISY, noise_std=1.0, bags=None, bag_size=None)
@@ -178,7 +178,7 @@ def test_a_public_column_can_say_which_rows_are_noisy(kind: str, tmp_path: Path)
     assert verify(folder, data).problems == ()
     place = data.column_names.index("mark")
     turned = data.set_column(place, "mark", pa.array(np.arange(ROWS) % 3 == 0))
-    assert any("noisy rows" in problem for problem in verify(folder, turned).problems)
+    assert any("noisy row" in problem for problem in verify(folder, turned).problems)
 
 
 def test_a_column_of_a_file_can_say_it_too(tmp_path: Path) -> None:
@@ -244,7 +244,8 @@ def test_the_paper_accountant_is_theorem_3(tmp_path: Path) -> None:
     made = small_plan(NOISY, rows, accountant="paper", **asked)
     claim: Any = made.claim
     answer = paper_bags.theorem3_delta(claim.label_range, 1.0, 10_000, 2.0, 1, claim.noise_std)
-    assert answer.value == claim.delta_at(2.0) <= 1e-3
+    assert answer.value == pytest.approx(claim.delta_at(2.0), rel=1e-9)
+    assert claim.delta_at(2.0) <= 1e-3
     exact: Any = small_plan(NOISY, rows, **asked).claim
     assert exact.noise_std < claim.noise_std
     folder = saved(made.release(rows), tmp_path / "r")
