@@ -127,7 +127,8 @@ def _release_naive(
     """The warning example: plain sums, no certificate, only on explicit demand."""
     from labeldp.cli.output import emit_json, note
     from labeldp.errors import InputError
-    from labeldp.mechanisms.naive import WARNING, naive_sums
+    from labeldp.mechanisms.naive import naive_sums
+    from labeldp.release import WARNING
 
     given = context.params
     if given["bags"] is None or given["bag_size"] is None:
