@@ -50,6 +50,8 @@ def fit(
         raise InputError("--test and --label go together: give both or neither")
     if model not in ("linear", "neural"):
         raise InputError(f"--model {model!r} is unknown; choose linear or neural")
+    if model == "neural" and ridge:
+        raise InputError("--ridge is for --model linear; leave it out")
     if out is not None:
         check_target(out)
     released = Release.load(directory)
