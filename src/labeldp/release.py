@@ -31,6 +31,8 @@ from labeldp.features import FeatureMap
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 BAGS = "bags.parquet"
+WARNING = "NOT_PRIVATE.txt"
+"""In place of a certificate, beside sums that are not private."""
 METADATA_KEY = b"labeldp.certificate"
 NOISE = "noise_std"
 """The column of public noise deviations beside labels that are aggregated alone."""
@@ -108,6 +110,8 @@ class Release:
         folder = Path(directory)
         if not folder.is_dir():
             raise ReleaseError(f"{folder} is not a release directory")
+        if (folder / WARNING).exists():
+            raise ReleaseError(f"{folder} is NOT private and has no certificate; see {WARNING}")
         certificate = read_json(folder / CERTIFICATE)
         features = FeatureMap.from_json(read_json(folder / FEATURES))
         table = StoredTable.open(folder / AGGREGATES)

@@ -44,11 +44,14 @@ def fit(
     from labeldp.cli.output import emit_json, emit_table, note, number
     from labeldp.errors import InputError
     from labeldp.release import Release
+    from labeldp.verification import public_rows
 
     if (test is None) != (label is None):
         raise InputError("--test and --label go together: give both or neither")
     if model not in ("linear", "neural"):
         raise InputError(f"--model {model!r} is unknown; choose linear or neural")
+    if model == "neural" and ridge:
+        raise InputError("--ridge is for --model linear; leave it out")
     if out is not None:
         check_target(out)
     released = Release.load(directory)
@@ -64,7 +67,7 @@ def fit(
     if released.aggregates_features:
         learner.fit(released)
     else:
-        learner.fit(released, raw_rows(str(data), released.features))
+        learner.fit(released, public_rows(released, str(data)))
     mse = None
     if test is not None and label is not None:
         mse = _score(learner, test, raw_rows(test, released.features, label))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -122,6 +123,8 @@ def release(
 
 
 NAIVE = ("naive-flag", "naive-lag")
+_NAIVE_OPTIONS = ("mechanism", "bags", "bag_size", "bag_seed")
+_ENCODING_OPTIONS = ("no_intercept", "min_count", "max_leverage", "strict")
 
 
 def _release_naive(
@@ -130,13 +133,23 @@ def _release_naive(
     """The warning example: plain sums, no certificate, only on explicit demand."""
     from labeldp.cli.output import emit_json, note
     from labeldp.errors import InputError
-    from labeldp.mechanisms.naive import WARNING, naive_sums
+    from labeldp.mechanisms.naive import naive_sums
+    from labeldp.release import WARNING
+    from labeldp.survey import Encoding
 
     given = context.params
+    for name in _given_options(context):
+        if name not in (*_NAIVE_OPTIONS, *_ENCODING_OPTIONS):
+            raise InputError(
+                f"--{name.replace('_', '-')} does not apply to {given['mechanism']}; leave it out"
+            )
     if given["bags"] is None or given["bag_size"] is None:
         raise InputError(f"{given['mechanism']} needs --bags and --bag-size")
-    names = ("mechanism", "bags", "bag_size", "not_private", "bag_seed")
-    sums = naive_sums(source, **{name: given[name] for name in names}, engine=engine)
+    encoding = Encoding(
+        intercept=not given["no_intercept"], **{name: given[name] for name in _ENCODING_OPTIONS[1:]}
+    )
+    chosen = {name: given[name] for name in (*_NAIVE_OPTIONS, "not_private")}
+    sums = naive_sums(source, **chosen, encoding=encoding, engine=engine)
     sums.save(out)
     warning = f"{out} is NOT private: plain sums of labels, see {WARNING}; do not publish it"
     note(warning)
@@ -148,13 +161,17 @@ def _refuse_planning_options(context: typer.Context) -> None:
     """A plan fixes the budget: an option that would silently not count is refused."""
     from labeldp.errors import InputError
 
+    for name in _given_options(context):
+        option = "--" + name.replace("_", "-")
+        raise InputError(f"{option} is settled by the plan; leave it out, or plan again with it")
+
+
+def _given_options(context: typer.Context) -> Iterator[str]:
+    """The options of a plan that stand on the command line."""
     for name in PLANNED:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
-            option = "--" + name.replace("_", "-")
-            raise InputError(
-                f"{option} is settled by the plan; leave it out, or plan again with it"
-            )
+            yield name
 
 
 def show_release(made: Plan, released: Release, out: Path) -> None:

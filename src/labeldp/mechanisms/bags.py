@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from labeldp._random import fresh_seed, public_stream, words
 from labeldp.accounting.sampled_wtd_flag import membership
 from labeldp.engines import Engine
-from labeldp.errors import InputError
+from labeldp.errors import InputError, PlanError
 from labeldp.features import Encoded, FeatureMap
 from labeldp.release import BAGS, SECRET_WEIGHTS
 from labeldp.source import Source
@@ -64,6 +64,15 @@ class Draw:
             raise InputError(
                 "a guarantee over the draw needs bags that were drawn at random; leave --bag-seed "
                 "out, or ask for the guarantee given the bags"
+            )
+
+    def check_budget(self, delta: float) -> None:
+        """Refuse a δ that would let a label go unprotected because bags are few."""
+        if self.chance <= delta:
+            raise PlanError(
+                f"a row is in a bag with probability {self.chance:.3g} only, so δ = {delta:g} over "
+                "the draw would leave labels without any protection; lower δ or leave --over-draw "
+                "out"
             )
 
     @classmethod

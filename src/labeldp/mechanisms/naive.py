@@ -20,13 +20,12 @@ from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows, members_table
-from labeldp.release import AGGREGATES, BAGS, FEATURES, features_text, label_column
+from labeldp.release import AGGREGATES, BAGS, FEATURES, WARNING, features_text, label_column
 from labeldp.source import Source
 from labeldp.survey import Encoding, survey
 
 NAIVE_FLAG, NAIVE_LAG = "naive-flag", "naive-lag"
 NAIVE = (NAIVE_FLAG, NAIVE_LAG)
-WARNING = "NOT_PRIVATE.txt"
 _TEXT = (
     "NOT PRIVATE. These are plain sums of labels over bags, made on request to show why weights "
     "and noise are needed.\nWhoever knows all labels of a bag but one can compute the last one "

@@ -68,7 +68,8 @@ class Request:
         `names` are those it has, of the ones that not every mechanism has.
         """
         for name in _CHOICES:
-            if name not in names and getattr(self, name) not in (None, False):
+            value = getattr(self, name)
+            if name not in names and value is not None and value is not False:  # 0 was given
                 option = "--" + name.replace("_", "-")
                 raise InputError(f"{option} does not apply to {mechanism}; leave it out")
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from labeldp.accounting import gaussian, noisy_wtd_lag, paper_bags, search, wtd_flag
 from labeldp.accounting.sampled_wtd_flag import affordable_delta
 from labeldp.certificate import Claim
+from labeldp.errors import InputError
 from labeldp.mechanisms.bags import Draw
 from labeldp.utility import relative_excess
 
@@ -38,7 +39,15 @@ class NoisyLagClaim(Claim):
     """ρ: every row is noisy by its own coin; None if a column says which are."""
     noisy_column: str | None
     mu: float | None
-    """The largest μ of a bag that was drawn; None where the claim does not rest on it."""
+    """No bag that was drawn has more (over the draw: no draw has); None where the claim does not
+    rest on it."""
+
+    def __post_init__(self) -> None:
+        if self.accountant != "exact" and not self.draw.random:
+            raise InputError(
+                "an a priori claim averages over weights drawn at random; leave --bag-seed out, or "
+                "use the accountant exact"
+            )
 
     @property
     def width(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from labeldp.accounting import noisy_wtd_lag
@@ -11,7 +12,13 @@ from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
 from labeldp.mechanisms.noisy_lag import sizing
 from labeldp.mechanisms.noisy_lag.claim import NoisyLagClaim
-from labeldp.mechanisms.noisy_lag.weights import chosen_rows, coins, draw_weights
+from labeldp.mechanisms.noisy_lag.weights import (
+    Weights,
+    chosen_rows,
+    coins,
+    draw_weights,
+    noisy_share,
+)
 from labeldp.mechanisms.protocol import Draft, Request
 from labeldp.source import Source
 from labeldp.survey import Survey, survey
@@ -19,6 +26,7 @@ from labeldp.utility import forecast
 
 _BYTES = 21
 """Of one row in bags.parquet."""
+_HAIR = 1e-9
 
 
 def draft(request: Request, source: Source, engine: Engine) -> Draft:
@@ -33,12 +41,13 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         "bag_seed",
     )
     check_stable_rows(source)
-    fraction = _fraction(request)
+    fraction = _fraction(request, source)
     found = survey(source, engine=engine, encoding=request.encoding)
     size, bags, std = _shape(request, found, fraction)
     draw = Draw.new(
         found.facts.rows, bags, size, over_draw=request.over_draw, seed=request.bag_seed
     )
+    draw.check_budget(request.delta)
     if request.noisy_column is not None:
         noisy = chosen_rows(draw, source, request.noisy_column)
     else:
@@ -59,7 +68,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         std,
         None if request.noisy_column is not None else fraction,
         request.noisy_column,
-        None if target is None else weights.largest_mu(found.facts.width, std),
+        None if target is None else _claimed_mu(draw, weights, found.facts.width, std, target),
     )
     spent = claim.delta_at(claim.epsilon)
     if spent > claim.delta:
@@ -84,8 +93,21 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     )
 
 
-def _fraction(request: Request) -> float:
-    """ρ; where a column says which rows are noisy it is a guess for sizing alone."""
+def _claimed_mu(
+    draw: Draw, weights: Weights, width: float, noise_std: float, target: float
+) -> float:
+    """The μ of these very bags, or over the draw the one that every draw keeps.
+
+    A hair above the largest, so that whoever repeats the draw and rounds differently accepts the
+    same weights.
+    """
+    if draw.over_draw:
+        return target
+    return min(target, weights.largest_mu(width, noise_std) * (1 + _HAIR))
+
+
+def _fraction(request: Request, source: Source) -> float:
+    """ρ; where a column says which rows are noisy it is their share, for sizing alone."""
     if request.noisy_column is None:
         fraction = 1.0 if request.noisy_fraction is None else request.noisy_fraction
         if not 0.0 < fraction <= 1.0:
@@ -102,7 +124,7 @@ def _fraction(request: Request) -> float:
         raise InputError(
             "with --noisy-column the guarantee is given the bags; leave --over-draw out"
         )
-    return 1.0
+    return noisy_share(source, request.noisy_column)
 
 
 def _shape(request: Request, found: Survey, fraction: float) -> tuple[int, int, float]:
@@ -114,17 +136,22 @@ def _shape(request: Request, found: Survey, fraction: float) -> tuple[int, int, 
         return request.bags or max(1, fitting)
 
     needed = _needed_noise(request, found, fraction, bags_of)
+
+    def safe(size: int) -> float:
+        empty = sizing.may_be_empty(size, bags_of(size), fraction)
+        return math.inf if empty else needed(size)
+
     size = request.bag_size
     if size is None and request.noise_std is not None:
-        size = sizing.size_for_noise(rows, request.noise_std, needed)
+        size = sizing.size_for_noise(rows // (request.bags or 1), request.noise_std, safe)
     elif size is None:
         guess = request.residual(found.facts.width)
-        size = sizing.best_size(rows, rank, guess, fraction, needed)
+        size = sizing.best_size(rows, rank, guess, fraction, safe, bags_of, request.bags)
     std = request.noise_std or needed(size)
-    if std == float("inf"):
+    if std == math.inf:
         raise PlanError(
-            f"no noise makes bags of {size:,} rows private at this budget: too many hold no noisy "
-            "row; make bags larger or more rows noisy"
+            f"no noise makes {bags_of(size):,} bags of {size:,} rows private at this budget; make "
+            "bags larger or more rows noisy"
         )
     return size, bags_of(size), std
 

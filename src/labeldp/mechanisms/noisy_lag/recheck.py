@@ -13,7 +13,7 @@ from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_nu
 from labeldp.mechanisms.noisy_lag.claim import NoisyLagClaim, read_claim
 from labeldp.mechanisms.noisy_lag.execute import label_grid, planned_weights
 from labeldp.mechanisms.noisy_lag.weights import Weights
-from labeldp.release import AGGREGATES, BAGS, NOISE, Release
+from labeldp.release import AGGREGATES, BAGS, FEATURES, NOISE, Release
 from labeldp.source import Source
 
 _ROUNDING = 1e-9
@@ -22,13 +22,15 @@ _ROUNDING = 1e-9
 def check(release: Release) -> Iterator[str]:
     """Bags and weights are those of the seed, and their noise is what the claim says."""
     claim, numerics = read_claim(release.certificate), release.certificate["numerics"]
+    if claim.centred is not release.features.intercept:
+        yield f"{FEATURES} and the certificate differ on whether there is an intercept"
     problems = list(check_members(release.bag_table, claim.draw))
     yield from problems
     if problems or release.bag_table is None:
         return
     weights = Weights.from_table(release.bag_table, claim.draw)
-    if not np.isfinite(weights.values).all():
-        yield f"{BAGS} has weights that are not numbers"
+    if not np.isfinite(weights.values).all() or release.bag_table.column("noisy").null_count:
+        yield f"{BAGS} has gaps, or weights that are not numbers"
         return
     if claim.mu is not None:
         mu = weights.largest_mu(claim.width, claim.noise_std)

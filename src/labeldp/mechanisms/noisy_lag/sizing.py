@@ -20,6 +20,13 @@ _TRIES = 1024
 _LARGEST_BAG = 1 << 14
 _ACCEPTED = 0.5
 """The share of bags whose first weights should pass; the others are drawn again."""
+_MOST_EMPTY = 0.01
+"""The most bags without any noisy row, which no weights can help, that a choice may expect."""
+
+
+def may_be_empty(bag_size: int, bags: int, fraction: float) -> bool:
+    """Whether some bag might hold no noisy row, so that its plan would be refused."""
+    return bags * (1.0 - fraction) ** bag_size > _MOST_EMPTY
 
 
 def realised_std(bag_size: int, fraction: float, width: float, target_mu: float) -> float:
@@ -31,7 +38,7 @@ def realised_std(bag_size: int, fraction: float, width: float, target_mu: float)
     values = normals(stream, _TRIES * bag_size).reshape(_TRIES, bag_size)
     noisy = words(stream, values.size).reshape(values.shape) <= fraction * 2.0**64
     mu = noisy_wtd_lag.realised_mu(values, noisy, width, 1.0)
-    needed = float(np.quantile(mu, _ACCEPTED)) / target_mu
+    needed = float(np.quantile(mu, _ACCEPTED, method="higher")) / target_mu
     return round_up(needed) if math.isfinite(needed) else math.inf
 
 
@@ -75,13 +82,13 @@ def round_up(value: float) -> float:
     if value <= 0.0:
         return value
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return math.ceil(value / step * (1 - 1e-12)) * step
+    return float(f"{math.ceil(value / step * (1 - 1e-12)) * step:.3g}")
 
 
-def candidates(rows: int, rank: int) -> Iterator[int]:
-    """Sizes of bags that leave enough bags for a fit."""
+def candidates(rows: int, fewest: int) -> Iterator[int]:
+    """Sizes of bags that leave at least so many bags."""
     size = 2
-    while size <= _LARGEST_BAG and rows // size >= rank + 2:
+    while size <= _LARGEST_BAG and rows // size >= fewest:
         yield size
         size *= 2
 
@@ -92,16 +99,21 @@ def best_size(
     residual_ms: float,
     fraction: float,
     noise: Callable[[int], float],
+    bags: Callable[[int], int],
+    wanted: int | None,
 ) -> int:
-    """The size with the smallest forecast error, given the noise that a size needs."""
+    """The size with the smallest forecast error, given what a size needs and how many it leaves.
+
+    `wanted` is a number of bags that was asked for.
+    """
 
     def error(size: int) -> float:
         std = noise(size)
         if not math.isfinite(std):
             return math.inf
-        return (residual_ms + fraction * std**2) * mean_excess(rank, rows // size)
+        return (residual_ms + fraction * std**2) * mean_excess(rank, bags(size))
 
-    best = min(candidates(rows, rank), key=error, default=None)
+    best = min(candidates(rows, wanted or rank + 2), key=error, default=None)
     if best is None or error(best) == math.inf:
         raise PlanError(
             f"no size of bags gives a private fit of {rank} columns on {rows:,} rows at this "

@@ -65,12 +65,26 @@ def coins(draw: Draw, fraction: float) -> NDArray[np.bool_]:
     return np.asarray(chosen).reshape(draw.members.shape)
 
 
-def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
-    """Which rows are noisy, as a public column says."""
+def noisy_share(source: Source, column: str) -> float:
+    """The part of the table's rows that a public column marks as noisy."""
+    _check_column(source, column)
+    marked = rows = 0
+    for batch in source.feature_batches([column]):
+        marked += int(_truth(batch.column(0), column).sum())
+        rows += batch.num_rows
+    return marked / max(1, rows)
+
+
+def _check_column(source: Source, column: str) -> None:
     if column == source.label:
         raise InputError(f"--noisy-column {column!r} is the label; name a public column")
     if column not in source.reader.schema.names:
         raise InputError(f"--noisy-column: there is no column {column!r}; name a public column")
+
+
+def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
+    """Which rows are noisy, as a public column says."""
+    _check_column(source, column)
     order = np.argsort(draw.members, axis=None, kind="stable")
     found = np.zeros(draw.members.size, dtype=bool)
     wanted = draw.members.reshape(-1)[order]
@@ -81,14 +95,18 @@ def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
     return mask.reshape(draw.members.shape)
 
 
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
+
+
 def _truth(values: pa.Array, column: str) -> NDArray[np.bool_]:
-    if not (pa.types.is_boolean(values.type) or pa.types.is_integer(values.type)):
-        raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0")
-    if values.null_count or (
-        pa.types.is_integer(values.type) and pc.max(values).as_py() not in (0, 1)
-    ):
-        raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0, and no gaps")
-    return np.asarray(values.cast(pa.bool_()).to_numpy(zero_copy_only=False))
+    """A column of true/false or 1/0, or of these as text: a CSV column that is no feature is."""
+    kind = values.type
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_string(kind):
+        words = pc.utf8_lower(values.cast(pa.string()))
+        if pc.all(pc.is_in(words, pa.array(list(_TRUTH)))).as_py():
+            marks = pc.is_in(words, pa.array([word for word, truth in _TRUTH.items() if truth]))
+            return np.asarray(marks.to_numpy(zero_copy_only=False))
+    raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0, and no gaps")
 
 
 def draw_weights(

@@ -46,13 +46,15 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         default_measurement(request.epsilon, request.delta) if mode.measures else None,
         request.residual(found.facts.width),
         request.over_draw,
+        request.bags,
         int(request.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
     )
     bag_size = request.bag_size or _default_size(request, sizes, promise)
-    bags = request.bags or max(1, sizes.bags(bag_size))
+    bags = max(1, sizes.bags(bag_size))
     draw = Draw.new(
         found.facts.rows, bags, bag_size, over_draw=request.over_draw, seed=request.bag_seed
     )
+    draw.check_budget(request.delta)
     rows = BagRows(found.features, draw).read(source, engine)
     facts = bag_facts(rows, found.features, found.labels, bags, adds=mode.adds, engine=engine)
     claim = SampledFlagClaim(

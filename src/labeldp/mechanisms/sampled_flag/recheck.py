@@ -30,10 +30,11 @@ def check(release: Release) -> Iterator[str]:
         yield f"{FEATURES} and the certificate differ on whether there is an intercept"
     if claim.facts.inflation < ROUNDING:
         yield f"certificate: the inflation must be at least {ROUNDING:.3g}, the sampler's rounding"
-    if claim.promise is None:
-        yield from check_floor(claim, certificate["floor"])
-    elif claim.promise.feature_bound < feature_bound(features):
+    yield from check_floor(claim, certificate["floor"])
+    if claim.promise is not None and claim.promise.feature_bound < feature_bound(features):
         yield "certificate: the features may have longer rows than draw.feature_bound"
+    if not math.isclose(claim.floor, claim.expected_floor, rel_tol=1e-9):
+        yield f"certificate: floor.needed should be {claim.expected_floor:.9g}"
     exponent = certificate["numerics"]["label_exponent"]
     yield from check_label_exponent(claim.facts.label_range, features.intercept, exponent)
     unsound = list(check_numbers(release))

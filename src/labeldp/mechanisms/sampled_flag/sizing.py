@@ -31,6 +31,8 @@ class Sizes:
     measurement: Measurement | None
     residual_ms: float
     over_draw: bool
+    wanted: int | None
+    """The number of bags asked for."""
     most_bags: int
 
     @property
@@ -38,8 +40,8 @@ class Sizes:
         return self.facts.features or 0
 
     def bags(self, bag_size: int) -> int:
-        """As many as there are rows for, and as the file may hold."""
-        return min(self.most_bags, self.facts.rows // bag_size)
+        """As many as were asked for, or as there are rows for and the file may hold."""
+        return self.wanted or min(self.most_bags, self.facts.rows // bag_size)
 
     def floor(self, bag_size: int) -> float:
         """About what bags of this size will need."""
@@ -87,7 +89,7 @@ def choose_bag_size(sizes: Sizes) -> int:
     """The size with the smallest forecast error."""
     rows, rank = sizes.facts.rows, sizes.rank
     candidates, size = [], float(2 * (rank + 1))
-    while rows // int(size) >= rank + 2:
+    while rows // int(size) >= (sizes.wanted or rank + 2):
         candidates.append(int(size))
         size *= _STEP
     best = min(candidates, key=sizes.error, default=None)

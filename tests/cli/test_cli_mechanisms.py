@@ -1,0 +1,183 @@
+"""plan → release → verify → fit → predict on the command line, with every mechanism."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+from tests.cli.conftest import LABEL, QUICK
+from tests.console import labeldp
+from tests.tables import table
+
+BUDGET = ("--epsilon", 4, "--delta", 1e-3)
+CASES: dict[str, tuple[Any, ...]] = {
+    "wtd-flag": QUICK,
+    "sampled-wtd-flag": (*BUDGET, "--floor", "added", "--bags", 40, "--bag-size", 30),
+    "sampled-noisy-wtd-lag": (*BUDGET, "--bags", 60, "--bag-size", 20),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def road(
+    request: pytest.FixtureRequest, data: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
+    """plan --out and release --plan: the mechanism and the folder."""
+    name, folder = str(request.param), tmp_path_factory.mktemp("road")
+    planned = labeldp(
+        "plan", data, *LABEL, "--mechanism", name, *CASES[name], "--out", folder / "plan.json"
+    )
+    assert planned.code == 0, planned
+    assert name in planned.out
+    result = labeldp(
+        "release", data, *LABEL, "--plan", folder / "plan.json", "--out", folder / "r", "--json"
+    )
+    assert result.code == 0, result
+    assert result.json["certificate"]["mechanism"] == name
+    return name, folder / "r"
+
+
+def test_a_release_of_every_mechanism_verifies(road: tuple[str, Path], data: Path) -> None:
+    name, folder = road
+    result = labeldp("verify", folder, "--data", data)
+    assert result.code == 0, result
+    assert name in result.out
+
+
+def test_a_linear_fit_and_its_predictions(
+    road: tuple[str, Path], data: Path, tmp_path: Path
+) -> None:
+    name, folder = road
+    extra = ("--data", data) if name == "sampled-noisy-wtd-lag" else ()
+    model = tmp_path / "model.json"
+    result = labeldp(
+        "fit", folder, *extra, "--out", model, "--test", data, "--label", "label", "--json"
+    )
+    assert result.code == 0, result
+    assert result.json["model"] == "linear"
+    assert {c["name"] for c in result.json["coefficients"]} >= {"intercept", "height"}
+    assert result.json["test_mse"] > 0
+    assert labeldp("predict", model, data, "--out", tmp_path / "p.csv", "--json").json == {
+        "predictions": str(tmp_path / "p.csv"),
+        "rows": 2000,
+    }
+    predictions = csv.read_csv(tmp_path / "p.csv")["prediction"].to_numpy()
+    labels = table()["label"].to_numpy()
+    assert np.mean((labels - predictions) ** 2) == pytest.approx(result.json["test_mse"], rel=1e-9)
+
+
+def test_labels_alone_cannot_be_fitted_without_their_rows(
+    road: tuple[str, Path], tmp_path: Path
+) -> None:
+    name, folder = road
+    result = labeldp("fit", folder)
+    if name != "sampled-noisy-wtd-lag":
+        assert result.code == 0
+        assert (
+            "cannot be learnt from aggregated features"
+            in labeldp("fit", folder, "--model", "neural").error
+        )
+        return
+    assert "(--data)" in result.error
+    pq.write_table(table(1999), tmp_path / "short.parquet")
+    assert "rows" in labeldp("fit", folder, "--data", tmp_path / "short.parquet").error
+    assert "choose linear or neural" in labeldp("fit", folder, "--model", "tree").error
+
+
+def test_a_network_is_fitted_on_bags_and_predicts(data: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the extra torch is not installed")
+    folder, model = tmp_path / "r", tmp_path / "net.json"
+    name = "sampled-noisy-wtd-lag"
+    assert labeldp(
+        "release", data, *LABEL, "--mechanism", name, *CASES[name], "--out", folder
+    ).code == 0  # fmt: skip
+    result = labeldp(
+        "fit", folder, "--data", data, "--model", "neural", "--epochs", 2, "--out", model, "--json"
+    )
+    assert result.code == 0, result
+    assert result.json["model"] == "neural"
+    assert result.json["coefficients"] == []
+    assert labeldp("predict", model, data, "--out", tmp_path / "p.parquet").code == 0
+    predictions = pq.read_table(tmp_path / "p.parquet")["prediction"].to_numpy()
+    assert len(predictions) == 2000
+    assert np.isfinite(predictions).all()
+    shown = labeldp("fit", folder, "--data", data, "--model", "neural", "--epochs", 2)
+    assert "a network was fitted on 60 bags in 2 epochs" in shown.out
+
+
+def test_fit_drops_the_rows_that_the_release_dropped(tmp_path: Path) -> None:
+    """Bags number the rows that have a label; the fit must count the same rows."""
+    labels = table(900)["label"].to_pylist()
+    labels[::10] = [None] * 90
+    full = table(900).set_column(4, "label", pa.array(labels))
+    pq.write_table(full, tmp_path / "full.parquet")
+    kept = full.filter(full["label"].is_valid())
+    pq.write_table(kept, tmp_path / "kept.parquet")
+    folder = tmp_path / "r"
+    released = labeldp(
+        "release", tmp_path / "full.parquet", *LABEL, "--drop-missing-labels", *BUDGET,
+        "--mechanism", "sampled-noisy-wtd-lag", "--bags", 60, "--bag-size", 10, "--out", folder,
+    )  # fmt: skip
+    assert released.code == 0, released
+    assert "fit" in released.out
+    fits = [
+        labeldp("fit", folder, "--data", tmp_path / name, "--json").json["coefficients"]
+        for name in ("full.parquet", "kept.parquet")
+    ]
+    assert fits[0] == fits[1]
+
+
+def test_auto_compares_and_takes_the_best(data: Path, tmp_path: Path) -> None:
+    asked = ("plan", data, *LABEL, "--mechanism", "auto", "--bags", 40)
+    result = labeldp(*asked, "--json", "--out", tmp_path / "plan.json")
+    assert result.code == 0, result
+    offers = result.json["comparison"]
+    assert {offer["mechanism"] for offer in offers} == set(CASES)
+    names = {
+        "mechanism", "bags", "bag_size", "noise_std", "mean_mse", "excess", "method", "reason",
+    }  # fmt: skip
+    assert all(set(offer) == names for offer in offers)
+    assert result.json["mechanism"] == offers[0]["mechanism"] == "wtd-flag"
+    written = json.loads((tmp_path / "plan.json").read_text())
+    assert "comparison" not in written
+    assert written["seal"] == result.json["seal"]
+    assert "--bag-size does not apply to auto" in labeldp(*asked, "--bag-size", 5).error
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--bag-size", 5), "--bag-size does not apply to wtd-flag"),
+        (("--bag-seed", 0), "--bag-seed does not apply to wtd-flag"),
+        (("--mechanism", "sampled-wtd-flag", "--noise-std", 2), "--noise-std does not apply"),
+        (("--mechanism", "sampled-noisy-wtd-lag", "--floor", "added"), "--floor does not apply"),
+        (("--mechanism", "sampled-noisy-wtd-lag", "--noisy-column", "label"), "is the label"),
+        (("--mechanism", "laplace"), "unknown"),
+        (("--mechanism", "sampled-wtd-flag", "--accountant", "paper"), "--min-eigenvalue"),
+    ],
+)
+def test_wrong_requests_are_one_line(data: Path, options: tuple[Any, ...], words: str) -> None:
+    assert words in labeldp("plan", data, *LABEL, *options).error
+
+
+def test_an_a_priori_claim_is_one_line_too(data: Path) -> None:
+    result = labeldp(
+        "plan", data, *LABEL, "--mechanism", "sampled-noisy-wtd-lag",
+        "--accountant", "exact-worst-case", "--bags", 10, "--bag-size", 40, "--bag-seed", 1,
+    )  # fmt: skip
+    assert "leave --bag-seed out" in result.error
+
+
+def test_a_plan_for_people_says_what_hides_the_labels(data: Path) -> None:
+    shown = labeldp(
+        "plan", data, *LABEL, "--mechanism", "sampled-noisy-wtd-lag",
+        "--bags", 20, "--bag-size", 20, "--noisy-fraction", 0.5,
+    )  # fmt: skip
+    assert "50% of the labels" in shown.out
+    assert "given-bags" in shown.out

@@ -1,0 +1,68 @@
+"""Every certified mechanism with a small plan, and forgers that know the format."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from labeldp import Release
+from labeldp.certificate import claimed_fields, seal
+from labeldp.mechanisms import MECHANISMS, read_claim
+from labeldp.planning import Plan, plan
+from labeldp.release import table_digest
+from labeldp.source import Source
+from tests.tables import source
+
+FLAG, SAMPLED, NOISY = "wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
+ROWS = 400
+SMALL: dict[str, dict[str, Any]] = {
+    FLAG: {"bags": 40},
+    SAMPLED: {"bags": 12, "bag_size": 32},
+    NOISY: {"bags": 20, "bag_size": 16},
+}
+"""Options that make planning quick. A mechanism without an entry fails the contract."""
+DRAWN = [name for name in SMALL if name != FLAG]
+
+Certificate = dict[str, Any]
+
+
+def small_plan(mechanism: str, rows: Source | None = None, **options: Any) -> Plan:
+    """A plan of the mechanism on a small table."""
+    given = {"epsilon": 1.0, "delta": 1e-5, **SMALL[mechanism], **options}
+    return plan(rows or source(ROWS), mechanism=mechanism, **given)
+
+
+def forged_claim(release: Release, change: Callable[[Certificate], None]) -> Release:
+    """A release whose certificate was changed, with all that follows from it and its seal."""
+    certificate = copy.deepcopy(release.certificate)
+    change(certificate)
+    floor = certificate["floor"]
+    claimed = claimed_fields(read_claim(certificate))
+    if floor is not None:
+        shown = {k: floor[k] for k in ("measured", "lower_bound", "added_variance")}
+        claimed["floor"] |= shown
+    return Release(release.table, release.features, seal(certificate | claimed), release.bag_table)
+
+
+def forged_tables(
+    release: Release, table: pa.Table | None = None, bag_table: pa.Table | None = None
+) -> Release:
+    """A release with other tables, its digests and seal renewed."""
+    table, bag_table = table or release.table, bag_table or release.bag_table
+    certificate = copy.deepcopy(release.certificate)
+    certificate["digests"]["aggregates"] = table_digest(table)
+    certificate["digests"]["bags"] = None if bag_table is None else table_digest(bag_table)
+    return Release(table, release.features, seal(certificate), bag_table)
+
+
+def saved(release: Release, folder: Path) -> Path:
+    """Where the release was written."""
+    release.save(folder)
+    return folder
+
+
+assert set(SMALL) == set(MECHANISMS)

@@ -1,0 +1,443 @@
+"""What every certified mechanism keeps: one suite for all of them."""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import labeldp.mechanisms
+from labeldp import DataError, InputError, PlanError, Release, scan, verify
+from labeldp._random import Randomness
+from labeldp.certificate import schema, seal
+from labeldp.mechanisms import MECHANISMS
+from labeldp.mechanisms.bags import members_table
+from labeldp.planning import Plan
+from tests.mechanisms.cases import (
+    DRAWN,
+    FLAG,
+    NOISY,
+    ROWS,
+    SAMPLED,
+    SMALL,
+    Certificate,
+    forged_claim,
+    forged_tables,
+    saved,
+    small_plan,
+)
+from tests.tables import RANGE, source, table, with_label
+
+OUTCOME = ("measured", "lower_bound", "added_variance")
+
+
+def test_the_suite_covers_every_mechanism() -> None:
+    assert set(SMALL) == set(MECHANISMS)
+
+
+# --- plans --------------------------------------------------------------------------------
+
+
+def test_a_plan_survives_json(made: Plan) -> None:
+    document = json.loads(json.dumps(made.to_json(), allow_nan=False))
+    assert Plan.from_json(document) == made
+    assert Plan.from_json(document).to_json() == document
+
+
+@pytest.mark.parametrize(
+    "change", [{"epsilon": 0.5}, {"delta": 1e-7}, {"bags": 2}, {"feature_sums": "0"}, {"seal": ""}]
+)
+def test_an_altered_plan_is_refused(made: Plan, change: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="altered"):
+        Plan.from_json(made.to_json() | change)
+
+
+def test_a_plan_from_a_file_releases(made: Plan) -> None:
+    again = Plan.from_json(json.loads(json.dumps(made.to_json())))
+    assert again.release(source(ROWS)).bags == made.claim.bags
+
+
+def test_a_plan_does_not_look_at_labels(mechanism: str) -> None:
+    absurd = table(ROWS).set_column(4, "label", pa.array(np.full(ROWS, 1e9)))
+    seed = {"bag_seed": 5} if mechanism in DRAWN else {}
+    plans = [
+        small_plan(mechanism, scan(data, label="label", label_range=RANGE), **seed).to_json()
+        for data in (table(ROWS), absurd)
+    ]
+    assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"epsilon": -1.0}, "epsilon"),
+        ({"epsilon": float("nan")}, "epsilon"),
+        ({"delta": 1.0}, "delta"),
+        ({"delta": 0.0}, "delta"),
+        ({"bags": 0}, "bags"),
+        ({"accountant": "guess"}, "accountant"),
+    ],
+)
+def test_senseless_budgets_are_refused(mechanism: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        small_plan(mechanism, **options)
+
+
+def test_a_table_without_rows_is_refused(mechanism: str) -> None:
+    with pytest.raises(DataError, match="no rows"):
+        small_plan(mechanism, scan(table(ROWS).slice(0, 0), label="label", label_range=RANGE))
+
+
+FOREIGN: dict[str, dict[str, Any]] = {
+    FLAG: {
+        "bag_size": 10,
+        "over_draw": True,
+        "min_eigenvalue": 1.0,
+        "noise_std": 1.0,
+        "noisy_fraction": 0.0,
+        "noisy_column": "score",
+        "bag_seed": 0,
+    },
+    SAMPLED: {"noise_std": 1.0, "noisy_fraction": 0.5, "noisy_column": "score"},
+    NOISY: {"floor": "added", "residual_ms": 1.0, "min_eigenvalue": 1.0},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [(name, option) for name, given in FOREIGN.items() for option in given]
+)
+def test_options_that_do_not_apply_are_refused_by_name(name: str, option: str) -> None:
+    with pytest.raises(InputError, match=f"--{option.replace('_', '-')} does not apply to {name}"):
+        small_plan(name, **{option: FOREIGN[name][option]})
+
+
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"bags": 100, "bag_size": 5}, "disjoint"),
+        ({"bag_size": 0}, "bag_size"),
+        ({"over_draw": True, "bag_seed": 1}, "drawn at random"),
+        ({"over_draw": True, "bags": 1, "bag_size": 20, "delta": 0.1}, "without any protection"),
+    ],
+)
+def test_senseless_bags_are_refused(name: str, options: dict[str, Any], words: str) -> None:
+    with pytest.raises((InputError, PlanError), match=words):
+        small_plan(name, **options)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_number_of_bags_alone_is_enough(name: str) -> None:
+    """The size is then chosen among those that leave so many bags."""
+    claim = small_plan(name, bags=15, bag_size=None).claim
+    assert claim.bags == 15
+    assert 15 * claim.to_json()["bag_size"] <= ROWS
+
+
+# --- claims -------------------------------------------------------------------------------
+
+
+def test_the_claim_keeps_its_budget_and_its_curve_falls(made: Plan) -> None:
+    claim = made.claim
+    assert claim.delta_at(claim.epsilon) <= claim.delta
+    deltas = [delta for _, delta in claim.curve()]
+    assert deltas == sorted(deltas, reverse=True)
+    assert all(0.0 <= delta <= 1.0 for delta in deltas)
+    assert deltas[0] > deltas[-1]
+
+
+def test_groups_cost_more_than_one_row(made: Plan) -> None:
+    claim = made.claim
+    spent = [claim.epsilon, *(group["epsilon"] for group in claim.groups())]
+    assert all(cost is not None for cost in spent)
+    assert spent == sorted(spent)
+    assert spent[1] > 1.2 * spent[0]
+    assert claim.delta_at(claim.epsilon, 2) > claim.delta_at(claim.epsilon)
+    for group in claim.groups():
+        assert claim.delta_at(group["epsilon"], group["rows"]) <= claim.delta
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_over_the_draw_delta_is_mk_over_n_times_smaller(name: str) -> None:
+    """The same claim with and without: the factor is the chance, rounded up."""
+    over = small_plan(name, over_draw=True).claim
+    given = replace(over, draw=replace(over.draw, over_draw=False))
+    chance = over.bags * over.to_json()["bag_size"] / ROWS
+    for epsilon in (0.5, 1.0, 2.0):
+        assert over.delta_at(epsilon) == pytest.approx(chance * given.delta_at(epsilon), rel=1e-9)
+    assert over.delta_at(1.0) <= over.delta
+    assert over.to_json()["draw"]["guarantee"] == "over-draw"
+
+
+# --- releases -----------------------------------------------------------------------------
+
+
+def test_a_release_verifies_with_and_without_its_table(released: Release, tmp_path: Path) -> None:
+    folder = saved(released, tmp_path / "r")
+    assert verify(folder).problems == ()
+    assert verify(folder, table(ROWS)).problems == ()
+    other_labels = table(ROWS).set_column(4, "label", pa.array(np.zeros(ROWS)))
+    assert verify(folder, other_labels).problems == ()
+    loaded = Release.load(folder)
+    assert loaded.certificate == released.certificate
+    assert loaded.table.equals(released.table)
+    assert loaded.features == released.features
+    if released.bag_table is not None:
+        assert loaded.bag_table is not None
+        assert loaded.bag_table.equals(released.bag_table)
+
+
+def test_another_table_is_noticed(released: Release, tmp_path: Path) -> None:
+    folder = saved(released, tmp_path / "r")
+    row = 0
+    if released.bag_table is not None:
+        row = released.bag_table.column("row")[0].as_py()
+    heights = table(ROWS)["height"].to_numpy().copy()
+    heights[row] += 1.0
+    changed = table(ROWS).set_column(0, "height", pa.array(heights))
+    for data in (changed, table(ROWS).slice(1), table(ROWS + 1)):
+        report = verify(folder, data)
+        assert not report.valid
+        assert len(report.problems) == 1
+
+
+def test_the_certificate_conforms_to_its_schema(released: Release) -> None:
+    jsonschema.validate(released.certificate, schema())
+    json.dumps(released.certificate, allow_nan=False)
+
+
+def test_neighbours_with_the_same_randomness_differ_in_labels_alone(mechanism: str) -> None:
+    data = table(ROWS)
+    seed = {"bag_seed": 3} if mechanism in DRAWN else {}
+    made = small_plan(mechanism, scan(data, label="label", label_range=RANGE), **seed)
+    row = 17 if mechanism == FLAG else int(made.claim.draw.members[0, 0])  # type: ignore[attr-defined]
+    value = 0.0 if data["label"][row].as_py() > 5 else 10.0
+    releases = []
+    for labelled in (data, with_label(data, row, value)):
+        rows = scan(labelled, label="label", label_range=RANGE)
+        again = small_plan(mechanism, rows, **seed)
+        assert again.to_json() == made.to_json()
+        releases.append(again.release(rows, randomness=Randomness.experiment(4)))
+    first, second = releases
+    assert first.features == second.features
+    assert first.table.column_names == second.table.column_names
+    for name in first.table.column_names[:-1]:
+        assert first.table[name].equals(second.table[name]), name
+    assert not np.array_equal(first.labels, second.labels)
+    assert first.bag_table == second.bag_table
+    if mechanism in DRAWN and first.certificate["floor"] is None:
+        assert np.array_equal(first.labels[1:], second.labels[1:]), "one label is in one bag"
+    assert public(first.certificate) == public(second.certificate)
+
+
+def public(certificate: Certificate) -> Certificate:
+    """All but the measured floor, what follows from it, and the digest of the aggregates."""
+    fields = {name: value for name, value in certificate.items() if name != "seal"}
+    fields["digests"] = {k: v for k, v in fields["digests"].items() if k != "aggregates"}
+    if fields["floor"] is not None:
+        fields["floor"] = {k: v for k, v in fields["floor"].items() if k not in OUTCOME}
+    return fields
+
+
+def test_an_experiment_is_refused_by_verify(made: Plan, tmp_path: Path) -> None:
+    release = made.release(source(ROWS), randomness=Randomness.experiment(1))
+    report = verify(saved(release, tmp_path / "r"))
+    assert ["not private" in problem for problem in report.problems] == [True]
+
+
+def test_randomness_is_spent_once(made: Plan) -> None:
+    randomness = Randomness.from_os()
+    made.release(source(ROWS), randomness=randomness)
+    with pytest.raises(InputError, match="used before"):
+        made.release(source(ROWS), randomness=randomness)
+
+
+def test_two_releases_of_one_plan_differ_in_every_aggregate(made: Plan, released: Release) -> None:
+    again = made.release(source(ROWS))
+    assert (again.labels != released.labels).mean() > 0.9
+    assert again.bag_table == released.bag_table
+
+
+@pytest.mark.parametrize("value", [10.5, -0.01, float("inf"), None])
+def test_labels_outside_the_range_or_missing_are_refused(made: Plan, value: float | None) -> None:
+    """Whether or not the row is in a bag; the value is not told."""
+    for row in (0, ROWS - 1):
+        labels = table(ROWS)["label"].to_pylist()
+        labels[row] = value
+        data = table(ROWS).set_column(4, "label", pa.array(labels, pa.float64()))
+        with pytest.raises(DataError) as refusal:
+            made.release(scan(data, label="label", label_range=RANGE))
+        assert "10.5" not in str(refusal.value)
+
+
+def test_another_label_range_or_table_is_refused(made: Plan) -> None:
+    with pytest.raises(PlanError, match="from 0 to 10"):
+        made.release(scan(table(ROWS), label="label", label_range=(0.0, 11.0)))
+    with pytest.raises((PlanError, DataError)):
+        made.release(source(ROWS, seed=1))
+    with pytest.raises((PlanError, DataError)):
+        made.release(source(ROWS + 1))
+
+
+def test_a_plan_that_promises_too_much_is_refused_before_labels_are_read(made: Plan) -> None:
+    unreadable = table(ROWS).set_column(4, "label", pa.array(np.full(ROWS, np.nan)))
+    rows = scan(unreadable, label="label", label_range=RANGE)
+    for change in ({"epsilon": 0.5}, {"delta": 1e-9}):
+        forged = replace(made, claim=replace(made.claim, **change))
+        with pytest.raises(PlanError, match="contradicts itself"):
+            forged.release(rows)
+
+
+@pytest.mark.parametrize("name", list(SMALL))
+def test_rows_without_a_label_can_be_dropped(name: str, tmp_path: Path) -> None:
+    """Bags then count the rows that are left, and `verify --data` counts them again."""
+    labels = table(ROWS + 40)["label"].to_pylist()
+    labels[::11] = [None] * len(labels[::11])
+    data = table(ROWS + 40).set_column(4, "label", pa.array(labels))
+    rows = scan(data, label="label", label_range=RANGE, drop_missing_labels=True)
+    folder = saved(small_plan(name, rows).release(rows), tmp_path / "r")
+    assert verify(folder, data).problems == ()
+
+
+# --- forgers ------------------------------------------------------------------------------
+
+
+def problems(release: Release, folder: Path, data: pa.Table | None = None) -> tuple[str, ...]:
+    return verify(saved(release, folder), data).problems
+
+
+def test_a_smaller_epsilon_or_delta_is_caught(released: Release, tmp_path: Path) -> None:
+    for number, change in enumerate(({"epsilon": 0.8}, {"delta": 1e-6})):
+        forged = forged_claim(released, lambda c, change=change: c.update(change))
+        found = problems(forged, tmp_path / str(number))
+        assert any("more than the claimed" in problem for problem in found)
+
+
+def test_another_seed_is_caught(released: Release, tmp_path: Path) -> None:
+    if released.certificate["draw"] is None:
+        pytest.skip("no bags are drawn")
+    forged = forged_claim(released, lambda c: c["draw"].update(seed="1" * 64))
+    assert any("seed gives" in problem for problem in problems(forged, tmp_path / "r"))
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5])
+def test_another_floor_or_noise_is_caught(released: Release, factor: float, tmp_path: Path) -> None:
+    part, field = ("floor", "needed") if released.certificate["floor"] else ("noise", "std")
+    forged = forged_claim(released, lambda c: c[part].update({field: factor * c[part][field]}))
+    assert problems(forged, tmp_path / "r")
+
+
+def test_another_mechanism_is_caught(released: Release, tmp_path: Path) -> None:
+    for other in set(SMALL) - {released.certificate["mechanism"]}:
+        changed = released.certificate | {"mechanism": other}
+        forged = Release(released.table, released.features, seal(changed), released.bag_table)
+        assert problems(forged, tmp_path / other)
+
+
+def test_altered_aggregates_are_caught(released: Release, tmp_path: Path) -> None:
+    """Off the grid by less than a step: the low bits could carry anything."""
+    name = released.table.column_names[-1]
+    labels = released.labels.copy()
+    labels[3] += 2.0**-40
+    table_ = released.table.set_column(released.table.num_columns - 1, name, pa.array(labels))
+    found = problems(forged_tables(released, table_), tmp_path / "r")
+    assert any("grid" in problem for problem in found)
+    careless = Release(table_, released.features, released.certificate, released.bag_table)
+    assert any("altered" in problem for problem in problems(careless, tmp_path / "s"))
+
+
+def bag_forgeries(bags: pa.Table) -> dict[str, pa.Table]:
+    """Tables of bags that look like one and are another."""
+
+    def put(name: str, values: Any) -> pa.Table:
+        place = bags.column_names.index(name)
+        return bags.set_column(
+            place, bags.schema.field(name), pa.array(values, bags.schema.field(name).type)
+        )
+
+    row = bags.column("row").to_numpy().copy()
+    outside = next(r for r in range(ROWS) if r not in set(row))
+    row[0] = outside
+    found = {
+        "row": put("row", row),
+        "order": bags.take(np.arange(len(bags))[::-1]),
+        "short": bags.slice(1),
+    }
+    if "weight" in bags.column_names:
+        weight = bags.column("weight").to_numpy().copy()
+        weight[0] += 1e-3
+        noisy = pc.invert(bags.column("noisy"))
+        gap = [None, *bags.column("noisy").to_pylist()[1:]]
+        found |= {
+            "weight": put("weight", weight),
+            "noisy": put("noisy", noisy.combine_chunks()),
+            "gap": put("noisy", gap),
+        }
+    return found
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_altered_bags_are_caught(name: str, tmp_path: Path) -> None:
+    fraction = {"noisy_fraction": 0.6} if name == NOISY else {}
+    release = small_plan(name, **fraction).release(source(ROWS))
+    assert release.bag_table is not None
+    assert problems(release, tmp_path / "honest") == ()
+    for kind, bags in bag_forgeries(release.bag_table).items():
+        found = problems(forged_tables(release, bag_table=bags), tmp_path / kind)
+        assert any("bags.parquet" in problem for problem in found), kind
+
+
+def test_missing_and_extra_files_are_caught(released: Release, tmp_path: Path) -> None:
+    folder = saved(released, tmp_path / "r")
+    (folder / "notes.txt").write_text("x")
+    assert any("notes.txt is not part" in problem for problem in verify(folder).problems)
+    (folder / "notes.txt").unlink()
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        path.unlink()
+        assert not verify(folder).valid, path.name
+        path.write_bytes(content)
+    assert verify(folder).valid
+    if released.bag_table is None:
+        drawn = small_plan(SAMPLED, bag_seed=1).claim
+        extra = Release(
+            released.table,
+            released.features,
+            released.certificate,
+            members_table(drawn.draw),  # type: ignore[attr-defined]
+        )
+        assert not verify(saved(extra, tmp_path / "s")).valid
+
+
+# --- layout -------------------------------------------------------------------------------
+
+
+def test_no_mechanism_knows_another() -> None:
+    root = Path(labeldp.mechanisms.__file__).parent
+    folders = {path.name for path in root.iterdir() if (path / "__init__.py").exists()}
+    assert len(folders) == len(MECHANISMS)
+    rooms = folders | {"naive"}
+    for path in root.rglob("*.py"):
+        home = path.relative_to(root).parts[0].removesuffix(".py")
+        if home == "__init__":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 0, path
+                names = [node.module or "", *(f"{node.module}.{a.name}" for a in node.names)]
+            elif isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            for name in names:
+                parts = name.split(".")
+                if parts[:2] == ["labeldp", "mechanisms"] and len(parts) > 2:
+                    assert parts[2] not in rooms - {home}, f"{path.name} imports {name}"

@@ -1,0 +1,254 @@
+"""sampled-noisy-wtd-LAg: where its noise comes from, which rows carry it, what it costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+from scipy import optimize, stats
+
+from labeldp import DataError, InputError, PlanError, scan, verify
+from labeldp.accounting import paper_bags
+from labeldp.planning import Plan
+from labeldp.source import Source
+from tests.mechanisms.cases import NOISY, ROWS, forged_claim, saved, small_plan
+from tests.tables import RANGE, source, table
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """The μ of the Gaussian mechanism worth (ε, δ), by plain bisection."""
+
+    def spent(mu: float) -> float:
+        cdf = stats.norm.cdf
+        return float(cdf(mu / 2 - epsilon / mu) - np.exp(epsilon) * cdf(-mu / 2 - epsilon / mu))
+
+    return float(optimize.brentq(lambda mu: spent(mu) - delta, 0.05, 5.0, xtol=1e-14))
+
+
+def realised(made: Plan, rows: Source) -> tuple[float, Any]:
+    """max |w|Δ/(s√Σw²) by hand from the published table, and the table."""
+    release = made.release(rows)
+    assert release.bag_table is not None
+    claim: Any = made.claim
+    frame = release.bag_table.to_pydict()
+    by_bag: dict[int, list[tuple[float, bool]]] = {}
+    for bag, weight, noisy in zip(frame["bag"], frame["weight"], frame["noisy"], strict=True):
+        by_bag.setdefault(bag, []).append((weight, noisy))
+    largest = 0.0
+    for members in by_bag.values():
+        square = sum(weight**2 for weight, noisy in members if noisy)
+        top = max(abs(weight) for weight, _ in members)
+        largest = max(largest, top * 10.0 / (claim.noise_std * square**0.5))
+    return largest, release.bag_table
+
+
+# --- noise ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("accountant", ["exact", "exact-worst-case"])
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+def test_the_noise_is_what_the_budget_needs_and_never_silently_1(
+    accountant: str, fraction: float
+) -> None:
+    """In units of labels: ten times the range needs ten times the noise, and 2 % less fails."""
+    given = {"accountant": accountant, "noisy_fraction": fraction, "bag_size": 20, "bags": 10}
+    made = small_plan(NOISY, **given)
+    claim: Any = made.claim
+    wide = table(ROWS)
+    wide = wide.set_column(4, "label", pa.array(10.0 * wide["label"].to_numpy()))
+    other: Any = small_plan(
+        NOISY, scan(wide, label="label", label_range=(0.0, 100.0)), **given
+    ).claim
+    assert claim.noise_std > 5.0
+    assert other.noise_std == pytest.approx(10 * claim.noise_std, rel=0.02)
+    if accountant == "exact-worst-case":
+        with pytest.raises(PlanError, match="the noise stronger"):
+            small_plan(NOISY, noise_std=0.98 * claim.noise_std, **given)
+
+
+def test_noise_that_is_given_is_used() -> None:
+    claim: Any = small_plan(NOISY, noise_std=77.0).claim
+    assert claim.noise_std == 77.0
+    assert claim.to_json()["noise"]["std"] == 77.0
+    assert claim.delta_at(1.0) < 1e-7, "more noise than needed promises more"
+
+
+def test_too_little_noise_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"however often|the noise stronger"):
+        small_plan(NOISY, noise_std=1.0)
+    with pytest.raises(PlanError, match="makes no bag of up to"):
+        small_plan(NOISY, noise_std=1.0, bags=None, bag_size=None)
+    with pytest.raises(InputError, match="noise_std"):
+        small_plan(NOISY, noise_std=0.0)
+
+
+def test_noise_that_is_given_decides_the_size_of_bags() -> None:
+    sizes = [
+        small_plan(NOISY, noise_std=std, bags=None, bag_size=None).claim.to_json()["bag_size"]
+        for std in (20.0, 30.0, 40.0)
+    ]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[-1]
+
+
+def test_the_claimed_mu_is_the_one_of_the_weights_drawn() -> None:
+    for fraction in (1.0, 0.5):
+        made = small_plan(NOISY, noisy_fraction=fraction)
+        claim: Any = made.claim
+        by_hand, _ = realised(made, source(ROWS))
+        assert by_hand <= claim.mu * (1 + 1e-12)
+        assert claim.mu == pytest.approx(by_hand, rel=1e-8)
+        assert claim.mu <= gaussian_mu(1.0, 1e-5) * (1 + 1e-9)
+
+
+def test_over_the_draw_the_claimed_mu_is_what_every_draw_keeps() -> None:
+    made = small_plan(NOISY, over_draw=True)
+    claim: Any = made.claim
+    chance = 20 * 16 / ROWS
+    assert claim.mu == pytest.approx(gaussian_mu(1.0, 1e-5 / chance), rel=1e-9)
+    by_hand, _ = realised(made, source(ROWS))
+    assert by_hand <= claim.mu
+    again: Any = small_plan(NOISY, over_draw=True).claim
+    assert again.mu == claim.mu, "another draw promises the same"
+    assert again.draw.seed != claim.draw.seed
+
+
+# --- which rows ----------------------------------------------------------------------------
+
+
+def test_a_fraction_of_the_rows_is_noisy_by_coins() -> None:
+    made = small_plan(NOISY, noisy_fraction=0.5)
+    _, bags = realised(made, source(ROWS))
+    assert 0.4 < np.mean(bags.column("noisy").to_numpy(zero_copy_only=False)) < 0.6
+
+
+@pytest.mark.parametrize("fraction", [0.0, -0.5, 1.5, float("nan")])
+def test_a_fraction_outside_0_and_1_is_refused(fraction: float) -> None:
+    with pytest.raises(InputError, match="noisy-fraction"):
+        small_plan(NOISY, noisy_fraction=fraction)
+
+
+def test_rare_noise_takes_larger_bags() -> None:
+    """No bag may be left without a noisy row, so sizing looks ahead."""
+    for _ in range(5):
+        claim: Any = small_plan(
+            NOISY, source(4000), noisy_fraction=0.1, bags=None, bag_size=None
+        ).claim
+        assert claim.draw.bag_size >= 64
+    with pytest.raises(PlanError, match="make bags larger or more rows noisy"):
+        small_plan(NOISY, noisy_fraction=0.05)
+
+
+def marked(kind: str) -> pa.Table:
+    """Two rows in three are marked."""
+    marks = np.arange(ROWS) % 3 > 0
+    values = {
+        "bool": pa.array(marks),
+        "int": pa.array(marks.astype(np.int64)),
+        "byte": pa.array(marks.astype(np.int8)),
+        "text": pa.array(np.where(marks, "yes", "no")),
+        "gaps": pa.array([None if k % 7 == 0 else bool(m) for k, m in enumerate(marks)]),
+        "two": pa.array(np.where(marks, 2, 0)),
+        "minus": pa.array(np.where(marks, 1, -1)),
+        "minus only": pa.array(np.where(marks, -1, 0)),
+        "real": pa.array(marks.astype(float)),
+    }[kind]
+    return table(ROWS).append_column("mark", values)
+
+
+@pytest.mark.parametrize("kind", ["bool", "int", "byte"])
+def test_a_public_column_can_say_which_rows_are_noisy(kind: str, tmp_path: Path) -> None:
+    data = marked(kind)
+    rows = scan(data, label="label", label_range=RANGE, drop=("mark",))
+    made = small_plan(NOISY, rows, noisy_column="mark", bags=None, bag_size=None)
+    claim: Any = made.claim
+    assert claim.noisy_fraction is None
+    by_hand, bags = realised(made, rows)
+    noisy = bags.column("noisy").to_numpy(zero_copy_only=False)
+    assert np.array_equal(noisy, bags.column("row").to_numpy() % 3 > 0)
+    assert claim.mu == pytest.approx(by_hand, rel=1e-8)
+    release = made.release(rows)
+    folder = saved(release, tmp_path / "r")
+    assert verify(folder).problems == ()
+    assert verify(folder, data).problems == ()
+    place = data.column_names.index("mark")
+    turned = data.set_column(place, "mark", pa.array(np.arange(ROWS) % 3 == 0))
+    assert any("noisy row" in problem for problem in verify(folder, turned).problems)
+
+
+def test_a_column_of_a_file_can_say_it_too(tmp_path: Path) -> None:
+    for name, write in (("t.csv", csv.write_csv), ("t.parquet", pq.write_table)):
+        write(marked("int"), tmp_path / name)
+        rows = scan(tmp_path / name, label="label", label_range=RANGE, drop=("mark",))
+        assert small_plan(NOISY, rows, noisy_column="mark").release(rows).bags == 20
+
+
+@pytest.mark.parametrize("kind", ["text", "gaps", "two", "minus", "minus only", "real"])
+def test_a_column_that_does_not_say_it_is_refused(kind: str) -> None:
+    rows = scan(marked(kind), label="label", label_range=RANGE, drop=("mark",))
+    with pytest.raises(DataError, match="'mark' must hold true/false or 1/0"):
+        small_plan(NOISY, rows, noisy_column="mark")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"noisy_column": "label"}, "is the label"),
+        ({"noisy_column": "nothing"}, "there is no column 'nothing'"),
+        ({"noisy_column": "mark", "noisy_fraction": 0.5}, "say the same thing"),
+        ({"noisy_column": "mark", "accountant": "exact-worst-case"}, "use the accountant exact"),
+        ({"noisy_column": "mark", "over_draw": True}, "leave --over-draw out"),
+    ],
+)
+def test_senseless_columns_are_refused(options: dict[str, Any], words: str) -> None:
+    rows = scan(marked("bool"), label="label", label_range=RANGE)
+    with pytest.raises(InputError, match=words):
+        small_plan(NOISY, rows, **options)
+
+
+# --- accountants ---------------------------------------------------------------------------
+
+
+def test_an_a_priori_claim_needs_weights_drawn_at_random() -> None:
+    """With a given seed the weights are known before, and one of them may be large."""
+    for accountant in ("exact-worst-case", "paper"):
+        with pytest.raises(InputError, match="leave --bag-seed out"):
+            small_plan(NOISY, accountant=accountant, bag_seed=1, noise_std=1e6)
+    made = small_plan(NOISY, accountant="exact-worst-case")
+    document = made.claim.to_json()
+    assert document["noise"]["mu"] is None
+    assert document["draw"]["random"] is True
+
+
+def test_a_forged_seed_that_was_given_is_caught(tmp_path: Path) -> None:
+    release = small_plan(NOISY, accountant="exact-worst-case").release(source(ROWS))
+    folder = saved(release, tmp_path / "r")
+    assert verify(folder).problems == ()
+    certificate = release.certificate
+    assert certificate["draw"]["random"] is True
+    with pytest.raises(InputError, match="drawn at random"):
+        forged_claim(release, lambda c: c["draw"].update(random=False))
+
+
+def test_the_paper_accountant_is_theorem_3(tmp_path: Path) -> None:
+    """Its bags are large: 1e4 rows at a budget that means little."""
+    rng = np.random.default_rng(0)
+    data = pa.table({"x": rng.normal(size=12_000), "label": rng.uniform(0, 1, 12_000)})
+    rows = scan(data, label="label", label_range=(0.0, 1.0))
+    asked = {"epsilon": 2.0, "delta": 1e-3, "bags": 1, "bag_size": 10_000}
+    made = small_plan(NOISY, rows, accountant="paper", **asked)
+    claim: Any = made.claim
+    answer = paper_bags.theorem3_delta(claim.label_range, 1.0, 10_000, 2.0, 1, claim.noise_std)
+    assert answer.value == pytest.approx(claim.delta_at(2.0), rel=1e-9)
+    assert claim.delta_at(2.0) <= 1e-3
+    exact: Any = small_plan(NOISY, rows, **asked).claim
+    assert exact.noise_std < claim.noise_std
+    folder = saved(made.release(rows), tmp_path / "r")
+    assert verify(folder, data).problems == ()
+    with pytest.raises(PlanError, match="no noise makes"):
+        small_plan(NOISY, accountant="paper")
