@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 
 from labeldp.accounting import noisy_wtd_lag
 from labeldp.accounting.sampled_wtd_flag import membership
@@ -27,6 +28,9 @@ from labeldp.utility import forecast
 _BYTES = 21
 """Of one row in bags.parquet."""
 _HAIR = 1e-9
+_DRAWS = 10
+
+Drawn = tuple[Draw, Weights, float | None]
 
 
 def draft(request: Request, source: Source, engine: Engine) -> Draft:
@@ -44,18 +48,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     fraction = _fraction(request, source)
     found = survey(source, engine=engine, encoding=request.encoding)
     size, bags, std = _shape(request, found, fraction)
-    draw = Draw.new(
-        found.facts.rows, bags, size, over_draw=request.over_draw, seed=request.bag_seed
-    )
-    draw.check_budget(request.delta)
-    if request.noisy_column is not None:
-        noisy = chosen_rows(draw, source, request.noisy_column)
-    else:
-        noisy = coins(draw, fraction)
-    target = None
-    if request.accountant == "exact":
-        target = noisy_wtd_lag.target_mu(request.epsilon, request.delta, draw.chance)
-    weights = draw_weights(draw, noisy, found.facts.width, std, target)
+    draw, weights, target = _drawn(request, source, found, (size, bags, std), fraction)
     claim = NoisyLagClaim(
         request.accountant,
         request.epsilon,
@@ -87,10 +80,46 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
             rank=found.factor.rank,
             bags=bags,
             residual_ms=guess,
-            added_variance=float(noisy.mean()) * std**2 * size,
+            added_variance=float(weights.noisy.mean()) * std**2 * size,
         ),
         found.notes,
     )
+
+
+def _drawn(
+    request: Request,
+    source: Source,
+    found: Survey,
+    shape: tuple[int, int, float],
+    fraction: float,
+) -> Drawn:
+    """Bags, noisy rows, weights, and the μ they keep below.
+
+    A draw in which some bag has too few noisy rows is thrown away. No label takes part, and rows
+    stay equally likely to be in a bag: they are noisy by coins of their own, or no guarantee over
+    the draw is claimed.
+    """
+    size, bags, std = shape
+
+    def once() -> Drawn:
+        draw = Draw.new(
+            found.facts.rows, bags, size, over_draw=request.over_draw, seed=request.bag_seed
+        )
+        draw.check_budget(request.delta)
+        if request.noisy_column is not None:
+            noisy = chosen_rows(draw, source, request.noisy_column)
+        else:
+            noisy = coins(draw, fraction)
+        target = None
+        if request.accountant == "exact":
+            target = noisy_wtd_lag.target_mu(request.epsilon, request.delta, draw.chance)
+        return draw, draw_weights(draw, noisy, found.facts.width, std, target), target
+
+    if request.bag_seed is None:
+        for _ in range(_DRAWS - 1):
+            with suppress(PlanError):
+                return once()
+    return once()
 
 
 def _claimed_mu(

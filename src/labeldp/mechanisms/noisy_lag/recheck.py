@@ -54,7 +54,7 @@ def _planned(claim: NoisyLagClaim, weights: Weights, source: Source | None) -> I
     try:
         expected = planned_weights(claim, source)
     except LabelDPError as problem:
-        yield f"certificate: the draw cannot be repeated: {problem}"
+        yield f"{BAGS}: with these noisy rows the draw cannot be repeated: {problem}"
         return
     if not np.array_equal(weights.noisy, expected.noisy):
         yield f"{BAGS} does not mark the noisy rows that the plan chose"

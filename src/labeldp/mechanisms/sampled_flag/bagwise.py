@@ -10,6 +10,9 @@ from labeldp.mechanisms.bags import BagRows
 from labeldp.statistics import Factor, GramSum, LabelGrid, LeverageScan, factorise
 from labeldp.survey import HEADROOM, inflation_for
 
+_ALLOWANCE = 2.0**-20
+"""For rounding: the same for all draws, but for features nearly collinear within a bag."""
+
 
 def bag_factor(features: FeatureMap, bag: Encoded) -> Factor:
     """The factor of a bag's features; columns that depend on others within the bag are left out.
@@ -36,7 +39,7 @@ def bag_facts(
 ) -> Facts:
     """What holds of every bag. Bags that determine their labels are refused, unless noise hides
     them (`adds`)."""
-    rank, leverage, inflation, bag_size = 0, 0.0, 0.0, 0
+    rank, leverage, inflation, bag_size = 0, 0.0, _ALLOWANCE, 0
     with engine.progress("leverages of bags", bags) as advance:
         for bag in rows:
             factor = bag_factor(features, bag)

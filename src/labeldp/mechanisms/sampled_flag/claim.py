@@ -13,7 +13,7 @@ from labeldp.utility import relative_excess
 
 BASIS = {
     "exact": "exact law of the privacy loss of one aggregate given the largest leverage of a row "
-    "in its bag; supremum over neighbours certified",
+    "in its bag (over the draw: for any leverage); supremum over neighbours certified",
     "exact-worst-case": "exact law of the privacy loss of one aggregate for any features; supremum "
     "over neighbours certified",
     "paper": "Theorem 2 of 'Label Differential Privacy via Aggregation', its proof mended",
@@ -74,8 +74,10 @@ class SampledFlagClaim(FloorClaim):
 
     @property
     def known(self) -> Facts:
-        """The facts that the accountant may use."""
-        return self.facts if self.accountant == "exact" else replace(self.facts, max_leverage=None)
+        """The facts that the accountant may use: over the draw, only those of every draw."""
+        if self.accountant == "exact" and not self.draw.over_draw:
+            return self.facts
+        return replace(self.facts, max_leverage=None)
 
     def _theorem2(self, promise: Theorem2, epsilon: float, group: int) -> float:
         """Theorem 2, single steps for a group: each may shrink σ_min([X|y]) by Δ."""

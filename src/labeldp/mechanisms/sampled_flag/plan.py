@@ -41,7 +41,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         found.facts,
         request.epsilon,
         request.delta,
-        request.accountant == "exact",
+        request.accountant == "exact" and not request.over_draw,
         mode,
         default_measurement(request.epsilon, request.delta) if mode.measures else None,
         request.residual(found.facts.width),
