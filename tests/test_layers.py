@@ -17,7 +17,7 @@ ROOT = Path(labeldp.__file__).parent
 ROOMS = (
     "errors", "_check", "_files", "_random", "source", "features", "statistics", "engines",
     "accounting", "theory", "door", "utility", "certificate", "release", "survey", "mechanisms",
-    "planning", "inspection", "verification", "learners", "datasets", "cli",
+    "planning", "comparison", "inspection", "verification", "learners", "datasets", "cli",
 )  # fmt: skip
 
 EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb"}
