@@ -35,6 +35,7 @@ from tests.mechanisms.cases import (
     small_plan,
 )
 from tests.tables import RANGE, source, table, with_label
+from tests.test_verification import altered, at, leaves, other
 
 OUTCOME = ("measured", "lower_bound", "added_variance")
 
@@ -337,10 +338,10 @@ def test_another_floor_or_noise_is_caught(released: Release, factor: float, tmp_
 
 
 def test_another_mechanism_is_caught(released: Release, tmp_path: Path) -> None:
-    for other in set(SMALL) - {released.certificate["mechanism"]}:
-        changed = released.certificate | {"mechanism": other}
+    for name in set(SMALL) - {released.certificate["mechanism"]}:
+        changed = released.certificate | {"mechanism": name}
         forged = Release(released.table, released.features, seal(changed), released.bag_table)
-        assert problems(forged, tmp_path / other)
+        assert problems(forged, tmp_path / name)
 
 
 def test_altered_aggregates_are_caught(released: Release, tmp_path: Path) -> None:
@@ -416,6 +417,29 @@ def test_missing_and_extra_files_are_caught(released: Release, tmp_path: Path) -
             members_table(drawn.draw),  # type: ignore[attr-defined]
         )
         assert not verify(saved(extra, tmp_path / "s")).valid
+
+
+UNUSED: dict[str, set[tuple[str, ...]]] = {
+    SAMPLED: {("draw", "random"), ("draw", "bag_rank")},
+    NOISY: {("draw", "random")},
+}
+"""What a claim given the bags does not rest on; `verify --data` compares the rank of bags."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(SAMPLED, marks=pytest.mark.slow), NOISY])
+def test_no_field_of_the_claim_can_be_altered_alone(name: str, tmp_path: Path) -> None:
+    """By a forger who seals the certificate again."""
+    release = small_plan(name, bag_size=24, bags=12).release(source(ROWS))
+    certificate = release.certificate
+    parts = ("epsilon", "delta", "rows", "bag_size", "label_range", "label_width", "rank")
+    parts = (*parts, "floor", "inflation", "draw", "noise", "numerics", "accountant")
+    unnoticed = set()
+    for number, path in enumerate(p for p in leaves(certificate) if p[0] in parts):
+        changed = altered(certificate, path, other(at(certificate, path)))
+        forged = Release(release.table, release.features, seal(changed), release.bag_table)
+        if verify(saved(forged, tmp_path / str(number))).valid:
+            unnoticed.add(path)
+    assert unnoticed == UNUSED[name]
 
 
 # --- layout -------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Bags have the law that the accountant prices: in both directions, and no other by 5 %.
+"""Bags have the law that the accountant prices, in both directions.
 
 Everything expected is computed with numpy from raw rows: β̂_j and σ_j of every bag, weights and
-deviations. Statistical tests have fixed seeds; each accepts with p > 1e-4 and rejects a
-deviation that is 5 % off with p < 1e-4.
+deviations. Seeds are fixed; p > 1e-4 accepts. A deviation 5 % off is rejected (p < 1e-4) by the
+χ² tests with 10,000 draws or more; tests with fewer draws reject the larger error they name.
 """
 
 from __future__ import annotations

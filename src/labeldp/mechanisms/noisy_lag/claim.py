@@ -48,6 +48,10 @@ class NoisyLagClaim(Claim):
                 "an a priori claim averages over weights drawn at random; leave --bag-seed out, or "
                 "use the accountant exact"
             )
+        if self.noisy_fraction is not None and not 0.0 < self.noisy_fraction <= 1.0:
+            raise InputError(
+                f"the noisy fraction must be above 0 and at most 1, not {self.noisy_fraction:g}"
+            )
 
     @property
     def width(self) -> float:
