@@ -87,6 +87,8 @@ def test_noisy_labels() -> None:
     assert a_priori["conditional"]["delta"] == noisy_wtd_lag.delta(facts, 1.0).upper
     assert a_priori["unconditional"]["delta"] < 0.021 * a_priori["conditional"]["delta"]
     assert a_priori["max_bags"] == noisy_wtd_lag.max_bags(facts, 1.0, 1e-5)
+    assert a_priori["min_noise_std"] == noisy_wtd_lag.min_noise_std(facts, 1.0, 1e-5)
+    assert a_priori["min_noisy_fraction"] == noisy_wtd_lag.min_noisy_fraction(facts, 1.0, 1e-5)
     assert exact["realised"]["unconditional_target_mu"] > exact["realised"]["target_mu"]
     assert "Theorem 3" in sized["accountants"]["paper"]["reason"]
     louder = account("sampled-noisy-wtd-lag", *UNIT, "--noise-std", 2)["accountants"]["exact"]

@@ -60,7 +60,7 @@ def account(
 ) -> None:
     """What each accountant allows, from public quantities alone: no data are read."""
     from labeldp._check import in_range, ordered, positive
-    from labeldp.cli import account_bags
+    from labeldp.cli import account_bags, account_show
     from labeldp.cli.output import emit_json
     from labeldp.errors import InputError
 
@@ -91,7 +91,7 @@ def account(
     elif mechanism == "wtd-flag":
         _show(document)
     else:
-        account_bags.show(document)
+        account_show.show(document)
 
 
 def _wtd_flag(request: Any) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from typing import Any
 from labeldp.accounting import noisy_wtd_lag, paper_bags, sampled_wtd_flag
 from labeldp.accounting.paper import Answer
 from labeldp.accounting.wtd_flag import Facts
-from labeldp.cli.output import emit_facts, emit_table, number
 from labeldp.errors import InputError, PlanError
 
 Found = dict[str, Any]
@@ -204,7 +203,18 @@ def _priced_noisy(request: Request) -> tuple[Found, Found]:
         lambda chance: noisy_wtd_lag.delta(facts, request.epsilon, chance).upper,
         noisy_wtd_lag.max_bags(facts, request.epsilon, request.delta),
     )
+    budget = (request.epsilon, request.delta)
+    a_priori["min_noise_std"] = _found(noisy_wtd_lag.min_noise_std, facts, *budget)
+    a_priori["min_noisy_fraction"] = _found(noisy_wtd_lag.min_noisy_fraction, facts, *budget)
     return paper, a_priori
+
+
+def _found(solve: Callable[..., float], *arguments: Any) -> float | None:
+    """An answer, or None where there is none."""
+    try:
+        return solve(*arguments)
+    except PlanError:
+        return None
 
 
 def _noise_std(request: Request) -> float:
@@ -272,38 +282,6 @@ def _by_theorem(request: Request, epsilon: Callable[[float], Answer], delta: Ans
     found = _priced(request, at, lambda chance: value * chance, most)
     reason = epsilon(request.delta).reason or delta.reason
     return found | ({"reason": reason} if reason else {})
-
-
-def show(document: Found) -> None:
-    """Tables for people, and below them what there is to say."""
-    budget = f"ε = {document['epsilon']:g}, δ = {document['delta']:g}"
-    answers = document["accountants"]
-    if not answers:
-        emit_facts(document["mechanism"], [("never private", document["reason"])])
-    elif document["bag_size"] is None:
-        rows = [[name, number(found.get("min_bag_size"))] for name, found in answers.items()]
-        emit_table(f"Smallest bag at {budget}", ["accountant", "rows"], rows)
-    else:
-        title = f"Bags of {number(document['bag_size'])} rows: ε at that δ, δ at that ε ({budget})"
-        header = ["accountant", "ε", "δ", "ε over the draw", "δ over the draw", "most bags"]
-        emit_table(title, header, [[name, *_cells(found)] for name, found in answers.items()])
-    remarks = [(name, words) for name, found in answers.items() for words in _words(found)]
-    if remarks:
-        emit_facts("Remarks", remarks)
-
-
-def _cells(found: Found) -> list[str]:
-    found = found.get("a_priori", found)
-    given, drawn = found.get("conditional", {}), found.get("unconditional", {})
-    values = [part.get(key) for part in (given, drawn) for key in ("epsilon", "delta")]
-    return [number(value) for value in (*values, found.get("max_bags"))]
-
-
-def _words(found: Found) -> list[str]:
-    reason = found.get("a_priori", found).get("reason")
-    target = found.get("realised", {}).get("target_mu")
-    redraw = f"or redraw the weights of bags whose μ is above {target:.4g}" if target else None
-    return [words for words in (reason, redraw) if words]
 
 
 def _option(name: str) -> str:
