@@ -41,6 +41,9 @@ from labeldp.survey import inflation_for
 
 Labels = NDArray[np.float64]
 
+_KEPT = 2_000_000
+"""Numbers in the factors of bags that may stay in memory between two looks: some 200 MB."""
+
 
 def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
     """One pass over features and labels, then the bags one by one."""
@@ -117,6 +120,7 @@ class _Bags:
     ) -> None:
         self._claim, self._features, self._labels = claim, features, labels
         self._rows, self._values = rows, values
+        self._fits: list[tuple[Factor, Residual]] = []
 
     def __repr__(self) -> str:
         return "_Bags(private)"
@@ -129,6 +133,8 @@ class _Bags:
             for bag, values in zip(self._rows, self._values, strict=True):
                 factor = self._factor(bag)
                 residual = self._residual(factor, bag, values)
+                if claim.bags * factor.rank**2 <= _KEPT:
+                    self._fits.append((factor, residual))
                 least = min(kept.square_high for kept in (*smallest, residual))
                 smallest = [r for r in (*smallest, residual) if r.square_low <= least]
                 advance(1)
@@ -145,11 +151,9 @@ class _Bags:
         """One aggregate of every bag: integer design columns, and the label."""
         features, labels = self._features, self._labels
         place = {column: at for at, column in enumerate(features.kept or ())}
-        for bag, values in zip(self._rows, self._values, strict=True):
-            factor = bag_factor(features, bag)
-            law = LabelLaw(
-                self._residual(factor, bag, values), labels, added_variance, features.intercept
-            )
+        for number, (bag, values) in enumerate(zip(self._rows, self._values, strict=True)):
+            factor, residual = self._fit(number, bag, values)
+            law = LabelLaw(residual, labels, added_variance, features.intercept)
             weights = randomness.features.standard_normal(bag.rows)
             total = (weights @ features.integers(bag))[None, :]
             independent = total[:, [place[column] for column in factor.kept]]
@@ -163,6 +167,13 @@ class _Bags:
                 law.exact_at(independent),
             )
             yield total, np.ldexp(codes, labels.exponent)
+
+    def _fit(self, number: int, bag: Encoded, values: Labels) -> tuple[Factor, Residual]:
+        """A bag's regression, again or from memory."""
+        if len(self._fits) == self._claim.bags:
+            return self._fits[number]
+        factor = bag_factor(self._features, bag)
+        return factor, self._residual(factor, bag, values)
 
     def _factor(self, bag: Encoded) -> Factor:
         """A bag's factor, and that the plan's facts hold of it."""
