@@ -71,6 +71,16 @@ class Claim(ABC):
     def to_json(self) -> dict[str, Any]:
         """The fields that define the claim."""
 
+    def head(self, basis: str) -> dict[str, Any]:
+        """The fields that every claim begins with."""
+        return {
+            "mechanism": self.mechanism,
+            "accountant": {"name": self.accountant, "basis": basis},
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "bags": self.bags,
+        }
+
     def curve(self) -> list[list[float]]:
         """[ε, δ(ε)] over a range of ε around the budget."""
         return [[e, self.delta_at(e)] for e in (self.epsilon * factor for factor in _CURVE)]
@@ -92,6 +102,16 @@ class Claim(ABC):
             "in_words": "an attacker who knows everything but one label, and who may be wrong in "
             f"{FALSE_POSITIVE_RATE:.1%} of innocent cases, finds it in at most {rate:.2%}",
         }
+
+
+def read_head(document: dict[str, Any]) -> dict[str, Any]:
+    """What `Claim.head` wrote, as the first arguments of a claim."""
+    return {
+        "accountant": document["accountant"]["name"],
+        "epsilon": float(document["epsilon"]),
+        "delta": float(document["delta"]),
+        "bags": int(document["bags"]),
+    }
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
+from labeldp._files import json_digest
 from labeldp._random import GENERATOR, KEY_BITS, Randomness
-from labeldp.certificate import EXPERIMENT
+from labeldp.certificate import EXPERIMENT, FloorOutcome, certify
 from labeldp.errors import PlanError
+from labeldp.mechanisms.protocol import Draft
+from labeldp.release import table_digest
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 
 
-def run_fields(
+def certifier(
+    draft: Draft,
+    outcome: FloorOutcome | None,
+    source: Source,
+    grid: int,
+    randomness: Randomness,
+    bag_table: pa.Table | None = None,
+) -> Callable[[str], dict[str, Any]]:
+    """What makes the certificate of a run once the digest of its aggregates is known."""
+
+    def certificate(digest: str) -> dict[str, Any]:
+        return certify(
+            draft.claim,
+            outcome,
+            **_run_fields(source, draft.labels, grid, randomness),
+            digests={
+                "aggregates": digest,
+                "bags": None if bag_table is None else table_digest(bag_table),
+                "features": json_digest(draft.features.to_json()),
+                "feature_sums": draft.feature_sums,
+            },
+        )
+
+    return certificate
+
+
+def _run_fields(
     source: Source, labels: LabelGrid, grid: int, randomness: Randomness
 ) -> dict[str, Any]:
     """How numbers were rounded, drawn and read: all of it public, fixed before labels are read."""

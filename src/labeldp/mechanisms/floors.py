@@ -19,7 +19,15 @@ from labeldp._random import Randomness
 from labeldp.accounting import Facts, FloorMode, Measurement, added_variance
 from labeldp.certificate import Claim, FloorOutcome
 from labeldp.errors import InputError, PlanError
+from labeldp.mechanisms.checks import (
+    check_grid,
+    check_label_exponent,
+    check_numbers,
+    check_scatter,
+)
+from labeldp.release import FEATURES, Release
 from labeldp.statistics import LabelGrid, Residual
+from labeldp.survey import ROUNDING
 
 _TOLERANCE = 1e-6
 
@@ -219,3 +227,27 @@ def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:
 
 def _close(shown: float, expected: float) -> bool:
     return math.isclose(shown, expected, rel_tol=_TOLERANCE, abs_tol=1e-300)
+
+
+def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -> Iterator[str]:
+    """Where the published numbers contradict a claim that rests on a floor.
+
+    Labels must stand on the public grid and, with `scatter`, vary about their fit as the floor
+    demands.
+    """
+    certificate, features = release.certificate, release.features
+    has_constant = features.intercept and features.names[0] == features.all_names[0]
+    if has_constant is not certificate["constant_in_span"]:
+        yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+    if claim.facts.inflation < ROUNDING:
+        yield f"certificate: the inflation must be at least {ROUNDING:.3g}, the sampler's rounding"
+    yield from check_floor(claim, certificate["floor"])
+    exponent = certificate["numerics"]["label_exponent"]
+    yield from check_label_exponent(claim.facts.label_range, features.intercept, exponent)
+    unsound = list(check_numbers(release))
+    yield from unsound
+    if unsound:
+        return
+    yield from check_grid(release, door.grid_for(math.sqrt(claim.floor)))
+    if scatter:
+        yield from check_scatter(release, claim.floor)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from labeldp.accounting import gaussian, noisy_wtd_lag, paper_bags, search, wtd_flag
 from labeldp.accounting.sampled_wtd_flag import affordable_delta
-from labeldp.certificate import Claim
+from labeldp.certificate import Claim, read_head
 from labeldp.errors import InputError
 from labeldp.mechanisms.bags import Draw
 from labeldp.utility import relative_excess
@@ -117,11 +117,7 @@ class NoisyLagClaim(Claim):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "mechanism": self.mechanism,
-            "accountant": {"name": self.accountant, "basis": BASIS[self.accountant]},
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "bags": self.bags,
+            **self.head(BASIS[self.accountant]),
             "form": "rows",
             "bag_size": self.draw.bag_size,
             "rows": self.draw.rows,
@@ -158,10 +154,7 @@ def read_claim(document: dict[str, Any]) -> NoisyLagClaim:
     if (fraction is None) == (noise["column"] is None):
         raise ValueError("noisy rows follow from a fraction or from a column")
     return NoisyLagClaim(
-        accountant=document["accountant"]["name"],
-        epsilon=float(document["epsilon"]),
-        delta=float(document["delta"]),
-        bags=int(document["bags"]),
+        **read_head(document),
         rank=int(document["rank"]),
         label_range=(float(low), float(high)),
         centred=bool(document["constant_in_span"]),

@@ -14,9 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
-from labeldp._files import json_digest
 from labeldp._random import Randomness
-from labeldp.certificate import certify
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
 from labeldp.features import FeatureMap
@@ -24,13 +22,13 @@ from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.fields import (
     CONTRADICTION,
     OTHER_FEATURES,
+    certifier,
     check_label_range,
-    run_fields,
 )
 from labeldp.mechanisms.noisy_lag.claim import NoisyLagClaim
 from labeldp.mechanisms.noisy_lag.weights import Weights, chosen_rows, coins, draw_weights
 from labeldp.mechanisms.protocol import Draft
-from labeldp.release import NOISE, Drawing, label_column, table_digest
+from labeldp.release import NOISE, Drawing, label_column
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 
@@ -57,19 +55,7 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     table = pa.table({NOISE: noise, label_column(source.label or "label"): sums})
     bag_table = weights.table(claim.draw)
 
-    def certificate(digest: str) -> dict[str, Any]:
-        return certify(
-            claim,
-            None,
-            **run_fields(source, labels, grid, randomness),
-            digests={
-                "aggregates": digest,
-                "bags": table_digest(bag_table),
-                "features": json_digest(features.to_json()),
-                "feature_sums": draft.feature_sums,
-            },
-        )
-
+    certificate = certifier(draft, None, source, grid, randomness, bag_table)
     return Drawing(features, table.schema, iter(table.to_batches()), certificate, bag_table)
 
 

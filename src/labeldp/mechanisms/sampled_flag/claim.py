@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from labeldp.accounting import Facts, Measurement, paper_bags, sampled_wtd_flag, search, wtd_flag
+from labeldp.certificate import read_head
 from labeldp.mechanisms.bags import Draw
 from labeldp.mechanisms.floors import FloorClaim, read_floor
 from labeldp.utility import relative_excess
@@ -106,11 +107,7 @@ class SampledFlagClaim(FloorClaim):
     def to_json(self) -> dict[str, Any]:
         promise = self.promise
         return {
-            "mechanism": self.mechanism,
-            "accountant": {"name": self.accountant, "basis": BASIS[self.accountant]},
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "bags": self.bags,
+            **self.head(BASIS[self.accountant]),
             "form": "rows",
             "bag_size": self.draw.bag_size,
             "rows": self.draw.rows,
@@ -154,10 +151,7 @@ def read_claim(document: dict[str, Any]) -> SampledFlagClaim:
     if promised != (document["accountant"]["name"] == "paper"):
         raise ValueError("Theorem 2 and its promise go together")
     return SampledFlagClaim(
-        accountant=document["accountant"]["name"],
-        epsilon=float(document["epsilon"]),
-        delta=float(document["delta"]),
-        bags=int(document["bags"]),
+        **read_head(document),
         floor=floor,
         mode=mode,
         measurement=measurement,

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp import door
-from labeldp._files import json_digest
 from labeldp._random import Randomness
-from labeldp.certificate import FloorOutcome, certify
+from labeldp.certificate import FloorOutcome
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
 from labeldp.features import Encoded, FeatureMap
@@ -25,8 +23,8 @@ from labeldp.mechanisms.bags import BagRows, members_table
 from labeldp.mechanisms.fields import (
     CONTRADICTION,
     OTHER_FEATURES,
+    certifier,
     check_label_range,
-    run_fields,
 )
 from labeldp.mechanisms.floors import settle_floor
 from labeldp.mechanisms.label_law import LabelLaw
@@ -34,7 +32,7 @@ from labeldp.mechanisms.protocol import Draft
 from labeldp.mechanisms.sampled_flag.bagwise import bag_factor, bag_leverage
 from labeldp.mechanisms.sampled_flag.claim import SampledFlagClaim
 from labeldp.mechanisms.sampled_flag.eigenvalue import check_eigenvalue
-from labeldp.release import Drawing, aggregate_batches, aggregate_schema, table_digest
+from labeldp.release import Drawing, aggregate_batches, aggregate_schema
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid, MomentSum, Residual
 from labeldp.survey import inflation_for
@@ -73,20 +71,8 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
         design, sums = zip(*drawn, strict=True)
         yield np.concatenate(design), np.concatenate(sums)
 
-    def certificate(digest: str) -> dict[str, Any]:
-        return certify(
-            claim,
-            outcome,
-            **run_fields(source, labels, grid, randomness),
-            digests={
-                "aggregates": digest,
-                "bags": table_digest(bag_table),
-                "features": json_digest(features.to_json()),
-                "feature_sums": draft.feature_sums,
-            },
-        )
-
     batches = aggregate_batches(features, schema, chunks())
+    certificate = certifier(draft, outcome, source, grid, randomness, bag_table)
     return Drawing(features, schema, batches, certificate, bag_table)
 
 

@@ -5,45 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from labeldp import door
 from labeldp.engines import Engine
 from labeldp.errors import DataError, PlanError
 from labeldp.mechanisms.bags import BagRows, check_members
-from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers, check_scatter
-from labeldp.mechanisms.floors import check_floor
+from labeldp.mechanisms.floors import check_floor_release
 from labeldp.mechanisms.sampled_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_flag.claim import read_claim
 from labeldp.mechanisms.sampled_flag.plan import feature_bound
-from labeldp.release import FEATURES, Release
+from labeldp.release import Release
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
-from labeldp.survey import ROUNDING
 
 
 def check(release: Release) -> Iterator[str]:
-    """Bags are those of the seed; labels stand on the grid and vary as the floor demands."""
-    certificate, features = release.certificate, release.features
-    claim = read_claim(certificate)
+    """Bags are those of the seed, and the numbers are what the claim makes them."""
+    claim = read_claim(release.certificate)
     yield from check_members(release.bag_table, claim.draw)
-    has_constant = features.intercept and features.names[0] == features.all_names[0]
-    if has_constant is not certificate["constant_in_span"]:
-        yield f"{FEATURES} and the certificate differ on whether there is an intercept"
-    if claim.facts.inflation < ROUNDING:
-        yield f"certificate: the inflation must be at least {ROUNDING:.3g}, the sampler's rounding"
-    yield from check_floor(claim, certificate["floor"])
-    if claim.promise is not None and claim.promise.feature_bound < feature_bound(features):
+    bound = feature_bound(release.features)
+    if claim.promise is not None and claim.promise.feature_bound < bound:
         yield "certificate: the features may have longer rows than draw.feature_bound"
     if not math.isclose(claim.floor, claim.expected_floor, rel_tol=1e-9):
         yield f"certificate: floor.needed should be {claim.expected_floor:.9g}"
-    exponent = certificate["numerics"]["label_exponent"]
-    yield from check_label_exponent(claim.facts.label_range, features.intercept, exponent)
-    unsound = list(check_numbers(release))
-    yield from unsound
-    if unsound:
-        return
-    yield from check_grid(release, door.grid_for(math.sqrt(claim.floor)))
-    if claim.promise is None:
-        yield from check_scatter(release, claim.floor)
+    yield from check_floor_release(release, claim, scatter=claim.promise is None)
 
 
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from labeldp.accounting import ACCOUNTANTS, Facts
+from labeldp.certificate import read_head
 from labeldp.mechanisms.floors import FloorClaim, read_floor
 from labeldp.utility import relative_excess
 
@@ -38,14 +39,7 @@ class WeightedFlagClaim(FloorClaim):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "mechanism": self.mechanism,
-            "accountant": {
-                "name": self.accountant,
-                "basis": ACCOUNTANTS[self.accountant].basis,
-            },
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "bags": self.bags,
+            **self.head(ACCOUNTANTS[self.accountant].basis),
             "form": "compact" if self.compact else "rows",
             "bag_size": self.facts.rows,
             "rows": self.facts.rows,
@@ -66,10 +60,7 @@ def read_claim(document: dict[str, Any]) -> WeightedFlagClaim:
     floor, mode, measurement = read_floor(document)
     low, high = document["label_range"]
     return WeightedFlagClaim(
-        accountant=document["accountant"]["name"],
-        epsilon=float(document["epsilon"]),
-        delta=float(document["delta"]),
-        bags=int(document["bags"]),
+        **read_head(document),
         floor=floor,
         mode=mode,
         measurement=measurement,

@@ -8,22 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from labeldp import door
-from labeldp._files import json_digest
 from labeldp._random import Randomness
-from labeldp.certificate import certify
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms.fields import (
     CONTRADICTION,
     OTHER_FEATURES,
+    certifier,
     check_label_range,
-    run_fields,
 )
 from labeldp.mechanisms.floors import settle_floor
 from labeldp.mechanisms.protocol import Draft
@@ -69,19 +66,7 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
                 yield chunk.features, chunk.labels
                 advance(len(chunk.labels))
 
-    def certificate(digest: str) -> dict[str, Any]:
-        return certify(
-            claim,
-            outcome,
-            **run_fields(source, labels, grid, randomness),
-            digests={
-                "aggregates": digest,
-                "bags": None,
-                "features": json_digest(features.to_json()),
-                "feature_sums": draft.feature_sums,
-            },
-        )
-
+    certificate = certifier(draft, outcome, source, grid, randomness)
     return Drawing(features, schema, aggregate_batches(features, schema, chunks()), certificate)
 
 
