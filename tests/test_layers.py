@@ -17,10 +17,11 @@ ROOT = Path(labeldp.__file__).parent
 ROOMS = (
     "errors", "_check", "_files", "_random", "source", "features", "statistics", "engines",
     "accounting", "theory", "door", "utility", "certificate", "release", "survey", "mechanisms",
-    "planning", "inspection", "verification", "learners", "datasets", "cli",
+    "planning", "inspection", "verification", "learners", "datasets",
+    "experiments", "cli",
 )  # fmt: skip
 
-EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb"}
+EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "matplotlib"}
 
 DATA_ROAD = {"source", "features", "statistics", "engines"}
 FORBIDDEN = {
