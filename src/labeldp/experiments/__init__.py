@@ -16,6 +16,7 @@ from labeldp.experiments.cells import Cell, Cells
 from labeldp.experiments.random_projection import random_projection
 from labeldp.experiments.result import NOT_PRIVATE, Result
 from labeldp.experiments.run import Run
+from labeldp.experiments.sampled import sampled
 from labeldp.experiments.table1 import table1
 
 __all__ = ["EXPERIMENTS", "NOT_PRIVATE", "Cell", "Cells", "Result", "Run", "find"]
@@ -23,6 +24,7 @@ __all__ = ["EXPERIMENTS", "NOT_PRIVATE", "Cell", "Cells", "Result", "Run", "find
 EXPERIMENTS: dict[str, Callable[[Run], Result]] = {
     "table1": table1,
     "random-projection": random_projection,
+    "sampled": sampled,
 }
 """Every experiment by name, in the order of the paper."""
 

@@ -39,6 +39,7 @@ class Data:
     """A table on disk, and what must be said about it."""
 
     source: Source
+    path: Path
     text: str
     key: Row
     """What tells it from any other table."""
@@ -105,7 +106,7 @@ class Run:
         if encoding == "projection":
             text += ", categories as random projections"
         source = scan(path, label=known.label, label_range=known.label_range)
-        return Data(source, text, {**key, "synthetic": True})
+        return Data(source, path, text, {**key, "synthetic": True})
 
     def given_file(self, which: str) -> Path | None:
         """The user's file."""
@@ -127,7 +128,9 @@ def given(file: Path, label: str, label_range: tuple[float, float], **options: A
         raise DataError(f"{file} is not a file; convert the original with labeldp datasets first")
     source = scan(file, label=label, label_range=label_range, **options)
     key = {"file": file.name, "sha256": _digest(file), "rows": pq.read_metadata(file).num_rows}
-    return Data(source, f"{file.name}, {key['rows']:,} rows, given", {**key, "synthetic": False})
+    return Data(
+        source, file, f"{file.name}, {key['rows']:,} rows, given", {**key, "synthetic": False}
+    )
 
 
 def _digest(file: Path) -> str:

@@ -96,7 +96,7 @@ def _notes(rows: list[Row]) -> tuple[str, ...]:
     low, high = residual_interval("criteo", CRITEO_BOUND_USED)
     needs = min(r["epsilon"] for r in rows if r["dataset"] == "criteo" and r["theorem"] > 0)
     follows = (
-        f"the whole column follows from B_Y = {CRITEO_BOUND_USED:g} if γ is between {low:.2f} and {high:.2f}"
+        f"the whole column follows from B_Y = {CRITEO_BOUND_USED:g}, γ from {low:.2f} to {high:.2f}"
         if low < high
         else f"no γ gives the whole column even with B_Y = {CRITEO_BOUND_USED:g}"
     )
