@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from labeldp.errors import InputError
 from labeldp.experiments.cells import Cell, Cells
+from labeldp.experiments.figures import figure1, figure2
 from labeldp.experiments.random_projection import random_projection
 from labeldp.experiments.result import NOT_PRIVATE, Result
 from labeldp.experiments.run import Run
@@ -24,6 +25,8 @@ __all__ = ["EXPERIMENTS", "NOT_PRIVATE", "Cell", "Cells", "Result", "Run", "find
 EXPERIMENTS: dict[str, Callable[[Run], Result]] = {
     "table1": table1,
     "random-projection": random_projection,
+    "figure1": figure1,
+    "figure2": figure2,
     "sampled": sampled,
 }
 """Every experiment by name, in the order of the paper."""

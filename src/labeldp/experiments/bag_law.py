@@ -78,7 +78,7 @@ def sampled_epsilon(
 ) -> Row:
     """ε of one aggregate a bag if every bag's residual is at least the smallest seen."""
     if facts.spanned:
-        return no_privacy(f"in {facts.spanned:,} bags the labels lie in the span of the features")
+        return no_privacy(f"in {facts.spanned:,} bags features determine labels")
     width = label_range[1] - label_range[0]
     if facts.residual_ss <= width**2:
         norm = math.sqrt(facts.residual_ss)

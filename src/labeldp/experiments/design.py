@@ -39,13 +39,15 @@ class Design:
         scales = features.scales[list(features.number_columns)]
         for batch, values in data.source.labelled_batches():
             encoded = features.encode(batch)
-            columns = zip(features.category_offsets, encoded.categories, strict=True)
-            codes.append(np.stack([offset + column for offset, column in columns], axis=1))
+            places = np.empty((encoded.rows, len(encoded.categories)), dtype=np.int32)
+            for column, offset in enumerate(features.category_offsets):
+                places[:, column] = offset + encoded.categories[column]
+            codes.append(places)
             numbers.append((encoded.numbers * scales).astype(np.float32))
             labels.append(values.astype(np.float32))
         return cls(
             features,
-            np.concatenate(codes).astype(np.int32),
+            np.concatenate(codes),
             np.concatenate(numbers),
             np.concatenate(labels),
         )

@@ -176,7 +176,7 @@ def _notes(grids: list[Grid], instances: list[Row], seeds: int) -> list[str]:
         "promised to be at least the smallest there.",
         "The fit is exact least squares, so its error hardly depends on k: only the number of bags "
         "counts. The paper trains by Adam with early stopping, which is not at its optimum yet "
-        "where aggregates are few or small.",
+        "where aggregates are few or small. The closed form of least squares is γ(1 + d/(m−d−1)).",
     ]
     for grid, instance in zip(grids, instances, strict=True):
         mean, deviation = SAMPLED_INSTANCE[grid.name]
@@ -188,7 +188,7 @@ def _notes(grids: list[Grid], instances: list[Row], seeds: int) -> list[str]:
         )
         notes.append(
             f"{grid.name}: with all labels {instance['mse']:.2f} ± {instance['mse_std']:.2f} "
-            f"(paper {mean} ± {deviation}); closed form γ(1 + d/(m−d−1)), d = {columns}: {forecast}."
+            f"(paper {mean} ± {deviation}); closed form, d = {columns}: {forecast}."
         )
         notes.append(_private_size(grid, instance))
     return notes
@@ -203,4 +203,4 @@ def _private_size(grid: Grid, instance: Row) -> str:
         excess = mean_excess(instance["rank"], bags) if bags else math.inf
         error = f"MSE {instance['mse'] * (1 + excess):.1f}" if excess < 1e3 else "too few to fit"
         parts.append(f"ε = {target:g}: k = {size:,}, room for {bags:,} bags, {error}")
-    return f"{grid.name}, bags that need no noise at all (closed form): " + "; ".join(parts) + "."
+    return f"{grid.name}, bags that need no noise at all: " + "; ".join(parts) + "."
