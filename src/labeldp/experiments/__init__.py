@@ -14,6 +14,7 @@ from collections.abc import Callable
 from labeldp.errors import InputError
 from labeldp.experiments.cells import Cell, Cells
 from labeldp.experiments.figures import figure1, figure2
+from labeldp.experiments.noisy import noisy
 from labeldp.experiments.random_projection import random_projection
 from labeldp.experiments.result import NOT_PRIVATE, Result
 from labeldp.experiments.run import Run
@@ -28,6 +29,7 @@ EXPERIMENTS: dict[str, Callable[[Run], Result]] = {
     "figure1": figure1,
     "figure2": figure2,
     "sampled": sampled,
+    "noisy": noisy,
 }
 """Every experiment by name, in the order of the paper."""
 

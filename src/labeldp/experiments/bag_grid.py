@@ -89,6 +89,8 @@ def mean_and_spread(errors: Sequence[float]) -> Row:
 
 def cell_text(row: Row) -> str:
     """An error with the ε it is had at, or why there is none."""
+    if row["mse"] is None:
+        return str(row["reason"])
     error = spread(row["mse"], row["mse_std"])
     printed = f"; paper {shown(row['paper_mse'])}" if row.get("paper_mse") else ""
     return f"{error} ({epsilon_text(row)}{printed})"
@@ -96,9 +98,12 @@ def cell_text(row: Row) -> str:
 
 def epsilon_text(row: Row) -> str:
     """ε as a cell of a table shows it."""
-    if row["epsilon"] is not None:
-        return f"ε = {row['epsilon']:.3g}"
-    return str(row["reason"])
+    if row["epsilon"] is None:
+        return str(row["reason"])
+    text = f"ε = {row['epsilon']:.3g}"
+    if row["form"] == "as printed" and row.get("epsilon_a_priori"):
+        text += f", a priori {row['epsilon_a_priori']:.3g}"
+    return text
 
 
 def square(caption: str, rows: Sequence[Row]) -> Table:

@@ -90,4 +90,7 @@ def _short(value: float) -> str:
 
 def spread(mean: float, deviation: float) -> str:
     """A mean and a standard deviation."""
-    return f"{shown(round(mean, 2))} ± {shown(round(deviation, 2))}"
+    if abs(mean) >= 1e4:
+        return f"{mean:,.3g} ± {deviation:,.1g}"
+    digits = 4 if 0 < deviation < 0.01 else 2
+    return f"{mean:,.{digits}f} ± {deviation:,.{digits}f}"

@@ -1,0 +1,316 @@
+"""The appendix's tables of sampled-noisy-wtd-LAg, for every part ρ of the labels that is noisy.
+
+As printed the noise has variance 1 in label units. Each cell has two ε: realised, of the weights
+and noisy rows of the first seed, and a priori, over their draw. The tables at ε = 1 and 4 scale
+the labels to [−1, 1] and take the smallest noise s that is private a priori at that k and ρ.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from labeldp.accounting import noisy_wtd_lag
+from labeldp.errors import PlanError
+from labeldp.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread, square
+from labeldp.experiments.bag_law import MOST_EPSILON, judged, no_privacy
+from labeldp.experiments.design import least_squares
+from labeldp.experiments.neural import Effort, effort, has_torch, neural_errors, neural_instance
+from labeldp.experiments.printed import NOISY, NOISY_FRACTIONS, NOISY_INSTANCE
+from labeldp.experiments.result import Picture, Result, Row, Table
+from labeldp.experiments.run import Run, version_of
+
+NAME = "noisy"
+_VERSION = 1
+_DATASETS = ("criteo", "census")
+_PRINTED = "as printed"
+_SCALED = 2.0
+"""Width of the scaled labels, [−1, 1]."""
+
+
+def noisy(run: Run) -> Result:
+    """Both data sets, the linear model and, with torch, the network."""
+    rows: list[Row] = []
+    tables: list[Table] = []
+    pictures: list[Picture] = []
+    notes, texts = [], []
+    for name in _DATASETS:
+        grid = Grid(run, name)
+        seeds = run.size(2, 5, 10)
+        laws = _all_kinds(run, grid)
+        mine = _linear(run, grid, laws, seeds)
+        instance = None
+        if has_torch():
+            more, instance = _neural(run, grid, laws, effort(grid))
+            mine += more
+        rows += mine
+        texts.append(grid.data.text)
+        tables += _tables(grid, mine)
+        pictures.append(_picture(grid, mine))
+        notes.append(_note(grid, instance, seeds))
+    model = (
+        "The linear model is least squares. The network has 128, 64 and 1 neurons as the paper's, "
+        "but in a quick run fewer epochs, seeds and cells."
+        if has_torch()
+        else "Only the linear model: PyTorch is not installed (pip install 'labeldp[torch]')."
+    )
+    return Result(
+        NAME,
+        "sampled-noisy-wtd-LAg: noise on a part ρ of the labels",
+        "; ".join(texts),
+        tuple(rows),
+        tuple(tables),
+        tuple(pictures),
+        notes=(model, *notes, _WHY),
+    )
+
+
+_WHY = (
+    "Unit noise does not hide labels whose range is 51 or 254: where an ε exists at all it is far "
+    "beyond use, and with ρ below 1 some row is alone with its weight. The paper's tables measure "
+    "utility only. ε = 1 and 4 need noise in proportion to the range; errors above the variance "
+    "of the labels mean that nothing was learnt."
+)
+
+
+def _linear(run: Run, grid: Grid, laws: dict[int, list[Row]], seeds: int) -> list[Row]:
+    cells = run.cells.run(
+        NAME,
+        version_of(_VERSION),
+        grid.data.key,
+        [
+            run.cell(
+                {"dataset": grid.name, "bags": m, "bag_size": k, "seeds": seeds, "seed": run.seed},
+                partial(_errors, grid, m, k, laws[k], seeds),
+                cost=seeds * m * (k + 400),
+            )
+            for m in grid.bags
+            for k in grid.sizes
+        ],
+    )
+    return [
+        {**_common(grid, cell, "linear"), **fit, **_paper(grid, cell, fit, "linear")}
+        for cell in cells
+        for fit in cell["fits"]
+    ]
+
+
+def _common(grid: Grid, cell: Row, model: str) -> Row:
+    return {
+        "dataset": grid.name,
+        "synthetic": grid.data.key["synthetic"],
+        "model": model,
+        "bags": cell["bags"],
+        "bag_size": cell["bag_size"],
+        "delta": grid.delta,
+    }
+
+
+def _paper(grid: Grid, cell: Row, fit: Row, model: str) -> Row:
+    if grid.run.small or model == "linear" or fit["form"] != _PRINTED:
+        return {}
+    line, column = grid.bags.index(cell["bags"]), grid.sizes.index(cell["bag_size"])
+    mean, deviation = NOISY[grid.name][fit["noisy_fraction"]][line][column]
+    return {"paper_mse": mean, "paper_mse_std": deviation}
+
+
+def kinds(grid: Grid, size: int) -> Row:
+    """Every ρ and form at this bag size: the noise, in label units, and the ε a priori."""
+    low, high = grid.label_range
+    found = []
+    for fraction in NOISY_FRACTIONS:
+        found.append(
+            {
+                "form": _PRINTED,
+                "noisy_fraction": fraction,
+                "noise_std": 1.0 if fraction else 0.0,
+                "epsilon_a_priori": _a_priori(grid, size, fraction),
+            }
+        )
+        for target in TARGETS:
+            std = _least_noise(grid, size, fraction, target) if fraction else None
+            found.append(
+                {
+                    "form": f"ε = {target:g}",
+                    "noisy_fraction": fraction,
+                    "noise_std": None if std is None else std * (high - low) / _SCALED,
+                    "scaled_noise_std": std,
+                    "epsilon_a_priori": None if std is None else target,
+                }
+            )
+    return {"kinds": found}
+
+
+def _all_kinds(run: Run, grid: Grid) -> dict[int, list[Row]]:
+    cells = [run.cell({"bag_size": k}, partial(kinds, grid, k)) for k in grid.sizes]
+    found = run.cells.run(f"{NAME}-law", version_of(_VERSION), grid.data.key, cells)
+    return {row["bag_size"]: row["kinds"] for row in found}
+
+
+def _a_priori(grid: Grid, size: int, fraction: float) -> float | None:
+    if fraction == 0.0:
+        return None
+    facts = noisy_wtd_lag.Facts(size, grid.label_range, fraction, 1.0, grid.design.train_rows)
+    epsilon = noisy_wtd_lag.epsilon(facts, grid.delta)
+    return epsilon if np.isfinite(epsilon) else None
+
+
+def _least_noise(grid: Grid, size: int, fraction: float, target: float) -> float | None:
+    """In units of labels scaled to [−1, 1]; None if no noise is enough."""
+    scaled = (-_SCALED / 2, _SCALED / 2)
+    facts = noisy_wtd_lag.Facts(size, scaled, fraction, 1.0, grid.design.train_rows)
+    try:
+        return noisy_wtd_lag.min_noise_std(facts, target, grid.delta)
+    except PlanError:
+        return None
+
+
+def _errors(grid: Grid, bags: int, size: int, kinds: list[Row], seeds: int) -> Row:
+    """Every ρ and form on the same bags and weights, over seeds."""
+    chosen = [kind for kind in kinds if kind["noise_std"] is not None]
+    errors: list[list[float]] = [[] for _ in chosen]
+    for seed in range(grid.run.seed, grid.run.seed + seeds):
+        _, test = grid.design.shuffled(seed)
+        weights, random = grid.weights(seed, bags, size)
+        sums, totals = grid.design.aggregated(grid.draw(seed, bags, size), weights)
+        coins = random.random((bags, size))
+        for kept, kind in zip(errors, chosen, strict=True):
+            noisy = coins < kind["noisy_fraction"]
+            spread = kind["noise_std"] * np.sqrt(np.square(weights).sum(axis=1, where=noisy))
+            labels = totals + spread * random.standard_normal(bags)
+            kept.append(grid.design.mse(least_squares(sums, labels), test))
+    fits = zip(chosen, errors, strict=True)
+    laws = [_realised(grid, bags, size, kind) for kind in chosen]
+    made = [
+        {**kind, **mean_and_spread(kept), **law}
+        for (kind, kept), law in zip(fits, laws, strict=True)
+    ]
+    return {"fits": made + [{**kind, **_HOPELESS} for kind in kinds if kind["noise_std"] is None]}
+
+
+_HOPELESS = {
+    "mse": None,
+    "mse_std": None,
+    "seeds": 0,
+    **no_privacy("no noise is enough where a bag may hold no noisy row"),
+    "epsilon_realised": None,
+}
+
+
+def _realised(grid: Grid, bags: int, size: int, kind: Row) -> Row:
+    """ε of the first seed's weights and noisy rows; the claim of the targets is a priori."""
+    if kind["noisy_fraction"] == 0.0:
+        return {**no_privacy("no noise, and the weights are published"), "epsilon_realised": None}
+    weights, random = grid.weights(grid.run.seed, bags, size)
+    noisy = random.random((bags, size)) < kind["noisy_fraction"]
+    low, high = grid.label_range
+    mu = noisy_wtd_lag.realised_mu(weights, noisy, high - low, kind["noise_std"])
+    found, epsilon = _of_weights(mu, grid.delta)
+    if kind["form"] != _PRINTED:
+        found = {"epsilon": kind["epsilon_a_priori"], "reason": ""}
+    return {**found, "epsilon_realised": epsilon}
+
+
+def _of_weights(mu: npt.NDArray[np.float64], delta: float) -> tuple[Row, float | None]:
+    empty = int(np.isinf(mu).sum())
+    if empty:
+        return no_privacy(f"bags without a noisy row: {empty:,}"), None
+    if noisy_wtd_lag.realised_delta(mu, MOST_EPSILON) > delta:
+        return judged(np.inf), None
+    epsilon = noisy_wtd_lag.realised_epsilon(mu, delta)
+    return judged(epsilon), epsilon
+
+
+def _neural(
+    run: Run, grid: Grid, laws: dict[int, list[Row]], work: Effort
+) -> tuple[list[Row], Row]:
+    key = {**grid.data.key, "effort": f"{work}"}
+    jobs = [
+        (m, k, kind)
+        for m in work.bags
+        for k in work.sizes
+        for kind in laws[k]
+        if kind["form"] == _PRINTED or kind["noisy_fraction"] == 1.0
+    ]
+    cells = run.cells.run(
+        f"{NAME}-neural",
+        version_of(_VERSION),
+        key,
+        [
+            run.cell(
+                {"dataset": grid.name, "bags": m, "bag_size": k, "seed": run.seed, **kind},
+                partial(_network, grid, m, k, kind, work),
+                cost=m * k,
+            )
+            for m, k, kind in jobs
+        ],
+    )
+    rows = [
+        {
+            **_common(grid, cell, "128-64-1"),
+            **{name: value for name, value in cell.items() if name != "seed"},
+            **_paper(grid, cell, cell, "128-64-1"),
+        }
+        for cell in cells
+    ]
+    one = run.cell(
+        {"rows": work.instance_rows, "seed": run.seed},
+        partial(neural_instance, grid, work),
+        cost=work.instance_rows,
+    )
+    (instance,) = run.cells.run(f"{NAME}-neural-instance", version_of(_VERSION), key, [one])
+    return rows, instance
+
+
+def _network(grid: Grid, bags: int, size: int, kind: Row, work: Effort) -> Row:
+    errors = neural_errors(grid, bags, size, kind["noisy_fraction"], kind["noise_std"], work)
+    return {**errors, **_realised(grid, bags, size, kind)}
+
+
+def _tables(grid: Grid, rows: list[Row]) -> list[Table]:
+    tables = []
+    for model in dict.fromkeys(row["model"] for row in rows):
+        for fraction in NOISY_FRACTIONS:
+            for form in (_PRINTED, *(f"ε = {target:g}" for target in TARGETS)):
+                mine = [
+                    row
+                    for row in rows
+                    if (row["model"], row["noisy_fraction"], row["form"]) == (model, fraction, form)
+                ]
+                caption = f"{grid.name}, {model}, ρ = {fraction:g}, {form}: test MSE"
+                if mine:
+                    tables.append(square(caption, mine))
+    return tables
+
+
+def _picture(grid: Grid, rows: list[Row]) -> Picture:
+    size = grid.sizes[-1]
+    mine = [
+        row
+        for row in rows
+        if row["model"] == "linear"
+        and row["bag_size"] == size
+        and row["mse"] is not None
+        and (row["noisy_fraction"] == 1.0 or row["noise_std"] == 0.0)
+    ]
+    kind = "synthetic" if grid.data.key["synthetic"] else "given"
+    return falling(
+        f"noisy-{grid.name}",
+        f"sampled-noisy-wtd-LAg, linear, {kind} {grid.name}, k = {size}",
+        mine,
+        (),
+        lambda row: f"ρ = {row['noisy_fraction']:g}, {row['form']}",
+    )
+
+
+def _note(grid: Grid, instance: Row | None, seeds: int) -> str:
+    text = f"{grid.name}: {seeds} seeds for the linear model, δ = {grid.delta:g}."
+    if instance:
+        mean, deviation = NOISY_INSTANCE[grid.name][0.1]
+        text += (
+            f" Network with all labels of {instance['rows']:,} rows: {instance['mse']:.2f} ± "
+            f"{instance['mse_std']:.2f} (paper {mean} ± {deviation}, on all training rows)."
+        )
+    return text
