@@ -98,9 +98,9 @@ def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list
     from labeldp.experiments import EXPERIMENTS
     from labeldp.experiments.writing import versions, write
 
-    started = time.monotonic()
+    started, before = time.monotonic(), len(run.cells.spent)
     result = EXPERIMENTS[name](run)
-    seconds = time.monotonic() - started
+    seconds = max(time.monotonic() - started, sum(run.cells.spent[before:]))
     facts = {
         "profile": run.profile,
         "seed": run.seed,
@@ -108,7 +108,7 @@ def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list
         "seconds": round(seconds, 1),
     }
     files = write(result, run.out, facts, plots=plots)
-    note(f"{name}: {seconds:.0f} s, {', '.join(files)} in {run.out}")
+    note(f"{name}: {time.monotonic() - started:.0f} s, {', '.join(files)} in {run.out}")
     if not quiet:
         _show(result)
     return result, files

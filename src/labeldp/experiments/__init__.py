@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from labeldp.errors import InputError
+from labeldp.experiments.bags_table import bags_table
 from labeldp.experiments.cells import Cell, Cells
 from labeldp.experiments.figures import figure1, figure2
 from labeldp.experiments.noisy import noisy
 from labeldp.experiments.random_projection import random_projection
+from labeldp.experiments.real_data import real_data
 from labeldp.experiments.result import NOT_PRIVATE, Result
 from labeldp.experiments.run import Run
 from labeldp.experiments.sampled import sampled
@@ -30,6 +32,8 @@ EXPERIMENTS: dict[str, Callable[[Run], Result]] = {
     "figure2": figure2,
     "sampled": sampled,
     "noisy": noisy,
+    "bags-table": bags_table,
+    "real-data": real_data,
 }
 """Every experiment by name, in the order of the paper."""
 

@@ -8,13 +8,15 @@ process may be killed at any moment; the next run computes only what is missing.
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labeldp._files import json_digest, new_path
+from labeldp._files import json_digest
 from labeldp.experiments.result import Row
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
@@ -36,6 +38,8 @@ class Cells:
 
     folder: Path
     progress: Progress
+    spent: list[float] = field(default_factory=list)
+    """Seconds that each cell took, in this run or in an earlier one."""
 
     def run(
         self, experiment: str, version: int, data: Row, cells: Sequence[Cell]
@@ -56,9 +60,17 @@ class Cells:
 
     def _result(self, path: Path, cell: Cell, advance: Callable[[int], None]) -> Row:
         if not path.exists():
+            started = time.monotonic()
             result = cell.compute()
-            with new_path(path) as partial:
-                partial.write_text(json.dumps(result, allow_nan=False), encoding="utf-8")
+            spent = round(time.monotonic() - started, 3)
+            text = json.dumps(
+                {"parameters": cell.parameters, "seconds": spent, "result": result}, allow_nan=False
+            )
+            partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(path)
             advance(cell.cost)
-        found: Row = json.loads(path.read_text(encoding="utf-8"))
-        return found
+        found = json.loads(path.read_text(encoding="utf-8"))
+        self.spent.append(found["seconds"])
+        result = found["result"]
+        return dict(result)

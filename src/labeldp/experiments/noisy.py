@@ -10,14 +10,12 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from labeldp.accounting import noisy_wtd_lag
-from labeldp.errors import PlanError
 from labeldp.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread, square
-from labeldp.experiments.bag_law import MOST_EPSILON, judged, no_privacy
+from labeldp.experiments.bag_law import no_privacy
 from labeldp.experiments.design import least_squares
 from labeldp.experiments.neural import Effort, effort, has_torch, neural_errors, neural_instance
+from labeldp.experiments.noisy_law import PRINTED, kinds, realised
 from labeldp.experiments.printed import NOISY, NOISY_FRACTIONS, NOISY_INSTANCE
 from labeldp.experiments.result import Picture, Result, Row, Table
 from labeldp.experiments.run import Run, version_of
@@ -25,9 +23,6 @@ from labeldp.experiments.run import Run, version_of
 NAME = "noisy"
 _VERSION = 1
 _DATASETS = ("criteo", "census")
-_PRINTED = "as printed"
-_SCALED = 2.0
-"""Width of the scaled labels, [−1, 1]."""
 
 
 def noisy(run: Run) -> Result:
@@ -109,38 +104,11 @@ def _common(grid: Grid, cell: Row, model: str) -> Row:
 
 
 def _paper(grid: Grid, cell: Row, fit: Row, model: str) -> Row:
-    if grid.run.small or model == "linear" or fit["form"] != _PRINTED:
+    if grid.run.small or model == "linear" or fit["form"] != PRINTED:
         return {}
     line, column = grid.bags.index(cell["bags"]), grid.sizes.index(cell["bag_size"])
     mean, deviation = NOISY[grid.name][fit["noisy_fraction"]][line][column]
     return {"paper_mse": mean, "paper_mse_std": deviation}
-
-
-def kinds(grid: Grid, size: int) -> Row:
-    """Every ρ and form at this bag size: the noise, in label units, and the ε a priori."""
-    low, high = grid.label_range
-    found = []
-    for fraction in NOISY_FRACTIONS:
-        found.append(
-            {
-                "form": _PRINTED,
-                "noisy_fraction": fraction,
-                "noise_std": 1.0 if fraction else 0.0,
-                "epsilon_a_priori": _a_priori(grid, size, fraction),
-            }
-        )
-        for target in TARGETS:
-            std = _least_noise(grid, size, fraction, target) if fraction else None
-            found.append(
-                {
-                    "form": f"ε = {target:g}",
-                    "noisy_fraction": fraction,
-                    "noise_std": None if std is None else std * (high - low) / _SCALED,
-                    "scaled_noise_std": std,
-                    "epsilon_a_priori": None if std is None else target,
-                }
-            )
-    return {"kinds": found}
 
 
 def _all_kinds(run: Run, grid: Grid) -> dict[int, list[Row]]:
@@ -149,27 +117,9 @@ def _all_kinds(run: Run, grid: Grid) -> dict[int, list[Row]]:
     return {row["bag_size"]: row["kinds"] for row in found}
 
 
-def _a_priori(grid: Grid, size: int, fraction: float) -> float | None:
-    if fraction == 0.0:
-        return None
-    facts = noisy_wtd_lag.Facts(size, grid.label_range, fraction, 1.0, grid.design.train_rows)
-    epsilon = noisy_wtd_lag.epsilon(facts, grid.delta)
-    return epsilon if np.isfinite(epsilon) else None
-
-
-def _least_noise(grid: Grid, size: int, fraction: float, target: float) -> float | None:
-    """In units of labels scaled to [−1, 1]; None if no noise is enough."""
-    scaled = (-_SCALED / 2, _SCALED / 2)
-    facts = noisy_wtd_lag.Facts(size, scaled, fraction, 1.0, grid.design.train_rows)
-    try:
-        return noisy_wtd_lag.min_noise_std(facts, target, grid.delta)
-    except PlanError:
-        return None
-
-
-def _errors(grid: Grid, bags: int, size: int, kinds: list[Row], seeds: int) -> Row:
+def _errors(grid: Grid, bags: int, size: int, law: list[Row], seeds: int) -> Row:
     """Every ρ and form on the same bags and weights, over seeds."""
-    chosen = [kind for kind in kinds if kind["noise_std"] is not None]
+    chosen = [kind for kind in law if kind["noise_std"] is not None]
     errors: list[list[float]] = [[] for _ in chosen]
     for seed in range(grid.run.seed, grid.run.seed + seeds):
         _, test = grid.design.shuffled(seed)
@@ -182,12 +132,12 @@ def _errors(grid: Grid, bags: int, size: int, kinds: list[Row], seeds: int) -> R
             labels = totals + spread * random.standard_normal(bags)
             kept.append(grid.design.mse(least_squares(sums, labels), test))
     fits = zip(chosen, errors, strict=True)
-    laws = [_realised(grid, bags, size, kind) for kind in chosen]
+    laws = [realised(grid, bags, size, kind) for kind in chosen]
     made = [
         {**kind, **mean_and_spread(kept), **law}
         for (kind, kept), law in zip(fits, laws, strict=True)
     ]
-    return {"fits": made + [{**kind, **_HOPELESS} for kind in kinds if kind["noise_std"] is None]}
+    return {"fits": made + [{**kind, **_HOPELESS} for kind in law if kind["noise_std"] is None]}
 
 
 _HOPELESS = {
@@ -199,30 +149,6 @@ _HOPELESS = {
 }
 
 
-def _realised(grid: Grid, bags: int, size: int, kind: Row) -> Row:
-    """ε of the first seed's weights and noisy rows; the claim of the targets is a priori."""
-    if kind["noisy_fraction"] == 0.0:
-        return {**no_privacy("no noise, and the weights are published"), "epsilon_realised": None}
-    weights, random = grid.weights(grid.run.seed, bags, size)
-    noisy = random.random((bags, size)) < kind["noisy_fraction"]
-    low, high = grid.label_range
-    mu = noisy_wtd_lag.realised_mu(weights, noisy, high - low, kind["noise_std"])
-    found, epsilon = _of_weights(mu, grid.delta)
-    if kind["form"] != _PRINTED:
-        found = {"epsilon": kind["epsilon_a_priori"], "reason": ""}
-    return {**found, "epsilon_realised": epsilon}
-
-
-def _of_weights(mu: npt.NDArray[np.float64], delta: float) -> tuple[Row, float | None]:
-    empty = int(np.isinf(mu).sum())
-    if empty:
-        return no_privacy(f"bags without a noisy row: {empty:,}"), None
-    if noisy_wtd_lag.realised_delta(mu, MOST_EPSILON) > delta:
-        return judged(np.inf), None
-    epsilon = noisy_wtd_lag.realised_epsilon(mu, delta)
-    return judged(epsilon), epsilon
-
-
 def _neural(
     run: Run, grid: Grid, laws: dict[int, list[Row]], work: Effort
 ) -> tuple[list[Row], Row]:
@@ -232,7 +158,7 @@ def _neural(
         for m in work.bags
         for k in work.sizes
         for kind in laws[k]
-        if kind["form"] == _PRINTED or kind["noisy_fraction"] == 1.0
+        if kind["form"] == PRINTED or kind["noisy_fraction"] == 1.0
     ]
     cells = run.cells.run(
         f"{NAME}-neural",
@@ -266,14 +192,14 @@ def _neural(
 
 def _network(grid: Grid, bags: int, size: int, kind: Row, work: Effort) -> Row:
     errors = neural_errors(grid, bags, size, kind["noisy_fraction"], kind["noise_std"], work)
-    return {**errors, **_realised(grid, bags, size, kind)}
+    return {**errors, **realised(grid, bags, size, kind)}
 
 
 def _tables(grid: Grid, rows: list[Row]) -> list[Table]:
     tables = []
     for model in dict.fromkeys(row["model"] for row in rows):
         for fraction in NOISY_FRACTIONS:
-            for form in (_PRINTED, *(f"ε = {target:g}" for target in TARGETS)):
+            for form in (PRINTED, *(f"ε = {target:g}" for target in TARGETS)):
                 mine = [
                     row
                     for row in rows
