@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from labeldp.experiments.result import Curve, Picture
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito's, which people with any colour vision can tell apart."""
 _MARKS = "osD^vP"
+_MUCH = 4.0
+"""Values that differ by less need no logarithmic axis."""
 
 
 def need_matplotlib() -> None:
@@ -39,11 +42,11 @@ def render(picture: Picture) -> Any:
         _add(axes, curve)
     for place, (label, level) in enumerate(picture.levels):
         axes.axhline(level, color="0.35", lw=1, ls=(":", "--")[place % 2], label=label, zorder=0)
-    if picture.log_x:
-        axes.set_xscale("log")
-    if picture.log_y:
-        axes.set_yscale("log")
-    _ticks(axes, picture)
+    for wanted, axis, change in (
+        (picture.log_x, axes.xaxis, axes.set_xscale),
+        (picture.log_y, axes.yaxis, axes.set_yscale),
+    ):
+        _ticks(axis, change, wanted)
     axes.set(title=picture.title, xlabel=picture.x_label, ylabel=picture.y_label)
     axes.title.set_fontsize(10)
     axes.grid(alpha=0.25, lw=0.5)
@@ -72,20 +75,19 @@ def _add(axes: Any, curve: Curve) -> None:
     )  # fmt: skip
 
 
-def _ticks(axes: Any, picture: Picture) -> None:
-    """Plain numbers where a logarithmic axis would show powers of ten, and not too many."""
+def _ticks(axis: Any, change: Callable[[str], None], wanted: bool) -> None:
+    """A logarithmic axis where values differ much, with plain numbers instead of powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-    plain = FuncFormatter(lambda value, _: f"{value:,.10g}")
-    for log, axis in ((picture.log_x, axes.xaxis), (picture.log_y, axes.yaxis)):
-        if not log:
-            axis.set_major_locator(MaxNLocator(8))
-            continue
-        low, high = axis.get_view_interval()
-        if high / low < 30:
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high / low > 4 else "auto"))
-        axis.set_major_formatter(plain)
-        axis.set_minor_formatter(NullFormatter())
+    low, high = axis.get_data_interval()
+    if not wanted or low <= 0 or high / low < _MUCH:
+        axis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+        return
+    change("log")
+    steps = (1.0, 2.0, 5.0) if high / low < 500 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _pyplot() -> Any:

@@ -155,12 +155,9 @@ def _shown(table: RealTable, rows: list[Row]) -> Table:
 def _picture(table: RealTable, rows: list[Row]) -> Picture:
     ours = [row for row in rows if row["accountant"] == "exact"]
     theirs = [row for row in rows if row["accountant"] == "paper" and row["mse"] is not None]
+    x, mean, low, high = _columns(ours, "epsilon", "forecast", "forecast_low", "forecast_high")
     curves = [
-        Curve(
-            "closed form, 5–95 %: exact",
-            *_columns(ours, "epsilon", "forecast", "forecast_low", "forecast_high"),
-            "line",
-        ),
+        Curve("closed form, 5–95 %: exact", x, mean, low, high, "line"),
         _points("exact accountant: certified releases", ours, 0),
     ]
     if theirs:
