@@ -51,7 +51,11 @@ def test_gram_fit_and_error(design: Design) -> None:
     beta = solve(gram, cross)
     best = np.linalg.lstsq(full, labels, rcond=None)
     fitted = full @ best[0]
-    assert design.mse(beta, rows) == pytest.approx(np.mean((labels - fitted) ** 2), rel=1e-6)
+    _, test = design.shuffled(0)
+    betas = np.column_stack([beta, 2 * beta])
+    for error, b in zip(design.test_mse(betas, 0), betas.T, strict=True):
+        assert error == pytest.approx(np.mean((labels[test] - full[test] @ b) ** 2), rel=1e-6)
+    np.testing.assert_allclose(full @ beta, fitted, rtol=1e-4, atol=1e-3)
     law = Covariance.of(gram, cross, square, design.rows)
     assert law.residual_ms == pytest.approx(np.mean((labels - fitted) ** 2), rel=1e-6)
     np.testing.assert_allclose(full @ least_squares(full, labels), fitted, rtol=1e-4, atol=1e-3)

@@ -7,7 +7,7 @@ release. One column per level, all levels (min_count 1); rows are held as codes,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -31,6 +31,7 @@ class Design:
     """Rows by categorical columns: positions in the design."""
     numbers: NDArray[np.float32]
     labels: NDArray[np.float32]
+    _tests: dict[int, tuple[Reals, Reals, float]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, data: Data) -> Design:
@@ -101,18 +102,17 @@ class Design:
         made[:, 0] = weights.sum(axis=1)
         return made
 
-    def predictions(self, beta: Reals, rows: NDArray[np.int32]) -> Reals:
-        """The linear model on these rows."""
-        total = np.full(len(rows), beta[0])
-        for column in range(self.codes.shape[1]):
-            total += beta[self.codes[rows, column]]
-        slopes = beta[list(self.features.number_columns)]
-        return np.asarray(total + self.numbers[rows] @ slopes)
+    def test_sums(self, seed: int) -> tuple[Reals, Reals, float]:
+        """XᵀX, Xᵀy and yᵀy of the rows to test on: all that the error of a linear model needs."""
+        if seed not in self._tests:
+            self._tests[seed] = self.gram(np.sort(self.shuffled(seed)[1]))
+        return self._tests[seed]
 
-    def mse(self, beta: Reals, rows: NDArray[np.int32]) -> float:
-        """Mean squared error of a linear model."""
-        error = self.labels[rows] - self.predictions(beta, rows)
-        return float(np.mean(np.square(error)))
+    def test_mse(self, betas: Reals, seed: int) -> list[float]:
+        """Mean squared error of linear models, a column each, on the rows to test on."""
+        gram, cross, square = self.test_sums(seed)
+        errors = square - 2 * cross @ betas + np.einsum("if,ij,jf->f", betas, gram, betas)
+        return (errors / (self.rows - self.train_rows)).tolist()
 
     def gram(self, rows: NDArray[np.int32] | None = None) -> tuple[Reals, Reals, float]:
         """XᵀX, Xᵀy and yᵀy."""
@@ -146,13 +146,13 @@ class Design:
             )
 
 
-@lru_cache(maxsize=3)
+@lru_cache(maxsize=10)
 def _order(rows: int, seed: int) -> NDArray[np.int32]:
     return np.random.default_rng([seed, 1]).permutation(np.arange(rows, dtype=np.int32))
 
 
 def least_squares(sums: Reals, totals: Reals) -> Reals:
-    """argmin ‖t − Zβ‖, the shortest: blocks of levels make columns dependent."""
+    """argmin ‖t − Zβ‖ for each column t, the shortest: blocks of levels are dependent."""
     if len(sums) > sums.shape[1]:
         return solve(sums.T @ sums, sums.T @ totals)
     return np.asarray(np.linalg.lstsq(sums, totals, rcond=1e-10)[0])
@@ -162,7 +162,8 @@ def solve(gram: Reals, cross: Reals) -> Reals:
     """The shortest solution of normal equations, dependent columns set aside."""
     values, vectors = np.linalg.eigh(gram)
     kept = values > values[-1] * 1e-10
-    return np.asarray(vectors[:, kept] @ ((vectors[:, kept].T @ cross) / values[kept]))
+    scaled = vectors[:, kept] / values[kept]
+    return np.asarray(scaled @ (vectors[:, kept].T @ cross))
 
 
 def rank(gram: Reals) -> int:

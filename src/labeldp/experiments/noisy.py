@@ -120,18 +120,18 @@ def _all_kinds(run: Run, grid: Grid) -> dict[int, list[Row]]:
 def _errors(grid: Grid, bags: int, size: int, law: list[Row], seeds: int) -> Row:
     """Every ρ and form on the same bags and weights, over seeds."""
     chosen = [kind for kind in law if kind["noise_std"] is not None]
-    errors: list[list[float]] = [[] for _ in chosen]
+    errors = []
     for seed in range(grid.run.seed, grid.run.seed + seeds):
-        _, test = grid.design.shuffled(seed)
         weights, random = grid.weights(seed, bags, size)
         sums, totals = grid.design.aggregated(grid.draw(seed, bags, size), weights)
-        coins = random.random((bags, size))
-        for kept, kind in zip(errors, chosen, strict=True):
-            noisy = coins < kind["noisy_fraction"]
-            spread = kind["noise_std"] * np.sqrt(np.square(weights).sum(axis=1, where=noisy))
-            labels = totals + spread * random.standard_normal(bags)
-            kept.append(grid.design.mse(least_squares(sums, labels), test))
-    fits = zip(chosen, errors, strict=True)
+        coins, squares = random.random((bags, size)), np.square(weights)
+        energy = {
+            part: np.sqrt(squares.sum(axis=1, where=coins < part)) for part in NOISY_FRACTIONS
+        }
+        spreads = [kind["noise_std"] * energy[kind["noisy_fraction"]] for kind in chosen]
+        noise = np.column_stack(spreads) * random.standard_normal((bags, len(chosen)))
+        errors.append(grid.design.test_mse(least_squares(sums, totals[:, None] + noise), seed))
+    fits = zip(chosen, zip(*errors, strict=True), strict=True)
     laws = [realised(grid, bags, size, kind) for kind in chosen]
     made = [
         {**kind, **mean_and_spread(kept), **law}

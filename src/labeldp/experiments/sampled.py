@@ -22,7 +22,8 @@ from labeldp.experiments.run import Run, version_of
 from labeldp.utility import mean_excess
 
 NAME = "sampled"
-_VERSION = 1
+_VERSION = 2
+_LAW_VERSION = 1
 _DATASETS = ("criteo", "census")
 
 
@@ -67,7 +68,7 @@ def _dataset(run: Run, grid: Grid, seeds: int) -> tuple[list[Row], Grid, Row]:
     key = grid.data.key
     law = run.cells.run(
         f"{NAME}-law",
-        version_of(_VERSION),
+        version_of(_LAW_VERSION),
         key,
         [
             run.cell(
@@ -115,15 +116,13 @@ def _law(grid: Grid, size: int) -> Row:
 def _errors(grid: Grid, bags: int, size: int, seeds: int) -> Row:
     """Errors of the paper's mechanism and of the two with noise, over seeds."""
     stds = [0.0, *(added_std(grid, size, target) for target in TARGETS)]
-    errors: list[list[float]] = [[] for _ in stds]
+    errors = []
     for seed in range(grid.run.seed, grid.run.seed + seeds):
-        _, test = grid.design.shuffled(seed)
         weights, random = grid.weights(seed, bags, size)
         sums, totals = grid.design.aggregated(grid.draw(seed, bags, size), weights)
-        for kept, std in zip(errors, stds, strict=True):
-            noisy = totals + std * random.standard_normal(bags)
-            kept.append(grid.design.mse(least_squares(sums, noisy), test))
-    return {"stds": stds, "errors": [mean_and_spread(kept) for kept in errors]}
+        noisy = totals[:, None] + np.array(stds) * random.standard_normal((bags, len(stds)))
+        errors.append(grid.design.test_mse(least_squares(sums, noisy), seed))
+    return {"stds": stds, "errors": [mean_and_spread(kept) for kept in zip(*errors, strict=True)]}
 
 
 def added_std(grid: Grid, size: int, epsilon: float) -> float:
