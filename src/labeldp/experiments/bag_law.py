@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from threadpoolctl import threadpool_limits
 
 from labeldp.accounting import Facts, wtd_flag
 from labeldp.experiments.design import Design, Reals
@@ -34,13 +33,12 @@ class BagFacts:
 def bag_facts(design: Design, rows: NDArray[np.int32], marks: Sequence[int]) -> list[BagFacts]:
     """The worst over the first m bags (lines of `rows`), for every m of `marks`, increasing."""
     smallest, leverage, spanned, found = math.inf, 0.0, 0, []
-    with threadpool_limits(1):  # threads on matrices this small only wait for each other
-        for place, members in enumerate(rows, start=1):
-            residual, largest = _bag(design, members)
-            smallest, leverage = min(smallest, residual), max(leverage, largest)
-            spanned += residual == 0.0
-            if place in marks:
-                found.append(BagFacts(smallest, leverage, spanned))
+    for place, members in enumerate(rows, start=1):
+        residual, largest = _bag(design, members)
+        smallest, leverage = min(smallest, residual), max(leverage, largest)
+        spanned += residual == 0.0
+        if place in marks:
+            found.append(BagFacts(smallest, leverage, spanned))
     return found
 
 

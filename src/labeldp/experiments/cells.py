@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from labeldp._files import json_digest
 from labeldp.experiments.result import Row
 
@@ -61,7 +63,8 @@ class Cells:
     def _result(self, path: Path, cell: Cell, advance: Callable[[int], None]) -> Row:
         if not path.exists():
             started = time.monotonic()
-            result = cell.compute()
+            with threadpool_limits(1):  # matrices are small: threads would wait for each other
+                result = cell.compute()
             spent = round(time.monotonic() - started, 3)
             text = json.dumps(
                 {"parameters": cell.parameters, "seconds": spent, "result": result}, allow_nan=False
