@@ -25,7 +25,7 @@ from labeldp.utility import forecast
 NAME = "real-data"
 DELTA = 1e-6
 _VERSION = 1
-_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0)
+_EPSILONS = (0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 24.0)
 _TABLES = (FERTILITY, WAGES, FLIGHTS)
 _ABSENT = "no real tables were given; use --data DIR or set LABELDP_REAL_DATA"
 
@@ -63,7 +63,7 @@ def real_data(run: Run) -> Result:
 
 def _table_rows(run: Run, table: RealTable, folder: Path) -> tuple[list[Row], str]:
     data = table.open(folder)
-    releases = run.size(1, 5, 20)
+    releases = run.size(1, 3, 20)
     epsilons = (1.0,) if run.small else _EPSILONS
     cells = [
         run.cell(
