@@ -68,7 +68,9 @@ def test_parquet_and_markdown_hold_the_same_numbers(name: str, run: Run, tmp_pat
     assert len(read) == len(result.rows)
     text = (tmp_path / f"{name}.md").read_text(encoding="utf-8")
     assert "An experiment, not a private release" in text
-    shown = [float(x.replace(",", "")) for x in re.findall(r"([\d.,]+(?:e\+\d+)?) ± ", text)]
+    shown = [
+        float(x.replace(",", "")) for x in re.findall(r"([\d.,]+(?:e\+\d+)?)(?: ± | \()", text)
+    ]
     for error in errors:
         assert np.isclose(error, shown, rtol=5e-3).any(), error
 

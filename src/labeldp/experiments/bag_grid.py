@@ -90,7 +90,7 @@ def cell_text(row: Row) -> str:
     """An error with the ε it is had at, or why there is none."""
     if row["mse"] is None:
         return str(row["reason"])
-    error = spread(row["mse"], row["mse_std"])
+    error = spread(row["mse"], row["mse_std"]) if row["seeds"] > 1 else f"{row['mse']:,.2f}"
     printed = f"; paper {shown(row['paper_mse'])}" if row.get("paper_mse") else ""
     return f"{error} ({epsilon_text(row)}{printed})"
 

@@ -27,6 +27,7 @@ class Effort:
     epochs: int
     test_rows: int
     instance_rows: int
+    learning_rate: float = 1e-3
 
 
 def has_torch() -> bool:
@@ -40,13 +41,19 @@ def effort(grid: Grid) -> Effort:
         return Effort(grid.bags, grid.sizes, 10, 200, 10**9, 10**9)
     if grid.run.small:
         return Effort(grid.bags[:1], grid.sizes[:1], 1, 2, 500, 1000)
-    few = grid.bags if grid.name == "criteo" else grid.bags[:3]
-    return Effort(few, grid.sizes[:1], 2, 20, 50_000, 100_000)
+    few = grid.bags[:3] if grid.name == "criteo" else grid.bags[:2]
+    return Effort(few, grid.sizes[:1], 1, 15, 50_000, 50_000, 3e-3)
 
 
-def network(seed: int, epochs: int) -> BagRegressor:
-    """The paper's sizes and schedule."""
-    return BagRegressor(hidden=(128, 64), epochs=epochs, patience=3, seed=seed)
+def network(seed: int, work: Effort) -> BagRegressor:
+    """The paper's sizes and schedule, as far as the effort goes."""
+    return BagRegressor(
+        hidden=(128, 64),
+        epochs=work.epochs,
+        learning_rate=work.learning_rate,
+        patience=3,
+        seed=seed,
+    )
 
 
 def neural_errors(
@@ -68,7 +75,7 @@ def neural_errors(
             weights.ravel(),
             np.einsum("bk,bk->b", weights, labels),
         )
-        errors.append(_test(grid, network(seed, work.epochs).fit(made), seed, work.test_rows))
+        errors.append(_test(grid, network(seed, work).fit(made), seed, work.test_rows))
     return mean_and_spread(errors)
 
 
@@ -81,7 +88,7 @@ def neural_instance(grid: Grid, work: Effort) -> Row:
         made = WeightedBags.from_rows(
             grid.design.features, _raw(grid, rows), grid.design.labels[rows].astype(float)
         )
-        errors.append(_test(grid, network(seed, work.epochs).fit(made), seed, work.test_rows))
+        errors.append(_test(grid, network(seed, work).fit(made), seed, work.test_rows))
     return {**mean_and_spread(errors), "rows": min(work.instance_rows, grid.design.train_rows)}
 
 

@@ -47,7 +47,7 @@ def noisy(run: Run) -> Result:
         notes.append(_note(grid, instance, seeds))
     model = (
         "The linear model is least squares. The network has 128, 64 and 1 neurons as the paper's, "
-        "but in a quick run fewer epochs, seeds and cells."
+        "but in a quick run only some cells, one seed and 15 epochs at a rate of 0.003."
         if has_torch()
         else "Only the linear model: PyTorch is not installed (pip install 'labeldp[torch]')."
     )
@@ -239,7 +239,7 @@ def _note(grid: Grid, instance: Row | None, seeds: int) -> str:
     if instance:
         mean, deviation = NOISY_INSTANCE[grid.name][0.1]
         text += (
-            f" Network with all labels of {instance['rows']:,} rows: {instance['mse']:.2f} ± "
-            f"{instance['mse_std']:.2f} (paper {mean} ± {deviation}, on all training rows)."
+            f" Network with all labels of {instance['rows']:,} rows: {instance['mse']:.2f} "
+            f"(paper {mean} ± {deviation}, on all training rows)."
         )
     return text
