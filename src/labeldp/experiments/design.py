@@ -112,7 +112,7 @@ class Design:
         """Mean squared error of linear models, a column each, on the rows to test on."""
         gram, cross, square = self.test_sums(seed)
         errors = square - 2 * cross @ betas + np.einsum("if,ij,jf->f", betas, gram, betas)
-        return (errors / (self.rows - self.train_rows)).tolist()
+        return [float(error) for error in errors / (self.rows - self.train_rows)]
 
     def gram(self, rows: NDArray[np.int32] | None = None) -> tuple[Reals, Reals, float]:
         """XᵀX, Xᵀy and yᵀy."""

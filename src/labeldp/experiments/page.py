@@ -31,8 +31,8 @@ road, with certificates.
   exact law of the privacy loss, its worst case over neighbours certified: it allows hundreds of
   times as many bags under the same promise.
 - **Fits.** Linear models are exact least squares. The paper trains them by Adam for at most 200
-  epochs with early stopping, which would explain why its errors fall with the bag size too: the
-  optimum depends on the number of bags alone.
+  epochs with early stopping, which would explain why its errors fall with the bag size too: those
+  of least squares depend on the number of bags alone.
 - **Noise.** The tables "as printed" have the paper's noise, and their ε is what it is: usually
   none at all. The tables "ε = 1" and "ε = 4" have as much noise as that ε needs.
 

@@ -174,8 +174,8 @@ def _notes(grids: list[Grid], instances: list[Row], seeds: int) -> list[str]:
         + ". ε as printed holds given the bags of the first seed, if every bag's residual is "
         "promised to be at least the smallest there.",
         "The fit is exact least squares, so its error hardly depends on k: only the number of bags "
-        "counts. The paper trains by Adam with early stopping, which is not at its optimum yet "
-        "where aggregates are few or small. The closed form of least squares is γ(1 + d/(m−d−1)).",
+        "counts, by the closed form γ(1 + d/(m−d−1)). The paper trains by Adam with early stopping "
+        "and ends elsewhere: worse in small cells, somewhat better in the largest.",
     ]
     for grid, instance in zip(grids, instances, strict=True):
         mean, deviation = SAMPLED_INSTANCE[grid.name]
