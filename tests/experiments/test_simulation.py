@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting import Facts, wtd_flag
+from labeldp.accounting import Facts, noisy_wtd_lag, wtd_flag
 from labeldp.experiments.bag_law import BagFacts, bag_facts, sampled_epsilon
 from labeldp.experiments.cells import Progress
 from labeldp.experiments.design import Design, least_squares, rank, solve
@@ -127,3 +127,12 @@ def test_errors_have_the_closed_form_law(tmp_path: Path) -> None:
     assert excess.mean() == pytest.approx(mean_excess(5, 40), rel=0.1)
     inside = (excess > excess_quantile(5, 40, 0.05)) & (excess < excess_quantile(5, 40, 0.95))
     assert inside.mean() == pytest.approx(0.9, abs=0.03)
+
+
+@pytest.mark.parametrize(("size", "part"), [(512, 0.1), (512, 0.5), (256, 1.0)])
+def test_coins_and_a_fixed_number_of_noisy_rows_cost_the_same(size: int, part: float) -> None:
+    """What the note under the noisy tables says."""
+    fixed = noisy_wtd_lag.Facts(size, (0.0, 51.0), part, 1.0, 4_194_308)
+    coins = replace(fixed, rows=None)
+    epsilon = noisy_wtd_lag.epsilon(fixed, 1e-8)
+    assert noisy_wtd_lag.epsilon(coins, 1e-8) == pytest.approx(epsilon, rel=1e-4)
