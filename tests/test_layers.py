@@ -18,10 +18,10 @@ ROOMS = (
     "errors", "_check", "_files", "_random", "kernels", "source", "features", "statistics",
     "engines", "accounting", "theory", "door", "utility", "certificate", "release", "survey",
     "mechanisms", "planning", "comparison", "inspection", "verification", "learners", "datasets",
-    "cli",
+    "experiments", "cli",
 )  # fmt: skip
 
-EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba"}
+EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba", "matplotlib"}
 
 DATA_ROAD = {"source", "features", "statistics", "engines"}
 FORBIDDEN = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from experiments.real_data import DELTA, EPSILON, TABLES, Table, Truth, open_table
+from experiments.real_data import DELTA, EPSILON, TABLES
 
 from labeldp import LinearRegressor, plan, verify
+from labeldp.experiments.truth import RealTable, Truth
 from labeldp.utility import excess_quantile
 from tests.realdata import real
 
@@ -23,13 +24,13 @@ QUICK = {"census1980_fertility_weeks", "completejourney_sales"}
     ],
 )
 def test_the_certificate_verifies_and_the_excess_is_within_the_forecast(
-    table: Table, tmp_path: Path
+    table: RealTable, tmp_path: Path
 ) -> None:
     """Of 8 releases all lie within the central 1 − 1e-5 of the law; a 5–95 % band holds most.
 
     Fewer than 3 of 8 inside a 90 % band has probability 2e-5; outside the wide band, 8e-5.
     """
-    source = open_table(table, real(f"{table.file}.parquet").parent)
+    source = table.open(real(f"{table.file}.parquet").parent).source
     made = plan(source, epsilon=EPSILON, delta=DELTA, bags=BAGS, max_leverage=table.max_leverage)
     truth = Truth(source, made)
     rank, bags = made.claim.facts.features or 0, BAGS

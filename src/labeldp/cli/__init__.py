@@ -21,6 +21,7 @@ from labeldp.cli.inspect import inspect
 from labeldp.cli.plan import plan
 from labeldp.cli.predict import predict
 from labeldp.cli.release import release
+from labeldp.cli.reproduce import reproduce
 from labeldp.cli.verify import verify
 
 _INTERRUPTED = 130
@@ -51,7 +52,21 @@ def _options(
     """Publish regression data whose labels are private."""
 
 
-for command in (demo, inspect, account, plan, release, verify, fit, predict, attack, datasets):
+_COMMANDS = (
+    demo,
+    inspect,
+    account,
+    plan,
+    release,
+    verify,
+    fit,
+    predict,
+    attack,
+    datasets,
+    reproduce,
+)
+
+for command in _COMMANDS:
     app.command()(command)
 
 

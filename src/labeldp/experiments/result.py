@@ -1,0 +1,96 @@
+"""What an experiment gives: rows for a file, tables and pictures for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+NOT_PRIVATE = (
+    "An experiment, not a private release: seeds are known and errors are measured with raw labels."
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as it is shown."""
+
+    caption: str
+    header: tuple[str, ...]
+    lines: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of_rows(cls, caption: str, columns: Mapping[str, str], rows: Sequence[Row]) -> Table:
+        """Chosen columns (name in the rows → heading) of the rows."""
+        lines = tuple(tuple(shown(row.get(name)) for name in columns) for row in rows)
+        return cls(caption, tuple(columns.values()), lines)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a picture, with a band or bars around them."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    style: str = "points"
+    """points: marks with bars; line: a line with a band."""
+    colour: int = 0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plot, as plain values."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    curves: tuple[Curve, ...]
+    levels: tuple[tuple[str, float], ...] = ()
+    """Horizontal lines."""
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Result:
+    """One experiment: its rows, how they are shown, and what must be said with them."""
+
+    name: str
+    title: str
+    data: str
+    rows: tuple[Row, ...] = ()
+    tables: tuple[Table, ...] = ()
+    pictures: tuple[Picture, ...] = ()
+    notes: tuple[str, ...] = ()
+    skipped: str | None = None
+    """Why there is nothing."""
+
+
+def shown(value: Any) -> str:
+    """A value for people."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else _short(value)
+    return str(value)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.2f}" if 100 <= abs(value) < 1e6 else f"{value:.4g}"
+
+
+def spread(mean: float, deviation: float) -> str:
+    """A mean and a standard deviation."""
+    if abs(mean) >= 1e4:
+        return f"{mean:,.3g} ± {deviation:,.1g}"
+    digits = 4 if 0 < deviation < 0.01 else 2
+    return f"{mean:,.{digits}f} ± {deviation:,.{digits}f}"
