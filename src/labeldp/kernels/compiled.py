@@ -26,6 +26,22 @@ def lookup(out: Any, table: Any, positions: Any) -> None:
 
 
 @_compile
+def add_lookup(out: Any, table: Any, positions: Any) -> None:
+    for row in range(positions.size):
+        out[row] += table[np.uintp(positions[row])]
+
+
+@_compile
+def to_grid(out: Any, values: Any, factor: float, centre: float) -> bool:
+    finite = True
+    for row in range(values.size):
+        code = np.rint(values[row] * factor) - centre
+        out[row] = code
+        finite &= code - code == 0.0
+    return finite
+
+
+@_compile
 def count(counts: Any, codes: Any) -> None:
     for row in range(codes.size):
         counts[np.uintp(codes[row])] += 1
