@@ -98,9 +98,9 @@ class _Category:
                 self._met = dictionary
                 return self._find_used(dictionary, places)
             self._dictionary, self._table = dictionary, self._column.table(dictionary)
-            self._unknown = bool(self._table.min() < 0)
+            self._unknown = bool(self._table[:-1].min(initial=0) < 0)
             self._table *= self._stride
-        if self._unknown:
+        if self._unknown or array.null_count:
             self._column.check_known(dictionary, places, self._table[places])
         return self._table, places
 
