@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from labeldp import kernels
 from labeldp.errors import DataError
 from labeldp.features import FeatureMap, fit_features
+from labeldp.features import compounds as room
+from labeldp.features.compounds import Compounds
 from labeldp.kernels import Kernels
 from labeldp.source import Source, scan
 from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, factorise
-from labeldp.features import compounds as room
-from labeldp.features.compounds import Compounds
 from tests.statistics.test_exact_sums import dense_codes
 
 RANGE = (0.0, 10.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -106,6 +107,23 @@ def test_grids_round_half_to_even_and_say_what_is_not_finite(
         want = [float(round(v * factor)) - float(centre) for v in values if np.isfinite(v)]
         assert out[np.isfinite(values)].tolist() == want
         assert np.isnan(out).tolist() == np.isnan(values).tolist()
+
+
+@given(st.lists(st.floats(width=32), max_size=40), st.floats(-1e3, 0), st.floats(0.5, 1e3))
+@settings(max_examples=100, deadline=None)
+def test_values_are_confined_and_what_was_wrong_is_said(
+    some: list[float], low: float, high: float
+) -> None:
+    values = np.array(some, dtype=np.float64)
+    finite = [v for v in some if math.isfinite(v)]
+    wrong = [any(map(math.isnan, some)), any(map(math.isinf, some))]
+    wrong += [any(not low <= v <= high for v in finite)]
+    want = [min(max(v, low), high) if math.isfinite(v) else low for v in some]
+    for kernel in available():
+        out = np.empty_like(values)
+        flags = kernel.confine(out, values, low, high)
+        assert [bool(flags & bit) for bit in (1, 2, 4)] == wrong
+        assert out.tolist() == want
 
 
 def available() -> list[Kernels]:

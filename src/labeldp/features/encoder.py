@@ -76,7 +76,8 @@ class _Number:
         every = np.arange(1 << kind.bit_width).astype(f"u{signed.itemsize}").view(signed)
         table = np.empty((2, len(every)))
         self.column.encode(pa.array(every), table.T, self._kernels)
-        return table[0]
+        codes: NDArray[np.float64] = table[0]
+        return codes
 
 
 class _Category:

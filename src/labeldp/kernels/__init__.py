@@ -51,6 +51,9 @@ class Kernels(Protocol):
     """add_lookup(out, table, positions): out += table[positions]."""
     to_grid: Callable[[NDArray[np.float64], NDArray[np.float64], float, float], bool]
     """to_grid(out, values, factor, centre): out = rint(values·factor) − centre; whether finite."""
+    confine: Callable[[NDArray[np.float64], NDArray[np.float64], float, float], int]
+    """confine(out, values, low, high): out = values moved into the range, NaN and infinities to
+    its lower end; returns 1 for NaN + 2 for an infinity + 4 for a finite value outside."""
     count: Callable[[NDArray[np.int64], Positions], None]
     """count(counts, codes): counts[code] += 1 for every row."""
     count_pairs: Callable[[NDArray[np.int64], Codes, Codes], None]

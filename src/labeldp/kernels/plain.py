@@ -25,6 +25,14 @@ def to_grid(
     return bool(np.isfinite(out).all())
 
 
+def confine(out: NDArray[np.float64], values: NDArray[np.float64], low: float, high: float) -> int:
+    nan, inf = np.isnan(values), np.isinf(values)
+    outside = ((values < low) | (values > high)) & ~inf
+    np.clip(values, low, high, out=out)
+    out[nan | inf] = low
+    return int(1 * nan.any() + 2 * inf.any() + 4 * outside.any())
+
+
 def count(counts: NDArray[np.int64], codes: NDArray[Any]) -> None:
     counts += np.bincount(codes, minlength=len(counts))
 

@@ -176,8 +176,8 @@ def _place(low: NDArray[np.int64], one: slice, two: slice, pairs: NDArray[np.int
 
 def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.int64]:
     """leftᵀ·right, for integer entries of at most 20 bits in a batch of at most 2**20 rows."""
-    total = np.zeros((left.shape[1], right.shape[1]), dtype=np.int64)
-    for start in range(0, len(left), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
-        total += (left[block].T @ right[block]).astype(np.int64)
-    return total
+    whole = len(left) // BLOCK_ROWS * BLOCK_ROWS
+    one, two = (side[:whole].T.reshape(side.shape[1], -1, BLOCK_ROWS) for side in (left, right))
+    blocks = (one.swapaxes(0, 1) @ two.transpose(1, 2, 0)).astype(np.int64)
+    rest = (left[whole:].T @ right[whole:]).astype(np.int64)
+    return np.asarray(blocks.sum(axis=0) + rest)

@@ -98,7 +98,10 @@ class LeverageScan:
         places = self._candidates(values, batch)
         if len(places):
             self._keep(_seen(first, places, values[places], batch.take(places)))
-        for reach in (batch.numbers.max(axis=0, initial=0.0), -batch.numbers.min(axis=0, initial=0.0)):
+        for reach in (
+            batch.numbers.max(axis=0, initial=0.0),
+            -batch.numbers.min(axis=0, initial=0.0),
+        ):
             self._reach = np.maximum(self._reach, reach)
 
     def _candidates(self, values: NDArray[np.float64], batch: Encoded) -> NDArray[np.intp]:
