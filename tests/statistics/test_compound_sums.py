@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from labeldp import kernels
 from labeldp.errors import DataError
 from labeldp.features import FeatureMap, fit_features
-from labeldp.kernels import Kernels, Scratch
+from labeldp.features import compounds as room
+from labeldp.features.compounds import Compounds
+from labeldp.kernels import Kernels
 from labeldp.source import Source, scan
 from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, factorise
-from labeldp.statistics import compounds as room
-from labeldp.statistics.compounds import Compounds
 from tests.statistics.test_exact_sums import dense_codes
 
 RANGE = (0.0, 10.0)
@@ -154,11 +154,19 @@ def test_tables_of_many_categories_stay_within_what_the_gram_matrix_needs() -> N
 @settings(max_examples=40, deadline=None)
 def test_compound_codes_name_the_levels_of_every_member(sizes: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
-    categories = [rng.integers(0, size, 50).astype(np.int32) for size in sizes]
     made = Compounds.of(sizes)
-    for group, codes in enumerate(made.codes(categories, Scratch())):
+    categories = [rng.integers(0, size, 50).astype(np.int32) for size in sizes]
+    codes = [
+        sum(categories[member] * np.int32(made.strides[member]) for member in group)
+        for group in made.groups
+    ]
+    for found, width in zip(codes, made.widths, strict=True):
+        assert found.min() >= 0
+        assert found.max() < width
+    for group, found in enumerate(codes):
         for member, levels in made.levels(group):
-            assert np.array_equal(levels[codes], categories[member])
+            assert np.array_equal(levels[found], categories[member])
+    assert [levels.tolist() for levels in made.split(codes)] == [c.tolist() for c in categories]
 
 
 def test_a_hundred_thousand_levels_are_refused_by_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -43,6 +44,8 @@ def test_lookup_and_count_take_positions_of_any_width(kernel: Kernels, kind: Any
     out = np.empty(777, np.int32)
     kernel.lookup(out, table, kernels.positions(places))
     assert out.tolist() == [int(table[place]) for place in places]
+    kernel.add_lookup(out, table, kernels.positions(places))
+    assert out.tolist() == [2 * int(table[place]) for place in places]
     counts = np.ones(100, np.int64)
     kernel.count(counts, kernels.positions(places))
     assert counts.tolist() == [1 + places.tolist().count(level) for level in range(100)]
@@ -84,6 +87,43 @@ def test_entries_are_added_with_one_rounding_each(
         kernel.add_pair_entries(total, table, one, two)
         kernel.add_entries(total, line, one)
         assert total.tolist() == want
+
+
+@given(
+    st.lists(st.floats(-1e9, 1e9), max_size=40),
+    st.integers(-60, 20),
+    st.integers(-(2**52), 2**52),
+    st.sampled_from([None, np.nan, np.inf, -np.inf]),
+)
+@settings(max_examples=60, deadline=None)
+def test_grids_round_half_to_even_and_say_what_is_not_finite(
+    some: list[float], power: int, centre: int, odd: float | None
+) -> None:
+    values = np.array([*some, 0.5, 1.5, -0.5, *([] if odd is None else [odd])])
+    factor = 2.0**-power
+    for kernel in available():
+        out = np.empty_like(values)
+        assert kernel.to_grid(out, values, factor, float(centre)) == (odd is None)
+        want = [float(round(v * factor)) - float(centre) for v in values if np.isfinite(v)]
+        assert out[np.isfinite(values)].tolist() == want
+        assert np.isnan(out).tolist() == np.isnan(values).tolist()
+
+
+@given(st.lists(st.floats(width=32), max_size=40), st.floats(-1e3, 0), st.floats(0.5, 1e3))
+@settings(max_examples=100, deadline=None)
+def test_values_are_confined_and_what_was_wrong_is_said(
+    some: list[float], low: float, high: float
+) -> None:
+    values = np.array(some, dtype=np.float64)
+    finite = [v for v in some if math.isfinite(v)]
+    wrong = [any(map(math.isnan, some)), any(map(math.isinf, some))]
+    wrong += [any(not low <= v <= high for v in finite)]
+    want = [min(max(v, low), high) if math.isfinite(v) else low for v in some]
+    for kernel in available():
+        out = np.empty_like(values)
+        flags = kernel.confine(out, values, low, high)
+        assert [bool(flags & bit) for bit in (1, 2, 4)] == wrong
+        assert out.tolist() == want
 
 
 def available() -> list[Kernels]:

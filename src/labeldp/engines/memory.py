@@ -173,7 +173,7 @@ class _Narrow:
             dictionary = self._dictionaries[name]
         self._dictionaries[name] = dictionary
         kind = next(kind for kind in _UNSIGNED if len(dictionary) < 2**kind.bit_width)
-        indices = column.indices.cast(kind, safe=False)
+        indices = _cast(column.indices, kind)
         return pa.DictionaryArray.from_arrays(indices, dictionary, safe=False)
 
 
@@ -186,5 +186,12 @@ def _narrow_integers(column: pa.Array) -> pa.Array:
     for kind in _SIGNED:
         limits = np.iinfo(kind.to_pandas_dtype())
         if limits.min <= ends["min"] and ends["max"] <= limits.max:
-            return column.cast(kind, safe=False)
+            return _cast(column, kind)
     return column
+
+
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Arrow's cast; NumPy's where it can, whose memory is touched several times faster."""
+    if column.null_count:
+        return column.cast(kind, safe=False)
+    return pa.array(column.to_numpy().astype(kind.to_pandas_dtype(), copy=False))

@@ -13,8 +13,9 @@ from functools import reduce
 
 import numpy as np
 
-from labeldp.features import FeatureMap
+from labeldp.features import Encoder, FeatureMap
 from labeldp.features.fold import Kind
+from labeldp.kernels import best
 from labeldp.source import Source
 from labeldp.source.cluster import Advance
 from labeldp.source.labels import LabelCheck
@@ -59,9 +60,9 @@ def fold_part(
 
 def gram_part(features: FeatureMap, source: Source, advance: Advance) -> FeatureGram:
     """XᵀX of one part."""
-    sums = GramSum(features)
+    encode, sums = Encoder(features, best()), GramSum(features)
     for batch in source.feature_batches():
-        sums.add(features.encode(batch))
+        sums.add(encode(batch))
         advance(batch.num_rows)
     return sums.total()
 
@@ -70,8 +71,9 @@ def leverage_part(
     features: FeatureMap, scan: LeverageScan, source: Source, advance: Advance
 ) -> Seen:
     """The costliest rows of one part; the scan comes from the driver, so all use one form."""
+    encode = Encoder(features, best())
     for batch in source.feature_batches():
-        scan.add(None, features.encode(batch))
+        scan.add(None, encode(batch))
         advance(batch.num_rows)
     return scan.seen()
 
@@ -81,8 +83,9 @@ def labelled_part(
 ) -> LabelledPart:
     """XᵀX, Xᵀy and yᵀy of one part; what is wrong with labels is said for all parts at once."""
     gram, moments, check = GramSum(features), MomentSum(features, grid), source.label_check()
+    encode = Encoder(features, best())
     for batch, labels in source.labelled_batches(check):
-        encoded = features.encode(batch)
+        encoded = encode(batch)
         gram.add(encoded)
         moments.add(encoded, labels)
         advance(batch.num_rows)

@@ -6,9 +6,9 @@
 
 The fit uses only exact sums, extremes and counts, so it gives the same bytes for any batch
 size, file layout or thread count. Modules: `levels` (values of categories as text and as
-codes), `columns` (one encoded column), `encoder` (batches to `encoded` rows), `tally` (exact
-aggregates), `fold` (how to run over the rows), `fit`, `encoding` (FeatureMap), `serial` (its
-JSON form).
+codes), `columns` (one encoded column), `compounds` (categories that share a code), `encoder`
+(batches to `encoded` rows), `tally` (exact aggregates), `fold` (how to run over the rows),
+`fit`, `encoding` (FeatureMap), `serial` (its JSON form).
 """
 
 from labeldp.features.columns import CategoricalColumn, NumericColumn

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.features.levels import names_of, other_spelling, place_name
-from labeldp.kernels import Positions
+from labeldp.kernels import Kernels, Positions
 from labeldp.source.values import to_float
 
 OTHER = "(other)"
@@ -55,16 +55,15 @@ class NumericColumn:
         """Names of the design columns: the quantity and, if it has one, its indicator."""
         return (self.name, f"{self.name} is missing") if self.indicator else (self.name,)
 
-    def encode(self, array: pa.Array, out: NDArray[np.float64]) -> None:
+    def encode(self, array: pa.Array, out: NDArray[np.float64], kernels: Kernels) -> None:
         """Write the codes, and the indicator if there is one, into the columns of `out`."""
-        codes = out[:, 0]
-        np.multiply(to_float(array, self.name), math.ldexp(1.0, -self.exponent), out=codes)
-        np.rint(codes, out=codes)
-        codes -= self.centre
-        missing = np.isnan(codes)
+        codes, values = out[:, 0], to_float(array, self.name)
+        factor = math.ldexp(1.0, -self.exponent)
+        finite = kernels.to_grid(codes, values, factor, float(self.centre))
         if self.indicator:
-            out[:, 1] = missing
-        codes[missing] = self.fill
+            out[:, 1] = 0.0 if finite else np.isnan(codes)
+        if not finite:
+            codes[np.isnan(codes)] = self.fill
 
 
 @dataclass(frozen=True)

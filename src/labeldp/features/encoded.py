@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from labeldp.features.compounds import Compounds
 
 
 @dataclass(frozen=True)
@@ -13,10 +16,21 @@ class Encoded:
     """Rows as exact integers; one-hot columns stay codes, never dense.
 
     `numbers` holds the codes of numeric columns and their 0/1 indicators as whole float64
-    numbers, in the order of `FeatureMap.number_columns`; `categories` holds one level code
-    per row for every categorical column.
+    numbers, in the order of `FeatureMap.number_columns`; `codes` holds one compound code per
+    row for every group of `compounds`.
     """
 
     rows: int
     numbers: NDArray[np.float64]
-    categories: tuple[NDArray[np.int32], ...]
+    codes: tuple[NDArray[np.int32], ...]
+    compounds: Compounds
+
+    @property
+    def categories(self) -> tuple[NDArray[np.int32], ...]:
+        """One level code per row for every categorical column."""
+        return self.compounds.split(self.codes)
+
+    def take(self, places: NDArray[Any]) -> Encoded:
+        """Some of the rows."""
+        codes = tuple(codes[places] for codes in self.codes)
+        return Encoded(len(places), self.numbers[places], codes, self.compounds)

@@ -9,72 +9,109 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features.columns import CategoricalColumn
+from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoded import Encoded
 from labeldp.features.levels import codes_of, same_dictionary
-from labeldp.kernels import Kernels, Positions, Scratch, with_numpy
+from labeldp.kernels import Kernels, Positions, Scratch, positions, with_numpy
 
 if TYPE_CHECKING:
     from labeldp.features.encoding import FeatureMap
+
+Table = NDArray[np.int32]
 
 
 class Encoder:
     """Encodes batch after batch, for one thread: the rows it returns last until the next batch."""
 
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
-        self._features = features
-        self._scratch = Scratch()
+        self._width, self._compounds = len(features.number_columns), features.compounds
+        self._kernels, self._scratch = kernels or with_numpy(), Scratch()
+        self._numbers = [_Number(column, self._kernels) for column in features.numeric]
         self._categories = [
-            _Category(column, kernels or with_numpy(), self._scratch)
-            for column in features.categorical
+            _Category(column, stride)
+            for column, stride in zip(features.categorical, self._compounds.strides, strict=True)
         ]
 
     def __call__(self, batch: pa.RecordBatch) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
-        shape = (len(self._features.number_columns), batch.num_rows)
-        numbers = self._scratch("numbers", shape, np.float64).T
+        rows = batch.num_rows
+        numbers = self._scratch("numbers", (self._width, rows), np.float64).T
         at = 0
-        for column in self._features.numeric:
-            column.encode(_find(batch, column.name), numbers[:, at : at + 2])
-            at += len(column.design_names)
-        categories = tuple(each.encode(_find(batch, each.name)) for each in self._categories)
-        return Encoded(batch.num_rows, numbers, categories)
+        for number in self._numbers:
+            number.encode(_find(batch, number.column.name), numbers[:, at : at + 2])
+            at += len(number.column.design_names)
+        found = [each.find(_find(batch, each.name)) for each in self._categories]
+        codes = []
+        for group in self._compounds.groups:
+            code = self._scratch(group, (rows,), np.int32)
+            self._kernels.lookup(code, *found[group[0]])
+            for member in group[1:]:
+                self._kernels.add_lookup(code, *found[member])
+            codes.append(code)
+        return Encoded(rows, numbers, tuple(codes), self._compounds)
+
+
+class _Number:
+    """A numeric column; narrow integers are looked up, which is quicker than arithmetic."""
+
+    def __init__(self, column: NumericColumn, kernels: Kernels) -> None:
+        self.column, self._kernels = column, kernels
+        self._tables: dict[pa.DataType, NDArray[np.float64]] = {}
+
+    def encode(self, array: pa.Array, out: NDArray[np.float64]) -> None:
+        """Write the codes, and the indicator if there is one, into the columns of `out`."""
+        narrow = pa.types.is_integer(array.type) and array.type.bit_width <= 16
+        if not narrow or array.null_count or len(array) < 1 << (array.type.bit_width - 1):
+            self.column.encode(array, out, self._kernels)
+            return
+        if array.type not in self._tables:
+            self._tables[array.type] = self._table(array.type)
+        if self.column.indicator:
+            out[:, 1] = 0.0
+        self._kernels.lookup(out[:, 0], self._tables[array.type], positions(array.to_numpy()))
+
+    def _table(self, kind: pa.DataType) -> NDArray[np.float64]:
+        """The code of every integer of a type, in the order of `positions`."""
+        signed = np.dtype(kind.to_pandas_dtype())
+        every = np.arange(1 << kind.bit_width).astype(f"u{signed.itemsize}").view(signed)
+        table = np.empty((2, len(every)))
+        self.column.encode(pa.array(every), table.T, self._kernels)
+        codes: NDArray[np.float64] = table[0]
+        return codes
 
 
 class _Category:
-    """A categorical column with the codes of the dictionary it met last."""
+    """A categorical column with the codes of the dictionary it met last, times their stride."""
 
-    def __init__(self, column: CategoricalColumn, kernels: Kernels, scratch: Scratch) -> None:
+    def __init__(self, column: CategoricalColumn, stride: int) -> None:
         self.name = column.name
-        self._column, self._kernels, self._scratch = column, kernels, scratch
+        self._column, self._stride = column, np.int32(stride)
         self._dictionary: pa.Array | None = None
-        self._table: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+        self._table: Table = np.empty(0, dtype=np.int32)
+        self._unknown = False
         self._met: pa.Array | None = None
 
-    def encode(self, array: pa.Array) -> NDArray[np.int32]:
-        """Return the code of every row."""
-        dictionary, positions = codes_of(array)
+    def find(self, array: pa.Array) -> tuple[Table, Positions]:
+        """What each value of a dictionary adds to the compound code, and the rows' positions."""
+        dictionary, places = codes_of(array)
         if not same_dictionary(dictionary, self._dictionary):
-            if len(dictionary) > len(positions) and not same_dictionary(dictionary, self._met):
+            if len(dictionary) > len(places) and not same_dictionary(dictionary, self._met):
                 self._met = dictionary
-                return self._encode_used(dictionary, positions)
+                return self._find_used(dictionary, places)
             self._dictionary, self._table = dictionary, self._column.table(dictionary)
-        return self._look_up(dictionary, positions, self._table)
+            self._unknown = bool(self._table[:-1].min(initial=0) < 0)
+            self._table *= self._stride
+        if self._unknown or array.null_count:
+            self._column.check_known(dictionary, places, self._table[places])
+        return self._table, places
 
-    def _encode_used(self, dictionary: pa.Array, positions: Positions) -> NDArray[np.int32]:
+    def _find_used(self, dictionary: pa.Array, places: Positions) -> tuple[Table, Positions]:
         """Look up only what occurs: a few rows may bring the dictionary of a large table."""
-        used, places = np.unique(positions, return_inverse=True)
+        used, inverse = np.unique(places, return_inverse=True)
         few = dictionary.take(pa.array(used, mask=used == len(dictionary)))
-        return self._look_up(few, places.astype(np.int32), self._column.table(few))
-
-    def _look_up(
-        self, dictionary: pa.Array, positions: Positions, table: NDArray[np.int32]
-    ) -> NDArray[np.int32]:
-        codes: NDArray[np.int32] = self._scratch((self.name, "codes"), positions.shape, np.int32)
-        self._kernels.lookup(codes, table, positions)
-        if table.min() < 0:
-            self._column.check_known(dictionary, positions, codes)
-        return codes
+        table, among = self._column.table(few), inverse.astype(np.int32)
+        self._column.check_known(few, among, table[among])
+        return table * self._stride, among
 
 
 def _find(batch: pa.RecordBatch, name: str) -> pa.Array:

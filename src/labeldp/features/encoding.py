@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from labeldp.errors import DataError, InputError
 from labeldp.features import serial
 from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.features.compounds import Compounds
 from labeldp.features.encoded import Encoded
 from labeldp.features.encoder import Encoder
 from labeldp.source.frames import FrameReader
@@ -76,6 +77,11 @@ class FeatureMap:
     def category_sizes(self) -> tuple[int, ...]:
         """Number of design columns of each categorical block."""
         return tuple(column.size for column in self.categorical)
+
+    @cached_property
+    def compounds(self) -> Compounds:
+        """Which categories share a code when rows are encoded."""
+        return Compounds.of(self.category_sizes)
 
     @property
     def category_offsets(self) -> tuple[int, ...]:

@@ -166,15 +166,6 @@ def _numeric(
     ]
 
 
-def _add_up(sums: dict[str, Sums], source: Source, progress: Progress) -> dict[str, Sums]:
-    """Add the codes of one part to sums that begin at nothing."""
-    for batch in source.feature_batches(list(sums)):
-        for tally, column in zip(sums.values(), batch.columns, strict=True):
-            tally.add(column)
-        progress(batch.num_rows)
-    return sums
-
-
 def _is_constant(found: Extremes, intercept: bool, indicators: bool, notes: list[str]) -> bool:
     """Whether a column says nothing; without an intercept a constant other than 0 does."""
     if found.empty:

@@ -45,8 +45,15 @@ WORTH_COMPILING = 1_000_000
 class Kernels(Protocol):
     """What both modules offer."""
 
-    lookup: Callable[[Codes, Codes, Positions], None]
-    """lookup(out, table, positions): out = table[positions]."""
+    lookup: Callable[[NDArray[Any], NDArray[Any], Positions], None]
+    """lookup(out, table, positions): out = table[positions], integers or floats."""
+    add_lookup: Callable[[Codes, Codes, Positions], None]
+    """add_lookup(out, table, positions): out += table[positions]."""
+    to_grid: Callable[[NDArray[np.float64], NDArray[np.float64], float, float], bool]
+    """to_grid(out, values, factor, centre): out = rint(values·factor) − centre; whether finite."""
+    confine: Callable[[NDArray[np.float64], NDArray[np.float64], float, float], int]
+    """confine(out, values, low, high): out = values moved into the range, NaN and infinities to
+    its lower end; returns 1 for NaN + 2 for an infinity + 4 for a finite value outside."""
     count: Callable[[NDArray[np.int64], Positions], None]
     """count(counts, codes): counts[code] += 1 for every row."""
     count_pairs: Callable[[NDArray[np.int64], Codes, Codes], None]

@@ -26,6 +26,35 @@ def lookup(out: Any, table: Any, positions: Any) -> None:
 
 
 @_compile
+def add_lookup(out: Any, table: Any, positions: Any) -> None:
+    for row in range(positions.size):
+        out[row] += table[np.uintp(positions[row])]
+
+
+@_compile
+def to_grid(out: Any, values: Any, factor: float, centre: float) -> bool:
+    finite = True
+    for row in range(values.size):
+        code = np.rint(values[row] * factor) - centre
+        out[row] = code
+        finite &= code - code == 0.0
+    return finite
+
+
+@_compile
+def confine(out: Any, values: Any, low: float, high: float) -> int:
+    nan = inf = outside = False
+    for row in range(values.size):
+        value = values[row]
+        is_nan, is_inf = value != value, abs(value) == np.inf
+        is_outside = (value < low) | (value > high)
+        nan, inf, outside = nan | is_nan, inf | is_inf, outside | (is_outside & (not is_inf))
+        inside = low if value <= low else high if value >= high else value
+        out[row] = low if is_nan | is_inf else inside
+    return 1 * nan + 2 * inf + 4 * outside
+
+
+@_compile
 def count(counts: Any, codes: Any) -> None:
     for row in range(codes.size):
         counts[np.uintp(codes[row])] += 1

@@ -8,8 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def lookup(out: NDArray[np.int32], table: NDArray[np.int32], positions: NDArray[Any]) -> None:
+def lookup(out: NDArray[Any], table: NDArray[Any], positions: NDArray[Any]) -> None:
     table.take(positions, out=out, mode="clip")  # other modes copy `out` first
+
+
+def add_lookup(out: NDArray[np.int32], table: NDArray[np.int32], positions: NDArray[Any]) -> None:
+    out += table.take(positions)
+
+
+def to_grid(
+    out: NDArray[np.float64], values: NDArray[np.float64], factor: float, centre: float
+) -> bool:
+    np.multiply(values, factor, out=out)
+    np.rint(out, out=out)
+    out -= centre
+    return bool(np.isfinite(out).all())
+
+
+def confine(out: NDArray[np.float64], values: NDArray[np.float64], low: float, high: float) -> int:
+    nan, inf = np.isnan(values), np.isinf(values)
+    outside = ((values < low) | (values > high)) & ~inf
+    np.clip(values, low, high, out=out)
+    out[nan | inf] = low
+    return int(1 * nan.any() + 2 * inf.any() + 4 * outside.any())
 
 
 def count(counts: NDArray[np.int64], codes: NDArray[Any]) -> None:

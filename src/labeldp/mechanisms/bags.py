@@ -155,7 +155,7 @@ class BagRows:
         self._place = np.empty(size, dtype=np.int64)
         self._place[order] = np.arange(size)
         self._numbers = np.empty((size, len(features.number_columns)))
-        self._categories = tuple(np.empty(size, dtype=np.int32) for _ in features.category_sizes)
+        self._codes = tuple(np.empty(size, dtype=np.int32) for _ in features.compounds.groups)
 
     def read(self, source: Source, engine: Engine) -> BagRows:
         """Fill in the features, in one pass; labels are not read."""
@@ -178,8 +178,12 @@ class BagRows:
     def _put(self, places: slice, batch: pa.RecordBatch) -> None:
         encoded = self._features.encode(batch)
         self._numbers[places] = encoded.numbers
-        for column, codes in zip(self._categories, encoded.categories, strict=True):
+        for column, codes in zip(self._codes, encoded.codes, strict=True):
             column[places] = codes
+
+    @property
+    def _encoded(self) -> Encoded:
+        return Encoded(len(self.wanted), self._numbers, self._codes, self._features.compounds)
 
     def __iter__(self) -> Iterator[Encoded]:
         """The bags, one after the other."""
@@ -192,13 +196,12 @@ class BagRows:
         for start in range(0, count, bags):
             stop = min(count, start + bags)
             place = self._place[start * size : stop * size]
-            categories = tuple(codes[place] for codes in self._categories)
-            yield slice(start, stop), Encoded(len(place), self._numbers[place], categories)
+            yield slice(start, stop), self._encoded.take(place)
 
     def digest(self) -> str:
         """SHA-256 of rows and features: public, and equal only for the same rows."""
         hasher = hashlib.sha256(f"{self._draw.rows} {self._draw.members.shape}".encode())
-        arrays: list[NDArray[Any]] = [self.wanted, self._numbers, *self._categories]
+        arrays: list[NDArray[Any]] = [self.wanted, self._numbers, *self._encoded.categories]
         for array in arrays:
             hasher.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
         return hasher.hexdigest()

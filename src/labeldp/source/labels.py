@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
+from labeldp.kernels import best
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.values import NUMBER
 
@@ -35,6 +36,8 @@ class LabelCheck:
     low: float
     high: float
     clip: bool
+    rows: int | None = None
+    """Of the table: whether compiled kernels pay."""
     missing: bool = False
     infinite: bool = False
     outside: bool = False
@@ -42,13 +45,13 @@ class LabelCheck:
 
     def clean(self, values: NDArray[np.float64], unreadable: bool) -> NDArray[np.float64]:
         """Return labels inside the range, remembering what had to be changed."""
-        nan, inf = np.isnan(values), np.isinf(values)
-        wild = ((values < self.low) | (values > self.high)) & ~inf
+        cleaned = np.empty_like(values)
+        wrong = best(self.rows).confine(cleaned, values, self.low, self.high)
         self._raise("text", unreadable)
-        self._raise("missing", bool(nan.any()))
-        self._raise("infinite", bool(inf.any()))
-        self._raise("outside", bool(wild.any()) and not self.clip)
-        return np.where(nan | inf, self.low, np.clip(values, self.low, self.high))
+        self._raise("missing", bool(wrong & 1))
+        self._raise("infinite", bool(wrong & 2))
+        self._raise("outside", bool(wrong & 4) and not self.clip)
+        return cleaned
 
     def merge(self, other: LabelCheck) -> LabelCheck:
         """Take in what was wrong with another part of the labels."""

@@ -18,7 +18,7 @@ from labeldp.source.files import (
     state_of,
     unique_names,
 )
-from labeldp.source.kinds import is_text
+from labeldp.source.kinds import is_text, plain
 
 _UNIT = 1 << 19
 """Rows that are worth a thread's while."""
@@ -61,7 +61,7 @@ class ParquetReader:
     ) -> ParquetReader:
         """Have text features delivered as dictionary codes, five times faster than strings."""
         del categorical
-        texts = (name for name in features if is_text(self.schema.field(name).type))
+        texts = (name for name in features if is_text(plain(self.schema.field(name).type)))
         return replace(self, dictionaries=tuple(name for name in texts if name not in numeric))
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:

@@ -91,7 +91,7 @@ class Source:
     def label_check(self) -> LabelCheck:
         """What checks the labels of one pass."""
         label, (low, high) = self._needs_label()
-        return LabelCheck(label, low, high, self.clip)
+        return LabelCheck(label, low, high, self.clip, self.total_rows)
 
     def parts(self) -> tuple[Source, ...]:
         """The same table in pieces, in order, that can be read at the same time."""
@@ -148,7 +148,7 @@ def scan(
     drop: Sequence[str] = (),
     clip: bool = False,
     drop_missing_labels: bool = False,
-    batch_rows: int = 65_536,
+    batch_rows: int = 131_072,
 ) -> Source:
     """Say what a table holds, without loading it.
 

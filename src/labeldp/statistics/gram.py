@@ -9,15 +9,14 @@ same data gives the same bytes on any engine and in any order.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
-from labeldp.kernels import Kernels, Scratch, best
-from labeldp.statistics.compounds import Compounds
+from labeldp.kernels import Codes, Kernels, best
 
 BLOCK_ROWS = 8192
 _LIMB = 32
@@ -81,8 +80,8 @@ class GramSum:
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
         numbers = len(features.number_columns)
         self._features = features
-        self._kernels, self._scratch = kernels or best(), Scratch()
-        self._compounds = compounds = Compounds.of(features.category_sizes)
+        self._kernels = kernels or best()
+        self._compounds = compounds = features.compounds
         self._rows = 0
         self._counts = [np.zeros(width, dtype=np.int64) for width in compounds.widths]
         self._pairs = {
@@ -97,10 +96,10 @@ class GramSum:
     @staticmethod
     def size(features: FeatureMap) -> int:
         """Bytes that one such sum takes, its total included."""
-        return 8 * (2 * features.width**2 + Compounds.of(features.category_sizes).cells)
+        return 8 * (2 * features.width**2 + features.compounds.cells)
 
     def add(self, batch: Encoded) -> None:
-        codes = self._compounds.codes(batch.categories, self._scratch)
+        codes = batch.codes
         self._rows += batch.rows
         if len(codes) == 1:
             self._kernels.count(self._counts[0], codes[0])
@@ -119,16 +118,14 @@ class GramSum:
             low[0, 0] = self._rows
         return FeatureGram(self._rows, low, self._high.copy(), tuple(features.number_columns))
 
-    def _add_numbers(self, values: NDArray[np.float64], codes: list[NDArray[np.int32]]) -> None:
+    def _add_numbers(self, values: NDArray[np.float64], codes: Sequence[Codes]) -> None:
         self._sums += values.sum(axis=0).astype(np.int64)
         for sums, code in zip(self._level_sums, codes, strict=True):
             for place in range(len(sums)):
                 self._kernels.add_sums(sums[place], code, values[:, place])
-        for start in range(0, len(values), BLOCK_ROWS):
-            block = values[start : start + BLOCK_ROWS]
-            product = (block.T @ block).astype(np.int64)
-            self._high += product >> _LIMB
-            self._low += product & ((1 << _LIMB) - 1)
+        product = exact_products(values, values)
+        self._high += product >> _LIMB
+        self._low += product & ((1 << _LIMB) - 1)
 
     def _place_categories(self, low: NDArray[np.int64]) -> None:
         """Write the marginals of the group tables above the diagonal."""
@@ -177,10 +174,10 @@ def _place(low: NDArray[np.int64], one: slice, two: slice, pairs: NDArray[np.int
         low[two, one] = pairs.T
 
 
-def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.object_]:
-    """leftᵀ·right as Python integers, for integer entries of at most 20 bits."""
-    total: NDArray[np.object_] = np.zeros((left.shape[1], right.shape[1]), dtype=object)
-    for start in range(0, len(left), BLOCK_ROWS):
-        block = slice(start, start + BLOCK_ROWS)
-        total += (left[block].T @ right[block]).astype(np.int64).astype(object)
-    return total
+def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.int64]:
+    """leftᵀ·right, for integer entries of at most 20 bits in a batch of at most 2**20 rows."""
+    whole = len(left) // BLOCK_ROWS * BLOCK_ROWS
+    one, two = (side[:whole].T.reshape(side.shape[1], -1, BLOCK_ROWS) for side in (left, right))
+    blocks = (one.swapaxes(0, 1) @ two.transpose(1, 2, 0)).astype(np.int64)
+    rest = (left[whole:].T @ right[whole:]).astype(np.int64)
+    return np.asarray(blocks.sum(axis=0) + rest)

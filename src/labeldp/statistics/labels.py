@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from labeldp._check import ordered
 from labeldp.errors import InputError
 from labeldp.features import Encoded, FeatureMap
-from labeldp.kernels import Kernels, Scratch, best
-from labeldp.statistics.compounds import Compounds
+from labeldp.kernels import Kernels, Scratch, best, with_numpy
 from labeldp.statistics.gram import category_blocks, exact_products
 
 LABEL_BITS = 20
@@ -59,7 +58,15 @@ class LabelGrid:
 
     def codes(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Integers (as doubles) nearest to the labels."""
-        return np.asarray(np.rint(labels * math.ldexp(1.0, -self.exponent)) - self.centre)
+        codes = np.empty(np.shape(labels))
+        self.write(codes, labels, with_numpy())
+        return codes
+
+    def write(
+        self, codes: NDArray[np.float64], labels: NDArray[np.float64], kernels: Kernels
+    ) -> None:
+        """Put the codes of the labels into an array that is there."""
+        kernels.to_grid(codes, labels, math.ldexp(1.0, -self.exponent), float(self.centre))
 
 
 class LabelMoments:
@@ -93,20 +100,20 @@ class MomentSum:
     ) -> None:
         self._features, self._grid = features, grid
         self._kernels, self._scratch = kernels or best(), Scratch()
-        self._compounds = Compounds.of(features.category_sizes)
+        self._compounds = features.compounds
         self._level_sums = [np.zeros(width, np.int64) for width in self._compounds.widths]
         self._number_sums: NDArray[np.object_] = np.zeros(len(features.number_columns), object)
         self._rows, self._total, self._square = 0, 0, 0
 
     def add(self, batch: Encoded, labels: NDArray[np.float64]) -> None:
-        codes = self._grid.codes(labels)
+        codes = self._scratch("codes", labels.shape, np.float64)
+        self._grid.write(codes, labels, self._kernels)
         self._rows += batch.rows
         self._square += int(exact_products(codes[:, None], codes[:, None])[0, 0])
         self._total += int(codes.sum())
         if self._features.number_columns:
-            self._number_sums += exact_products(batch.numbers, codes[:, None])[:, 0]
-        compounds = self._compounds.codes(batch.categories, self._scratch)
-        for sums, compound in zip(self._level_sums, compounds, strict=True):
+            self._number_sums += exact_products(batch.numbers, codes[:, None])[:, 0].astype(object)
+        for sums, compound in zip(self._level_sums, batch.codes, strict=True):
             self._kernels.add_sums(sums, compound, codes)
 
     def total(self) -> LabelMoments:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
 from labeldp.kernels import Kernels, Scratch, best
-from labeldp.statistics.compounds import Compounds
 from labeldp.statistics.factor import Factor
 from labeldp.statistics.gram import category_blocks
 
@@ -96,19 +95,14 @@ class LeverageScan:
     def add(self, first: int | None, batch: Encoded) -> None:
         """Look at a batch whose first row has this number, if rows have numbers."""
         values = self._form(batch, self._kernels, self._scratch)
-        self._keep(
-            [
-                _Seen(
-                    None if first is None else first + int(index),
-                    float(values[index]),
-                    tuple(int(codes[index]) for codes in batch.categories),
-                    batch.numbers[index].copy(),
-                )
-                for index in self._candidates(values, batch)
-            ]
-        )
-        reach = np.abs(batch.numbers).max(axis=0, initial=0.0)
-        self._reach = np.maximum(self._reach, reach)
+        places = self._candidates(values, batch)
+        if len(places):
+            self._keep(_seen(first, places, values[places], batch.take(places)))
+        for reach in (
+            batch.numbers.max(axis=0, initial=0.0),
+            -batch.numbers.min(axis=0, initial=0.0),
+        ):
+            self._reach = np.maximum(self._reach, reach)
 
     def _candidates(self, values: NDArray[np.float64], batch: Encoded) -> NDArray[np.intp]:
         """The rows that may be among the costliest; of equal ones those first by content."""
@@ -119,7 +113,8 @@ class LeverageScan:
         place = max(0, len(values) - _COSTLIEST)
         least = max(least, float(np.partition(values, place)[place]))
         equal = np.flatnonzero(values == least)
-        contents = (*(codes[equal] for codes in batch.categories), *batch.numbers[equal].T)
+        rows = batch.take(equal)
+        contents = (*rows.categories, *rows.numbers.T)
         first = np.lexsort((equal, *reversed(contents)))[:_COSTLIEST]
         return np.concatenate([np.flatnonzero(values > least), equal[first]])
 
@@ -166,6 +161,17 @@ class LeverageScan:
         return features.all_names[int(features.intercept + np.argmax(share[features.intercept :]))]
 
 
+def _seen(
+    first: int | None, places: NDArray[np.intp], values: NDArray[np.float64], rows: Encoded
+) -> list[_Seen]:
+    """Rows of a batch whose first row has this number."""
+    codes = np.stack(rows.categories, axis=1).tolist() if rows.codes else [[]] * rows.rows
+    return [
+        _Seen(None if first is None else first + int(place), float(value), tuple(levels), numbers)
+        for place, value, levels, numbers in zip(places, values, codes, rows.numbers, strict=True)
+    ]
+
+
 class _QuadraticForm:
     """x ↦ xᵀMx for encoded rows, M ≈ (XᵀX)⁻¹ spread over all columns (0 where dropped)."""
 
@@ -180,13 +186,13 @@ class _QuadraticForm:
         self._numbers = list(features.number_columns)
         self._slices = category_blocks(features)
         self._intercept = features.intercept
-        self._compounds = Compounds.of(features.category_sizes)
+        self._compounds = features.compounds
         self._pairs = self._pair_tables()
         self._slopes = [self._slope_tables(column) for column in self._numbers]
 
     def __call__(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
         matrix, numbers, shape = self._matrix, self._numbers, (batch.rows,)
-        compounds = self._compounds.codes(batch.categories, scratch)
+        compounds = batch.codes
         total: NDArray[np.float64] = scratch("total", shape, np.float64)
         total[:] = self._constant
         for (left, right), table in self._pairs.items():

@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from math import prod
+from math import comb, prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.kernels import Scratch
-
 _MOST_LEVELS = 2500
-"""Of a merged group: larger tables fall out of the processor's cache."""
+"""Of a merged group."""
 _MOST_CELLS = 1 << 23
 """Of all tables between groups: every thread has its own."""
+_NEAR_CELLS = 1 << 16
+"""What the processor keeps near: so many cells more cost as much as one more table."""
 
 
 @dataclass(frozen=True)
@@ -33,16 +33,14 @@ class Compounds:
 
     @classmethod
     def of(cls, sizes: Sequence[int]) -> Compounds:
-        """Merge the smallest first while a group stays small and all tables fit.
+        """Merge the smallest first: few tables, but small ones.
 
         Where not even two categories may be merged, the tables are those of the Gram matrix.
         """
-        limit = _MOST_LEVELS
-        made = cls(tuple(sizes), _merged(sizes, limit))
-        while limit > 1 and made.cells > _MOST_CELLS:
-            limit //= 2
-            made = cls(tuple(sizes), _merged(sizes, limit))
-        return made
+        limits = [_MOST_LEVELS >> halved for halved in range(_MOST_LEVELS.bit_length())]
+        ways = [cls(tuple(sizes), groups) for groups in {_merged(sizes, n): n for n in limits}]
+        fitting = [way for way in ways if way.cells <= _MOST_CELLS]
+        return min(fitting or ways[-1:], key=lambda way: way.cost)
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -62,20 +60,28 @@ class Compounds:
     @property
     def cells(self) -> int:
         """Entries of all tables between two groups."""
-        return sum(self.widths[left] * self.widths[right] for left, right in self.pairs)
+        return (sum(self.widths) ** 2 - sum(width * width for width in self.widths)) // 2
 
-    def codes(
-        self, categories: Sequence[NDArray[np.int32]], scratch: Scratch
-    ) -> list[NDArray[np.int32]]:
-        """The compound code of every row, group by group; the last member varies fastest."""
-        compounds = []
+    @property
+    def cost(self) -> float:
+        """Of counting a row, in tables."""
+        return comb(len(self.groups), 2) + self.cells / _NEAR_CELLS
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Of every category: what its next level adds to the compound code of its group."""
+        found = dict[int, int]()
         for group, shape in zip(self.groups, self.shapes, strict=True):
-            code = categories[group[0]]
-            for member, size in zip(group[1:], shape[1:], strict=True):
-                code = np.multiply(code, size, out=scratch(group, code.shape, np.int32))
-                code += categories[member]
-            compounds.append(code)
-        return compounds
+            found |= {member: prod(shape[at + 1 :]) for at, member in enumerate(group)}
+        return tuple(found[member] for member in range(len(self.sizes)))
+
+    def split(self, codes: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], ...]:
+        """The level of every category, from the compound codes of every group."""
+        found = dict[int, NDArray[np.int32]]()
+        for group, compound in enumerate(codes):
+            for member, levels in self.levels(group):
+                found[member] = levels.astype(np.int32)[compound]
+        return tuple(found[member] for member in range(len(self.sizes)))
 
     def levels(self, group: int) -> list[tuple[int, NDArray[np.intp]]]:
         """For every member of a group: the member, and its level at every compound code."""
