@@ -26,10 +26,8 @@ class View:
         """For a terminal."""
         lines = [self.headings, *self.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        padded = (
-            [line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:]))]  # noqa: B905
-            for line in lines
-        )
+        sides = [str.ljust, *(str.rjust for _ in widths[1:])]
+        padded = (map(lambda side, *cell: side(*cell), sides, line, widths) for line in lines)
         return f"{self.caption}\n" + "\n".join("  ".join(line).rstrip() for line in padded)
 
     def markdown(self) -> str:

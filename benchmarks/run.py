@@ -35,7 +35,7 @@ SIZES: dict[str, dict[str, str]] = {
     },
     "docs": {
         "pass": "--rows 1000000,2000000,4000000,8000000 "
-        "--tables census,criteo,dense-4,dense-16,dense-64",
+        "--tables census,criteo,dense-16,dense-4,dense-64",
         "draw": "--rows 1000000,4000000 --bags 1,16,247,2223,24706",
         "accountant": "--rounds 20",
         "writing": "--bags 10000,100000,1250000,2500000,5000000,10000000",
