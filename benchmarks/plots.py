@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from report import short, title
+
 Record = dict[str, Any]
 
 OURS, READING, OTHERS = "#0b6e4f", "#777777", ("#c8553d", "#3d5a98", "#b8860b", "#7b4b94")
@@ -17,6 +19,7 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
+    "axes.axisbelow": True,
     "axes.grid.which": "major",
     "grid.color": "#e4e4e4",
     "legend.frameon": False,
@@ -59,6 +62,7 @@ def log_axes(axes: Any, x: list[float], label: str) -> None:
     """Both axes in logarithms, with the measured places as ticks."""
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xticks(x, [words(value) for value in x])
     axes.tick_params(axis="x", which="minor", bottom=False)
     axes.set_xlabel(label)
@@ -92,7 +96,7 @@ def rows_plot(records: list[Record]) -> Any:
         guide = [1.5 * last["seconds"] * rows / last["rows"] for rows in x]
         axes.plot(x, guide, color="black", linewidth=0.8, label="twice the rows, twice the time")
         log_axes(axes, x, "rows")
-        axes.set_title(f"{name}-like, {found[0]['design_columns']} columns", fontsize=10)
+        axes.set_title(f"{title(name)}, {last['design_columns']} columns", fontsize=10)
     plots[0].set_ylabel("seconds")
     figure.legend(*plots[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return figure
@@ -100,26 +104,29 @@ def rows_plot(records: list[Record]) -> Any:
 
 def ways_plot(records: list[Record]) -> Any:
     """Other ways to the same sums, as multiples of our pass from Parquet."""
-    ways = ("ours", "duckdb", "tabmat", "scipy", "dense")
+    ways = ("duckdb", "tabmat", "scipy", "dense")
     names = list(dict.fromkeys(r["table"] for r in records))
     figure, plots = panels(1, height=1.2 + 0.75 * len(names))
     axes = plots[0]
-    colours = dict(zip(ways, (OURS, *OTHERS), strict=True))
-    height = 0.16
+    colours = dict(zip(ways, OTHERS, strict=True))
+    height = 0.2
     for place, name in enumerate(names):
         largest = max(r["rows"] for r in records if r["table"] == name)
         for offset, way in enumerate(ways):
             found = of_way((r for r in records if (r["table"], r["rows"]) == (name, largest)), way)
             if found:
-                at, ratio = place + (offset - 2) * height, found[0]["times_ours"]
-                axes.barh(at, ratio, height, color=colours[way], label=way if not place else None)
-                axes.text(ratio * 1.06, at, f"{ratio:.3g}", va="center", fontsize=8)
-    axes.axvline(1.0, color="black", linewidth=0.8)
+                at, ratio = place + (offset - 1.5) * height, found[0]["times_ours"]
+                label = None if place else way
+                axes.barh(at, ratio - 1.0, height, left=1.0, color=colours[way], label=label)
+                end = max(ratio, 1.0) * 1.06
+                axes.text(end, at, short(ratio), va="center", fontsize=8, backgroundcolor="none")
+    axes.axvline(1.0, color=OURS, linewidth=1.5, label="ours")
     axes.set_xscale("log")
-    axes.set_yticks(range(len(names)), [f"{name}-like" for name in names])
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_yticks(range(len(names)), [title(name) for name in names])
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.margins(x=0.12)
+    axes.margins(x=0.15)
     axes.set_xlabel("time as a multiple of our pass from Parquet")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return figure
@@ -143,7 +150,7 @@ def draws_plot(records: list[Record]) -> Any:
             x, y = [r["bags"] for r in found], [r["seconds"] for r in found]
             axes.plot(x, y, mark, color=colour, label=label, markersize=5)
         log_axes(axes, x, "bags")
-        axes.set_title(f"{name}-like, {rows:,} rows", fontsize=10)
+        axes.set_title(f"{title(name)}, {rows:,} rows", fontsize=10)
     plots[0].set_ylabel("seconds (ours measured,\nothers extrapolated)")
     figure.legend(*plots[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     return figure

@@ -51,6 +51,11 @@ def share(value: float) -> str:
     return f"{100 * value:.0f} %"
 
 
+def title(table: str) -> str:
+    """What a synthetic table is called in print."""
+    return table if table.startswith("dense") else f"{table}-like"
+
+
 def signed(value: float) -> str:
     return f"{value:+.0e}"
 
@@ -87,7 +92,7 @@ def pass_views(records: list[Record]) -> Iterator[View]:
         of_table = list(group)
         rows = max(r["rows"] for r in of_table)
         largest = [r for r in of_table if r["rows"] == rows]
-        caption = f"{name}-like, {rows:,} rows, {largest[0]['design_columns']} design columns"
+        caption = f"{title(name)}, {rows:,} rows, {largest[0]['design_columns']} design columns"
         headings = ["", "seconds", "cpu s", "Mrow/s", "× ours", "× ours, cpu"]
         headings += ["reading's share", "of cpu"]
         lines = [
@@ -219,7 +224,8 @@ def neural_views(records: list[Record]) -> Iterator[View]:
 def _loss(what: str) -> Callable[[Record], str]:
     def line(r: Record) -> str:
         ratio = r.get("times_ours", r.get("times_ours_cpu"))
-        return f"{r['way']}, {what.format(**r)}: {short(ratio)} × ours"
+        name = title(r.get("table", ""))
+        return f"{r['way']}, {what.format(**r, name=name)}: {short(ratio)} × ours"
 
     return line
 
@@ -232,8 +238,8 @@ _VIEWS: dict[str, Callable[[list[Record]], Iterator[View]]] = {
     "neural_bags": neural_views,
 }
 _LOSS = {
-    "pass": _loss("XᵀX of {table}-like, {rows:,} rows"),
-    "draw": _loss("{bags:,} bags of {table}-like, {rows:,} rows"),
+    "pass": _loss("XᵀX of {name}, {rows:,} rows"),
+    "draw": _loss("{bags:,} bags of {name}, {rows:,} rows"),
     "accountant": _loss("{bags:,} bags, relative error {relative_error:+.0e}"),
     "neural_bags": _loss("{bags:,} bags"),
 }
