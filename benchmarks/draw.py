@@ -20,7 +20,7 @@ import argparse
 import json
 import tempfile
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,9 @@ from labeldp.features import fit_features
 
 Matrix = NDArray[np.float64]
 
-MOST_NUMBERS = 1 << 24
+MOST_NUMBERS = 1 << 22
 """Of the dense matrix that the others see."""
-MOST_BAGS = {"loop": 4, "blocked": 256, "sklearn": 64}
+MOST_BAGS = {"loop": 8, "blocked": 128, "sklearn": 128}
 """Bags that the others draw; more would take as much longer."""
 
 
@@ -87,20 +87,18 @@ def dense_matrix(table: Table, path: Path, most_rows: int) -> Matrix:
     return matrix
 
 
-def others(matrix: Matrix, rows: int, bags: int, rounds: int) -> dict[str, tuple[Timing, int]]:
-    """What the others would take, and how many bags they drew."""
+def others(matrix: Matrix, bags: int, rounds: int) -> dict[str, tuple[Timing, int]]:
+    """What the others take for one bag on these rows, and how many bags they drew."""
     drawn = {way: min(bags, most) for way, most in MOST_BAGS.items()}
     ways = {way: partial(run, matrix, drawn[way]) for way, run in WAYS.items()}
     times, _ = side_by_side(ways, rounds)
-    return {
-        way: (time.scaled(rows / len(matrix) * bags / drawn[way]), drawn[way])
-        for way, time in times.items()
-    }
+    return {way: (time.scaled(1 / drawn[way]), drawn[way]) for way, time in times.items()}
 
 
 def measure(table: Table, path: Path, rows: int, bags: list[int], rounds: int) -> list[Any]:
     """All ways, for every number of bags."""
     matrix = dense_matrix(table, path, rows)
+    per_bag = cache(lambda count: others(matrix, count, rounds + 1))
     records = []
     for count in bags:
         whole = whole_release(table.name, path, count, rounds=rounds)
@@ -112,9 +110,10 @@ def measure(table: Table, path: Path, rows: int, bags: list[int], rounds: int) -
         }
         records.append(record(shared, "ours", whole.total, whole.total, None))
         records[-1] |= {"memory_mib": whole.peak_mib, "plan_seconds": whole.plan.wall}
-        for way, (time, drawn) in others(matrix, rows, count, rounds + 1).items():
+        for way, (time, drawn) in per_bag(min(count, max(MOST_BAGS.values()))).items():
             part = None if (drawn, len(matrix)) == (count, rows) else [drawn, len(matrix)]
-            records.append(record(shared, way, time, whole.total, part))
+            scaled = time.scaled(count * rows / len(matrix))
+            records.append(record(shared, way, scaled, whole.total, part))
         records[-1]["memory_mib"] = 8 * rows * count / 2**20  # the weights of sklearn
     return records
 

@@ -74,8 +74,8 @@ def test_parts_are_extrapolated_in_line_and_said_so(documents: dict[str, Any]) -
     assert parts["read"] is None
     drawn = {(r["way"], r["bags"]): r["extrapolated_from"] for r in documents["draw"]["records"]}
     assert drawn["loop", 2] is None
-    assert drawn["loop", 300] == [4, 3000]
-    assert drawn["blocked", 300] == [256, 3000]
+    assert drawn["loop", 300] == [8, 3000]
+    assert drawn["blocked", 300] == [128, 3000]
 
 
 def test_both_accountants_are_right(documents: dict[str, Any]) -> None:
