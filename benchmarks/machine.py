@@ -25,6 +25,8 @@ def machine() -> str:
     """Cores, memory, load and versions."""
     found = [f"{name} {release}" for name in PACKAGES if (release := _version(name))]
     load = f"load {os.getloadavg()[0]:.1f} before the run"
+    if os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1):
+        load += " (busy with other work, so times are too long and ratios rough)"
     return (
         f"{_processor()}, {os.cpu_count()} cores, {_memory_gib():.0f} GiB of memory, {load}; "
         f"{platform.system()}, Python {platform.python_version()}, {', '.join(found)}."

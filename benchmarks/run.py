@@ -64,22 +64,44 @@ def measure(benchmark: str, arguments: str) -> dict[str, Any]:
 def page_part(everything: dict[str, Any]) -> str:
     """What stands between the marks of the page."""
     documents = everything["benchmarks"]
-    lines = ["## The machine", "", everything["machine"], ""]
+    lines = [
+        "## The machine and the sizes",
+        "",
+        everything["machine"],
+        "",
+        sizes_line(documents),
+        "",
+    ]
     for found in documents:
-        name = found["benchmark"]
-        lines += [f"## {TITLES[name]}", ""]
+        name, given = found["benchmark"], found["arguments"] or "none"
         lines += [
+            f"## {TITLES[name]}",
+            "",
             f"[benchmarks/{name}.py](../benchmarks/{name}.py), {found['minutes']:.1f} minutes, "
+            f"arguments: {given}.",
+            "",
+            *(f"![{alt}](plots/{file}.svg)\n" for file, alt in PLOTS.get(name, {}).items()),
+            *(f"{view.markdown()}\n" for view in views(found)),
+            *(f"Missing: {note}\n" for note in found["notes"]),
         ]
-        lines[-1] += f"arguments: {found['arguments'] or 'none'}."
-        lines += [""]
-        lines += [f"![{alt}](plots/{file}.svg)\n" for file, alt in PLOTS.get(name, {}).items()]
-        for view in views(found):
-            lines += [view.markdown(), ""]
-        lines += [f"Missing: {note}\n" for note in found["notes"]]
     lines += ["## Where something else is faster", ""]
     lines += [f"- {line}" for line in losses(documents)] or ["Nowhere in this run."]
     return "\n".join(lines)
+
+
+def sizes_line(documents: list[dict[str, Any]]) -> str:
+    """Which sizes were taken: those of the page, or smaller ones."""
+    given = {found["benchmark"]: found["arguments"] for found in documents}
+    name = next((name for name, sizes in SIZES.items() if sizes.items() >= given.items()), "other")
+    larger = "" if name == "docs" else "; `make bench-docs` takes larger ones"
+    return f"This run took the {name} sizes: {largest(documents)}{larger}."
+
+
+def largest(documents: list[dict[str, Any]]) -> str:
+    """The most rows and bags of any record."""
+    records = [record for found in documents for record in found["records"]]
+    most = {key: max(record.get(key, 0) for record in records) for key in ("rows", "bags")}
+    return f"at most {most['rows']:,} rows and {most['bags']:,} bags"
 
 
 TITLES = {
@@ -91,11 +113,11 @@ TITLES = {
 }
 PLOTS = {
     "pass": {
-        "rows": "seconds against rows: doubling the rows doubles the time",
+        "rows": "seconds against rows: a release, our pass, and reading alone",
         "ways": "time of other ways to the same sums, as multiples of ours",
     },
-    "draw": {"draws": "seconds against bags: ours is flat, drawing the weights is not"},
-    "writing": {"bags": "seconds against bags: beyond the pass, a release grows like writing"},
+    "draw": {"draws": "seconds against bags: ours, and ways that draw the weights"},
+    "writing": {"bags": "seconds against bags: a release, and pyarrow writing as much"},
 }
 
 
@@ -112,6 +134,17 @@ def write_page(page: Path, everything: dict[str, Any]) -> None:
     draw_plots(everything["benchmarks"], page.parent / "plots")
 
 
+def collect(sizes: dict[str, str], names: list[str], save: Path | None) -> dict[str, Any]:
+    """Run some of them, printing each; what is found is saved as it comes."""
+    everything: dict[str, Any] = {"machine": machine(), "benchmarks": []}
+    for name in names:
+        everything["benchmarks"].append(measure(name, sizes[name]))
+        print_report(everything["benchmarks"][-1])
+        if save:
+            save.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
+    return everything
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sizes", choices=list(SIZES))
@@ -122,24 +155,16 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.load:
         everything = json.loads(chosen.load.read_text(encoding="utf-8"))
-    else:
-        sizes = SIZES[chosen.sizes or ("docs" if chosen.docs else "quick")]
-        everything = {"machine": machine(), "benchmarks": []}
-        for name in chosen.only.split(","):
-            everything["benchmarks"].append(measure(name, sizes[name]))
-            if not chosen.docs:
-                print_report(everything["benchmarks"][-1])
-    if chosen.save:
-        chosen.save.write_text(json.dumps(everything, indent=1) + "\n", encoding="utf-8")
-    if chosen.docs:
-        write_page(chosen.docs, everything)
-        return
-    if chosen.load:
         for found in everything["benchmarks"]:
             print_report(found)
+    else:
+        sizes = SIZES[chosen.sizes or ("docs" if chosen.docs else "quick")]
+        everything = collect(sizes, chosen.only.split(","), chosen.save)
     print(f"\n{everything['machine']}")
     print("\nWhere something else is faster:")
     print("\n".join(f"  {line}" for line in losses(everything["benchmarks"])) or "  nowhere")
+    if chosen.docs:
+        write_page(chosen.docs, everything)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import resource
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -80,10 +81,12 @@ def main() -> None:
 
 
 def peak_mib() -> float:
-    """The peak of this process (ru_maxrss would count the process that started it)."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    found = re.search(r"VmHWM:\s*(\d+)", status)
-    return int(found.group(1)) / 1024 if found else float("nan")
+    """The peak of this process (on Linux ru_maxrss would count the process that started it)."""
+    status = Path("/proc/self/status")
+    found = status.exists() and re.search(r"VmHWM:\s*(\d+)", status.read_text(encoding="utf-8"))
+    if found:
+        return int(found.group(1)) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 if __name__ == "__main__":
