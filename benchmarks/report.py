@@ -84,6 +84,10 @@ def losses(documents: list[Document]) -> list[str]:
                 lines[str([found["benchmark"], record["way"], *where])] = _LOSS[found["benchmark"]](
                     record
                 )
+            if record.get("times_pyarrow", 0.0) > 1.0:
+                ratio = short(1.0 / record["times_pyarrow"])
+                what = f"{record['bags']:,} bags of numbers that need no drawing"
+                lines["writing"] = f"pyarrow, writing {what}: {ratio} × ours"
     return list(lines.values())
 
 
