@@ -8,14 +8,15 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 JAVA_VERSION := $(shell $(JAVA) -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
 SPARK := $(if $(shell test "0$(JAVA_VERSION)" -ge 17 && echo yes),$(VENV)/spark,no-java)
 
-.PHONY: no-java demo test test-slow test-torch bench lint real-data experiments clean help
+.PHONY: no-java demo test test-slow test-torch bench bench-docs lint real-data experiments clean help
 
 help:
 	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
 	@echo "make test       formatting, lint, types and tests"
 	@echo "make test-slow  long statistical and scale runs"
 	@echo "make test-torch the neural learner's tests; installs PyTorch"
-	@echo "make bench      ours against what one would do instead, as ratios"
+	@echo "make bench      ours against what one would do instead, as ratios (about 5 minutes)"
+	@echo "make bench-docs the same at larger sizes, written into docs/benchmarks.md"
 	@echo "make experiments  docs/experiments.md: the paper's tables and figures (some 20 minutes)"
 	@echo "make real-data  the README's table; needs LABELDP_REAL_DATA=DIR"
 
@@ -45,11 +46,11 @@ test-torch: $(VENV)/dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
 	@$(BIN)/python -m pytest -n auto tests/learners
 
-bench: $(VENV)/dev
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	@$(BIN)/python benchmarks/neural_bags.py
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[fast,bench]'
-	@$(BIN)/python benchmarks/pass.py
+bench: $(VENV)/bench
+	@$(BIN)/python benchmarks/run.py
+
+bench-docs: $(VENV)/bench
+	@$(BIN)/python benchmarks/run.py --docs docs/benchmarks.md
 
 real-data: $(VENV)/dev
 	@$(BIN)/python experiments/real_data.py --write README.md
@@ -67,6 +68,12 @@ $(VENV)/base: pyproject.toml
 $(VENV)/dev: $(VENV)/base pyproject.toml
 	@echo "== installing the development tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(VENV)/bench: $(VENV)/dev
+	@echo "== installing what the benchmarks compare with into $(VENV), PyTorch included"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench,plots]'
 	@touch $@
 
 $(VENV)/spark: $(VENV)/dev

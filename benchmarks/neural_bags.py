@@ -1,8 +1,8 @@
 """One epoch of the default network over weighted bags, on one core, against a plain torch loop.
 
-    python benchmarks/neural_bags.py [--quick]
+    python benchmarks/neural_bags.py [--bags 4096] [--json]
 
-4096 bags of 256 rows with 71 columns: 68 one-hot levels of 5 categories, and 3 numbers. The plain
+Bags of 256 rows with 71 columns: 68 one-hot levels of 5 categories, and 3 numbers. The plain
 loop holds the one-hot matrix dense and takes the network over one bag at a time, a step per 32
 bags. Both see the same rows and use Adam. Processor time is counted, so neighbours matter less;
 the ratio matters most.
@@ -11,14 +11,16 @@ the ratio matters most.
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import json
 import time
+from typing import Any
 
 import numpy as np
-import torch
+from report import print_report
 
 from labeldp.learners import WeightedBags
 from labeldp.learners.settings import Settings
-from labeldp.learners.training import train
 
 ROWS_PER_BAG, SIZES, NUMBERS = 256, (4, 8, 12, 20, 24), 3
 HIDDEN, BATCH_ROWS = (128, 64), 8192
@@ -42,6 +44,8 @@ def make_bags(count: int) -> WeightedBags:
 
 def ours(bags: WeightedBags) -> float:
     """Rows per second of processor time of the learner: gathering, shuffling and all."""
+    from labeldp.learners.training import train
+
     settings = Settings.checked(
         hidden=HIDDEN,
         epochs=1,
@@ -62,6 +66,8 @@ def ours(bags: WeightedBags) -> float:
 
 def plain(bags: WeightedBags) -> float:
     """The same for the obvious loop; building the dense matrix is not counted."""
+    import torch
+
     levels = torch.from_numpy(bags.categories + np.cumsum((0, *SIZES[:-1]))).long()
     dense = torch.zeros(bags.rows, sum(SIZES) + NUMBERS).scatter_(1, levels, 1.0)
     dense[:, sum(SIZES) :] = torch.from_numpy(bags.numbers)
@@ -88,19 +94,39 @@ def plain(bags: WeightedBags) -> float:
     return bags.rows / (time.process_time() - start)
 
 
+def run(count: int, rounds: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"benchmark": "neural_bags", "records": [], "notes": []}
+    if importlib.util.find_spec("torch") is None:
+        return found | {"notes": ["torch is not installed; pip install 'labeldp[torch]'"]}
+    import torch
+
+    torch.set_num_threads(1)
+    bags = make_bags(count)
+    ours(make_bags(64)), plain(make_bags(64))  # warm up
+    rates = [(ours(bags), plain(bags)) for _ in range(rounds)]  # interleaved: machines are shared
+    fast, slow = (max(rate) for rate in zip(*rates, strict=True))
+    for way, rate in (("weighted bags", fast), ("plain loop", slow)):
+        found["records"].append(
+            {
+                "bags": count,
+                "rows": bags.rows,
+                "columns": sum(SIZES) + NUMBERS,
+                "way": way,
+                "million_rows_per_cpu_second": rate / 1e6,
+                "times_ours_cpu": fast / rate,
+            }
+        )
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="an eighth of the bags")
-    quick = parser.parse_args().quick
-    torch.set_num_threads(1)
-    bags = make_bags(512 if quick else 4096)
-    ours(make_bags(64)), plain(make_bags(64))  # warm up
-    rounds = [(ours(bags), plain(bags)) for _ in range(3)]  # interleaved: the machine is shared
-    fast, slow = (max(rates) for rates in zip(*rounds, strict=True))
-    print(f"{bags.bags} bags of {ROWS_PER_BAG} rows, {sum(SIZES) + NUMBERS} columns, one core")
-    print(f"weighted bags  {fast / 1e6:6.2f} Mrow/s")
-    print(f"plain loop     {slow / 1e6:6.2f} Mrow/s")
-    print(f"ratio          {fast / slow:6.2f}")
+    parser.add_argument("--bags", type=int, default=4096)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    chosen = parser.parse_args()
+    found = run(chosen.bags, chosen.rounds)
+    print(json.dumps(found, indent=1)) if chosen.json else print_report(found)
 
 
 if __name__ == "__main__":

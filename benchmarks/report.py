@@ -1,0 +1,249 @@
+"""What the benchmarks found, as tables: a pure function of their JSON documents.
+
+Every document is {"benchmark": name, "records": [flat records], "notes": [lines]}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from typing import Any
+
+Record = dict[str, Any]
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class View:
+    """A table to look at; the first column is text."""
+
+    caption: str
+    headings: list[str]
+    rows: list[list[str]]
+
+    def text(self) -> str:
+        """For a terminal."""
+        lines = [self.headings, *self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        sides = [str.ljust, *(str.rjust for _ in widths[1:])]
+        padded = (map(lambda side, *cell: side(*cell), sides, line, widths) for line in lines)
+        return f"{self.caption}\n" + "\n".join("  ".join(line).rstrip() for line in padded)
+
+    def markdown(self) -> str:
+        """For a page."""
+        marks = ["---", *("---:" for _ in self.headings[1:])]
+        lines = [self.headings, marks, *self.rows]
+        return f"**{self.caption}**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def short(value: float | None) -> str:
+    """Two or three digits that matter; nothing for nothing."""
+    if value is None:
+        return ""
+    for least, decimals in ((100.0, 0), (10.0, 1), (0.1, 2)):
+        if value >= least:
+            return f"{value:,.{decimals}f}"
+    return f"{value:.2g}"
+
+
+def share(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+def title(table: str) -> str:
+    """What a synthetic table is called in print."""
+    return table if table.startswith("dense") else f"{table}-like"
+
+
+def signed(value: float) -> str:
+    return f"{value:+.0e}"
+
+
+def views(found: Document) -> Iterator[View]:
+    """The tables of a document."""
+    if found["records"]:
+        yield from _VIEWS[found["benchmark"]](found["records"])
+
+
+def print_report(found: Document) -> None:
+    for view in views(found):
+        print(f"\n{view.text()}")
+    for note in found["notes"]:
+        print(f"! {note}")
+
+
+def losses(documents: list[Document]) -> list[str]:
+    """Where something else is faster than ours; of several numbers of bags, at the largest."""
+    lines: dict[str, str] = {}
+    for found in documents:
+        for record in found["records"]:
+            faster = record.get("times_ours", record.get("times_ours_cpu", 1.0)) < 1.0
+            if faster and record["way"].partition(",")[0] not in ("ours", "read", "read whole"):
+                where = [record.get(key) for key in ("table", "rows")]
+                lines[str([found["benchmark"], record["way"], *where])] = _LOSS[found["benchmark"]](
+                    record
+                )
+            if record.get("times_pyarrow", 0.0) > 1.0:
+                ratio = short(1.0 / record["times_pyarrow"])
+                what = f"{record['bags']:,} bags of numbers that need no drawing"
+                lines["writing"] = f"pyarrow, writing {what}: {ratio} × ours"
+    return list(lines.values())
+
+
+def pass_views(records: list[Record]) -> Iterator[View]:
+    for name, group in groupby(records, key=lambda r: r["table"]):
+        of_table = list(group)
+        rows = max(r["rows"] for r in of_table)
+        largest = [r for r in of_table if r["rows"] == rows]
+        caption = f"{title(name)}, {rows:,} rows, {largest[0]['design_columns']} design columns"
+        headings = ["", "seconds", "cpu s", "Mrow/s", "× ours", "× ours, cpu"]
+        headings += ["reading's share", "of cpu"]
+        lines = [
+            [
+                r["way"] + (" (extrapolated)" if r["extrapolated_from_rows"] else ""),
+                *map(short, (r["seconds"], r["cpu_seconds"], r["million_rows_per_second"])),
+                *map(short, (r["times_ours"], r["times_ours_cpu"])),
+                *(_read_shares(r) if _reads(r["way"]) else ("not counted", "")),
+            ]
+            for r in largest
+        ]
+        yield View(caption, headings, lines)
+    yield growth(records)
+
+
+def _reads(way: str) -> bool:
+    return "memory" not in way and way not in ("dense", "scipy", "tabmat")
+
+
+def _read_shares(record: Record) -> tuple[str, str]:
+    return share(record["read_share"]), share(record["read_share_cpu"])
+
+
+def growth(records: list[Record]) -> View:
+    """How the pass and a release grow with rows and columns."""
+    names = ["read", "read whole", "ours", "ours, NumPy", "plan and release"]
+    ways = [way for way in names if any(r["way"] == way for r in records)]
+    lines = []
+    for (name, rows), group in groupby(records, key=lambda r: (r["table"], r["rows"])):
+        found = {r["way"]: r for r in group}
+        release = found["plan and release"]
+        lines.append(
+            [
+                name,
+                f"{rows:,}",
+                str(release["design_columns"]),
+                *(short(found[way]["seconds"]) for way in ways),
+                short(release["peak_mib"]),
+            ]
+        )
+    headings = ["", "rows", "columns", *ways, "peak MiB"]
+    return View("Growing in rows and columns: seconds, and memory of a release", headings, lines)
+
+
+def draw_views(records: list[Record]) -> Iterator[View]:
+    lines = []
+    for key, group in groupby(records, key=lambda r: (r["table"], r["rows"], r["bags"])):
+        found = {r["way"]: r for r in group}
+        ours, sklearn = found["ours"], found["sklearn"]
+        lines.append(
+            [
+                key[0],
+                f"{key[1]:,}",
+                str(ours["design_columns"]),
+                f"{key[2]:,}",
+                short(ours["seconds"]),
+                short(ours["plan_seconds"]),
+                *(short(found[way]["times_ours"]) for way in ("loop", "blocked", "sklearn")),
+                short(found["blocked"]["break_even"]),
+                short(ours["memory_mib"] / 1024),
+                short(sklearn["memory_mib"] / 1024),
+            ]
+        )
+    headings = [
+        "",
+        "rows",
+        "columns",
+        "bags",
+        "ours, s",
+        "its plan",
+        "loop, × ours",
+        "blocked, × ours",
+    ]
+    headings += ["sklearn, × ours", "break-even bags", "ours, GiB", "sklearn's weights, GiB"]
+    yield View("Plan and release against drawing the weights (extrapolated)", headings, lines)
+
+
+def writing_views(records: list[Record]) -> Iterator[View]:
+    added = [None] + [
+        (more["seconds"] - less["seconds"]) / (more["pyarrow_seconds"] - less["pyarrow_seconds"])
+        for less, more in pairwise(records)
+    ]
+    lines = [
+        [
+            f"{r['bags']:,}",
+            str(r["columns"]),
+            short(r["seconds"]),
+            short(r["pyarrow_seconds"]),
+            short(r["times_pyarrow"]),
+            short(extra),
+            short(r["million_bags_per_second"]),
+            short(r["file_mib"]),
+            short(r["peak_mib"]),
+        ]
+        for r, extra in zip(records, added, strict=True)
+    ]
+    headings = ["bags", "columns", "release, s", "pyarrow, s", "× pyarrow", "added, × pyarrow's"]
+    headings += ["Mbag/s", "file, MiB", "peak, MiB"]
+    caption = f"Drawing and writing a release ({records[0]['rows']:,} rows) against writing alone"
+    yield View(caption, headings, lines)
+
+
+def accountant_views(records: list[Record]) -> Iterator[View]:
+    lines = [
+        [
+            r["way"],
+            f"{r['bags']:,}",
+            f"{r['delta']:.2g}",
+            short(r["milliseconds"]),
+            short(r["times_ours"]),
+            signed(r["relative_error"]),
+        ]
+        for r in records
+    ]
+    headings = ["", "bags", "δ(ε)", "ms", "× ours", "relative error"]
+    yield View("δ(ε) of one neighbour: time and error", headings, lines)
+
+
+def neural_views(records: list[Record]) -> Iterator[View]:
+    lines = [
+        [r["way"], *map(short, (r["million_rows_per_cpu_second"], r["times_ours_cpu"]))]
+        for r in records
+    ]
+    first = records[0]
+    caption = f"One epoch over {first['bags']:,} bags, {first['rows']:,} rows, one core"
+    yield View(caption, ["", "Mrow per cpu second", "× ours, cpu"], lines)
+
+
+def _loss(what: str) -> Callable[[Record], str]:
+    def line(r: Record) -> str:
+        ratio = r.get("times_ours", r.get("times_ours_cpu"))
+        name = title(r.get("table", ""))
+        return f"{r['way']}, {what.format(**r, name=name)}: {short(ratio)} × ours"
+
+    return line
+
+
+_VIEWS: dict[str, Callable[[list[Record]], Iterator[View]]] = {
+    "pass": pass_views,
+    "draw": draw_views,
+    "writing": writing_views,
+    "accountant": accountant_views,
+    "neural_bags": neural_views,
+}
+_LOSS = {
+    "pass": _loss("XᵀX of {name}, {rows:,} rows"),
+    "draw": _loss("{bags:,} bags of {name}, {rows:,} rows"),
+    "accountant": _loss("{bags:,} bags, relative error {relative_error:+.0e}"),
+    "neural_bags": _loss("{bags:,} bags"),
+}

@@ -1,0 +1,93 @@
+"""A whole release in a process of its own, so that its peak memory is its own.
+
+    python benchmarks/whole_release.py census TABLE.parquet --bags 500 [--to DIR]
+
+Prints one JSON document: seconds of planning and of releasing, and the peak of the resident
+memory. Imports and the loading of compiled loops are not counted in the times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import resource
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from synthetic import table_named
+from timing import Timing, best, once
+
+EPSILON, DELTA = 1.0, 1e-6
+
+
+@dataclass(frozen=True)
+class WholeRelease:
+    """What planning and releasing took, and the most memory the process held."""
+
+    plan: Timing
+    release: Timing
+    peak_mib: float
+
+    @property
+    def total(self) -> Timing:
+        return Timing(self.plan.wall + self.release.wall, self.plan.cpu + self.release.cpu)
+
+
+def whole_release(
+    name: str, path: Path, bags: int, *, rounds: int = 1, to: Path | None = None
+) -> WholeRelease:
+    """Run this file as a program, some times over; the best times, the worst memory."""
+    command = [sys.executable, __file__, name, str(path), "--bags", str(bags)]
+    seen = []
+    for number in range(rounds):
+        target = [] if to is None else ["--to", str(to / f"release-{bags}-{number}")]
+        done = subprocess.run([*command, *target], stdout=subprocess.PIPE, text=True, check=True)
+        seen.append(json.loads(done.stdout))
+    plans, releases = ([Timing(*run[part]) for run in seen] for part in ("plan", "release"))
+    return WholeRelease(best(plans), best(releases), max(run["peak_mib"] for run in seen))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("table")
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--bags", type=int, default=500)
+    parser.add_argument("--to", type=Path, help="stream into this new directory")
+    chosen = parser.parse_args()
+
+    import scipy.linalg
+    import scipy.stats  # noqa: F401
+
+    from labeldp import LocalEngine, kernels, plan
+
+    if kernels.available():
+        kernels.with_numba()
+    engine, source = LocalEngine(), table_named(chosen.table).source(chosen.path)
+    asked = {"epsilon": EPSILON, "delta": DELTA, "bags": chosen.bags, "engine": engine}
+    planning, made = once(lambda: plan(source, **asked))
+    if chosen.to is None:
+        releasing, _ = once(lambda: made.release(source, engine=engine))
+    else:
+        releasing, _ = once(lambda: made.release_to(chosen.to, source, engine=engine))
+    found = {
+        "plan": [planning.wall, planning.cpu],
+        "release": [releasing.wall, releasing.cpu],
+        "peak_mib": peak_mib(),
+    }
+    print(json.dumps(found))
+
+
+def peak_mib() -> float:
+    """The peak of this process (on Linux ru_maxrss would count the process that started it)."""
+    status = Path("/proc/self/status")
+    found = status.exists() and re.search(r"VmHWM:\s*(\d+)", status.read_text(encoding="utf-8"))
+    if found:
+        return int(found.group(1)) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+if __name__ == "__main__":
+    main()
