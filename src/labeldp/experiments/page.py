@@ -39,7 +39,8 @@ road, with certificates.
 What to look for: the error falls with the number of bags m, and against ε it levels off at the
 error of the fit with all labels.
 
-Computed in {minutes:.0f} minutes of cells, seed {seed}, {versions}.
+Cells took {minutes:.0f} minutes of wall time in all, on whatever else the machine was doing;
+seed {seed}; {versions}.
 """
 
 
