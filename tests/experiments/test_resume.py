@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from labeldp.experiments import EXPERIMENTS
 from labeldp.experiments.cells import Cell, Cells, Progress
 from tests.console import labeldp
 
@@ -79,3 +80,17 @@ def test_a_failure_leaves_no_cell(tmp_path: Path, quiet: Progress) -> None:
         cells.run("fails", 1, {}, [good, Cell({"number": 2}, fail)])
     (only,) = (tmp_path / "cells").iterdir()
     assert json.loads(only.read_text())["result"] == {"x": 1}
+
+
+def test_an_interrupted_run_says_that_cells_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_run: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(EXPERIMENTS, "table1", interrupted)  # type: ignore[arg-type]
+    stopped = labeldp("reproduce", "table1", "--out", tmp_path / "out")
+    assert stopped.code == 130
+    assert stopped.out == ""
+    assert "finished cells are kept" in stopped.err
+    assert "nothing was written" not in stopped.err

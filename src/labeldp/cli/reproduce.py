@@ -52,7 +52,7 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """The paper's tables and figures again, with the true ε beside every number."""
-    from labeldp.cli.output import emit_json, progress
+    from labeldp.cli.output import emit_json, note, progress
     from labeldp.errors import InputError
     from labeldp.experiments import NOT_PRIVATE, Run, find
     from labeldp.experiments.plots import need_matplotlib
@@ -68,7 +68,11 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     run = Run(out, progress, full, seed, census, criteo, folder)
     started = time.monotonic()
-    results = {one: _one(one, run, plots=not no_plots, quiet=json) for one in names}
+    try:
+        results = {one: _one(one, run, plots=not no_plots, quiet=json) for one in names}
+    except KeyboardInterrupt:
+        note(f"labeldp: stopped; finished cells are kept in {out}, run again to go on")
+        raise SystemExit(_INTERRUPTED) from None
     if docs is not None:
         from labeldp.experiments.page import write_page
 
@@ -86,6 +90,7 @@ def reproduce(
         )
 
 
+_INTERRUPTED = 130
 _WITHOUT_PICTURES = {"table1", "random-projection", "bags-table"}
 
 

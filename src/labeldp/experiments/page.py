@@ -15,7 +15,7 @@ _START = """# Experiments
 The paper's tables and figures again, each beside the numbers that the paper prints, with the true
 ε in every cell. This page is written by a command; do not edit it:
 
-    labeldp reproduce all {profile} --docs docs/experiments.md
+    labeldp reproduce all {profile}{tables} --docs docs/experiments.md
 
 {note} Only the releases of "Every mechanism on one table" and "Real data" were made by the public
 road, with certificates.
@@ -39,7 +39,8 @@ road, with certificates.
 What to look for: the error falls with the number of bags m, and against ε it levels off at the
 error of the fit with all labels.
 
-Computed in {minutes:.0f} minutes of cells, seed {seed}, {versions}.
+Cells took {minutes:.0f} minutes of wall time in all, on whatever else the machine was doing;
+seed {seed}; {versions}.
 """
 
 
@@ -74,6 +75,7 @@ def _head(results: Sequence[Result], run: Run) -> str:
     data += f"Skipped: {', '.join(skipped)}." if skipped else "The real tables are named below."
     return _START.format(
         profile="--full" if run.full else "--quick",
+        tables="" if run.tables is None else " --data DIR",
         note=NOT_PRIVATE,
         data=data,
         minutes=sum(run.cells.spent) / 60,

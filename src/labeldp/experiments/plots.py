@@ -84,7 +84,8 @@ def _ticks(axis: Any, change: Callable[[str], None], wanted: bool) -> None:
         axis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
         return
     change("log")
-    steps = (1.0, 2.0, 5.0) if high / low < 500 else (1.0,)
+    few = (1.0, 2.0, 5.0) if high / low < 500 else (1.0,)
+    steps = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if high / low < 10 else few
     axis.set_major_locator(LogLocator(subs=steps))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
     axis.set_minor_formatter(NullFormatter())

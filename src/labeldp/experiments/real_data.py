@@ -17,7 +17,7 @@ from labeldp.experiments.bag_grid import mean_and_spread
 from labeldp.experiments.figures import Covariance
 from labeldp.experiments.result import Curve, Picture, Result, Row, Table, spread
 from labeldp.experiments.run import Data, Run, version_of
-from labeldp.experiments.truth import FERTILITY, FLIGHTS, WAGES, RealTable, Truth
+from labeldp.experiments.truth import FERTILITY, FLIGHTS, HOUSEHOLD_WAGES, RealTable, Truth
 from labeldp.learners import LinearRegressor
 from labeldp.planning import plan
 from labeldp.utility import forecast
@@ -28,7 +28,7 @@ _VERSION = 1
 _EPSILONS = (0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 24.0)
 _FEW = (1.0, 4.0, 16.0, 24.0)
 """For a table whose plan takes long, in a quick run."""
-_TABLES = (FERTILITY, FLIGHTS, WAGES)
+_TABLES = (FERTILITY, HOUSEHOLD_WAGES, FLIGHTS)
 _ABSENT = "no real tables were given; use --data DIR or set LABELDP_REAL_DATA"
 
 
@@ -65,8 +65,9 @@ def real_data(run: Run) -> Result:
 
 def _table_rows(run: Run, table: RealTable, folder: Path) -> tuple[list[Row], str]:
     data = table.open(folder)
+    key = {**data.key, "options": {k: str(v) for k, v in table.options.items()}}
     releases = run.size(1, 3, 20)
-    epsilons = _FEW if table is not FERTILITY and not run.full else _EPSILONS
+    epsilons = _FEW if table is FLIGHTS and not run.full else _EPSILONS
     cells = [
         run.cell(
             {"table": table.key, "epsilon": epsilon, "releases": releases, "seed": run.seed},
@@ -74,7 +75,7 @@ def _table_rows(run: Run, table: RealTable, folder: Path) -> tuple[list[Row], st
         )
         for epsilon in epsilons
     ]
-    found = run.cells.run(NAME, version_of(_VERSION), data.key, cells)
+    found = run.cells.run(NAME, version_of(_VERSION), key, cells)
     rows = [
         {"table": table.key, "epsilon": cell["epsilon"], "delta": DELTA, **point}
         for cell in found

@@ -91,6 +91,6 @@ def _short(value: float) -> str:
 def spread(mean: float, deviation: float) -> str:
     """A mean and a standard deviation."""
     if abs(mean) >= 1e4:
-        return f"{mean:,.3g} ± {deviation:,.1g}"
+        return f"{mean:.4g} ± {deviation:.2g}"
     digits = 4 if 0 < deviation < 0.01 else 2
     return f"{mean:,.{digits}f} ± {deviation:,.{digits}f}"

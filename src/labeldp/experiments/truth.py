@@ -50,6 +50,28 @@ WAGES = RealTable(
     {"clip": True, "drop": ("e00200p", "e00200s")},
     max_leverage=0.02,
 )
+HOUSEHOLD_WAGES = RealTable(
+    "wages",
+    "CPS, wages clipped at 250,000, from age and household",
+    "taxcalc_cps_wages",
+    "e00200",
+    (0, 250_000),
+    {
+        "clip": True,
+        "features": (
+            "age_head",
+            "age_spouse",
+            "MARS",
+            "XTOT",
+            "nu06",
+            "nu13",
+            "nu18",
+            "n1820",
+            "EIC",
+        ),
+    },
+)
+"""A few columns of the same table, which are planned in seconds."""
 FLIGHTS = RealTable(
     "flights",
     "NYC flights, arrival delay",
