@@ -72,10 +72,11 @@ class Design:
 
     def encoded(self, rows: NDArray[np.int32]) -> Encoded:
         """These rows as the learners take them."""
-        scales = self.features.scales[list(self.features.number_columns)]
-        offsets = self.features.category_offsets
-        categories = tuple(self.codes[rows, c] - offset for c, offset in enumerate(offsets))
-        return Encoded(len(rows), self.numbers[rows] / scales, categories)
+        features = self.features
+        scales = features.scales[list(features.number_columns)]
+        levels = [self.codes[rows, c] - first for c, first in enumerate(features.category_offsets)]
+        codes = features.compounds.join(levels)
+        return Encoded(len(rows), self.numbers[rows] / scales, codes, features.compounds)
 
     def aggregated(self, rows: NDArray[np.int32], weights: Reals) -> tuple[Reals, Reals]:
         """Σ w·x and Σ w·y of every bag; one line of rows and of weights per bag."""

@@ -75,6 +75,16 @@ class Compounds:
             found |= {member: prod(shape[at + 1 :]) for at, member in enumerate(group)}
         return tuple(found[member] for member in range(len(self.sizes)))
 
+    def join(self, levels: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], ...]:
+        """The compound code of every group, from the level of every category."""
+        merged = []
+        for group in self.groups:
+            code = np.zeros_like(levels[group[0]])
+            for member in group:
+                code += levels[member] * self.strides[member]
+            merged.append(code)
+        return tuple(merged)
+
     def split(self, codes: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], ...]:
         """The level of every category, from the compound codes of every group."""
         found = dict[int, NDArray[np.int32]]()

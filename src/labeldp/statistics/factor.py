@@ -28,6 +28,7 @@ from labeldp.statistics.gram import FeatureGram
 
 _PRIME = 2**63 - 25
 _UNIT = 2.0**-53
+_SMALL = 64
 MAX_DEFECT = 2.0**-12
 """A factor further from the truth is not used; nothing that is left comes near."""
 _THRESHOLDS = (2.0**-30, 2.0**-24, 2.0**-18, 2.0**-12)
@@ -115,7 +116,6 @@ def _verified(
 ) -> Factor | None:
     """The factor with its columns in increasing order, or None if doubles cannot carry it."""
     from scipy.linalg import LinAlgError, cholesky
-    from scipy.linalg.lapack import dtrtri  # for small matrices 50 times solve_triangular
 
     place = np.argsort(kept)
     scaled, matrix = scaled[np.ix_(place, place)], matrix[np.ix_(place, place)]
@@ -123,13 +123,21 @@ def _verified(
         lower = np.asarray(cholesky(scaled, lower=True))
     except LinAlgError:
         return None
-    inverse, singular = dtrtri(lower, lower=1)
-    if singular:
-        return None
+    inverse = _inverse(lower)
     defect = _defect(scaled, lower, inverse)
     if not defect <= MAX_DEFECT:
         return None
     return Factor(rows, tuple(sorted(kept)), matrix, exponents[place], lower, inverse, defect)
+
+
+def _inverse(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The inverse of a triangle; for a small one LAPACK's own routine is many times faster."""
+    from scipy.linalg import solve_triangular
+    from scipy.linalg.lapack import dtrtri
+
+    if len(lower) <= _SMALL:
+        return np.asarray(dtrtri(lower, lower=1)[0])
+    return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True))
 
 
 def _distinct(kept: list[int], scaled: NDArray[np.float64], threshold: float) -> list[int]:
