@@ -167,6 +167,7 @@ def test_compound_codes_name_the_levels_of_every_member(sizes: list[int], seed: 
         for member, levels in made.levels(group):
             assert np.array_equal(levels[found], categories[member])
     assert [levels.tolist() for levels in made.split(codes)] == [c.tolist() for c in categories]
+    assert all(np.array_equal(a, b) for a, b in zip(made.join(categories), codes, strict=True))
 
 
 def test_a_hundred_thousand_levels_are_refused_by_name() -> None:
