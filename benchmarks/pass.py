@@ -44,9 +44,8 @@ from labeldp.features import FeatureMap, fit_features
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 
-IN_MEMORY = ("dense", "scipy", "tabmat")
-MOST_NUMBERS = 1 << 25
-"""Of the one-hot matrix of the rows that these see."""
+MOST_NUMBERS = {"dense": 1 << 25, "scipy": 1 << 27, "tabmat": 1 << 27}
+"""Of the one-hot matrix (which two of them never hold) of the rows that these see."""
 BAGS = 500
 
 
@@ -87,19 +86,19 @@ def our_ways(table: Table, path: Path) -> tuple[dict[str, Callable[[], Any]], Fe
     return ways, features
 
 
-def part_of(rows: int, features: FeatureMap) -> int:
-    """How many of the rows the ways that start in memory see."""
-    return min(rows, MOST_NUMBERS // features.width)
+def part_of(way: str, rows: int, features: FeatureMap) -> int:
+    """How many of the rows a way sees; all of them unless it starts in memory."""
+    return min(rows, MOST_NUMBERS.get(way, features.width * rows) // features.width)
 
 
 def other_ways(
     table: Table, path: Path, features: FeatureMap, rows: int
 ) -> tuple[dict[str, Callable[[], Any]], list[str]]:
     """The alternatives that are installed, and a line for each that is not."""
-    encoded = grams.encoded_rows(table.source(path), features, part_of(rows, features))
+    encoded = grams.encoded_rows(table.source(path), features, part_of("scipy", rows, features))
     found = {
         "duckdb": grams.duckdb_sums(path, features, table.label),
-        "dense": partial(grams.dense_gram, encoded),
+        "dense": partial(grams.dense_gram, encoded.first(part_of("dense", rows, features))),
         "scipy": grams.scipy_gram(encoded),
         "tabmat": grams.tabmat_gram(encoded),
     }
@@ -120,8 +119,8 @@ def measure(
     digests = {answer for way, answer in answers.items() if way.startswith("ours")}
     if len(digests) != 1:
         raise RuntimeError(f"our ways do not agree on {table.name}: {sorted(digests)}")
-    part = part_of(rows, features)
-    times |= {way: times[way].scaled(rows / part) for way in IN_MEMORY if way in times}
+    parts = {way: part_of(way, rows, features) for way in times}
+    times = {way: time.scaled(rows / parts[way]) for way, time in times.items()}
     whole = whole_release(table.name, path, BAGS, rounds=rounds)
     times["plan and release"] = whole.total
     bare, own = times["read"], times["ours" if "ours" in times else "ours, NumPy"]
@@ -137,7 +136,7 @@ def measure(
             "times_ours_cpu": time.cpu / own.cpu,
             "read_share": bare.wall / time.wall,
             "read_share_cpu": bare.cpu / time.cpu,
-            "extrapolated_from_rows": part if way in IN_MEMORY and part < rows else None,
+            "extrapolated_from_rows": parts[way] if parts.get(way, rows) < rows else None,
             "peak_mib": whole.peak_mib if way == "plan and release" else None,
         }
         for way, time in times.items()
