@@ -11,7 +11,7 @@ help:
 	@echo "make test-slow  long statistical and scale runs"
 	@echo "make test-torch the neural learner's tests; installs PyTorch"
 	@echo "make bench      ours against what one would do instead, as ratios"
-	@echo "make experiments  docs/experiments.md: the paper's tables and figures (some 20 minutes)"
+	@echo "make experiments  docs/experiments.md: the paper's tables and figures (under an hour)"
 	@echo "make real-data  the README's table; needs LABELDP_REAL_DATA=DIR"
 
 demo: $(VENV)/base
