@@ -27,7 +27,7 @@ def reproduce(
         Path, typer.Option(help="Directory of results; finished cells there are not repeated.")
     ] = Path("reproduction"),
     full: Annotated[
-        bool, typer.Option("--full", help="The paper's sizes and seeds: hours, not minutes.")
+        bool, typer.Option("--full", help="The paper's sizes and seeds: much longer.")
     ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller grids: minutes. The default.")
