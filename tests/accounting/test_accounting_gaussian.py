@@ -58,3 +58,8 @@ def test_edges():
         gaussian.epsilon(0.0, 1.0)
     with pytest.raises(InputError, match="mu"):
         gaussian.delta(1.0, -1.0)
+
+
+def test_an_absurd_epsilon_is_infinite() -> None:
+    assert gaussian.epsilon(1e-6, 1e6) == math.inf
+    assert gaussian.epsilon(1e-6, 10.0) < 200.0

@@ -43,11 +43,13 @@ def upper(epsilon: float, mu: float) -> float:
 
 
 def epsilon(delta: float, mu: float) -> float:
-    """The smallest ε ≥ 0 with δ(ε; μ) ≤ `delta`."""
+    """The smallest ε ≥ 0 with δ(ε; μ) ≤ `delta`; inf if it is absurdly large."""
     in_range(0.0, 1.0, delta=delta)
     at_least(0.0, mu=mu)
     if upper(0.0, mu) <= delta:
         return 0.0
+    if upper(_HIGHEST, mu) > delta:
+        return math.inf
     guess = optimize.brentq(lambda e: _gap(e, mu, delta), 0.0, _HIGHEST, xtol=1e-14, rtol=1e-14)
     while upper(guess, mu) > delta:
         guess += 1e-13 * (1.0 + guess)

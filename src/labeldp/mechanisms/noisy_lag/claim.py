@@ -71,7 +71,8 @@ class NoisyLagClaim(Claim):
         if self.accountant == "exact":
             chance = min(1.0, group * self.draw.chance)
             given = affordable_delta(self.delta, chance)
-            return 0.0 if given >= 1.0 else gaussian.epsilon(given, group * self._realised)
+            answer = 0.0 if given >= 1.0 else gaussian.epsilon(given, group * self._realised)
+            return answer if math.isfinite(answer) else None
         answer = search.smallest_real(
             lambda e: self.delta_at(e, group) <= self.delta, 1e-6, _MOST_EPSILON
         )
