@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from labeldp._check import positive
 from labeldp.accounting import ACCOUNTANTS, default_measurement
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
@@ -36,7 +35,6 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     bags = request.bags
     if bags is None:
         bags = choose_bags(terms, guess, cap_from_size(request.max_megabytes, terms.rank))
-    positive(bags=bags)
     check_number(bags)
     floor = _floor(terms, bags, request.residual_ms)
     return Draft(
