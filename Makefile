@@ -17,7 +17,7 @@ help:
 	@echo "make test-torch the neural learner's tests; installs PyTorch"
 	@echo "make bench      ours against what one would do instead, as ratios (about 5 minutes)"
 	@echo "make bench-docs the same at larger sizes, written into docs/benchmarks.md"
-	@echo "make experiments  docs/experiments.md: the paper's tables and figures (some 20 minutes)"
+	@echo "make experiments  docs/experiments.md: the paper's tables and figures (about 10 minutes)"
 	@echo "make real-data  the README's table; needs LABELDP_REAL_DATA=DIR"
 
 demo: $(VENV)/base
