@@ -61,7 +61,7 @@ def test_published_chi_has_its_law_and_no_other(freedom: int, draws: int) -> Non
 
 
 def test_the_law_is_that_of_the_aggregates() -> None:
-    """Σ Z·t, Σ t² and the fit, over many releases of either form: two-sample tests."""
+    """Σ t², the fit, its scatter and det ZᵀZ over many releases of either form."""
     base = Sketcher(table(60, seed=3))
     compact, rows = summaries(base, compact=True), summaries(base, compact=False)
     wrong = summaries(base, compact=True, bags=round(1.1 * BAGS))
@@ -71,14 +71,14 @@ def test_the_law_is_that_of_the_aggregates() -> None:
 
 
 def summaries(base: Sketcher, *, compact: bool, bags: int = BAGS) -> dict[str, Any]:
-    found: dict[str, list[float]] = {"square": [], "slope": [], "scatter": [], "gram": []}
+    found: dict[str, list[float]] = {"square": [], "slope": [], "scatter": [], "volume": []}
     for seed in range(300):
         features, labels = base.draw(bags, seed + 1000 * compact, compact=compact)
         slope, scatter, *_ = np.linalg.lstsq(features, labels, rcond=None)
         found["square"].append(float(labels @ labels))
         found["slope"].append(float(slope[1]))
         found["scatter"].append(float(scatter[0]))
-        found["gram"].append(float((features[:, 1] ** 2).sum()))
+        found["volume"].append(float(np.linalg.slogdet(features.T @ features)[1]))
     return found
 
 

@@ -1,0 +1,54 @@
+"""What a draw of bags may decide, what it may not, and where aggregates are drawn to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeldp import PlanError, planning
+from labeldp.mechanisms.noisy_lag import plan as noisy_plan
+from tests.mechanisms.cases import FLAG, NOISY, ROWS, SAMPLED, small_plan
+from tests.tables import source
+
+
+def test_over_the_draw_no_leverage_of_one_draw_counts() -> None:
+    """Another draw has other leverages, and the claim is about all of them."""
+    claim: Any = small_plan(SAMPLED, bag_seed=1).claim
+    low, high = (replace(claim.facts, max_leverage=value) for value in (0.4, 1.0))
+    given = [replace(claim, facts=facts).delta_at(1.0) for facts in (low, high)]
+    assert given[0] < given[1]
+    draw = replace(claim.draw, random=True, over_draw=True)
+    over = [replace(claim, facts=facts, draw=draw).delta_at(1.0) for facts in (low, high)]
+    assert over[0] == over[1]
+
+
+def test_bags_with_too_few_noisy_rows_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner, tries = noisy_plan.draw_weights, []
+
+    def twice_without_luck(draw: Any, *arguments: Any) -> Any:
+        tries.append(draw.seed)
+        if len(tries) <= 2:
+            raise PlanError("a bag holds no noisy row")
+        return inner(draw, *arguments)
+
+    monkeypatch.setattr(noisy_plan, "draw_weights", twice_without_luck)
+    made: Any = small_plan(NOISY)
+    assert len(set(tries)) == 3
+    assert made.claim.draw.seed == tries[-1]
+    tries.clear()
+    with pytest.raises(PlanError, match="no noisy row"):
+        small_plan(NOISY, bag_seed=1)
+    assert len(tries) == 1, "bags that were asked for are not replaced by others"
+
+
+def test_what_does_not_fit_memory_is_written_as_it_is_drawn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made, rows = small_plan(FLAG), source(ROWS)
+    monkeypatch.setattr(planning, "MOST_NUMBERS", 100)
+    with pytest.raises(PlanError, match="too many to hold in memory"):
+        made.release(rows)
+    assert made.release_to(tmp_path / "r", rows).table.num_rows == made.claim.bags
