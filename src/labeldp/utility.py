@@ -64,13 +64,16 @@ def mean_excess(rank: int, bags: int) -> float:
 
 
 def excess_quantile(rank: int, bags: int, probability: float) -> float:
-    """A quantile of (val − opt)/opt without added noise; infinite for m < d."""
-    from scipy.stats import f
+    """A quantile of (val − opt)/opt without added noise; infinite for m < d.
+
+    With x of the Beta law of d/2 and (m−d+1)/2, x/(1−x) has the law of d/(m−d+1)·F(d, m−d+1).
+    """
+    from scipy.special import betaincinv
 
     if bags < rank:
         return math.inf
-    freedom = bags - rank + 1
-    return float(rank / freedom * f.ppf(probability, rank, freedom))
+    part = betaincinv(0.5 * rank, 0.5 * (bags - rank + 1), probability)
+    return float(part / (1.0 - part))
 
 
 def relative_excess(rank: int, bags: int) -> dict[str, float | None]:

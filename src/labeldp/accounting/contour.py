@@ -205,7 +205,7 @@ def _saddle(loss: Loss, epsilon: float, left: npt.NDArray[np.bool_]) -> Reals:
 
 
 def _log_integrand(loss: Loss, epsilon: float, z: Complexes) -> Complexes:
-    return loss.log_mgf(z) - z * epsilon - np.log(z) - np.log(1.0 + z)
+    return loss.log_mgf(z) - z * epsilon - np.log(z * (1.0 + z))  # any branch: it is only exp'd
 
 
 def _log_peak(loss: Loss, epsilon: float, saddle: Reals) -> Reals:

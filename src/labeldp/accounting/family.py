@@ -53,7 +53,7 @@ class SketchFamily:
     inflation: u and v are enlarged by this fraction (room for rounding in the sampler).
     """
 
-    bags: int
+    bags: float  # whole, but in a search
     tau: float
     leverage: float = 1.0
     cosine: float = 1.0
@@ -69,20 +69,25 @@ class SketchFamily:
         `upper` holds for every neighbour. `lower` is attained when the features are
         unknown; with public features by the pair (u, v) that the facts leave open.
         """
-        return min(
-            (_certify(chart, self._value(epsilon, gaussian)) for chart in self._charts()),
-            key=lambda bounds: bounds.upper,
-            default=NO_GUARANTEE,
-        )
+        value, best = self._value(epsilon, gaussian), NO_GUARANTEE
+        for at_ends, chart in sorted(self._ends(value), key=lambda each: each[0].upper):
+            if at_ends.upper < best.upper:
+                best = min(best, _certify(chart, value), key=lambda bounds: bounds.upper)
+        return best
 
     def guess(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
         """`delta` at the ends of the family only: quick, never above `delta`, mostly equal."""
-        value = self._value(epsilon, gaussian)
-        return min(
-            (_largest(value(chart.ends())) for chart in self._charts()),
-            key=lambda bounds: bounds.upper,
-            default=NO_GUARANTEE,
-        )
+        at_ends = [bounds for bounds, _ in self._ends(self._value(epsilon, gaussian))]
+        return min(at_ends, key=lambda bounds: bounds.upper, default=NO_GUARANTEE)
+
+    def _ends(self, value: Value) -> list[tuple[Bounds, _Chart]]:
+        """The largest δ at the two ends of each chart, all computed at once."""
+        charts = list(self._charts())
+        if not charts:
+            return []
+        u, v = (np.concatenate(side) for side in zip(*(c.ends() for c in charts), strict=True))
+        values = np.split(value((u, v)), len(charts), axis=1)
+        return [(_largest(each), chart) for each, chart in zip(values, charts, strict=True)]
 
     def _charts(self) -> Iterator[_Chart]:
         """One parametrisation per way of bounding the family; the smallest answer counts."""

@@ -151,7 +151,7 @@ def epsilon(facts: Facts, delta: float, chance: float = 1.0) -> float:
         high *= 2.0
         if high > _MOST_EPSILON:
             return math.inf
-    guess = search.root(gap, 0.0 if high == 1.0 else 0.5 * high, high)
+    guess = search.root(gap, 0.0 if high == 1.0 else 0.5 * high, high, high)
     return search.smallest_real(lambda e: _upper(facts, e) <= given, guess, _MOST_EPSILON)
 
 
@@ -199,7 +199,7 @@ def min_noise_std(facts: Facts, epsilon: float, delta: float, chance: float = 1.
             f"with probability {upper(_MOST_LOG):.3g} a bag of {facts.bag_size:,} rows holds no "
             "noisy row, whatever the noise; make bags larger or more rows noisy"
         )
-    guess = search.root(lambda s: math.log(upper(s) / given), -_MOST_LOG, _MOST_LOG)
+    guess = search.root(lambda s: math.log(upper(s) / given), -_MOST_LOG, _MOST_LOG, 1.0)
     return search.smallest_real(
         lambda s: _upper(replace(facts, noise_std=s), epsilon) <= given,
         facts.width * math.exp(guess),

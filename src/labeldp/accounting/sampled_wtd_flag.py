@@ -111,7 +111,8 @@ def epsilon(
 
     if gap(_MOST_EPSILON) > 0.0:
         return math.inf
-    return search.smallest_real(passes, search.root(gap, 0.0, _MOST_EPSILON), _MOST_EPSILON)
+    guess = search.root(gap, 0.0, _MOST_EPSILON, 1.0)
+    return search.smallest_real(passes, guess, _MOST_EPSILON)
 
 
 def min_floor(

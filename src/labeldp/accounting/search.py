@@ -27,13 +27,21 @@ def largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int:
     return low
 
 
-def root(gap: Callable[[float], float], low: float, high: float) -> float:
-    """Where a decreasing `gap` changes sign, to the last digits; an end if it does not."""
-    if gap(low) <= 0.0:
-        return low
-    if gap(high) > 0.0:
-        return high
-    return float(optimize.brentq(gap, low, high, xtol=1e-15, rtol=1e-13))
+def root(gap: Callable[[float], float], low: float, high: float, start: float) -> float:
+    """Where a decreasing `gap` changes sign, to the last digits; an end if it does not.
+
+    The bracket is found by steps doubling away from `start`, a number between the two.
+    """
+    first, step = start, 0.5 * max(1.0, abs(start))
+    up = gap(start) > 0.0
+    while True:
+        second = min(high, first + step) if up else max(low, first - step)
+        if (gap(second) > 0.0) != up:
+            break
+        if second in (low, high):
+            return second
+        first, step = second, 4.0 * step
+    return float(optimize.brentq(gap, first, second, xtol=1e-15, rtol=1e-13))
 
 
 def smallest_real(passes: Callable[[float], bool], guess: float, cap: float) -> float:

@@ -65,7 +65,7 @@ class Facts:
         """B of theory 3e: how far a label lies from a point the features can shift away."""
         return 0.5 * self.width if self.centred else max(map(abs, self.label_range))
 
-    def family(self, bags: int, floor: float, group: int = 1) -> SketchFamily:
+    def family(self, bags: float, floor: float, group: int = 1) -> SketchFamily:
         """Every neighbour these facts allow once σ² ≥ `floor`, `group` labels changing at once.
 
         A change of k labels is t·e with e a unit vector on k rows and |t| ≤ √k·Δ. Theory 3b
@@ -116,7 +116,7 @@ def epsilon(
     if family.guess(_MOST_EPSILON, measurement).plus(slack).upper > delta:
         return math.inf
     guess = search.root(
-        lambda e: _gap(family.guess(e, measurement).plus(slack), delta), 0.0, _MOST_EPSILON
+        lambda e: _gap(family.guess(e, measurement).plus(slack), delta), 0.0, _MOST_EPSILON, 1.0
     )
     return search.smallest_real(
         lambda e: family.delta(e, measurement).plus(slack).upper <= delta, guess, _MOST_EPSILON
@@ -134,7 +134,7 @@ def max_bags(
     """The most aggregates that are (ε, δ)-label-DP, at most `MOST_BAGS`; 0 if none is."""
     in_range(0.0, 1.0, delta=delta)
 
-    def quick(bags: int) -> float:
+    def quick(bags: float) -> float:
         family = facts.family(bags, floor)
         return _gap(family.guess(epsilon, measurement).plus(slack), delta)
 
@@ -144,7 +144,9 @@ def max_bags(
 
     if quick(1) > 0.0:
         return 0
-    log_bags = search.root(lambda s: -quick(round(math.exp(s))), 0.0, math.log(MOST_BAGS))
+    most = math.log(MOST_BAGS)
+    likely = min(max(0.0, math.log(floor) - 2.0 * math.log(facts.width) - 3.0), most)
+    log_bags = search.root(lambda s: -quick(math.exp(s)), 0.0, most, likely)
     guess = search.largest_integer(lambda n: quick(n) <= 0.0, round(math.exp(log_bags)), MOST_BAGS)
     return search.largest_integer(passes, guess, guess)
 
@@ -174,7 +176,8 @@ def min_floor(
         return family.delta(epsilon, measurement).plus(slack).upper <= delta
 
     scale = 2.0 * math.log(facts.width)
-    guess = math.exp(search.root(quick, scale - 60.0, scale + 120.0))
+    likely = scale + math.log(bags) + 3.0
+    guess = math.exp(search.root(quick, scale - 60.0, scale + 120.0, likely))
     floor = search.smallest_real(passes, guess, math.exp(scale + 120.0))
     if math.isinf(floor):
         raise PlanError(f"no residual floor makes {bags} bags private; ask for fewer bags")
