@@ -2,22 +2,27 @@
 
     python benchmarks/pass.py [--rows 500000,2000000] [--tables census,criteo,dense-16] [--json]
 
-Each way sums XᵀX over all design columns of a synthetic table (see synthetic.py):
+Each way sums XᵀX over all design columns of a synthetic table (see synthetic.py).
+
+From the file, as one would:
 
     read                 pyarrow decodes the same columns, and nothing else (iter_batches)
     read whole           the same into one table in memory (read_table), as most people would
-    ours                 the statistics pass from Parquet: reading, encoding, Xᵀy and checks
-                         included; with and without numba
-    ours, in memory      the same with features kept by an earlier pass; labels are still read
+    ours                 the statistics pass: reading, encoding, Xᵀy and checks; with and
+                         without numba
+    tabmat               read_table, a split matrix, its sandwich, and Xᵀy
+    duckdb               GROUPING SETS over every pair of categories, Xᵀy included
     plan and release     all of it with 500 aggregates, leverages and accounting included, in a
                          process of its own
-    dense                one-hot matrix in blocks of 8192 rows, B.T @ B
-    scipy, tabmat        sparse and split matrices, built beforehand
-    duckdb               GROUPING SETS over every pair of categories, from Parquet, Xᵀy included
 
-"dense", "scipy" and "tabmat" see a part of the rows, encoded and in memory: reading, encoding and
-building their matrices is not counted, and they are extrapolated in line. Other ways are measured
-at the largest number of rows only. Trust ratios, not times.
+From encoded rows in memory, XᵀX alone; reading, encoding and building matrices is not counted:
+
+    ours                 compound codes, counted on all cores; with and without numba
+    dense                one-hot matrix in blocks of 8192 rows, B.T @ B
+    scipy, tabmat        sparse and split matrices
+
+"dense" and "scipy" see a part of the rows and are extrapolated in line. Other ways are measured at
+the largest number of rows only. Trust ratios, not times.
 """
 
 from __future__ import annotations
@@ -34,7 +39,7 @@ import grams
 import pyarrow.parquet as pq
 from report import print_report
 from synthetic import Table, table_named
-from timing import side_by_side
+from timing import Timing, side_by_side
 from whole_release import whole_release
 
 from labeldp import kernels
@@ -44,9 +49,13 @@ from labeldp.features import FeatureMap, fit_features
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 
-MOST_NUMBERS = {"dense": 1 << 25, "scipy": 1 << 27, "tabmat": 1 << 27}
-"""Of the one-hot matrix (which two of them never hold) of the rows that these see."""
+MOST_NUMBERS = {"dense": 1 << 25, "scipy": 1 << 27}
+"""Of the one-hot matrix (which scipy never holds) of the rows that these see."""
+MOST_ROWS = 32_000_000
+"""In memory."""
 BAGS = 500
+
+Ways = dict[str, Callable[[], Any]]
 
 
 def read(path: Path) -> None:
@@ -58,90 +67,107 @@ def read_whole(path: Path) -> None:
     pq.read_table(path)
 
 
-def ours(source: Source, features: FeatureMap, grid: LabelGrid, numba: bool, memory: Memory) -> str:
-    """The statistics pass; its digest shows that all ways sum the same."""
+def our_pass(source: Source, features: FeatureMap, grid: LabelGrid, numba: bool) -> str:
+    """The statistics pass from the file; its digest shows that all ways sum the same."""
     saved = kernels.available, kernels.WORTH_COMPILING
     kernels.available, kernels.WORTH_COMPILING = (lambda: numba), 0
     try:
-        memory.once = lambda _key, _columns, compute: compute()  # count what a first pass costs
-        gram, _ = LocalEngine(memory=memory).labelled_sums(source, features, grid)
+        gram, _ = LocalEngine(memory=Memory(0)).labelled_sums(source, features, grid)
     finally:
         kernels.available, kernels.WORTH_COMPILING = saved
     return gram.digest()
 
 
-def our_ways(table: Table, path: Path) -> tuple[dict[str, Callable[[], Any]], FeatureMap]:
-    """Reading alone, and our pass: from the file and from memory."""
-    source, kept = table.source(path), LocalEngine()
-    features = fit_features(source, fold=kept.fold)
+def our_names() -> dict[str, bool]:
+    """Ours with NumPy, and with numba where it is installed."""
+    return {"ours, NumPy": False} | ({"ours": True} if kernels.available() else {})
+
+
+def from_file(table: Table, path: Path, features: FeatureMap, others: bool) -> Ways:
+    """Reading alone, our pass, and what else starts from the file; None where not installed."""
     grid = LabelGrid.for_range(table.label_range, intercept=True)
-    ways: dict[str, Callable[[], Any]] = {
-        "read": partial(read, path),
-        "read whole": partial(read_whole, path),
+    ways: dict[str, Any] = {"read": partial(read, path), "read whole": partial(read_whole, path)}
+    for name, numba in our_names().items():
+        ways[name] = partial(our_pass, table.source(path), features, grid, numba)
+    if others:
+        ways["tabmat"] = grams.tabmat_sums(path, features, table.label)
+        ways["duckdb"] = grams.duckdb_sums(path, features, table.label)
+    return ways
+
+
+def from_rows(encoded: grams.Rows, features: FeatureMap) -> Ways:
+    """What starts from encoded rows in memory; None where not installed."""
+    summed = grams.our_gram(encoded, features)
+    chosen = {False: kernels.with_numpy, True: kernels.with_numba}
+    ways: dict[str, Any] = {
+        name: lambda numba=numba: summed(chosen[numba]()).digest()
+        for name, numba in our_names().items()
     }
-    names = {"ours, NumPy": False} | ({"ours": True} if kernels.available() else {})
-    for name, numba in names.items():
-        ways[name] = partial(ours, source, features, grid, numba, Memory(0))
-        ways[f"{name}, in memory"] = partial(ours, source, features, grid, numba, kept.memory)
-    return ways, features
+    few = {way: encoded.first(part_of(way, len(encoded), features)) for way in MOST_NUMBERS}
+    ways["dense"] = partial(grams.dense_gram, few["dense"])
+    ways["scipy"] = grams.scipy_gram(few["scipy"])
+    ways["tabmat"] = grams.tabmat_gram(encoded)
+    return ways
 
 
 def part_of(way: str, rows: int, features: FeatureMap) -> int:
-    """How many of the rows a way sees; all of them unless it starts in memory."""
+    """How many of the rows in memory a way sees."""
     return min(rows, MOST_NUMBERS.get(way, features.width * rows) // features.width)
 
 
-def other_ways(
-    table: Table, path: Path, features: FeatureMap, rows: int
-) -> tuple[dict[str, Callable[[], Any]], list[str]]:
-    """The alternatives that are installed, and a line for each that is not."""
-    encoded = grams.encoded_rows(table.source(path), features, part_of("scipy", rows, features))
-    found = {
-        "duckdb": grams.duckdb_sums(path, features, table.label),
-        "dense": partial(grams.dense_gram, encoded.first(part_of("dense", rows, features))),
-        "scipy": grams.scipy_gram(encoded),
-        "tabmat": grams.tabmat_gram(encoded),
-    }
-    notes = [f"{way} {grams.REMEDY}" for way, run in found.items() if run is None]
-    return {way: run for way, run in found.items() if run is not None}, notes
+def timed(ways: Ways, rounds: int) -> dict[str, Timing]:
+    """Times of what is installed, after seeing that ours agree."""
+    times, answers = side_by_side({way: run for way, run in ways.items() if run}, rounds)
+    digests = {answer for way, answer in answers.items() if way.startswith("ours")}
+    if len(digests) != 1:
+        raise RuntimeError(f"our ways do not agree: {sorted(digests)}")
+    return times
 
 
 def measure(
     table: Table, path: Path, rows: int, rounds: int, others: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """All ways on one table, as times of the bare read and of our pass."""
-    ways, features = our_ways(table, path)
-    notes = [] if kernels.available() else ["numba is not installed; pip install 'labeldp[fast]'"]
-    if others:
-        more, missing = other_ways(table, path, features, rows)
-        ways, notes = ways | more, notes + missing
-    times, answers = side_by_side(ways, rounds)
-    digests = {answer for way, answer in answers.items() if way.startswith("ours")}
-    if len(digests) != 1:
-        raise RuntimeError(f"our ways do not agree on {table.name}: {sorted(digests)}")
-    parts = {way: part_of(way, rows, features) for way in times}
-    times = {way: time.scaled(rows / parts[way]) for way, time in times.items()}
+    """All ways on one table, and a line for each that is not installed."""
+    features = fit_features(table.source(path), fold=LocalEngine().fold)
+    missing = [] if kernels.available() else ["numba"]
+    ways = from_file(table, path, features, others)
+    missing += [way for way, run in ways.items() if run is None]
+    times = timed(ways, rounds)
     whole = whole_release(table.name, path, BAGS, rounds=rounds)
     times["plan and release"] = whole.total
-    bare, own = times["read"], times["ours" if "ours" in times else "ours, NumPy"]
-    records = [
+    parts = dict.fromkeys(times, rows)
+    records = _records("file", times, parts, rows, times["read"])
+    if others:
+        encoded = grams.encoded_rows(table.source(path), features, min(rows, MOST_ROWS))
+        times = timed(from_rows(encoded, features), rounds)
+        parts = {way: part_of(way, len(encoded), features) for way in times}
+        scaled = {way: time.scaled(rows / parts[way]) for way, time in times.items()}
+        records += _records("rows", scaled, parts, rows, None)
+    facts = {"table": table.name, "rows": rows, "design_columns": features.width}
+    for record in records:
+        record |= {"peak_mib": whole.peak_mib if record["way"] == "plan and release" else None}
+    return [facts | record for record in records], [f"{way} {grams.REMEDY}" for way in missing]
+
+
+def _records(
+    start: str, times: dict[str, Timing], parts: dict[str, int], rows: int, bare: Timing | None
+) -> list[dict[str, Any]]:
+    """Times as multiples of ours with the same start, and reading's share in them."""
+    own = times["ours" if "ours" in times else "ours, NumPy"]
+    return [
         {
-            "table": table.name,
-            "rows": rows,
-            "design_columns": features.width,
+            "start": start,
             "way": way,
             **time.to_json(),
             "million_rows_per_second": rows / time.wall / 1e6,
             "times_ours": time.wall / own.wall,
             "times_ours_cpu": time.cpu / own.cpu,
-            "read_share": bare.wall / time.wall,
-            "read_share_cpu": bare.cpu / time.cpu,
-            "extrapolated_from_rows": parts[way] if parts.get(way, rows) < rows else None,
-            "peak_mib": whole.peak_mib if way == "plan and release" else None,
+            "read_share": bare and bare.wall / time.wall,
+            "read_share_cpu": bare and bare.cpu / time.cpu,
+            "extrapolated_from_rows": parts[way] if parts[way] < rows else None,
         }
         for way, time in times.items()
     ]
-    return records, notes
 
 
 def run(names: list[str], sizes: list[int], rounds: int) -> dict[str, Any]:

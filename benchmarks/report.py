@@ -80,7 +80,7 @@ def losses(documents: list[Document]) -> list[str]:
         for record in found["records"]:
             faster = record.get("times_ours", record.get("times_ours_cpu", 1.0)) < 1.0
             if faster and record["way"].partition(",")[0] not in ("ours", "read", "read whole"):
-                where = [record.get(key) for key in ("table", "rows")]
+                where = [record.get(key) for key in ("table", "rows", "start")]
                 lines[str([found["benchmark"], record["way"], *where])] = _LOSS[found["benchmark"]](
                     record
                 )
@@ -95,29 +95,27 @@ def pass_views(records: list[Record]) -> Iterator[View]:
     for name, group in groupby(records, key=lambda r: r["table"]):
         of_table = list(group)
         rows = max(r["rows"] for r in of_table)
-        largest = [r for r in of_table if r["rows"] == rows]
-        caption = f"{title(name)}, {rows:,} rows, {largest[0]['design_columns']} design columns"
-        headings = ["", "seconds", "cpu s", "Mrow/s", "× ours", "× ours, cpu"]
-        headings += ["reading's share", "of cpu"]
-        lines = [
-            [
-                r["way"] + (" (extrapolated)" if r["extrapolated_from_rows"] else ""),
-                *map(short, (r["seconds"], r["cpu_seconds"], r["million_rows_per_second"])),
-                *map(short, (r["times_ours"], r["times_ours_cpu"])),
-                *(_read_shares(r) if _reads(r["way"]) else ("not counted", "")),
-            ]
-            for r in largest
+        for start, words in (("file", "from Parquet"), ("rows", "XᵀX from encoded rows in memory")):
+            chosen = [r for r in of_table if r["rows"] == rows and r["start"] == start]
+            columns = of_table[-1]["design_columns"]
+            caption = f"{title(name)}, {rows:,} rows, {columns} design columns: {words}"
+            yield View(caption, *_ways(chosen, reads=start == "file"))
+    yield growth([r for r in records if r["start"] == "file"])
+
+
+def _ways(records: list[Record], reads: bool) -> tuple[list[str], list[list[str]]]:
+    """Headings and lines of a table of ways; reading's share where they read."""
+    headings = ["", "seconds", "cpu s", "Mrow/s", "× ours", "× ours, cpu"]
+    lines = [
+        [
+            r["way"] + (" (extrapolated)" if r["extrapolated_from_rows"] else ""),
+            *map(short, (r["seconds"], r["cpu_seconds"], r["million_rows_per_second"])),
+            *map(short, (r["times_ours"], r["times_ours_cpu"])),
+            *((share(r["read_share"]), share(r["read_share_cpu"])) if reads else ()),
         ]
-        yield View(caption, headings, lines)
-    yield growth(records)
-
-
-def _reads(way: str) -> bool:
-    return "memory" not in way and way not in ("dense", "scipy", "tabmat")
-
-
-def _read_shares(record: Record) -> tuple[str, str]:
-    return share(record["read_share"]), share(record["read_share_cpu"])
+        for r in records
+    ]
+    return headings + (["reading's share", "of cpu"] if reads else []), lines
 
 
 def growth(records: list[Record]) -> View:
@@ -242,7 +240,7 @@ _VIEWS: dict[str, Callable[[list[Record]], Iterator[View]]] = {
     "neural_bags": neural_views,
 }
 _LOSS = {
-    "pass": _loss("XᵀX of {name}, {rows:,} rows"),
+    "pass": _loss("XᵀX of {name}, {rows:,} rows, from the {start}"),
     "draw": _loss("{bags:,} bags of {name}, {rows:,} rows"),
     "accountant": _loss("{bags:,} bags, relative error {relative_error:+.0e}"),
     "neural_bags": _loss("{bags:,} bags"),

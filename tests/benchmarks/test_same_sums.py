@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
+from labeldp import kernels
 from labeldp.accounting import contour
 from labeldp.engines import LocalEngine
 from labeldp.features import FeatureMap, fit_features
@@ -41,11 +42,35 @@ def test_gram_matrices_agree(table: tuple[Any, Path], program: Program) -> None:
     grams = program("grams")
     rows = grams.encoded_rows(table[0].source(table[1]), features, ROWS)
     np.testing.assert_array_equal(grams.dense_gram(rows), expected)
+    ours = grams.our_gram(rows, features)(kernels.with_numpy())
+    np.testing.assert_array_equal(ours.exact(range(ours.width)).astype(float), expected)
     np.testing.assert_allclose(grams.scipy_gram(rows)().toarray(), expected, rtol=1e-12)
     by_tabmat = grams.tabmat_gram(rows)
     if by_tabmat is None:
         pytest.skip("tabmat is not installed; pip install 'labeldp[bench]'")
     np.testing.assert_allclose(by_tabmat(), expected, rtol=1e-12)
+
+
+def test_tabmat_sums_the_raw_columns_and_the_labels(
+    table: tuple[Any, Path], program: Program
+) -> None:
+    made, path = table
+    features, _ = our_gram(made, path)
+    run = program("grams").tabmat_sums(path, features, made.label)
+    if run is None:
+        pytest.skip("tabmat is not installed; pip install 'labeldp[bench]'")
+    gram, cross = run()
+    raw = pq.read_table(path)
+    names = [column.name for column in features.numeric]
+    numbers = [np.nan_to_num(raw.column(name).to_numpy().astype(float)) for name in names]
+    design = np.column_stack([np.ones(ROWS), *numbers])
+    labels = raw.column(made.label).to_numpy().astype(float)
+    size = design.shape[1]
+    np.testing.assert_allclose(gram[:size, :size], design.T @ design)
+    np.testing.assert_allclose(cross[:size], design.T @ labels)
+    categories = len(features.categorical)
+    assert np.trace(gram[size:, size:]) == pytest.approx(ROWS * categories)
+    assert cross[size:].sum() == pytest.approx(categories * labels.sum())
 
 
 def test_part_of_the_rows_is_their_beginning(table: tuple[Any, Path], program: Program) -> None:

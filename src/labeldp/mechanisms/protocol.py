@@ -19,7 +19,7 @@ from labeldp.features import FeatureMap
 from labeldp.mechanisms.bags import Draw
 from labeldp.release import Drawing, Release
 from labeldp.source import Source
-from labeldp.statistics import LabelGrid
+from labeldp.statistics import Factor, LabelGrid
 from labeldp.survey import Encoding
 from labeldp.utility import Forecast
 
@@ -104,6 +104,8 @@ class Draft:
     see the same features."""
     forecast: Forecast
     notes: tuple[str, ...] = ()
+    factor: Factor | None = field(default=None, repr=False, compare=False)
+    """Of those feature sums, where planning has just made it; it is not written to plan files."""
 
 
 @dataclass(frozen=True, eq=False)

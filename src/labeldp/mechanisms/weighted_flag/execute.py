@@ -42,7 +42,7 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     gram, moments = engine.labelled_sums(source, features, labels)
     if gram.digest() != draft.feature_sums:
         raise PlanError(OTHER_FEATURES)
-    factor = factorise(gram, features)
+    factor = draft.factor or factorise(gram, features)
     check_facts(claim, features, factor, engine.leverage(source, features, factor))
     residual = Residual(factor, moments)
     outcome = settle_floor(claim, [residual], labels, randomness)

@@ -60,6 +60,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
             added_variance=terms.expected_noise(floor, guess),
         ),
         found.notes,
+        found.factor,
     )
 
 
