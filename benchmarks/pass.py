@@ -1,6 +1,7 @@
 """The pass over the data against reading alone and against other ways to sum the same things.
 
-    python benchmarks/pass.py [--rows 500000,2000000] [--tables census,criteo,dense-16] [--json]
+    python benchmarks/pass.py [--rows 500000,2000000] [--dense-rows 500000]
+                              [--tables census,criteo,dense-16] [--json]
 
 Each way sums XᵀX over all design columns of a synthetic table (see synthetic.py).
 
@@ -36,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 import grams
-import pyarrow.parquet as pq
+from reading import read, read_whole
 from report import print_report
 from synthetic import Table, table_named
 from timing import Timing, side_by_side
@@ -56,15 +57,6 @@ MOST_ROWS = 32_000_000
 BAGS = 500
 
 Ways = dict[str, Callable[[], Any]]
-
-
-def read(path: Path) -> None:
-    for _ in pq.ParquetFile(path, memory_map=True).iter_batches(batch_size=65_536):
-        pass
-
-
-def read_whole(path: Path) -> None:
-    pq.read_table(path)
 
 
 def our_pass(source: Source, features: FeatureMap, grid: LabelGrid, numba: bool) -> str:
@@ -170,14 +162,15 @@ def _records(
     ]
 
 
-def run(names: list[str], sizes: list[int], rounds: int) -> dict[str, Any]:
+def run(names: list[str], sizes: list[int], dense_sizes: list[int], rounds: int) -> dict[str, Any]:
     records, notes = [], []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            for rows in sizes:
+            wanted = dense_sizes if name.startswith("dense") else sizes
+            for rows in wanted:
                 table, path = table_named(name), Path(folder) / f"{name}-{rows}.parquet"
                 table.write(path, rows)
-                found, missing = measure(table, path, rows, rounds, rows == max(sizes))
+                found, missing = measure(table, path, rows, rounds, rows == max(wanted))
                 records += found
                 notes += [line for line in missing if line not in notes]
                 path.unlink()
@@ -187,12 +180,16 @@ def run(names: list[str], sizes: list[int], rounds: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", default="500000,2000000")
+    parser.add_argument("--dense-rows", help="of tables of numbers; default: as many")
     parser.add_argument("--tables", default="census,criteo,dense-16")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
-    sizes = [int(rows) for rows in chosen.rows.split(",")]
-    found = run(chosen.tables.split(","), sizes, chosen.rounds)
+    sizes, dense_sizes = (
+        [int(rows) for rows in text.split(",")]
+        for text in (chosen.rows, chosen.dense_rows or chosen.rows)
+    )
+    found = run(chosen.tables.split(","), sizes, dense_sizes, chosen.rounds)
     print(json.dumps(found, indent=1)) if chosen.json else print_report(found)
 
 

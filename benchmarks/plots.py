@@ -144,6 +144,25 @@ def ways_plot(records: list[Record]) -> Any:
     return figure
 
 
+def large_plot(records: list[Record]) -> Any:
+    """Seconds of a whole release, and of reading, against rows: straight lines."""
+    figure, plots = panels(1)
+    axes, x = plots[0], [r["rows"] / 1e6 for r in records]
+    for key, colour, mark, label in (
+        ("command_seconds", OURS, "o:", "the command, imports included"),
+        ("seconds", OURS, "o-", "plan and release"),
+        ("read_whole_seconds", READING, "^:", "reading, read_table"),
+        ("read_seconds", READING, "v:", "reading, iter_batches"),
+    ):
+        axes.plot(x, [r[key] for r in records], mark, color=colour, label=label)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel(f"million rows ({records[0]['bags']:,} bags)")
+    axes.set_ylabel("seconds")
+    axes.legend()
+    return figure
+
+
 def draws_plot(records: list[Record]) -> Any:
     """Seconds against bags: ours and the ways that draw weights."""
     rows = max(r["rows"] for r in records)
@@ -184,6 +203,7 @@ def bags_plot(records: list[Record]) -> Any:
 PLOTS: dict[str, tuple[str, Callable[[list[Record]], Any]]] = {
     "rows": ("pass", rows_plot),
     "ways": ("pass", ways_plot),
+    "large": ("large", large_plot),
     "draws": ("draw", draws_plot),
     "bags": ("writing", bags_plot),
 }

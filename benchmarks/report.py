@@ -139,6 +139,22 @@ def growth(records: list[Record]) -> View:
     return View("Growing in rows and columns: seconds, and memory of a release", headings, lines)
 
 
+def large_views(records: list[Record]) -> Iterator[View]:
+    lines = [
+        [
+            f"{r['rows']:,}",
+            f"{r['bags']:,}",
+            *map(short, (r["read_seconds"], r["read_whole_seconds"])),
+            *map(short, (r["plan_seconds"], r["seconds"], r["command_seconds"])),
+            *map(short, (r["times_read"], r["times_read_whole"], r["peak_mib"])),
+        ]
+        for r in records
+    ]
+    headings = ["rows", "bags", "read", "read whole", "plan", "plan and release", "command"]
+    headings += ["× read", "× read whole", "peak MiB"]
+    yield View("A whole release of a census-like table: seconds", headings, lines)
+
+
 def draw_views(records: list[Record]) -> Iterator[View]:
     lines = []
     for key, group in groupby(records, key=lambda r: (r["table"], r["rows"], r["bags"])):
@@ -234,6 +250,7 @@ def _loss(what: str) -> Callable[[Record], str]:
 
 _VIEWS: dict[str, Callable[[list[Record]], Iterator[View]]] = {
     "pass": pass_views,
+    "large": large_views,
     "draw": draw_views,
     "writing": writing_views,
     "accountant": accountant_views,

@@ -28,14 +28,16 @@ TOP, BOTTOM = "<!-- benchmarks -->", "<!-- end of benchmarks -->"
 SIZES: dict[str, dict[str, str]] = {
     "quick": {
         "pass": "--rows 250000,500000,1000000 --tables census,criteo,dense-16 --rounds 2",
+        "large": "--rows 1000000,2000000 --rounds 1",
         "draw": "--rows 500000 --bags 16,247,2223,24706 --rounds 1",
         "accountant": "",
         "writing": "--bags 10000,100000,1000000 --rounds 1",
         "neural_bags": "--bags 512",
     },
     "docs": {
-        "pass": "--rows 1000000,2000000,4000000,8000000 "
+        "pass": "--rows 5000000,10000000,20000000 --dense-rows 500000,1000000,2000000 "
         "--tables census,criteo,dense-16,dense-4,dense-64",
+        "large": "--rows 12500000,25000000,50000000",
         "draw": "--rows 1000000,4000000 --bags 1,16,247,2223,24706",
         "accountant": "--rounds 20",
         "writing": "--bags 10000,100000,1250000,2500000,5000000,10000000",
@@ -43,6 +45,7 @@ SIZES: dict[str, dict[str, str]] = {
     },
     "toy": {
         "pass": "--rows 20000,40000 --tables census,criteo,dense-16 --rounds 1",
+        "large": "--rows 20000,40000 --bags 500 --rounds 1",
         "draw": "--rows 20000 --bags 16,247 --rounds 1",
         "accountant": "--bags 10,247 --rounds 1",
         "writing": "--rows 20000 --bags 1000,2000 --rounds 1",
@@ -106,6 +109,7 @@ def largest(documents: list[dict[str, Any]]) -> str:
 
 TITLES = {
     "pass": "The pass",
+    "large": "Large tables",
     "draw": "Drawing",
     "accountant": "The accountant",
     "writing": "Writing",
@@ -116,6 +120,7 @@ PLOTS = {
         "rows": "seconds against rows: a release, our pass, and reading alone",
         "ways": "time of other ways to the same sums, as multiples of ours",
     },
+    "large": {"large": "seconds against rows: a whole release, and reading alone"},
     "draw": {"draws": "seconds against bags: ours, and ways that draw the weights"},
     "writing": {"bags": "seconds against bags: a release, and pyarrow writing as much"},
 }

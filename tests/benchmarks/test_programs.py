@@ -18,7 +18,8 @@ from tests.benchmarks.conftest import FOLDER
 Program = Callable[[str], Any]
 
 TOY = {
-    "pass": (["dense-3"], [6000], 1),
+    "pass": (["dense-3"], [99], [6000], 1),
+    "large": ([5000, 6000], 50, 1),
     "draw": (["dense-3"], [3000], [2, 300], 1),
     "accountant": ([10], 1),
     "writing": ("dense-3", 3000, [50, 100], 1),
@@ -143,4 +144,4 @@ def test_programs_take_the_options_that_a_run_gives(name: str, program: Program)
     )
     for sizes in program("run").SIZES.values():
         given = {word for word in sizes[name].split() if word.startswith("--")} | {"--json"}
-        assert given <= set(re.findall(r"--[a-z]+", done.stdout))
+        assert given <= set(re.findall(r"--[a-z-]+", done.stdout))
