@@ -20,6 +20,7 @@ further bits as it takes.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,6 +43,8 @@ _MOST_BITS = 64 * 16
 _SERIES = 600
 """Degrees of freedom up to which χ's distribution is summed as a series."""
 _REACH = 45
+_BALLS = threading.Lock()
+"""The precision of ball arithmetic is one for all threads: one draw is settled at a time."""
 
 Exact = Callable[[int, int], tuple[Any, Any]]
 """(row, bits of precision) → (mean, std) as arb balls that contain the exact values."""
@@ -96,7 +99,8 @@ def publish(
     certain = np.abs(scaled - cell) + error / step < 0.5
     certain &= np.abs(scaled) < 2.0**51  # so that cells are exact doubles
     for row in np.flatnonzero(~certain):
-        cell[row] = _settle(int(row), int(bits[row]), grid, randomness, exact)
+        with _BALLS:
+            cell[row] = _settle(int(row), int(bits[row]), grid, randomness, exact)
     return np.asarray(cell * step)
 
 
