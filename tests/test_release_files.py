@@ -174,7 +174,7 @@ MOMENTS = {
     "the feature map is written": ("pathlib.Path", "write_text", 2, "after"),
     "the aggregates are half written": (
         "labeldp.release.pq.ParquetWriter",
-        "write_batch",
+        "write_table",
         1,
         "after",
     ),

@@ -43,8 +43,8 @@ _MOST_BITS = 64 * 16
 _SERIES = 600
 """Degrees of freedom up to which χ's distribution is summed as a series."""
 _REACH = 45
-_BALLS = threading.Lock()
-"""The precision of ball arithmetic is one for all threads: one draw is settled at a time."""
+_BALLS = threading.RLock()
+"""The precision of ball arithmetic is one for all threads, so one at a time works with balls."""
 
 Exact = Callable[[int, int], tuple[Any, Any]]
 """(row, bits of precision) → (mean, std) as arb balls that contain the exact values."""
@@ -99,8 +99,7 @@ def publish(
     certain = np.abs(scaled - cell) + error / step < 0.5
     certain &= np.abs(scaled) < 2.0**51  # so that cells are exact doubles
     for row in np.flatnonzero(~certain):
-        with _BALLS:
-            cell[row] = _settle(int(row), int(bits[row]), grid, randomness, exact)
+        cell[row] = _settle(int(row), int(bits[row]), grid, randomness, exact)
     return np.asarray(cell * step)
 
 
@@ -133,12 +132,13 @@ def _precision(bits: int) -> Iterator[None]:
     """Ball arithmetic with this many bits inside the block."""
     from flint import ctx
 
-    saved = ctx.prec
-    ctx.prec = bits
-    try:
-        yield
-    finally:
-        ctx.prec = saved
+    with _BALLS:
+        saved = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = saved
 
 
 class _Draw:
