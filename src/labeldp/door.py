@@ -78,7 +78,7 @@ def publish(
     upper_half = (bits >> np.uint64(63)).astype(bool)
     tail = (bits & np.uint64(2**63 - 1)).astype(np.float64)  # p·2**64, p < 1/2
     normal = ndtri((tail + 0.5) * 2.0**-64)
-    normal[upper_half] *= -1.0
+    normal *= np.where(upper_half, -1.0, 1.0)
 
     low, high = std
     middle = 0.5 * (low + high)
