@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +79,16 @@ class Release:
         return np.column_stack(columns)
 
     def chunks(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Aggregated features and labels, some at a time."""
+        """Aggregated features, every column contiguous, and labels, some at a time."""
         for batch in self.table.to_batches():
-            columns = [column.to_numpy() for column in batch.columns]
-            design = np.column_stack(columns[:-1]) if len(columns) > 1 else np.empty((0, 0))
-            yield design, columns[-1]
+            *columns, labels = (column.to_numpy() for column in batch.columns)
+            design = np.array(columns).T if columns else np.empty((0, 0))
+            yield design, labels
+
+    def label_chunks(self) -> Iterator[NDArray[np.float64]]:
+        """Aggregated labels alone, some at a time."""
+        for batch in self.table.select(self.table.column_names[-1:]).to_batches():
+            yield batch.column(0).to_numpy()
 
     @property
     def labels(self) -> NDArray[np.float64]:
@@ -186,6 +191,8 @@ class StoredTable:
     path: Path
     schema: pa.Schema
     num_rows: int
+    chosen: tuple[str, ...] | None = None
+    """The columns that are read, if not all."""
 
     @classmethod
     def open(cls, path: Path) -> StoredTable:
@@ -198,6 +205,11 @@ class StoredTable:
     @property
     def column_names(self) -> list[str]:
         return list(self.schema.names)
+
+    def select(self, names: list[str]) -> StoredTable:
+        """The same rows with these columns alone."""
+        schema = pa.schema([self.schema.field(name) for name in names])
+        return replace(self, schema=schema, chosen=tuple(names))
 
     def column(self, name: str) -> pa.ChunkedArray:
         """One column."""
@@ -212,7 +224,10 @@ class StoredTable:
         """All rows, a row group at a time."""
         with _whole(self.path), pq.ParquetFile(self.path) as file:
             for group in range(file.num_row_groups):
-                yield from file.read_row_group(group).combine_chunks().to_batches()
+                rows = file.read_row_group(group, self.chosen)
+                if self.chosen:  # a name may have brought others that begin like it
+                    rows = rows.select(self.chosen)
+                yield from rows.combine_chunks().to_batches()
 
 
 @contextmanager
