@@ -28,6 +28,8 @@ from labeldp.statistics import Factor, LabelGrid, Residual
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
+_MOST_THREADS = 8
+"""They draw faster than one file can be written, and every one holds some MiB."""
 _PANEL = 64
 """Columns of the triangle R multiplied at a time: above a panel's diagonal nothing is zero."""
 
@@ -84,7 +86,7 @@ def draw_aggregates(
         return Aggregates(features, np.ldexp(codes, labels.exponent))
 
     with threadpool_limits(1, "blas"):  # the threads here are enough
-        yield from in_order(block, range(-(-bags // rows)), threads)
+        yield from in_order(block, range(-(-bags // rows)), min(threads, _MOST_THREADS))
 
 
 def sampler(numbers: int) -> Sampler:
