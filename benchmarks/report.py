@@ -199,7 +199,9 @@ def writing_views(records: list[Record]) -> Iterator[View]:
             str(r["columns"]),
             short(r["seconds"]),
             short(r["pyarrow_seconds"]),
+            short(r["same_file_seconds"]),
             short(r["times_pyarrow"]),
+            short(r["times_pyarrow_cpu"]),
             short(extra),
             short(r["million_bags_per_second"]),
             short(r["file_mib"]),
@@ -207,7 +209,8 @@ def writing_views(records: list[Record]) -> Iterator[View]:
         ]
         for r, extra in zip(records, added, strict=True)
     ]
-    headings = ["bags", "columns", "release, s", "pyarrow, s", "× pyarrow", "added, × pyarrow's"]
+    headings = ["bags", "columns", "release, s", "pyarrow, s", "same file, s"]
+    headings += ["× pyarrow", "× pyarrow, cpu", "added, × pyarrow's"]
     headings += ["Mbag/s", "file, MiB", "peak, MiB"]
     caption = f"Drawing and writing a release ({records[0]['rows']:,} rows) against writing alone"
     yield View(caption, headings, lines)

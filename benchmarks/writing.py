@@ -7,7 +7,12 @@
                  process of its own
     pyarrow      one batch of normal numbers, drawn beforehand, written as often as it takes
 
-Both write float64 columns with snappy and without dictionaries. Planning is not counted.
+    same file    the same, in the layout that a release has: columns without nulls, labels alone
+                 compressed
+
+pyarrow's columns are as they come from `RecordBatch.from_pydict`: nullable, with snappy, here
+without dictionaries. Planning is not counted; the certificate's curve and the pass over the
+labels are, and do not grow with bags.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ import argparse
 import json
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +36,15 @@ from whole_release import whole_release
 BATCH_ROWS = 1 << 17
 
 
-def write_alone(path: Path, bags: int, columns: int) -> None:
+def write_alone(path: Path, bags: int, columns: int, *, same_file: bool = False) -> None:
     """As many numbers as a release of so many bags has."""
     batch = normal_batch(min(bags, BATCH_ROWS), columns)
-    with pq.ParquetWriter(path, batch.schema, use_dictionary=False) as file:
+    layout: dict[str, Any] = {"use_dictionary": False}
+    if same_file:
+        fields = [field.with_nullable(False) for field in batch.schema]
+        batch = pa.RecordBatch.from_arrays(batch.columns, schema=pa.schema(fields))
+        layout["compression"] = {f"x{columns - 1}": "snappy"}
+    with pq.ParquetWriter(path, batch.schema, **layout) as file:
         for start in range(0, bags, BATCH_ROWS):
             file.write_batch(batch.slice(0, min(BATCH_ROWS, bags - start)))
 
@@ -45,7 +56,7 @@ def normal_batch(rows: int, columns: int) -> pa.RecordBatch:
 
 def measure(name: str, path: Path, bags: int, rounds: int, folder: Path) -> dict[str, Any]:
     """One number of bags: the release's time and memory, and pyarrow's time."""
-    released, alone = [], []
+    released, alone, alike = [], [], []
     for _ in range(rounds):
         released.append(whole_release(name, path, bags, to=folder))
         written = folder / f"release-{bags}-0"
@@ -53,9 +64,11 @@ def measure(name: str, path: Path, bags: int, rounds: int, folder: Path) -> dict
         size = sum(file.stat().st_size for file in written.iterdir()) / 2**20
         shutil.rmtree(written)
         target = folder / "alone.parquet"
-        alone.append(once(lambda: write_alone(target, bags, kept.num_columns))[0])  # noqa: B023
+        write = partial(write_alone, target, bags, kept.num_columns)
+        alone.append(once(write)[0])
+        alike.append(once(partial(write, same_file=True))[0])
         target.unlink()
-    own, bare = best(run.release for run in released), best(alone)
+    own, bare, same = best(run.release for run in released), best(alone), best(alike)
     return {
         "table": name,
         "bags": bags,
@@ -63,7 +76,10 @@ def measure(name: str, path: Path, bags: int, rounds: int, folder: Path) -> dict
         **own.to_json(),
         "pyarrow_seconds": bare.wall,
         "pyarrow_cpu_seconds": bare.cpu,
+        "same_file_seconds": same.wall,
+        "same_file_cpu_seconds": same.cpu,
         "times_pyarrow": own.wall / bare.wall,
+        "times_pyarrow_cpu": own.cpu / bare.cpu,
         "million_bags_per_second": bags / own.wall / 1e6,
         "file_mib": size,
         "peak_mib": max(run.peak_mib for run in released),

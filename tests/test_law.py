@@ -50,13 +50,14 @@ class Sketcher:
             self.residual,
             self.grid,
             bags=bags,
+            scales=self.scales,
             added_variance=added,
             grid=math.floor(math.log2(self.sigma)) - 10,
             intercept=True,
             randomness=Randomness.experiment(seed),
         )
         parts = list(chunks)
-        features = np.concatenate([part.features for part in parts]) * self.scales
+        features = np.concatenate([part.features for part in parts])
         return features, np.concatenate([part.labels for part in parts])
 
     def log_likelihood(

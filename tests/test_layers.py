@@ -15,10 +15,10 @@ import labeldp
 ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
-    "errors", "_check", "_files", "_random", "kernels", "source", "features", "statistics",
-    "engines", "accounting", "theory", "door", "utility", "certificate", "release", "survey",
-    "mechanisms", "planning", "comparison", "inspection", "verification", "learners", "datasets",
-    "experiments", "cli",
+    "errors", "_check", "_files", "_random", "_threads", "_digest", "kernels", "source",
+    "features", "statistics", "engines", "accounting", "theory", "door", "utility", "certificate",
+    "release", "survey", "mechanisms", "planning", "comparison", "inspection", "verification",
+    "learners", "datasets", "experiments", "cli",
 )  # fmt: skip
 
 EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba", "matplotlib"}

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import Release, ReleaseError, plan, verify
+from labeldp._digest import table_digest
 from labeldp._files import canonical_json, json_digest, new_directory, new_path, read_json
-from labeldp.release import table_digest
+from labeldp.release import StoredTable
 from tests.tables import source, table
 
 START = "from labeldp.cli import main; main()"
@@ -165,6 +166,29 @@ def test_what_is_saved_is_what_is_loaded(release: Release, place: Path) -> None:
         assert (place / "r" / name).read_bytes() == (place / "again" / name).read_bytes()
 
 
+def test_some_columns_of_a_stored_table(tmp_path: Path) -> None:
+    """Dots in names are dots, and not paths into nested columns."""
+    rows = pa.table({"x": [1.0, 2.0], "x.y": [3.0, 4.0], "label:x": [5.0, 6.0]})
+    pq.write_table(rows, tmp_path / "t.parquet", row_group_size=1)
+    stored = StoredTable.open(tmp_path / "t.parquet")
+    for names in (["label:x"], ["x"], ["x.y", "x"], ["x", "x.y", "label:x"]):
+        chosen = stored.select(names)
+        assert chosen.column_names == names
+        assert pa.Table.from_batches(chosen.to_batches()).equals(rows.select(names))
+    assert pa.Table.from_batches(stored.to_batches()).equals(rows)
+
+
+def test_columns_of_normals_are_required_and_plain_and_labels_packed(
+    release: Release, place: Path
+) -> None:
+    release.save(place / "r")
+    file = pq.ParquetFile(place / "r" / "aggregates.parquet")
+    group = file.metadata.row_group(0)
+    packed = [group.column(k).compression for k in range(group.num_columns)]
+    assert packed == ["UNCOMPRESSED"] * (group.num_columns - 1) + ["SNAPPY"]
+    assert all(file.schema.column(k).max_definition_level == 0 for k in range(group.num_columns))
+
+
 # --- crashes ------------------------------------------------------------------------------
 
 MOMENTS = {
@@ -174,7 +198,7 @@ MOMENTS = {
     "the feature map is written": ("pathlib.Path", "write_text", 2, "after"),
     "the aggregates are half written": (
         "labeldp.release.pq.ParquetWriter",
-        "write_batch",
+        "write_table",
         1,
         "after",
     ),

@@ -24,13 +24,14 @@ import pytest
 
 import labeldp.verification as verification
 from labeldp import Release, plan, scan, verify
+from labeldp._digest import table_digest
 from labeldp._random import Randomness
 from labeldp.accounting import FloorMode, added_variance
 from labeldp.certificate import FloorOutcome, certify, claimed_fields, schema, seal
 from labeldp.door import grid_for
 from labeldp.mechanisms import read_claim
 from labeldp.mechanisms.weighted_flag import WeightedFlagClaim
-from labeldp.release import METADATA_KEY, certificate_text, table_digest
+from labeldp.release import METADATA_KEY, certificate_text
 from labeldp.verification import conform
 from tests.console import labeldp
 from tests.tables import RANGE, source, table

@@ -6,6 +6,10 @@ labels away. Three independent streams are keyed at once: one for what does not 
 labels, one for the first 64 bits of every number that does, one for the rare draws that
 need more bits. So the label-free part of a release is the same whatever the labels are.
 
+Many aggregates are drawn block by block, and every block has streams of its own: the same keys
+with the block's number as ChaCha's nonce. They are as independent as one stream is of itself
+further on, and a block is the same whichever thread draws it, and when.
+
 `Randomness.experiment(seed)` exists for tests and experiments; its certificate says that it
 is not private, and `verify` refuses it.
 """
@@ -15,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +64,16 @@ class Randomness:
             )
         self._process = None
 
+    def block(self, place: int) -> Randomness:
+        """The streams of one block; those of block 0 are these themselves, as far as they got."""
+        if place == 0:
+            return self
+        streams = (self.features, self.labels, self.refinement)
+        first, second, third = (_further(stream, place) for stream in streams)
+        made = Randomness(first, second, third, private=self.private)
+        made._process = None
+        return made
+
     @classmethod
     def from_os(cls) -> Randomness:
         """Fresh streams keyed with 256 bits each from the operating system."""
@@ -95,10 +110,18 @@ def normals(stream: np.random.Generator, count: int) -> NDArray[np.float64]:
     return np.asarray(ndtri((words(stream, count) + 0.5) * 2.0**-64))
 
 
-def _stream(key: int) -> np.random.Generator:
+def _stream(key: int, nonce: int = 0) -> np.random.Generator:
+    """ChaCha20; randomgen counts 32-bit words, sixteen to each of a nonce's 2**64 blocks."""
     from randomgen import ChaCha
 
-    return np.random.Generator(ChaCha(key=key, rounds=20))
+    return np.random.Generator(ChaCha(key=key, counter=nonce << 68, rounds=20))
+
+
+def _further(stream: np.random.Generator, nonce: int) -> np.random.Generator:
+    """The same key with another nonce."""
+    state: Any = stream.bit_generator.state
+    key = sum(int(word) << 32 * place for place, word in enumerate(state["state"]["keysetup"]))
+    return _stream(key, nonce)
 
 
 def _derived(seed: int, place: int) -> int:

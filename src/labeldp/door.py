@@ -20,6 +20,7 @@ further bits as it takes.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -42,6 +43,8 @@ _MOST_BITS = 64 * 16
 _SERIES = 600
 """Degrees of freedom up to which χ's distribution is summed as a series."""
 _REACH = 45
+_BALLS = threading.RLock()
+"""The precision of ball arithmetic is one for all threads, so one at a time works with balls."""
 
 Exact = Callable[[int, int], tuple[Any, Any]]
 """(row, bits of precision) → (mean, std) as arb balls that contain the exact values."""
@@ -75,7 +78,7 @@ def publish(
     upper_half = (bits >> np.uint64(63)).astype(bool)
     tail = (bits & np.uint64(2**63 - 1)).astype(np.float64)  # p·2**64, p < 1/2
     normal = ndtri((tail + 0.5) * 2.0**-64)
-    normal[upper_half] *= -1.0
+    normal *= np.where(upper_half, -1.0, 1.0)
 
     low, high = std
     middle = 0.5 * (low + high)
@@ -129,12 +132,13 @@ def _precision(bits: int) -> Iterator[None]:
     """Ball arithmetic with this many bits inside the block."""
     from flint import ctx
 
-    saved = ctx.prec
-    ctx.prec = bits
-    try:
-        yield
-    finally:
-        ctx.prec = saved
+    with _BALLS:
+        saved = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = saved
 
 
 class _Draw:

@@ -12,11 +12,10 @@ and written in a stream, and read only as far as they are looked at.
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from labeldp._digest import Digest, table_digest
 from labeldp._files import new_directory, read_json
 from labeldp.errors import ReleaseError
 from labeldp.features import FeatureMap
@@ -42,6 +42,8 @@ PUBLIC_WEIGHTS = pa.schema(
     [*_MEMBERS, pa.field("weight", pa.float64()), pa.field("noisy", pa.bool_())]
 )
 BAG_SCHEMAS = (SECRET_WEIGHTS, PUBLIC_WEIGHTS)
+_GROUP_ROWS, _GROUP_NUMBERS, _MOST_NUMBERS = 1 << 14, 1 << 20, 1 << 23
+"""A row group has the first two at least, unless it has the third: 64 MiB."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,16 @@ class Release:
         return np.column_stack(columns)
 
     def chunks(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-        """Aggregated features and labels, some at a time."""
+        """Aggregated features, every column contiguous, and labels, some at a time."""
         for batch in self.table.to_batches():
-            columns = [column.to_numpy() for column in batch.columns]
-            design = np.column_stack(columns[:-1]) if len(columns) > 1 else np.empty((0, 0))
-            yield design, columns[-1]
+            *columns, labels = (column.to_numpy() for column in batch.columns)
+            design = np.array(columns).T if columns else np.empty((0, 0))
+            yield design, labels
+
+    def label_chunks(self) -> Iterator[NDArray[np.float64]]:
+        """Aggregated labels alone, some at a time."""
+        for batch in self.table.select(self.table.column_names[-1:]).to_batches():
+            yield batch.column(0).to_numpy()
 
     @property
     def labels(self) -> NDArray[np.float64]:
@@ -98,7 +105,7 @@ class Release:
         drawing = Drawing(
             self.features,
             self.table.schema,
-            iter(self.table.to_batches()),
+            (batch for batch in self.table.to_batches()),
             lambda _digest: self.certificate,
             self.bag_table,
         )
@@ -133,34 +140,47 @@ class Drawing:
 
     features: FeatureMap
     schema: pa.Schema
-    batches: Iterator[pa.RecordBatch]
+    batches: Generator[pa.RecordBatch, None, None]
+    """Drawn as they are asked for, maybe by threads: closed when the drawing ends, or fails."""
     certify: Callable[[str], dict[str, Any]]
     """The certificate, given the digest of all aggregates."""
     bag_table: pa.Table | None = None
 
     def collect(self) -> Release:
         """Draw into memory."""
-        table = pa.Table.from_batches(self.batches, schema=self.schema)
+        with closing(self.batches):
+            table = pa.Table.from_batches(self.batches, schema=self.schema)
         return Release(table, self.features, self.certify(table_digest(table)), self.bag_table)
 
     def write(self, directory: str | Path) -> dict[str, Any]:
         """Draw into a new directory, a batch at a time, whole or not at all: the certificate."""
         with new_directory(Path(directory)) as partial:
-            digest = _Digest(self.schema)
-            # without the Arrow schema, whose metadata would hide what is added at the end
-            layout = {"use_dictionary": False, "store_schema": False}
-            with pq.ParquetWriter(partial / AGGREGATES, self.schema, **layout) as file:
-                for batch in self.batches:
-                    digest.add(batch)
-                    file.write_batch(batch)
-                certificate = self.certify(digest.total())
-                text = certificate_text(certificate)
-                file.add_key_value_metadata({METADATA_KEY.decode(): text})
+            text = certificate_text(certificate := self._write_aggregates(partial / AGGREGATES))
             if self.bag_table is not None:
                 stamped = self.bag_table.replace_schema_metadata({METADATA_KEY: text.encode()})
                 pq.write_table(stamped, partial / BAGS, use_dictionary=False)
             (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
             (partial / FEATURES).write_text(features_text(self.features), encoding="utf-8")
+        return certificate
+
+    def _write_aggregates(self, path: Path) -> dict[str, Any]:
+        """The stream into one file, its digest and the certificate.
+
+        Normal numbers cannot be compressed; labels, which stand on a grid, can. The Arrow schema
+        is left out, because its metadata would hide what is added at the end.
+        """
+        others = set(self.schema.names) - set(self.features.names)
+        layout = {"compression": dict.fromkeys(others, "snappy"), "store_schema": False}
+        with (
+            closing(self.batches),
+            Digest(self.schema) as digest,
+            pq.ParquetWriter(path, self.schema, use_dictionary=False, **layout) as file,
+        ):
+            for group in _row_groups(self.batches, len(self.schema)):
+                digest.add(group)
+                file.write_table(group, group.num_rows)
+            certificate = self.certify(digest.total())
+            file.add_key_value_metadata({METADATA_KEY.decode(): certificate_text(certificate)})
         return certificate
 
 
@@ -171,6 +191,8 @@ class StoredTable:
     path: Path
     schema: pa.Schema
     num_rows: int
+    chosen: tuple[str, ...] | None = None
+    """The columns that are read, if not all."""
 
     @classmethod
     def open(cls, path: Path) -> StoredTable:
@@ -183,6 +205,11 @@ class StoredTable:
     @property
     def column_names(self) -> list[str]:
         return list(self.schema.names)
+
+    def select(self, names: list[str]) -> StoredTable:
+        """The same rows with these columns alone."""
+        schema = pa.schema([self.schema.field(name) for name in names])
+        return replace(self, schema=schema, chosen=tuple(names))
 
     def column(self, name: str) -> pa.ChunkedArray:
         """One column."""
@@ -197,7 +224,10 @@ class StoredTable:
         """All rows, a row group at a time."""
         with _whole(self.path), pq.ParquetFile(self.path) as file:
             for group in range(file.num_row_groups):
-                yield from file.read_row_group(group).combine_chunks().to_batches()
+                rows = file.read_row_group(group, self.chosen)
+                if self.chosen:  # a name may have brought others that begin like it
+                    rows = rows.select(self.chosen)
+                yield from rows.combine_chunks().to_batches()
 
 
 @contextmanager
@@ -211,19 +241,29 @@ def _whole(path: Path) -> Iterator[None]:
 
 def aggregate_schema(features: FeatureMap, label: str) -> pa.Schema:
     """The columns of aggregated features and labels."""
-    return pa.schema([(name, pa.float64()) for name in (*features.names, label_column(label))])
+    names = (*features.names, label_column(label))
+    return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in names])
 
 
-def aggregate_batches(
-    features: FeatureMap,
-    schema: pa.Schema,
-    chunks: Iterable[tuple[NDArray[np.float64], NDArray[np.float64]]],
-) -> Iterator[pa.RecordBatch]:
-    """Aggregated (integer design columns, labels) as rows, in the feature map's scales."""
-    scales = features.scales[list(features.kept or ())]
-    for design, labels in chunks:
-        arrays = [pa.array(np.ascontiguousarray(c)) for c in (*(design * scales).T, labels)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+def aggregate_batch(
+    schema: pa.Schema, design: NDArray[np.float64], labels: NDArray[np.float64]
+) -> pa.RecordBatch:
+    """Aggregated features, in the feature map's scales, and labels as rows."""
+    arrays = [pa.array(np.ascontiguousarray(column)) for column in (*design.T, labels)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.Table]:
+    """Batches put together until they are worth a row group, and no larger than memory likes."""
+    enough = min(max(_GROUP_ROWS, _GROUP_NUMBERS // columns), max(1, _MOST_NUMBERS // columns))
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= enough:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def label_column(label: str) -> str:
@@ -239,33 +279,3 @@ def certificate_text(certificate: dict[str, Any]) -> str:
 def features_text(features: FeatureMap) -> str:
     """The one text of a feature map's file."""
     return json.dumps(features.to_json(), indent=1, ensure_ascii=False) + "\n"
-
-
-def table_digest(table: pa.Table | StoredTable) -> str:
-    """SHA-256 of names and values, whatever the file's layout or metadata."""
-    digest = _Digest(table.schema)
-    for batch in table.to_batches():
-        digest.add(batch)
-    return digest.total()
-
-
-class _Digest:
-    """Adds up the digest of a table, a batch at a time: one hash for each column."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        self._schema, self._rows, self._nulls = schema, 0, 0
-        self._columns = [hashlib.sha256() for _ in schema]
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        self._rows += batch.num_rows
-        for hasher, column in zip(self._columns, batch.columns, strict=True):
-            self._nulls += column.null_count
-            values = column.to_numpy(zero_copy_only=False)
-            hasher.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data)
-
-    def total(self) -> str:
-        shape = [self._rows, self._nulls, *map(str, self._schema.types), *self._schema.names]
-        hasher = hashlib.sha256(json.dumps(shape).encode())
-        for column in self._columns:
-            hasher.update(column.digest())
-        return hasher.hexdigest()

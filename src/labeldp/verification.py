@@ -16,6 +16,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from labeldp._digest import table_digest
 from labeldp._files import json_digest
 from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.certificate import Claim, claimed_fields, schema, seal
@@ -33,7 +34,6 @@ from labeldp.release import (
     certificate_text,
     features_text,
     label_column,
-    table_digest,
 )
 from labeldp.source import Source, scan
 

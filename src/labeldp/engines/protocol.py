@@ -26,6 +26,10 @@ class Engine(Protocol):
     @property
     def progress(self) -> Progress: ...
 
+    @property
+    def threads(self) -> int:
+        """How many threads work here, where the release is drawn; 0: one for each core."""
+
     def fold(
         self, task: str, source: Source, columns: Sequence[str], new: Callable[[], Kind]
     ) -> Kind:

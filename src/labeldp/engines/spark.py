@@ -49,6 +49,8 @@ class SparkEngine:
     """Passes over a Spark data frame, where its partitions are."""
 
     progress: Progress = quiet
+    threads: int = 0
+    """On the driver, which draws the release; Spark has settings of its own for the passes."""
 
     def fold(
         self, task: str, source: Source, columns: Sequence[str], new: Callable[[], Kind]

@@ -27,7 +27,7 @@ def check_grid(release: Release, grid: int) -> Iterator[str]:
     """Whether aggregate labels stand on the public grid, and the certificate says which."""
     if release.certificate["numerics"]["grid_exponent"] != grid:
         yield f"certificate: the grid exponent should be {grid}"
-    for _, labels in release.chunks():
+    for labels in release.label_chunks():
         cells = np.ldexp(labels, -grid)
         if (cells != np.rint(cells)).any():
             yield f"{AGGREGATES} has labels off the public grid: their low bits may leak"
@@ -61,14 +61,13 @@ def _scatter_chance(release: Release, floor: float) -> float:
     slope only adds to it, so rounding in the normal equations cannot raise a false alarm.
     """
     columns = len(release.features.names)
-    size = np.sqrt(sum((design**2).sum(axis=0) for design, _ in release.chunks()))
-    scale = np.where(size > 0, size, 1.0)
     gram, cross = np.zeros((columns, columns)), np.zeros(columns)
     for design, labels in release.chunks():
-        scaled = design / scale
-        gram += scaled.T @ scaled
-        cross += scaled.T @ labels
-    slope = np.linalg.lstsq(gram, cross)[0] / scale
+        gram += design.T @ design
+        cross += design.T @ labels
+    size = np.sqrt(np.diag(gram))
+    scale = np.where(size > 0, size, 1.0)
+    slope = np.linalg.lstsq(gram / np.outer(scale, scale), cross / scale)[0] / scale
     square = sum(float(((t - z @ slope) ** 2).sum()) for z, t in release.chunks())
     freedom = release.bags - columns
     return float(chdtr(freedom, square / floor)) if freedom > 0 else 1.0

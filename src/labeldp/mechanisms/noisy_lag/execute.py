@@ -56,7 +56,8 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     bag_table = weights.table(claim.draw)
 
     certificate = certifier(draft, None, source, grid, randomness, bag_table)
-    return Drawing(features, table.schema, iter(table.to_batches()), certificate, bag_table)
+    batches = (batch for batch in table.to_batches())
+    return Drawing(features, table.schema, batches, certificate, bag_table)
 
 
 def check_promise(claim: NoisyLagClaim, features: FeatureMap, labels: LabelGrid) -> None:

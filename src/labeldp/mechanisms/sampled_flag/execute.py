@@ -8,9 +8,10 @@ enter through β̂_j and σ_j alone, and t_j goes through the door.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
@@ -32,7 +33,7 @@ from labeldp.mechanisms.protocol import Draft
 from labeldp.mechanisms.sampled_flag.bagwise import bag_factor, bag_leverage
 from labeldp.mechanisms.sampled_flag.claim import SampledFlagClaim
 from labeldp.mechanisms.sampled_flag.eigenvalue import check_eigenvalue
-from labeldp.release import Drawing, aggregate_batches, aggregate_schema
+from labeldp.release import Drawing, aggregate_batch, aggregate_schema
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid, MomentSum, Residual
 from labeldp.survey import inflation_for
@@ -62,18 +63,17 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
         members_table(claim.draw),
     )
 
-    def chunks() -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    def batches() -> Generator[pa.RecordBatch, None, None]:
         with engine.progress("aggregates", claim.bags) as advance:
             drawn = []
             for aggregate in bags.draw(outcome.added_variance, grid, randomness):
                 drawn.append(aggregate)
                 advance(1)
-        design, sums = zip(*drawn, strict=True)
-        yield np.concatenate(design), np.concatenate(sums)
+        design, sums = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+        yield aggregate_batch(schema, design * features.scales[list(features.kept or ())], sums)
 
-    batches = aggregate_batches(features, schema, chunks())
     certificate = certifier(draft, outcome, source, grid, randomness, bag_table)
-    return Drawing(features, schema, batches, certificate, bag_table)
+    return Drawing(features, schema, batches(), certificate, bag_table)
 
 
 def check_promise(claim: SampledFlagClaim, features: FeatureMap, labels: LabelGrid) -> None:

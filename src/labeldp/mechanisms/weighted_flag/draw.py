@@ -4,23 +4,39 @@ The m rows WᵀA are iid N(0, AᵀA), so no weights are drawn (theory §3a): the
 features are Z = G·R with RᵀR = XᵀX, and given Z the aggregated labels are independent
 N(Z_j·β̂, σ²). Z does not depend on labels and takes an ordinary float path; the labels go
 through the door. An added floor of variance s² (theory §6) makes σ² into σ² + s².
+
+Aggregates are independent, so blocks of them are drawn by several threads at once. Where a
+block begins depends on the number of columns alone, its randomness on its place alone
+(`Randomness.block`): threads change nothing but time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
-from labeldp import door
+from labeldp import door, kernels
 from labeldp._random import Randomness
+from labeldp._threads import in_order
 from labeldp.mechanisms.label_law import LabelLaw
 from labeldp.statistics import Factor, LabelGrid, Residual
 
-CHUNK_ROWS = 16384
-"""Rows drawn, and written as one row group, at a time."""
+_MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
+"""A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
+_MOST_THREADS = 8
+"""They draw faster than one file can be written, and every one holds some MiB."""
+_PANEL = 64
+"""Columns of the triangle R multiplied at a time: above a panel's diagonal nothing is zero."""
+
+_WORTH_COMPILING = 1 << 26
+"""Normal numbers from which on the compiled sampler saves more than the second it takes to load."""
+
+Sampler = Callable[[np.random.Generator, tuple[int, int]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -28,9 +44,14 @@ class Aggregates:
     """Some of the published rows: public."""
 
     features: NDArray[np.float64]
-    """Σ w·x over integer design columns (multiply by the feature map's scales)."""
+    """Σ w·x over design columns in the feature map's scales; every column contiguous."""
     labels: NDArray[np.float64]
     """Σ w·y (+ added noise), on the public grid."""
+
+
+def block_rows(columns: int) -> int:
+    """Rows of a block: a power of two, so that a block fits a processor's cache if it can."""
+    return max(_FEWEST_ROWS, min(_MOST_ROWS, 1 << (_NUMBERS // columns).bit_length() - 1))
 
 
 def draw_aggregates(
@@ -39,22 +60,52 @@ def draw_aggregates(
     labels: LabelGrid,
     *,
     bags: int,
+    scales: NDArray[np.float64],
     added_variance: float,
     grid: int,
     intercept: bool,
     randomness: Randomness,
-) -> Iterator[Aggregates]:
-    """Yield `bags` aggregates in chunks."""
+    threads: int = 1,
+) -> Generator[Aggregates, None, None]:
+    """Yield `bags` aggregates block by block, drawn ahead by so many threads."""
     root = factor.root()
     law = LabelLaw(residual, labels, added_variance, intercept)
-    for start in range(0, bags, CHUNK_ROWS):
-        size = min(CHUNK_ROWS, bags - start)
-        features = randomness.features.standard_normal((size, factor.rank)) @ root
+    rows = block_rows(factor.rank + 1)
+    sample = sampler(bags * factor.rank)
+
+    def block(place: int) -> Aggregates:
+        streams = randomness.block(place)
+        size = min(rows, bags - place * rows)
+        draw = sample if place else np.random.Generator.standard_normal  # block 0 goes on
+        features = _times_triangle(draw(streams.features, (size, factor.rank)), root)
         mean, error = law.means(features)
         codes = door.publish(
-            mean, error, law.std, grid - labels.exponent, randomness, law.exact_at(features)
+            mean, error, law.std, grid - labels.exponent, streams, law.exact_at(features)
         )
-        yield Aggregates(features, np.ldexp(codes, labels.exponent))
+        features *= scales
+        return Aggregates(features, np.ldexp(codes, labels.exponent))
+
+    with threadpool_limits(1, "blas"):  # the threads here are enough
+        yield from in_order(block, range(-(-bags // rows)), min(threads, _MOST_THREADS))
+
+
+def sampler(numbers: int) -> Sampler:
+    """The faster way to draw so many normals from new streams: the same numbers either way."""
+    if numbers >= _WORTH_COMPILING and kernels.available():
+        with suppress(ImportError):
+            from labeldp.kernels.normals import standard_normal
+
+            return standard_normal
+    return np.random.Generator.standard_normal
+
+
+def _times_triangle(left: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+    """left @ upper for an upper triangle, in Fortran order."""
+    product = np.empty((upper.shape[1], len(left)))
+    for start in range(0, len(product), _PANEL):
+        stop = start + _PANEL
+        np.matmul(upper[:stop, start:stop].T, left[:, :stop].T, out=product[start:stop])
+    return product.T
 
 
 def draw_compact(
@@ -63,11 +114,12 @@ def draw_compact(
     labels: LabelGrid,
     *,
     bags: int,
+    scales: NDArray[np.float64],
     added_variance: float,
     grid: int,
     intercept: bool,
     randomness: Randomness,
-) -> Iterator[Aggregates]:
+) -> Generator[Aggregates, None, None]:
     """Yield the d+1 rows of a compact release: the triangle that QR makes of `bags` aggregates.
 
     G = QT with T the Bartlett factor of a Wishart matrix: χ with m, m−1, … degrees of freedom
@@ -85,6 +137,6 @@ def draw_compact(
     codes = door.publish(mean, error, law.std, step, randomness, law.exact_at(features))
     left = door.publish_chi(bags - rank, step, randomness, law.exact_at(features))
     yield Aggregates(
-        np.vstack([features, np.zeros((1, rank))]),
+        np.vstack([features * scales, np.zeros((1, rank))]),
         np.ldexp(np.append(codes, left), labels.exponent),
     )

@@ -7,12 +7,15 @@ which is published with noise and priced in the claim.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
+from functools import partial
 
-import numpy as np
+import pyarrow as pa
 
 from labeldp import door
 from labeldp._random import Randomness
+from labeldp._threads import cores
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
 from labeldp.features import FeatureMap
@@ -25,8 +28,8 @@ from labeldp.mechanisms.fields import (
 from labeldp.mechanisms.floors import settle_floor
 from labeldp.mechanisms.protocol import Draft
 from labeldp.mechanisms.weighted_flag.claim import WeightedFlagClaim
-from labeldp.mechanisms.weighted_flag.draw import draw_aggregates, draw_compact
-from labeldp.release import Drawing, aggregate_batches, aggregate_schema
+from labeldp.mechanisms.weighted_flag.draw import Aggregates, draw_aggregates, draw_compact
+from labeldp.release import Drawing, aggregate_batch, aggregate_schema
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid, Leverage, Residual, factorise
 from labeldp.survey import inflation_for
@@ -49,25 +52,31 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     grid = door.grid_for(math.sqrt(claim.floor))
     schema = aggregate_schema(features, source.label or "label")
 
-    def chunks() -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        with engine.progress("aggregates", claim.bags) as advance:
-            draw = draw_compact if claim.compact else draw_aggregates
-            drawn = draw(
-                factor,
-                residual,
-                labels,
-                bags=claim.bags,
-                added_variance=outcome.added_variance,
-                grid=grid,
-                intercept=features.intercept,
-                randomness=randomness,
-            )
-            for chunk in drawn:
-                yield chunk.features, chunk.labels
-                advance(len(chunk.labels))
+    draw: Callable[..., Generator[Aggregates, None, None]] = (
+        draw_compact
+        if claim.compact
+        else partial(draw_aggregates, threads=engine.threads or cores())
+    )
+    drawn = draw(
+        factor,
+        residual,
+        labels,
+        bags=claim.bags,
+        scales=features.scales[list(features.kept or ())],
+        added_variance=outcome.added_variance,
+        grid=grid,
+        intercept=features.intercept,
+        randomness=randomness,
+    )
+
+    def batches() -> Generator[pa.RecordBatch, None, None]:
+        with closing(drawn), engine.progress("aggregates", claim.bags) as advance:
+            for block in drawn:
+                yield aggregate_batch(schema, block.features, block.labels)
+                advance(len(block.labels))
 
     certificate = certifier(draft, outcome, source, grid, randomness)
-    return Drawing(features, schema, aggregate_batches(features, schema, chunks()), certificate)
+    return Drawing(features, schema, batches(), certificate)
 
 
 def check_promise(claim: WeightedFlagClaim, features: FeatureMap, labels: LabelGrid) -> None:

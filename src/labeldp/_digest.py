@@ -1,0 +1,82 @@
+"""The digest of a table: SHA-256 of names and values, whatever the file's layout or metadata."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from labeldp._threads import cores
+
+
+class Batched(Protocol):
+    """A table in memory or on disk."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def to_batches(self) -> Iterable[pa.RecordBatch]: ...
+
+
+def table_digest(table: Batched) -> str:
+    """Of a whole table, read a part at a time."""
+    with Digest(table.schema) as digest:
+        for batch in table.to_batches():
+            digest.add(pa.Table.from_batches([batch]))
+        return digest.total()
+
+
+class Digest:
+    """Adds up the digest of a table, a part at a time: one hash for each column.
+
+    Columns are hashed by threads while the caller goes on to write or read the next part.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema, self._rows, self._nulls = schema, 0, 0
+        self._columns = [hashlib.sha256() for _ in schema]
+        self._threads = max(1, min(cores(), len(self._columns)))
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="labeldp digest")
+        self._pending: list[Future[None]] = []
+
+    def __enter__(self) -> Digest:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def add(self, part: pa.Table) -> None:
+        """Rows after those added so far."""
+        self._finish()
+        self._rows += part.num_rows
+        self._nulls += sum(column.null_count for column in part.columns)
+        for first in range(self._threads):
+            mine = slice(first, None, self._threads)
+            pairs = zip(self._columns[mine], part.columns[mine], strict=True)
+            self._pending.append(self._pool.submit(_hash_columns, list(pairs)))
+
+    def total(self) -> str:
+        self._finish()
+        shape = [self._rows, self._nulls, *map(str, self._schema.types), *self._schema.names]
+        hasher = hashlib.sha256(json.dumps(shape).encode())
+        for column in self._columns:
+            hasher.update(column.digest())
+        return hasher.hexdigest()
+
+    def _finish(self) -> None:
+        """A column's hash takes one part at a time."""
+        for task in self._pending:
+            task.result()
+        self._pending = []
+
+
+def _hash_columns(pairs: list[tuple[Any, pa.ChunkedArray]]) -> None:
+    for hasher, column in pairs:
+        for chunk in column.chunks:
+            values = chunk.to_numpy(zero_copy_only=False)
+            hasher.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data)

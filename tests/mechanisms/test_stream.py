@@ -1,0 +1,328 @@
+"""Aggregates drawn by threads: the same bytes as one after another, and no thread left behind."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from contextlib import closing, nullcontext
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp import LocalEngine, Release, ReleaseError, door, plan, verify
+from labeldp._digest import Digest, table_digest
+from labeldp._random import Randomness, words
+from labeldp._threads import in_order
+from labeldp.engines.protocol import Progress, quiet
+from labeldp.mechanisms.label_law import LabelLaw
+from labeldp.mechanisms.weighted_flag import draw
+from labeldp.mechanisms.weighted_flag.draw import block_rows, draw_aggregates
+from tests.tables import source
+from tests.test_law import Sketcher, table
+
+
+@cache
+def sketcher() -> Sketcher:
+    return Sketcher(table(400, seed=1))
+
+
+def drawn(bags: int, threads: int, seed: int = 7) -> tuple[bytes, bytes]:
+    made = sketcher()
+    blocks = list(
+        draw_aggregates(
+            made.factor,
+            made.residual,
+            made.grid,
+            bags=bags,
+            scales=made.scales,
+            added_variance=1.5,
+            grid=math.floor(math.log2(made.sigma)) - 10,
+            intercept=True,
+            randomness=Randomness.experiment(seed),
+            threads=threads,
+        )
+    )
+    features = np.concatenate([block.features for block in blocks])
+    assert all(block.features.flags.f_contiguous for block in blocks)
+    return features.tobytes(), np.concatenate([block.labels for block in blocks]).tobytes()
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draw, "_MOST_ROWS", 64)
+    monkeypatch.setattr(draw, "_FEWEST_ROWS", 64)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_threads_change_nothing() -> None:
+    one = drawn(1000, 1)
+    assert all(drawn(1000, threads) == one for threads in (2, 3, 64))
+    assert drawn(1000, 2, seed=8) != one
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_threads_change_nothing_when_every_label_is_in_doubt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Balls have one precision for all threads, and further bits come from the block's stream."""
+    means = LabelLaw.means
+    monkeypatch.setattr(LabelLaw, "means", lambda *a: (means(*a)[0], means(*a)[1] + 1e9))
+    monkeypatch.setattr(door, "_FIRST_PRECISION", 8)  # so that most need more bits
+    assert drawn(200, 4) == drawn(200, 1)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_first_block_is_that_of_a_single_stream_and_no_block_repeats() -> None:
+    made = sketcher()
+    features = np.frombuffer(drawn(640, 2)[0]).reshape(640, -1)
+    stream = Randomness.experiment(7).features
+    first = stream.standard_normal((64, made.factor.rank)) @ made.factor.root() * made.scales
+    assert np.allclose(features[:64], first, rtol=1e-12, atol=1e-9)
+    assert len({row.tobytes() for row in features}) == 640
+
+
+def test_blocks_have_streams_of_their_own() -> None:
+    """ChaCha20 by the book, with the block's number as nonce."""
+    whole = Randomness.experiment(3)
+    key = sum(
+        int(word) << 32 * place
+        for place, word in enumerate(whole.labels.bit_generator.state["state"]["keysetup"])
+    )
+    for place in (1, 2, 2**32 + 5):
+        assert words(whole.block(place).labels, 16).tolist() == [
+            *chacha20(key, 0, place),
+            *chacha20(key, 1, place),
+        ]
+    streams = [whole.block(place) for place in range(4)]
+    seen = [words(s, 64) for r in streams for s in (r.features, r.labels, r.refinement)]
+    assert len(set(np.concatenate(seen).tolist())) == 12 * 64
+    assert whole.block(0) is whole
+    with pytest.raises(Exception, match="used before"):
+        streams[1].spend()
+
+
+def chacha20(key: int, block: int, nonce: int) -> list[int]:
+    """The slow obvious twin: eight 64-bit words of one block."""
+    low = 2**32 - 1
+    start = [0x61707865, 0x3320646E, 0x79622D32, 0x6B206574]
+    start += [key >> 32 * place & low for place in range(8)]
+    start += [block & low, block >> 32, nonce & low, nonce >> 32]
+    x = list(start)
+
+    def quarter(a: int, b: int, c: int, d: int) -> None:
+        for to, by, mixed, turn in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+            x[to] = (x[to] + x[by]) & low
+            x[mixed] ^= x[to]
+            x[mixed] = (x[mixed] << turn | x[mixed] >> 32 - turn) & low
+
+    for _ in range(10):
+        for k in range(4):
+            quarter(k, 4 + k, 8 + k, 12 + k)
+        for k in range(4):
+            quarter(k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4)
+    total = [(one + other) & low for one, other in zip(x, start, strict=True)]
+    return [total[k] | total[k + 1] << 32 for k in range(0, 16, 2)]
+
+
+def test_the_twin_knows_the_published_test_vector() -> None:
+    """RFC 8439 A.1, number 1: key, counter and nonce of zeros."""
+    assert chacha20(0, 0, 0)[0].to_bytes(8, "little").hex() == "76b8e0ada0f13d90"
+
+
+@pytest.mark.parametrize(("key", "place"), [(1, 1), (2, 2**33 + 1), (3, 9)])
+def test_compiled_normals_are_numpys(key: int, place: int) -> None:
+    """A million of them: some 300 from the ziggurat's tail, 10,000 from its edges."""
+    pytest.importorskip("numba")
+    from labeldp.kernels.normals import standard_normal
+
+    quick = standard_normal(Randomness.experiment(key).block(place).features, (100_000, 10))
+    slow = Randomness.experiment(key).block(place).features.standard_normal((100_000, 10))
+    assert np.abs(slow).max() > 3.66
+    assert quick.tobytes() == slow.tobytes()
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_compiled_sampler_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("numba")
+    plain = drawn(1000, 2)
+    monkeypatch.setattr(draw, "_WORTH_COMPILING", 0)
+    assert draw.sampler(1) is not np.random.Generator.standard_normal
+    assert drawn(1000, 2) == plain
+
+
+def test_a_used_stream_is_not_sampled_again() -> None:
+    pytest.importorskip("numba")
+    from labeldp.kernels.normals import standard_normal
+
+    stream = Randomness.experiment(1).block(1).features
+    stream.standard_normal(1)
+    with pytest.raises(AssertionError, match="used"):
+        standard_normal(stream, (1, 1))
+
+
+@given(st.integers(1, 200), st.integers(1, 40))
+@settings(max_examples=30, deadline=None)
+def test_the_triangle_is_multiplied_panel_by_panel(columns: int, rows: int) -> None:
+    rng = np.random.default_rng(columns)
+    left, upper = rng.normal(size=(rows, columns)), np.triu(rng.normal(size=(columns, columns)))
+    product = draw._times_triangle(left, upper)
+    assert product.flags.f_contiguous
+    assert np.allclose(product, left @ upper, rtol=1e-12, atol=1e-12)
+
+
+@given(st.integers(1, 100_000))
+def test_blocks_are_bounded(columns: int) -> None:
+    rows = block_rows(columns)
+    assert rows & (rows - 1) == 0
+    assert 1024 <= rows <= 16384
+    assert rows == 1024 or rows * columns <= 2**19
+
+
+# --- in order -----------------------------------------------------------------------------
+
+
+def working() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("labeldp")]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_answers_come_in_order_and_few_wait(threads: int) -> None:
+    made: list[int] = []
+
+    def work(item: int) -> int:
+        time.sleep(0.002 * (item % 3))
+        made.append(item)
+        return item * item
+
+    for seen, answer in enumerate(in_order(work, range(40), threads)):
+        assert answer == seen * seen
+        assert len(made) <= seen + 1 + threads
+    assert not working()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_in_a_thread_is_raised_in_its_turn_and_ends_all(threads: int) -> None:
+    def work(item: int) -> int:
+        if item == 5:
+            raise MemoryError("block 5")
+        return item
+
+    seen = []
+    with pytest.raises(MemoryError, match="block 5"):
+        seen.extend(in_order(work, range(1000), threads))
+    assert not working()
+
+
+def test_leaving_early_ends_all() -> None:
+    with closing(in_order(lambda item: item, range(10**9), 3)) as answers:
+        assert [next(answers) for _ in range(4)] == [0, 1, 2, 3]
+        assert working()
+    assert not working()
+
+
+# --- failures while a release is written --------------------------------------------------
+
+
+class BrokenError(Exception):
+    pass
+
+
+def fail_at(count: int, problem: BaseException, then: Any) -> Any:
+    calls: list[int] = []
+
+    def outer(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == count:
+            raise problem
+        return then(*arguments, **options)
+
+    return outer
+
+
+BREAKS = {
+    "a draw": (door, "publish", BrokenError("in a thread")),
+    "a full disk": (pq.ParquetWriter, "write_table", OSError(28, "No space left on device")),
+    "an interrupt": (pq.ParquetWriter, "write_table", KeyboardInterrupt()),
+    "a hash": (Digest, "add", BrokenError("in a hash")),
+}
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("where", BREAKS)
+def test_nothing_is_left_of_a_release_that_failed(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = source()
+    made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=2000)
+    owner, name, problem = BREAKS[where]
+    monkeypatch.setattr("labeldp.release._GROUP_ROWS", 100)
+    monkeypatch.setattr("labeldp.release._GROUP_NUMBERS", 100)
+    monkeypatch.setattr(owner, name, fail_at(3, problem, getattr(owner, name)))
+    expected = ReleaseError if isinstance(problem, OSError) else type(problem)
+    with pytest.raises(expected) as error:
+        made.release_to(tmp_path / "r", rows, engine=LocalEngine(threads=3))
+    if expected is ReleaseError:
+        assert "the disk is full" in str(error.value)
+    assert list(tmp_path.iterdir()) == []
+    assert not working()
+    monkeypatch.undo()
+    made.release_to(tmp_path / "r", rows)
+    assert verify(tmp_path / "r").valid
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_release_is_the_same_file_for_any_threads(tmp_path: Path) -> None:
+    """And its bar reaches the end, in the caller's thread, step by step."""
+    rows = source()
+    made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=1000)
+    files = []
+    for threads in (1, 4):
+        steps: list[int] = []
+        engine = LocalEngine(threads, bar(steps))
+        made.release_to(
+            tmp_path / str(threads), rows, engine=engine, randomness=Randomness.experiment(2)
+        )
+        assert (sum(steps), max(steps)) == (1000, 64)
+        release = Release.load(tmp_path / str(threads))
+        assert table_digest(release.table) == release.certificate["digests"]["aggregates"]
+        files.append((tmp_path / str(threads) / "aggregates.parquet").read_bytes())
+    assert files[0] == files[1]
+    memory = made.release(rows, randomness=Randomness.experiment(2))
+    assert memory.table.equals(Release.load(tmp_path / "4").table.read())
+    memory.save(tmp_path / "saved")
+    assert (tmp_path / "saved" / "aggregates.parquet").read_bytes() == files[0]
+
+
+def bar(steps: list[int]) -> Progress:
+    """A progress that keeps the steps of the bar of aggregates, if this thread makes them."""
+    mine = threading.current_thread()
+
+    def step(rows: int) -> None:
+        assert threading.current_thread() is mine
+        steps.append(rows)
+
+    return lambda task, rows: nullcontext(step) if task == "aggregates" else quiet(task, rows)
+
+
+def test_a_row_group_is_worth_its_place_and_fits_memory() -> None:
+    from labeldp.release import _row_groups
+
+    def rows_of(columns: int, sizes: list[int]) -> list[int]:
+        batches = (
+            pa.record_batch([pa.nulls(size, pa.null())] * columns, [str(k) for k in range(columns)])
+            for size in sizes
+        )
+        return [group.num_rows for group in _row_groups(batches, columns)]
+
+    assert rows_of(10, [16384] * 15) == [7 * 16384, 7 * 16384, 16384]
+    assert rows_of(400, [1024] * 33) == [16384, 16384, 1024]
+    assert rows_of(5000, [1024] * 5) == [2048, 2048, 1024]
+    assert rows_of(3, []) == []
