@@ -137,37 +137,6 @@ def test_the_twin_knows_the_published_test_vector() -> None:
     assert chacha20(0, 0, 0)[0].to_bytes(8, "little").hex() == "76b8e0ada0f13d90"
 
 
-@pytest.mark.parametrize(("key", "place"), [(1, 1), (2, 2**33 + 1), (3, 9)])
-def test_compiled_normals_are_numpys(key: int, place: int) -> None:
-    """A million of them: some 300 from the ziggurat's tail, 10,000 from its edges."""
-    pytest.importorskip("numba")
-    from labeldp.kernels.normals import standard_normal
-
-    quick = standard_normal(Randomness.experiment(key).block(place).features, (100_000, 10))
-    slow = Randomness.experiment(key).block(place).features.standard_normal((100_000, 10))
-    assert np.abs(slow).max() > 3.66
-    assert quick.tobytes() == slow.tobytes()
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_the_compiled_sampler_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("numba")
-    plain = drawn(1000, 2)
-    monkeypatch.setattr(draw, "_WORTH_COMPILING", 0)
-    assert draw.sampler(1) is not np.random.Generator.standard_normal
-    assert drawn(1000, 2) == plain
-
-
-def test_a_used_stream_is_not_sampled_again() -> None:
-    pytest.importorskip("numba")
-    from labeldp.kernels.normals import standard_normal
-
-    stream = Randomness.experiment(1).block(1).features
-    stream.standard_normal(1)
-    with pytest.raises(AssertionError, match="used"):
-        standard_normal(stream, (1, 1))
-
-
 @given(st.integers(1, 200), st.integers(1, 40))
 @settings(max_examples=30, deadline=None)
 def test_the_triangle_is_multiplied_panel_by_panel(columns: int, rows: int) -> None:

@@ -2,7 +2,6 @@
 
     plain.py      NumPy
     compiled.py   numba, several times faster; the extra `fast`: pip install 'labeldp[fast]'
-    normals.py    ChaCha20's normal numbers by numba, for the aggregates of a release
     scratch.py    arrays used again from batch to batch
 
 Both hold the same functions with the same results to the last bit, so the choice is one of

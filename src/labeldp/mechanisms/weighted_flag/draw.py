@@ -12,15 +12,14 @@ block begins depends on the number of columns alone, its randomness on its place
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import suppress
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from labeldp import door, kernels
+from labeldp import door
 from labeldp._random import Randomness
 from labeldp._threads import in_order
 from labeldp.mechanisms.label_law import LabelLaw
@@ -32,11 +31,6 @@ _MOST_THREADS = 8
 """They draw faster than one file can be written, and every one holds some MiB."""
 _PANEL = 64
 """Columns of the triangle R multiplied at a time: above a panel's diagonal nothing is zero."""
-
-_WORTH_COMPILING = 1 << 26
-"""Normal numbers from which on the compiled sampler saves more than the second it takes to load."""
-
-Sampler = Callable[[np.random.Generator, tuple[int, int]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -71,13 +65,12 @@ def draw_aggregates(
     root = factor.root()
     law = LabelLaw(residual, labels, added_variance, intercept)
     rows = block_rows(factor.rank + 1)
-    sample = sampler(bags * factor.rank)
 
     def block(place: int) -> Aggregates:
         streams = randomness.block(place)
         size = min(rows, bags - place * rows)
-        draw = sample if place else np.random.Generator.standard_normal  # block 0 goes on
-        features = _times_triangle(draw(streams.features, (size, factor.rank)), root)
+        normal = streams.features.standard_normal((size, factor.rank))
+        features = _times_triangle(normal, root)
         mean, error = law.means(features)
         codes = door.publish(
             mean, error, law.std, grid - labels.exponent, streams, law.exact_at(features)
@@ -87,16 +80,6 @@ def draw_aggregates(
 
     with threadpool_limits(1, "blas"):  # the threads here are enough
         yield from in_order(block, range(-(-bags // rows)), min(threads, _MOST_THREADS))
-
-
-def sampler(numbers: int) -> Sampler:
-    """The faster way to draw so many normals from new streams: the same numbers either way."""
-    if numbers >= _WORTH_COMPILING and kernels.available():
-        with suppress(ImportError):
-            from labeldp.kernels.normals import standard_normal
-
-            return standard_normal
-    return np.random.Generator.standard_normal
 
 
 def _times_triangle(left: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
