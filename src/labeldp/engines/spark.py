@@ -113,8 +113,8 @@ def _check_same(gram: FeatureGram, factor: Factor) -> None:
     """Refuse a frame that changed: leverages of other rows would not bear out the promise."""
     if gram.rows != factor.rows or (gram.exact(factor.kept) != factor.gram).any():
         raise DataError(
-            "the Spark data frame gives other rows each time it is read (a sample, a random column, "
-            "a limit without an order, a table being written?); write it to a table and read that"
+            "the Spark data frame gives other rows each time it is read (a sample, a limit without "
+            "an order, a table being written?); write it to a table and read that"
         )
 
 

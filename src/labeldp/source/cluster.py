@@ -50,7 +50,7 @@ _TYPES = {
     "binary": pa.binary(),
     "void": pa.null(),
 }
-"""Spark's types as Arrow's; what is not here is a struct, a list or the like, and of no use."""
+"""Spark's types as Arrow's; what is not here is nested or the like, and of no use."""
 
 _MOST_PARTS = 512
 """More answers than this would crowd the driver; the data are then read in fewer tasks."""
@@ -287,4 +287,5 @@ def _arrow_type(spelt: str) -> pa.DataType:
     decimal = re.fullmatch(r"decimal\((\d+),(-?\d+)\)", spelt)
     if decimal:
         return pa.decimal128(*map(int, decimal.groups()))
-    return _TYPES.get(spelt.partition("(")[0], pa.struct([]))
+    plain = re.split(r"[ (]", spelt, maxsplit=1)[0]  # varchar(9), string collate UNICODE
+    return _TYPES.get(plain) or pa.opaque(pa.null(), spelt, "Spark")
