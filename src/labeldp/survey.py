@@ -70,6 +70,11 @@ def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
         fold=engine.fold,
     )
     gram = engine.feature_gram(source, features)
+    if gram.rows != features.rows:
+        raise DataError(
+            f"the data had {features.rows:,} rows in one pass and {gram.rows:,} in the next; leave "
+            f"them alone while they are read"
+        )
     factor = factorise(gram, features)
     dependent = _dependent(features, factor)
     if encoding.strict:

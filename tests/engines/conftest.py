@@ -49,6 +49,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         builder = SparkSession.builder.master("local[2,4]").appName("labeldp tests")
         for name, value in {
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # short jobs: compile less
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
             "spark.driver.host": "127.0.0.1",
@@ -112,7 +113,7 @@ def home(request: pytest.FixtureRequest) -> Home:
     return _home(request.param, request)
 
 
-@pytest.fixture(params=["local", "spark, 7 partitions"])
+@pytest.fixture(params=["local", "spark, 2 partitions"])
 def either(request: pytest.FixtureRequest) -> Home:
     """Every engine, in one layout."""
     return _home(request.param, request)

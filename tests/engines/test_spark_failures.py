@@ -25,6 +25,7 @@ from labeldp import (
 from labeldp._random import Randomness
 from labeldp.engines import spark as spark_module
 from labeldp.source import over_parts
+from labeldp.statistics import factorise
 from tests.console import labeldp
 from tests.engines.fitting import fitted
 from tests.tables import RANGE, table
@@ -81,6 +82,54 @@ def test_a_task_that_always_fails_is_one_line_without_its_words(spark: Any) -> N
         fitted(source)
     assert "77.25" not in str(refusal.value)
     assert "\n" not in str(refusal.value)
+
+
+def restless(frame: Any, place: Path, column: str) -> Any:
+    """The same rows, but in every pass the first row of this column holds another number."""
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with open(place, "a+", encoding="utf-8") as log:
+            log.write("x")
+            log.seek(0)
+            passes = len(log.read())
+        for batch in batches:
+            index = batch.schema.get_field_index(column)
+            values = batch.column(index).to_pylist()
+            values[0] = passes
+            yield batch.set_column(index, batch.schema.field(index), pa.array(values))
+
+    return frame.coalesce(1).mapInArrow(rows, frame.schema)
+
+
+def test_a_frame_that_changes_between_passes_is_refused(spark: Any, tmp_path: Path) -> None:
+    """Leverages of other rows than those that were summed would not bear out the promise."""
+    frame = spark.createDataFrame(table(600))
+    with pytest.raises(DataError, match="gives other rows each time it is read"):
+        plan(scan(restless(frame, tmp_path / "plan", "score"), **LABEL), **OPTIONS)
+    here = scan(table(600), **LABEL)
+    features = fitted(here)
+    factor = factorise(LocalEngine().feature_gram(here, features), features)
+    there = scan(spark.createDataFrame(table(601)), **LABEL)
+    with pytest.raises(DataError, match="gives other rows each time it is read"):
+        SparkEngine().leverage(there, features, factor)
+
+
+def test_a_frame_that_grows_between_passes_is_refused(spark: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with open(log, "a+", encoding="utf-8") as file:
+            file.write("x")
+            file.seek(0)
+            passes = len(file.read())
+        for batch in batches:
+            yield batch
+        yield batch.slice(0, passes)
+
+    frame = spark.createDataFrame(table(600)).coalesce(1)
+    source = scan(frame.mapInArrow(rows, frame.schema), **LABEL)
+    with pytest.raises(DataError, match="601 rows in one pass and 603 in the next"):
+        plan(source, **OPTIONS)
 
 
 def _break(source: Any, advance: Any) -> None:

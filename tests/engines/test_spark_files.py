@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from labeldp import scan
+from labeldp import DataError, scan
 from labeldp.engines.spark import read
 from tests.console import labeldp
 from tests.engines.fitting import fitted
@@ -146,6 +146,48 @@ def test_tables_go_by_name(spark: Any) -> None:
     assert (
         "Spark knows no such table" in labeldp("plan", "persons", *QUICK, "--engine", "spark").error
     )
+
+
+def test_whatever_gives_a_data_frame_is_read(spark: Any, tmp_path: Path) -> None:
+    """A view, a query, a catalog table, JSON, and directories that spell a column in names."""
+    data = table(600)
+    local = fitted(scan(data, **LABEL))
+    frame = spark.createDataFrame(data).repartition(2)
+    frame.createOrReplaceTempView("seen")
+    frame.write.mode("overwrite").saveAsTable("kept")
+    frame.write.json(str(tmp_path / "json"))
+    frame.write.partitionBy("colour").parquet(str(tmp_path / "cut"))
+    names = data.column_names
+    for there in (
+        spark.table("seen"),
+        spark.sql("select * from seen where score >= 0"),
+        spark.table("kept"),
+        spark.read.json(str(tmp_path / "json")).select(*names),
+        spark.read.parquet(str(tmp_path / "cut")).select(*names),
+    ):
+        assert fitted(scan(there, **LABEL)) == local
+    listed = scan(read(str(tmp_path / "cut")), features=names[:-1], **LABEL)
+    assert fitted(listed) == local
+    spark.sql("drop table kept")
+
+
+@pytest.mark.parametrize(
+    ("kind", "expression"),
+    [
+        ("struct<height:double>", "named_struct('height', height)"),
+        ("array<double>", "array(height)"),
+        ("map<string,double>", "map(colour, height)"),
+        ("interval day", "interval '1' day"),
+    ],
+)
+def test_nested_columns_are_refused_by_name_and_type(
+    spark: Any, kind: str, expression: str
+) -> None:
+    frame = spark.createDataFrame(table(30)).selectExpr("*", f"{expression} as odd")
+    with pytest.raises(DataError, match=r"column 'odd' has type .*; drop it") as refusal:
+        scan(frame, **LABEL)
+    assert f"type_name={kind}" in str(refusal.value)
+    assert "odd" not in scan(frame, drop=["odd"], **LABEL).names
 
 
 FILES: dict[str, tuple[str, str]] = {

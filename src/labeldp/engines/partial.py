@@ -60,7 +60,8 @@ def fold_part(
 
 def gram_part(features: FeatureMap, source: Source, advance: Advance) -> FeatureGram:
     """XᵀX of one part."""
-    encode, sums = Encoder(features, best()), GramSum(features)
+    kernels = best(features.rows)
+    encode, sums = Encoder(features, kernels), GramSum(features, kernels)
     for batch in source.feature_batches():
         sums.add(encode(batch))
         advance(batch.num_rows)
@@ -69,21 +70,28 @@ def gram_part(features: FeatureMap, source: Source, advance: Advance) -> Feature
 
 def leverage_part(
     features: FeatureMap, scan: LeverageScan, source: Source, advance: Advance
-) -> Seen:
-    """The costliest rows of one part; the scan comes from the driver, so all use one form."""
-    encode = Encoder(features, best())
+) -> tuple[FeatureGram, Seen]:
+    """The costliest rows of one part; the scan comes from the driver, so all use one form.
+
+    XᵀX comes along: it tells whether these are the rows that the form was computed from.
+    """
+    kernels = best(features.rows)
+    encode, sums = Encoder(features, kernels), GramSum(features, kernels)
     for batch in source.feature_batches():
-        scan.add(None, encode(batch))
+        encoded = encode(batch)
+        scan.add(None, encoded)
+        sums.add(encoded)
         advance(batch.num_rows)
-    return scan.seen()
+    return sums.total(), scan.seen()
 
 
 def labelled_part(
     features: FeatureMap, grid: LabelGrid, source: Source, advance: Advance
 ) -> LabelledPart:
     """XᵀX, Xᵀy and yᵀy of one part; what is wrong with labels is said for all parts at once."""
-    gram, moments, check = GramSum(features), MomentSum(features, grid), source.label_check()
-    encode = Encoder(features, best())
+    kernels, check = best(features.rows), source.label_check()
+    gram, moments = GramSum(features, kernels), MomentSum(features, grid, kernels)
+    encode = Encoder(features, kernels)
     for batch, labels in source.labelled_batches(check):
         encoded = encode(batch)
         gram.add(encoded)

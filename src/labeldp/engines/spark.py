@@ -31,6 +31,7 @@ from labeldp.engines.protocol import Progress, quiet
 from labeldp.errors import DataError, InputError, MissingExtraError
 from labeldp.features import FeatureMap
 from labeldp.features.fold import Kind, check_rows
+from labeldp.kernels import best
 from labeldp.source import Source, over_parts
 from labeldp.source.cluster import Advance, ClusterReader, asking
 from labeldp.source.files import FORMATS
@@ -67,11 +68,11 @@ class SparkEngine:
 
     def leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
         # The form is computed here: linear algebra may round differently on each machine.
-        scan = LeverageScan(features, factor)
-        for seen in self._parts("leverages", source, partial(leverage_part, features, scan)):
+        scan = LeverageScan(features, factor, best(features.rows))
+        parts = self._parts("leverages", source, partial(leverage_part, features, scan))
+        _check_same(_with_rows(reduce(add, (gram for gram, _ in parts))), factor)
+        for _, seen in parts:
             scan.take(seen)
-        if not scan.seen()[0]:
-            raise _no_rows()
         return scan.total()
 
     def labelled_sums(
@@ -108,6 +109,15 @@ def _with_rows(gram: FeatureGram) -> FeatureGram:
     if gram.rows == 0:
         raise _no_rows()
     return gram
+
+
+def _check_same(gram: FeatureGram, factor: Factor) -> None:
+    """Refuse a frame that changed: leverages of other rows would not bear out the promise."""
+    if gram.rows != factor.rows or (gram.exact(factor.kept) != factor.gram).any():
+        raise DataError(
+            "the Spark data frame gives other rows each time it is read (a sample, a limit without "
+            "an order, a table being written?); write it to a table and read that"
+        )
 
 
 def _no_rows() -> DataError:

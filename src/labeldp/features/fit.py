@@ -57,7 +57,7 @@ def fit_features(
         _check.at_least(1, min_count=min_count)
     _check.at_least(1, max_columns=max_columns)
     fold = fold or partial(serial, progress=progress or (lambda _rows: None))
-    kernels = best(source.total_rows)
+    kernels = best(source.total_rows or 0)  # where rows are unknown, many workers would load numba
     columns = source.columns  # and not the source, which may be too large to travel
     first = fold("levels and ranges", source, source.names, lambda: _First(columns, kernels))
     rows, extremes, levels = first.rows, first.extremes, first.levels
