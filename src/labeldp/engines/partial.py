@@ -7,9 +7,9 @@ that exist for nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from operator import add
 
 import numpy as np
 
@@ -40,6 +40,16 @@ class LabelledPart:
     total: int
     square: int
     check: LabelCheck
+
+    def __add__(self, other: LabelledPart) -> LabelledPart:
+        return LabelledPart(
+            self.gram + other.gram,
+            self.rows + other.rows,
+            list(map(add, self.cross, other.cross)),
+            self.total + other.total,
+            self.square + other.square,
+            self.check.merge(other.check),
+        )
 
     def moments(self) -> LabelMoments:
         """The sums of labels, private again."""
@@ -99,8 +109,3 @@ def labelled_part(
         advance(batch.num_rows)
     sums = moments.total()
     return LabelledPart(gram.total(), sums.rows, list(sums.cross), sums.total, sums.square, check)
-
-
-def refuse_bad_labels(parts: Iterable[LabelledPart]) -> None:
-    """Refuse the column if any part had a label that was not as declared."""
-    reduce(LabelCheck.merge, (part.check for part in parts)).finish()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
+from itertools import chain
 from operator import add
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +26,6 @@ from labeldp.engines.partial import (
     gram_part,
     labelled_part,
     leverage_part,
-    refuse_bad_labels,
 )
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.errors import DataError, InputError, MissingExtraError
@@ -59,8 +59,9 @@ class SparkEngine:
         """Tally columns of all rows."""
         ask = partial(fold_part, tuple(columns), new)
         parts = self._parts(task, source, ask, columns=columns)
-        check_rows(source, sum(rows for rows, _ in parts))
-        return reduce(lambda one, other: one.merge(other), (tally for _, tally in parts))
+        rows, tally = reduce(lambda one, more: (one[0] + more[0], one[1].merge(more[1])), parts)
+        check_rows(source, rows)
+        return tally
 
     def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
         parts = self._parts("feature sums", source, partial(gram_part, features))
@@ -70,19 +71,22 @@ class SparkEngine:
         # The form is computed here: linear algebra may round differently on each machine.
         scan = LeverageScan(features, factor, best(features.rows))
         parts = self._parts("leverages", source, partial(leverage_part, features, scan))
-        _check_same(_with_rows(reduce(add, (gram for gram, _ in parts))), factor)
-        for _, seen in parts:
-            scan.take(seen)
+
+        def taken() -> Iterator[FeatureGram]:
+            for gram, seen in parts:
+                scan.take(seen)
+                yield gram
+
+        _check_same(_with_rows(reduce(add, taken())), factor)
         return scan.total()
 
     def labelled_sums(
         self, source: Source, features: FeatureMap, grid: LabelGrid
     ) -> tuple[FeatureGram, LabelMoments]:
         ask = partial(labelled_part, features, grid)
-        parts = self._parts("label sums", source, ask, labels=True)
-        refuse_bad_labels(parts)
-        gram = _with_rows(reduce(add, (part.gram for part in parts)))
-        return gram, reduce(add, (part.moments() for part in parts))
+        total = reduce(add, self._parts("label sums", source, ask, labels=True))
+        total.check.finish()
+        return _with_rows(total.gram), total.moments()
 
     def _parts(
         self,
@@ -92,17 +96,18 @@ class SparkEngine:
         *,
         columns: Sequence[str] | None = None,
         labels: bool = False,
-    ) -> list[Part]:
+    ) -> Iterator[Part]:
+        """The answers of all parts, one at a time: of wide tables many would not fit at once."""
         if not isinstance(source.reader, ClusterReader):
             raise InputError(
                 "SparkEngine reads Spark data frames; pass one to scan, for example "
                 "scan(spark.read.parquet(path), ...)"
             )
         with self.progress(task, source.total_rows):
-            parts = over_parts(source, ask, columns=columns, labels=labels)
-        if not parts:
-            raise _no_rows()
-        return parts
+            parts = iter(over_parts(source, ask, columns=columns, labels=labels))
+        for first in parts:
+            return chain([first], parts)
+        raise _no_rows()
 
 
 def _with_rows(gram: FeatureGram) -> FeatureGram:

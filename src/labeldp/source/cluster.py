@@ -14,7 +14,7 @@ import re
 import sys
 import traceback
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -115,8 +115,13 @@ class ClusterReader:
     def state(self) -> None:
         """Nothing: a frame may change unseen."""
 
-    def parts(self, columns: Sequence[str], ask: Callable[[PartReader], Answer]) -> list[Answer]:
-        """Put a question to every part of these columns; the answers in the order of the parts."""
+    def parts(
+        self, columns: Sequence[str], ask: Callable[[PartReader], Answer]
+    ) -> Iterator[Answer]:
+        """Put a question to every part of these columns; the answers in the order of the parts.
+
+        They stay compressed until they are looked at.
+        """
         chosen = [self.schema.get_field_index(name) for name in columns]
         schema = pa.schema([self.schema.field(index) for index in chosen])
         extra = [len(self.schema)] if self.text else []
@@ -132,7 +137,7 @@ class ClusterReader:
         for refusal in table["refusal"].drop_null().to_pylist():
             name, _, message = refusal.partition(":")
             raise getattr(errors, name)(message)
-        return [pickle.loads(zlib.decompress(given.as_py())) for given in table["answer"]]
+        return (pickle.loads(zlib.decompress(given.as_py())) for given in table["answer"])
 
 
 @dataclass(frozen=True)
@@ -190,7 +195,7 @@ def over_parts(
     columns: Sequence[str] | None = None,
     labels: bool = False,
     advance: Advance = lambda _rows: None,
-) -> list[Answer]:
+) -> Iterable[Answer]:
     """Ask every part of a source; a table on this machine is one part and is asked directly.
 
     `columns` (all features by default), and the label only with `labels` or where rows
