@@ -185,10 +185,10 @@ class BagRows:
     def _encoded(self) -> Encoded:
         return Encoded(len(self.wanted), self._numbers, self._codes, self._features.compounds)
 
-    def __iter__(self) -> Iterator[Encoded]:
-        """The bags, one after the other."""
-        for _, bag in self.blocks(1):
-            yield bag
+    def bag(self, number: int) -> Encoded:
+        """The rows of one bag."""
+        size = self._draw.bag_size
+        return self._encoded.take(self._place[number * size : (number + 1) * size])
 
     def blocks(self, bags: int) -> Iterator[tuple[slice, Encoded]]:
         """The rows of several bags at once, bag by bag, with the bags' numbers."""
