@@ -199,6 +199,30 @@ def writing_views(records: list[Record]) -> Iterator[View]:
     yield View(caption, headings, lines)
 
 
+def bags_views(records: list[Record]) -> Iterator[View]:
+    lines, slow = [], ("ours, one by one", "loop")
+    for bags, group in groupby(records, key=lambda r: r["bags"]):
+        found = {r["way"]: r for r in group}
+        ours = found["ours"]
+        lines.append(
+            [
+                f"{bags:,}",
+                *(short(found[way]["seconds"]) for way in ("ours", "ours, verify", *slow)),
+                f"{ours['bags_per_second']:,.0f}",
+                *(short(found[way]["times_ours"]) for way in slow),
+                *(short(found[way]["times_ours_cpu"]) for way in slow),
+            ]
+        )
+    first = records[0]
+    caption = (
+        f"Bags of {first['bag_size']:,} of {first['rows']:,} rows, {title(first['table'])}: plan "
+        "and release against bag by bag (one by one: extrapolated)"
+    )
+    headings = ["bags", "ours, s", "verify, s", "one by one, s", "loop, s", "ours, bag/s"]
+    ratios = ["one by one, × ours", "loop, × ours", "one by one, × ours, cpu", "loop, cpu"]
+    yield View(caption, [*headings, *ratios], lines)
+
+
 def accountant_views(records: list[Record]) -> Iterator[View]:
     lines = [
         [
@@ -238,12 +262,14 @@ _VIEWS: dict[str, Callable[[list[Record]], Iterator[View]]] = {
     "pass": pass_views,
     "draw": draw_views,
     "writing": writing_views,
+    "bags": bags_views,
     "accountant": accountant_views,
     "neural_bags": neural_views,
 }
 _LOSS = {
     "pass": _loss("XᵀX of {name}, {rows:,} rows"),
     "draw": _loss("{bags:,} bags of {name}, {rows:,} rows"),
+    "bags": _loss("{bags:,} bags of {bag_size:,} of {rows:,} rows, no bounds and no certificate"),
     "accountant": _loss("{bags:,} bags, relative error {relative_error:+.0e}"),
     "neural_bags": _loss("{bags:,} bags"),
 }

@@ -81,6 +81,11 @@ class SparkEngine:
         gram = _with_rows(reduce(add, (part.gram for part in parts)))
         return gram, reduce(add, (part.moments() for part in parts))
 
+    def visit(self, *_: object, **__: object) -> int:
+        raise InputError(
+            "rows on Spark have no numbers, so none can be named; use LocalEngine for bags"
+        )
+
     def _parts(
         self,
         task: str,

@@ -178,8 +178,8 @@ def independent(gram: Integers) -> tuple[Flags, Flags]:
 
 
 def _independent_modulo(gram: Integers, prime: int) -> Flags:
-    rest = (gram % prime).astype(np.uint64)
-    modulus, square = np.uint64(prime), np.uint64(prime * prime)
+    rest: NDArray[np.uint64] = (gram % prime).astype(np.uint64)
+    square = np.uint64(prime * prime)
     found: Flags = np.zeros(gram.shape[:2], dtype=bool)
     for column in range(gram.shape[1]):
         pivot = rest[:, 0, 0]
@@ -187,7 +187,9 @@ def _independent_modulo(gram: Integers, prime: int) -> Flags:
         row = np.where(found[:, column, None], rest[:, 0, 1:], np.uint64(0))
         scale = np.where(found[:, column], pivot, np.uint64(1))
         products = row[:, :, None] * row[:, None, :]
-        rest = (rest[:, 1:, 1:] * scale[:, None, None] + (square - products)) % modulus
+        rest = rest[:, 1:, 1:] * scale[:, None, None]
+        rest += square - products
+        rest %= np.uint64(prime)
     return found
 
 

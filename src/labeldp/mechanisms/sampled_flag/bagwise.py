@@ -57,7 +57,7 @@ class Block:
 
     @property
     def bags(self) -> int:
-        return self.numbers.stop - self.numbers.start
+        return int(self.numbers.stop - self.numbers.start)
 
     @cached_property
     def stack(self) -> Stack:
@@ -66,8 +66,8 @@ class Block:
     @cached_property
     def alone(self) -> dict[int, Factor]:
         """The factors of the bags that the stack leaves out."""
-        careful = np.flatnonzero(self.stack.careful)
-        return {int(bag): bag_factor(self.features, self.bag(bag)) for bag in careful}
+        careful = np.flatnonzero(self.stack.careful).tolist()
+        return {bag: bag_factor(self.features, self.bag(bag)) for bag in careful}
 
     def bag(self, number: int) -> Encoded:
         """The rows of one bag of the block."""
