@@ -31,7 +31,7 @@ SIZES: dict[str, dict[str, str]] = {
         "draw": "--rows 500000 --bags 16,247,2223,24706 --rounds 1",
         "accountant": "",
         "writing": "--bags 10000,100000,1000000 --rounds 1",
-        "bags": "--rows 600000 --bags 500,2000,8000 --rounds 1",
+        "bags": "--rows 600000 --bags 1000,8000 --rounds 1",
         "neural_bags": "--bags 512",
     },
     "docs": {
