@@ -216,6 +216,37 @@ def writing_views(records: list[Record]) -> Iterator[View]:
     yield View(caption, headings, lines)
 
 
+def bags_views(records: list[Record]) -> Iterator[View]:
+    """Ours has a constant part, the accountant's; what more bags add is shown beside."""
+    slow = ("ours, one by one", "loop")
+    found = {
+        bags: {r["way"]: r for r in group}
+        for bags, group in groupby(records, key=lambda r: r["bags"])
+    }
+    added: list[list[float | None]] = [[None, None]] + [
+        [(more[w]["seconds"] - less[w]["seconds"]) / (bags[1] - bags[0]) for w in ("ours", "loop")]
+        for bags, (less, more) in zip(pairwise(found), pairwise(found.values()), strict=True)
+    ]
+    lines = [
+        [
+            f"{bags:,}",
+            *(short(ways[way]["seconds"]) for way in ("ours", "ours, verify", *slow)),
+            f"{ways['ours']['bags_per_second']:,.0f}",
+            *(short(ways[way]["times_ours"]) for way in slow),
+            *(short(None if each is None else 1e6 * each) for each in extra),
+        ]
+        for (bags, ways), extra in zip(found.items(), added, strict=True)
+    ]
+    first = records[0]
+    caption = (
+        f"Bags of {first['bag_size']:,} of {first['rows']:,} rows, {title(first['table'])}: plan "
+        "and release against bag by bag (one by one: extrapolated)"
+    )
+    headings = ["bags", "ours, s", "verify, s", "one by one, s", "loop, s", "ours, bag/s"]
+    headings += ["one by one, × ours", "loop, × ours", "µs a bag added, ours", "loop"]
+    yield View(caption, headings, lines)
+
+
 def accountant_views(records: list[Record]) -> Iterator[View]:
     lines = [
         [
@@ -256,12 +287,14 @@ _VIEWS: dict[str, Callable[[list[Record]], Iterator[View]]] = {
     "large": large_views,
     "draw": draw_views,
     "writing": writing_views,
+    "bags": bags_views,
     "accountant": accountant_views,
     "neural_bags": neural_views,
 }
 _LOSS = {
     "pass": _loss("XᵀX of {name}, {rows:,} rows, from the {start}"),
     "draw": _loss("{bags:,} bags of {name}, {rows:,} rows"),
+    "bags": _loss("{bags:,} bags of {bag_size:,} of {rows:,} rows, no bounds and no certificate"),
     "accountant": _loss("{bags:,} bags, relative error {relative_error:+.0e}"),
     "neural_bags": _loss("{bags:,} bags"),
 }

@@ -32,6 +32,7 @@ SIZES: dict[str, dict[str, str]] = {
         "draw": "--rows 500000 --bags 16,247,2223,24706 --rounds 1",
         "accountant": "",
         "writing": "--bags 10000,100000,1000000 --rounds 1",
+        "bags": "--rows 600000 --bags 1000,8000 --rounds 1",
         "neural_bags": "--bags 512",
     },
     "docs": {
@@ -41,6 +42,7 @@ SIZES: dict[str, dict[str, str]] = {
         "draw": "--rows 1000000,4000000 --bags 1,16,247,2223,24706",
         "accountant": "--rounds 20",
         "writing": "--bags 10000,100000,1250000,2500000,5000000,10000000",
+        "bags": "--rows 10000000 --bags 1000,10000,50000,100000",
         "neural_bags": "",
     },
     "toy": {
@@ -49,6 +51,7 @@ SIZES: dict[str, dict[str, str]] = {
         "draw": "--rows 20000 --bags 16,247 --rounds 1",
         "accountant": "--bags 10,247 --rounds 1",
         "writing": "--rows 20000 --bags 1000,2000 --rounds 1",
+        "bags": "--rows 20000 --bags 50,100 --rounds 1",
         "neural_bags": "--bags 16 --rounds 1",
     },
 }
@@ -113,6 +116,7 @@ TITLES = {
     "draw": "Drawing",
     "accountant": "The accountant",
     "writing": "Writing",
+    "bags": "Many bags",
     "neural_bags": "Neural bags",
 }
 PLOTS = {

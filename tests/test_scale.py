@@ -22,9 +22,22 @@ import pytest
 
 from labeldp.datasets import write_census_like
 
-_PROGRAM = """
-import hashlib, json, resource, sys, time
+_PEAK = """
+import json, resource, sys
 from pathlib import Path
+
+def peak():
+    "MiB; ru_maxrss starts from the peak of the process that started this one."
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    (kibibytes,) = [l.split()[1] for l in status.read_text().splitlines() if "VmHWM" in l]
+    return int(kibibytes) / 1024
+"""
+_ROWS = (
+    _PEAK
+    + """
+import hashlib, time
 from labeldp import LocalEngine, plan, scan
 from labeldp.engines.memory import Memory
 path, label, high, budget, private = sys.argv[1:]
@@ -37,17 +50,27 @@ made = plan(source, epsilon=1, delta=1e-6, bags=500, engine=engine)
 gram, moments = engine.labelled_sums(source, made.features, made.labels)
 private_sums = repr((moments.rows, list(moments.cross), moments.total, moments.square))
 made.release(source, engine=engine)
-status = Path("/proc/self/status")
-if status.exists():  # its own peak; ru_maxrss starts from that of the process that started it
-    (peak,) = [int(l.split()[1]) for l in status.read_text().splitlines() if "VmHWM" in l]
-else:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 print(json.dumps({
-    "seconds": time.perf_counter() - started, "mebibytes": peak / 1024, "rows": gram.rows,
+    "seconds": time.perf_counter() - started, "mebibytes": peak(), "rows": gram.rows,
     "columns": len(made.features.names), "notes": list(made.notes), "plan": made.to_json()["seal"],
     "features": gram.digest(), "labels": hashlib.sha256(private_sums.encode()).hexdigest(),
 }))
 """
+)
+_BAGS = (
+    _PEAK
+    + """
+import tempfile
+from labeldp import plan, scan, verify
+path, bags = sys.argv[1], int(sys.argv[2])
+source = scan(path, label="WKSWORK1", label_range=(0, 51), features=["AGE", "SEX"])
+made = plan(source, mechanism="sampled-wtd-flag", epsilon=4, delta=1e-5, bags=bags, bag_size=64)
+with tempfile.TemporaryDirectory() as folder:
+    made.release_to(Path(folder) / "r", source)
+    assert verify(Path(folder) / "r", path).valid
+print(json.dumps({"mebibytes": peak()}))
+"""
+)
 _BUDGET = 512
 """Mebibytes of features that an engine keeps unless it is told otherwise."""
 _ALONE = 450
@@ -56,7 +79,15 @@ _ALONE = 450
 
 def command(path: Path, label: str, high: float, budget: int, private: Path | None) -> list[str]:
     arguments = [str(path), label, str(high), str(budget), str(private or "")]
-    return [sys.executable, "-c", _PROGRAM, *arguments]
+    return [sys.executable, "-c", _ROWS, *arguments]
+
+
+def told(program: list[str]) -> dict[str, Any]:
+    """What a program says in a process of its own."""
+    done = subprocess.run(program, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def ran(
@@ -67,11 +98,7 @@ def ran(
     private: Path | None = None,
 ) -> dict[str, Any]:
     """Plan and release once; what it took and what it found."""
-    done = subprocess.run(
-        command(path, label, high, budget, private), capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    result: dict[str, Any] = json.loads(done.stdout)
+    result = told(command(path, label, high, budget, private))
     print({key: result[key] for key in ("seconds", "mebibytes", "rows", "columns")})
     return result
 
@@ -215,3 +242,17 @@ def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     for key in ("plan", "features", "labels"):
         assert resumed[key] == whole[key]
     assert not list(private.iterdir())
+
+
+@pytest.mark.slow
+def test_many_bags_take_the_memory_of_their_rows(tmp_path: Path) -> None:
+    """40,000 bags more of 64 rows: 160 bytes a row at most, and under a gibibyte in all."""
+    path = tmp_path / "table.parquet"
+    write_census_like(path, 4_000_000)
+    few, many = (
+        told([sys.executable, "-c", _BAGS, str(path), str(bags)])["mebibytes"]
+        for bags in (10_000, 50_000)
+    )
+    print(few, many)
+    assert many < 1024
+    assert many < few + 40_000 * 64 * 160 / 2**20

@@ -100,19 +100,19 @@ def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
         features=factor.rank,
         max_leverage=min(1.0, leverage.maximum * (1 + HEADROOM)),
         centred=intercept,
-        inflation=inflation_for(factor) + 2 * factor.defect,
+        inflation=inflation_for(factor.defect) + 2 * factor.defect,
     )
     notes = (*features.notes, *dependent, *trimmed, *_advice(leverage, gram.rows))
     return Survey(features.keep(factor.kept), factor, leverage, labels, facts, gram.digest(), notes)
 
 
-def inflation_for(factor: Factor) -> float:
+def inflation_for(defect: float) -> float:
     """Room needed on u and v: a Gram off by `defect` moves them by at most twice that.
 
     A plan allows twice that, and HEADROOM on leverages, so that a release elsewhere, whose
     linear algebra rounds differently, still finds its plan true.
     """
-    return ROUNDING + 2 * factor.defect
+    return ROUNDING + 2 * defect
 
 
 def _constant(source: Source, features: FeatureMap) -> list[str]:

@@ -23,6 +23,7 @@ TOY = {
     "draw": (["dense-3"], [3000], [2, 300], 1),
     "accountant": ([10], 1),
     "writing": ("dense-3", 3000, [50, 100], 1),
+    "bags": ("dense-3", 3000, [5, 20], 30, 1),
     "neural_bags": (4, 1),
 }
 
@@ -58,6 +59,7 @@ def test_every_way_is_measured_or_said_to_be_missing(documents: dict[str, Any]) 
     asked = {
         "pass": {"read", "read whole", "ours", "duckdb", "dense", "scipy", "tabmat"},
         "draw": {"ours", "loop", "blocked", "sklearn"},
+        "bags": {"ours", "loop"},
         "accountant": {"contour", "dp_accounting"},
         "neural_bags": {"weighted bags", "plain loop"},
     }

@@ -100,7 +100,7 @@ class Sampler:
         self._features, self._labels = made.features, made.labels
         claim: Any = made.claim
         rows = BagRows(made.features, claim.draw).read(source_of(data), LocalEngine(1))
-        self._bag = next(iter(rows))
+        self._bag = rows.bag(0)
         values = data["label"].to_numpy()[claim.draw.members[0]]
         sums = MomentSum(made.features, made.labels)
         sums.add(self._bag, values)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial, reduce
+from itertools import chain, repeat
 from operator import add
 from pathlib import Path
 from typing import TypeVar, cast
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from labeldp._check import at_least
 from labeldp.engines.checkpoint import Checkpoint, Totals
 from labeldp.engines.memory import Memory
-from labeldp.engines.protocol import Progress, quiet
+from labeldp.engines.protocol import Progress, Visitor, quiet
 from labeldp.engines.streams import Streams, place
 from labeldp.errors import DataError
 from labeldp.features import Encoder, FeatureMap
@@ -40,6 +41,7 @@ from labeldp.statistics import (
 Batch = TypeVar("Batch")
 Part = TypeVar("Part")
 Labelled = tuple[pa.RecordBatch, NDArray[np.float64]]
+Visited = tuple[pa.RecordBatch, NDArray[np.float64] | None]
 
 _SUMS = 1 << 30
 """Bytes that the sums of all threads may take."""
@@ -154,6 +156,40 @@ class LocalEngine:
         self.memory.check_unchanged()
         check.finish()
         return cast(FeatureGram, known or total.gram), cast(LabelMoments, total.moments)
+
+    def visit(
+        self,
+        task: str,
+        source: Source,
+        columns: Sequence[str],
+        new: Callable[[], Visitor],
+        check: LabelCheck | None = None,
+    ) -> int:
+        parts = self.memory.parts(source)
+        starts = np.cumsum([0, *(part.total_rows or 0 for part in parts)])
+
+        def read(number: int) -> Iterable[Visited]:
+            if check is None:
+                return zip(self.memory.batches(number, columns), repeat(None))
+            return self._labelled(number, parts[number], columns, check)
+
+        opened: list[Callable[[], Iterable[Visited]]]
+        opened = [partial(read, number) for number in range(len(parts))]
+        if source.drop_missing_labels:  # numbers then follow only from all rows before
+            opened = [partial(chain.from_iterable, map(read, range(len(parts))))]
+
+        def work(streams: Streams[Visited]) -> None:
+            visitor = new()
+            for number, (batch, labels) in streams:
+                part, row = place(number)
+                visitor(int(starts[part]) + row, batch, labels)
+
+        with self.progress(task, source.total_rows) as advance:
+            _, streams = self._work(opened, lambda seen: _rows_in(seen[0]), work, 0, advance)
+        if check is not None:
+            self.memory.check_unchanged()
+            check.finish()
+        return streams.rows
 
     def _labelled(
         self, index: int, part: Source, columns: Sequence[str], check: LabelCheck

@@ -6,13 +6,21 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
 from labeldp.features import FeatureMap
 from labeldp.features.fold import Kind
 from labeldp.source import Source
+from labeldp.source.labels import LabelCheck
 from labeldp.statistics import Factor, FeatureGram, LabelGrid, LabelMoments, Leverage
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 """progress(task, rows or None) opens a bar; the value it yields is told of finished rows."""
+
+Visitor = Callable[[int, pa.RecordBatch, NDArray[np.float64] | None], None]
+"""visitor(first, batch, labels or None) sees the rows of the table from number `first` on."""
 
 
 def quiet(task: str, rows: int | None) -> AbstractContextManager[Callable[[int], None]]:  # noqa: ARG001
@@ -45,3 +53,16 @@ class Engine(Protocol):
         self, source: Source, features: FeatureMap, grid: LabelGrid
     ) -> tuple[FeatureGram, LabelMoments]:
         """XᵀX, and Xᵀy with yᵀy, in the one pass that reads labels."""
+
+    def visit(
+        self,
+        task: str,
+        source: Source,
+        columns: Sequence[str],
+        new: Callable[[], Visitor],
+        check: LabelCheck | None = None,
+    ) -> int:
+        """Show every row once, by its number, to visitors of one thread each; say how many.
+
+        With a `check` labels come along and are checked; a refusal comes after the last row.
+        """

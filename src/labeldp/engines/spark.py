@@ -88,6 +88,11 @@ class SparkEngine:
         total.check.finish()
         return _with_rows(total.gram), total.moments()
 
+    def visit(self, *_: object, **__: object) -> int:
+        raise InputError(
+            "rows on Spark have no numbers, so none can be named; use LocalEngine for bags"
+        )
+
     def _parts(
         self,
         task: str,

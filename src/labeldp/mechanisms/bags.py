@@ -23,15 +23,19 @@ from numpy.typing import NDArray
 from labeldp._random import fresh_seed, public_stream, words
 from labeldp.accounting.sampled_wtd_flag import membership
 from labeldp.engines import Engine
+from labeldp.engines.protocol import Visitor
 from labeldp.errors import InputError, PlanError
-from labeldp.features import Encoded, FeatureMap
+from labeldp.features import Encoded, Encoder, FeatureMap
 from labeldp.release import BAGS, SECRET_WEIGHTS
 from labeldp.source import Source
 from labeldp.source.cluster import ClusterReader
-from labeldp.source.rows import take_rows
+from labeldp.source.labels import LabelCheck
+from labeldp.source.rows import check_rows
 
 MOST_MEMBERS = 200_000_000
 """Rows in bags are held in memory: some gigabytes of them."""
+
+_MARKED = 8
 
 GIVEN = "given the bags: they are published, and the guarantee holds for these very bags"
 OVER = (
@@ -127,14 +131,49 @@ def distinct(stream: np.random.Generator, population: int, count: int) -> NDArra
     take long, so are the first places of a random order.
     """
     if 2 * count > population:
-        return np.argsort(words(stream, population), kind="stable")[:count].astype(np.int64)
+        return _order(words(stream, population))[:count].astype(np.int64)
     sample = np.empty(0, dtype=np.int64)
     while len(sample) < count:
         more = _below(stream, population, 2 * (count - len(sample)) + 64)
         together = np.concatenate([sample, more])
-        _, first = np.unique(together, return_index=True)
-        sample = together[np.sort(first)]
+        sample = together[_firsts(together)]
     return sample[:count]
+
+
+def _order(keys: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """The places in the order of their keys, the first of equal ones first.
+
+    Sorting with no care for equal keys takes half the time, and random words are hardly ever equal.
+    """
+    order = np.argsort(keys)
+    ranked = keys[order]
+    return np.argsort(keys, kind="stable") if (ranked[1:] == ranked[:-1]).any() else order
+
+
+def _firsts(numbers: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Where each number stands first, in increasing order."""
+    order = np.argsort(numbers)
+    ranked = numbers[order]
+    fresh = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
+    return np.sort(np.minimum.reduceat(order, fresh))
+
+
+def _ranked(
+    numbers: NDArray[np.int64], population: int
+) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
+    """Different numbers below `population` in increasing order, and the place of each there.
+
+    Where they are a good part of the population, to mark them is faster than to sort them.
+    """
+    if population < min(_MARKED * len(numbers), 2**31):
+        marks = np.zeros(population, dtype=bool)
+        marks[numbers] = True
+        count = np.cumsum(marks, dtype=np.int32)
+        return np.flatnonzero(marks), count[numbers] - 1
+    order = np.argsort(numbers)
+    place = np.empty(len(numbers), dtype=np.int64)
+    place[order] = np.arange(len(numbers))
+    return numbers[order], place
 
 
 def _below(stream: np.random.Generator, population: int, count: int) -> NDArray[np.int64]:
@@ -150,45 +189,56 @@ class BagRows:
     def __init__(self, features: FeatureMap, draw: Draw) -> None:
         size = draw.members.size
         self._draw, self._features = draw, features
-        order = np.argsort(draw.members, axis=None, kind="stable")
-        self.wanted = draw.members.reshape(-1)[order]
-        self._place = np.empty(size, dtype=np.int64)
-        self._place[order] = np.arange(size)
+        self.wanted, self._place = _ranked(draw.members.reshape(-1), draw.rows)
         self._numbers = np.empty((size, len(features.number_columns)))
         self._codes = tuple(np.empty(size, dtype=np.int32) for _ in features.compounds.groups)
 
     def read(self, source: Source, engine: Engine) -> BagRows:
         """Fill in the features, in one pass; labels are not read."""
-        with engine.progress("rows of bags", source.total_rows) as advance:
-            batches = _told(source.feature_batches(self._features.columns), advance)
-            for places, batch in take_rows(batches, self.wanted, self._draw.rows):
-                self._put(places, batch)
+        self._visit(source, engine, None, np.empty(0))
         return self
 
     def read_labelled(self, source: Source, engine: Engine) -> NDArray[np.float64]:
         """Fill in the features and return the labels, one line per bag, in one pass."""
         labels = np.empty(len(self.wanted))
-        with engine.progress("rows of bags", source.total_rows) as advance:
-            batches = _told(source.labelled_batches(), advance)
-            for places, (batch, values) in take_rows(batches, self.wanted, self._draw.rows):
-                self._put(places, batch)
-                labels[places] = values
-        return labels[self._place].reshape(self._draw.members.shape)
+        self._visit(source, engine, source.label_check(), labels)
+        return np.asarray(labels[self._place]).reshape(self._draw.members.shape)
 
-    def _put(self, places: slice, batch: pa.RecordBatch) -> None:
-        encoded = self._features.encode(batch)
-        self._numbers[places] = encoded.numbers
-        for column, codes in zip(self._codes, encoded.codes, strict=True):
-            column[places] = codes
+    def _visit(
+        self, source: Source, engine: Engine, check: LabelCheck | None, into: NDArray[np.float64]
+    ) -> None:
+        """Every batch is read, so that all labels are checked; rows in bags alone are encoded."""
+
+        def new() -> Visitor:
+            encode = Encoder(self._features)
+
+            def visitor(
+                first: int, batch: pa.RecordBatch, labels: NDArray[np.float64] | None
+            ) -> None:
+                start, stop = np.searchsorted(self.wanted, [first, first + batch.num_rows])
+                if start == stop:
+                    return
+                places, here = slice(start, stop), self.wanted[start:stop] - first
+                encoded = encode(batch.take(pa.array(here)))
+                self._numbers[places] = encoded.numbers
+                for column, codes in zip(self._codes, encoded.codes, strict=True):
+                    column[places] = codes
+                if labels is not None:
+                    into[places] = labels[here]
+
+            return visitor
+
+        rows = engine.visit("rows of bags", source, self._features.columns, new, check)
+        check_rows(self.wanted, rows, self._draw.rows)
 
     @property
     def _encoded(self) -> Encoded:
         return Encoded(len(self.wanted), self._numbers, self._codes, self._features.compounds)
 
-    def __iter__(self) -> Iterator[Encoded]:
-        """The bags, one after the other."""
-        for _, bag in self.blocks(1):
-            yield bag
+    def bag(self, number: int) -> Encoded:
+        """The rows of one bag."""
+        size = self._draw.bag_size
+        return self._encoded.take(self._place[number * size : (number + 1) * size])
 
     def blocks(self, bags: int) -> Iterator[tuple[slice, Encoded]]:
         """The rows of several bags at once, bag by bag, with the bags' numbers."""
@@ -205,12 +255,6 @@ class BagRows:
         for array in arrays:
             hasher.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
         return hasher.hexdigest()
-
-
-def _told(batches: Iterator[Any], advance: Any) -> Iterator[Any]:
-    for batch in batches:
-        yield batch
-        advance(len(batch[1]) if isinstance(batch, tuple) else batch.num_rows)
 
 
 def members_table(draw: Draw) -> pa.Table:

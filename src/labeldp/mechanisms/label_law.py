@@ -32,15 +32,7 @@ class LabelLaw:
         self, features: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Z·β̂ and a rigorous bound of its error."""
-        size = np.abs(features)
-        slope = self._slope.copy()
-        if self._centre:
-            slope[0] += self._centre
-        terms = features.shape[1] + 3
-        error = size @ (self._slope_error + terms * 2.0**-52 * np.abs(slope))
-        if self._centre:
-            error += 2.0**-52 * (abs(self._slope[0]) + abs(self._centre)) * size[:, 0]
-        return features @ slope, error * (1 + 2.0**-40)
+        return means(features, self._slope, self._slope_error, self._centre)
 
     def exact_at(self, features: NDArray[np.float64]) -> door.Exact:
         def exact(row: int, precision: int) -> tuple[Any, Any]:
@@ -53,3 +45,23 @@ class LabelLaw:
             return mean, std
 
         return exact
+
+
+def means(
+    features: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    slope_error: NDArray[np.float64],
+    centre: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Z·β̂ and a rigorous bound of its error, for one slope or one for each row of Z.
+
+    `centre` is what labels count from, if the first column is the constant, else 0.
+    """
+    size, terms = np.abs(features), features.shape[1] + 3
+    moved = slope.copy()
+    if centre:
+        moved[..., 0] += centre
+    error = np.vecdot(size, slope_error + terms * 2.0**-52 * np.abs(moved))
+    if centre:
+        error += 2.0**-52 * (np.abs(slope[..., 0]) + abs(centre)) * size[:, 0]
+    return np.vecdot(features, moved), error * (1 + 2.0**-40)

@@ -26,6 +26,7 @@ from labeldp.survey import Encoding, survey
 
 NAIVE_FLAG, NAIVE_LAG = "naive-flag", "naive-lag"
 NAIVE = (NAIVE_FLAG, NAIVE_LAG)
+_BLOCK_ROWS = 1 << 14
 _TEXT = (
     "NOT PRIVATE. These are plain sums of labels over bags, made on request to show why weights "
     "and noise are needed.\nWhoever knows all labels of a bag but one can compute the last one "
@@ -87,7 +88,13 @@ def naive_sums(
     columns = {}
     if mechanism == NAIVE_FLAG:
         scales = found.features.scales[list(found.features.kept or ())]
-        sums = np.vstack([found.features.integers(bag).sum(axis=0) * scales for bag in rows])
+        blocks = rows.blocks(max(1, _BLOCK_ROWS // bag_size))
+        sums = scales * np.concatenate(
+            [
+                found.features.integers(block).reshape(-1, bag_size, len(scales)).sum(axis=1)
+                for _, block in blocks
+            ]
+        )
         columns = dict(zip(found.features.names, sums.T, strict=True))
     table = pa.table({**columns, label_column(source.label or "label"): labels})
     return NaiveSums(table, members_table(draw), found.features)

@@ -27,14 +27,19 @@ def take_rows(
         if stop > start:
             yield slice(start, stop), _chosen(batch, wanted[start:stop] - first)
         first, start = first + rows, stop
-    if start < len(wanted):
+    check_rows(wanted, first, total)
+
+
+def check_rows(wanted: NDArray[np.int64], found: int, total: int) -> None:
+    """Refuse a table of so many rows if these increasing numbers are not of it."""
+    if len(wanted) and wanted[-1] >= found:
         raise DataError(
-            f"the bags name row {wanted[-1]} but the data have only {first} rows; give the table "
+            f"the bags name row {wanted[-1]} but the data have only {found} rows; give the table "
             "that they were drawn from"
         )
-    if first != total:
+    if found != total:
         raise DataError(
-            f"the data have {first} rows but the release was made from {total}; give the "
+            f"the data have {found} rows but the release was made from {total}; give the "
             "table that its bags were drawn from"
         )
 

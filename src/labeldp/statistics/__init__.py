@@ -6,6 +6,8 @@
     factor.py      Factor        public   independent columns, a verified Cholesky factor
     leverage.py    Leverage      public   the largest leverage, from a second pass
     residual.py    Residual      private  β̂ and σ² in rigorous enclosures
+    stacked.py       Stack       public   factors and leverages of many bags at once
+    stacked_fits.py  Fits        private  β̂ and σ of many bags at once
 
 Sums are integers, so they are the same bytes for any batch size, file layout or thread
 count, and merging is addition. What depends on labels has types of its own whose `repr`
@@ -17,10 +19,13 @@ from labeldp.statistics.gram import FeatureGram, GramSum
 from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
 from labeldp.statistics.leverage import Leverage, LeverageScan
 from labeldp.statistics.residual import Residual
+from labeldp.statistics.stacked import Stack
+from labeldp.statistics.stacked_fits import Fits, fit_stack
 
 __all__ = [
     "Factor",
     "FeatureGram",
+    "Fits",
     "GramSum",
     "LabelGrid",
     "LabelMoments",
@@ -28,5 +33,7 @@ __all__ = [
     "LeverageScan",
     "MomentSum",
     "Residual",
+    "Stack",
     "factorise",
+    "fit_stack",
 ]

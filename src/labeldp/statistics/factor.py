@@ -124,7 +124,7 @@ def _verified(
     except LinAlgError:
         return None
     inverse = _inverse(lower)
-    defect = _defect(scaled, lower, inverse)
+    defect = float(defects(scaled, lower, inverse))
     if not defect <= MAX_DEFECT:
         return None
     return Factor(rows, tuple(sorted(kept)), matrix, exponents[place], lower, inverse, defect)
@@ -184,26 +184,27 @@ def _half_log2(value: int) -> int:
     return round(math.log2(value) / 2)
 
 
-def _defect(
+def defects(
     scaled: NDArray[np.float64], lower: NDArray[np.float64], inverse: NDArray[np.float64]
-) -> float:
-    """A rigorous bound of ‖L⁻¹ S L⁻ᵀ − I‖, S the exact matrix, for L⁻¹ computed and true.
+) -> NDArray[np.float64]:
+    """Rigorous bounds of ‖L⁻¹ S L⁻ᵀ − I‖, S the exact matrix, for L⁻¹ computed and true.
 
-    With E the error for the computed inverse and F = inverse·L − I, the true inverse of L has
-    the error (I+F)⁻¹(I+E)(I+F)⁻ᵀ − I.
+    Of one matrix or of each in a stack. With E the error for the computed inverse and
+    F = inverse·L − I, the true inverse of L has the error (I+F)⁻¹(I+E)(I+F)⁻ᵀ − I.
     """
-    size = len(scaled)
+    size = scaled.shape[-1]
     # two products of `size` terms each, plus the rounding of S's entries to doubles
-    whitened = inverse @ scaled @ inverse.T
-    magnitude = np.abs(inverse) @ np.abs(scaled) @ np.abs(inverse.T)
-    first = _distance_to_identity(whitened, (2 * size + 6) * magnitude)
-    second = _distance_to_identity(inverse @ lower, (size + 3) * np.abs(inverse) @ np.abs(lower))
-    if second >= 0.5:
-        return math.inf
-    return ((1 + first) / (1 - second) ** 2 - 1) * (1 + 1e-9)
+    whitened = inverse @ scaled @ inverse.mT
+    reach = np.abs(inverse)
+    first = _distance_to_identity(whitened, (2 * size + 6) * (reach @ np.abs(scaled) @ reach.mT))
+    second = _distance_to_identity(inverse @ lower, (size + 3) * (reach @ np.abs(lower)))
+    bound = ((1 + first) / (1 - second) ** 2 - 1) * (1 + 1e-9)
+    return np.where(second < 0.5, bound, math.inf)
 
 
-def _distance_to_identity(product: NDArray[np.float64], terms: NDArray[np.float64]) -> float:
+def _distance_to_identity(
+    product: NDArray[np.float64], terms: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """‖product − I‖ in the Frobenius norm, with the rounding of its `terms`."""
-    gap = np.linalg.norm(product - np.eye(len(product)))
-    return float(gap + 1.01 * _UNIT * np.linalg.norm(terms))
+    gap = np.linalg.norm(product - np.eye(product.shape[-1]), axis=(-2, -1))
+    return np.asarray(gap + 1.01 * _UNIT * np.linalg.norm(terms, axis=(-2, -1)))

@@ -100,7 +100,7 @@ def draw_sums(
     randomness: Randomness,
 ) -> NDArray[np.float64]:
     """round(Σ w·y + s√(Σ w² over noisy rows)·N(0,1)), one per bag."""
-    codes = np.vstack([labels.codes(line) + labels.centre for line in values])
+    codes = labels.codes(values) + labels.centre
     scale = Fraction(noise_std) * Fraction(2) ** -labels.exponent
     size = np.abs(weights.values * codes).sum(axis=1)
     std = weights.noise(float(scale))

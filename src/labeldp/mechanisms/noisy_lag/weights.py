@@ -85,7 +85,7 @@ def _check_column(source: Source, column: str) -> None:
 def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
     """Which rows are noisy, as a public column says."""
     _check_column(source, column)
-    order = np.argsort(draw.members, axis=None, kind="stable")
+    order = np.argsort(draw.members, axis=None)
     found = np.zeros(draw.members.size, dtype=bool)
     wanted = draw.members.reshape(-1)[order]
     for places, batch in take_rows(source.feature_batches([column]), wanted, draw.rows):

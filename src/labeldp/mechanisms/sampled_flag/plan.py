@@ -56,7 +56,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     )
     draw.check_budget(request.delta)
     rows = BagRows(found.features, draw).read(source, engine)
-    facts = bag_facts(rows, found.features, found.labels, bags, adds=mode.adds, engine=engine)
+    facts = bag_facts(rows, found.features, found.labels, draw, adds=mode.adds, engine=engine)
     claim = SampledFlagClaim(
         request.accountant,
         request.epsilon,

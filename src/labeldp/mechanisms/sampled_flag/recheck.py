@@ -44,7 +44,7 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
         return
     labels = LabelGrid.for_range(claim.facts.label_range, intercept=features.intercept)
     try:
-        facts = bag_facts(rows, features, labels, claim.bags, adds=claim.mode.adds, engine=engine)
+        facts = bag_facts(rows, features, labels, claim.draw, adds=claim.mode.adds, engine=engine)
     except PlanError as problem:
         yield str(problem)
         return

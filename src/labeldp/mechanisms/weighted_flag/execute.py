@@ -105,7 +105,7 @@ def check_facts(
         factor.rows == facts.rows
         and factor.kept == features.kept
         and factor.rank == facts.features
-        and inflation_for(factor) <= facts.inflation
+        and inflation_for(factor.defect) <= facts.inflation
         and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)
     )
     if not same:

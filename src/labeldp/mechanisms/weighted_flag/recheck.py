@@ -36,5 +36,5 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
     claimed = certificate["max_leverage"]
     if claimed is not None and claimed < leverage.maximum:
         yield f"the largest leverage is {leverage.maximum:.6g}, the certificate says {claimed:.6g}"
-    if certificate["inflation"] < inflation_for(factor):
+    if certificate["inflation"] < inflation_for(factor.defect):
         yield "the certificate's inflation is too small for these features"

@@ -1,0 +1,204 @@
+"""Bags in blocks are the same release as bags one by one; the rows of bags are the table's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp import DataError, LocalEngine, scan
+from labeldp._random import Randomness, public_stream, words
+from labeldp.features import fit_features
+from labeldp.mechanisms import bags as bags_module
+from labeldp.mechanisms.bags import BagRows, Draw, distinct
+from labeldp.mechanisms.sampled_flag import execute
+from labeldp.planning import plan
+from labeldp.source import Source
+from labeldp.statistics import Fits, Residual, stacked
+from tests.mechanisms.cases import SAMPLED
+from tests.tables import RANGE, table
+
+
+def rare_labels(rows: int = 1500) -> Source:
+    """Labels that are 0 in whole bags, and levels that bags lack."""
+    rng = np.random.default_rng(4)
+    label = np.where(rng.random(rows) < 0.03, 7.0, 0.0)
+    data = table(rows).drop_columns("label").append_column("label", pa.array(label))
+    return scan(data, label="label", label_range=RANGE)
+
+
+def ordinary(rows: int = 1500) -> Source:
+    return scan(table(rows), label="label", label_range=RANGE)
+
+
+def released(rows: Source, shape: tuple[int, int], **options: Any) -> tuple[Any, Any]:
+    bags, size = shape
+    given = {"epsilon": 2.0, "delta": 1e-4, "bag_seed": 7, **options}
+    made = plan(rows, mechanism=SAMPLED, bags=bags, bag_size=size, **given)
+    release = made.release(rows, randomness=Randomness.experiment(11))
+    return made.claim, release
+
+
+CASES = [
+    (ordinary, (40, 30), {}),
+    (ordinary, (70, 20), {"floor": "added"}),
+    (ordinary, (60, 7), {"floor": "added"}),  # as few rows as columns
+    (ordinary, (5, 280), {"floor": "declared", "residual_ms": 0.7, "epsilon": 200.0}),
+    (rare_labels, (50, 24), {}),
+]
+
+
+@pytest.mark.parametrize(("make", "shape", "options"), CASES)
+def test_blocks_release_what_a_loop_over_bags_does(
+    make: Any, shape: tuple[int, int], options: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, release = released(make(), shape, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(stacked, "MOST_COLUMNS", 0)  # every bag alone, exactly
+        patch.setattr(stacked, "_NUMBERS", 1)
+        slow_claim, slow = released(make(), shape, **options)
+    assert claim.facts.features == slow_claim.facts.features
+    assert claim.facts.inflation == slow_claim.facts.inflation
+    assert claim.facts.max_leverage == pytest.approx(slow_claim.facts.max_leverage, rel=1e-10)
+    assert release.certificate["floor"] == slow.certificate["floor"] | {
+        "needed": pytest.approx(slow.certificate["floor"]["needed"], rel=1e-9),
+        "added_variance": pytest.approx(slow.certificate["floor"]["added_variance"], rel=1e-9),
+    }
+    for name in release.table.column_names:
+        mine, theirs = (r.table.column(name).to_numpy() for r in (release, slow))
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+    if claim.floor == slow_claim.floor:
+        assert release.table.column(-1).equals(slow.table.column(-1)), "labels to the last bit"
+
+
+def test_labels_in_doubt_are_settled_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With bounds a million times wider hardly a cell is certain, and none changes."""
+    _, expected = released(ordinary(), (40, 30))
+    inner, exact = execute.fit_stack, []
+
+    def wide(*arguments: Any) -> Fits:
+        fits = inner(*arguments)
+        middle = fits.high
+        return Fits(fits.slope, fits.slope_error * 1e12, 0.99 * middle, 1.01 * middle)
+
+    def counted(*arguments: Any) -> Residual:
+        exact.append(1)
+        return Residual(*arguments)
+
+    monkeypatch.setattr(execute, "fit_stack", wide)
+    monkeypatch.setattr(execute, "Residual", counted)
+    _, release = released(ordinary(), (40, 30))
+    assert len(exact) > 30
+    assert release.table.equals(expected.table)
+
+
+def test_of_many_residuals_that_are_zero_one_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def counted(*arguments: Any) -> Residual:
+        made.append(1)
+        return Residual(*arguments)
+
+    monkeypatch.setattr(execute, "Residual", counted)
+    released(rare_labels(), (50, 24))
+    assert len(made) == 1
+
+
+def test_blocks_of_any_size_release_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, whole = released(ordinary(), (40, 30))
+    for numbers in (1, 30 * 10 * 7):
+        monkeypatch.setattr(stacked, "_NUMBERS", numbers)
+        assert released(ordinary(), (40, 30))[1].table.equals(whole.table)
+    monkeypatch.setattr(execute, "_KEPT", 0)  # nothing stays between the two looks
+    assert released(ordinary(), (40, 30))[1].table.equals(whole.table)
+
+
+def saved(folder: Path, data: pa.Table) -> Path:
+    """Four files, which are parts that threads read at the same time."""
+    for number in range(4):
+        pq.write_table(data[number * 1500 : (number + 1) * 1500], folder / f"{number}.parquet")
+    return folder
+
+
+def encoded_twin(data: pa.Table, draw: Draw, rows: BagRows, source: Source) -> None:
+    """Every bag has the features of its rows."""
+    features = fit_features(source)
+    dense = features.integers(features.encode(data.combine_chunks().to_batches()[0]))
+    for number in (0, draw.bags - 1):
+        assert np.array_equal(features.integers(rows.bag(number)), dense[draw.members[number]])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dropped", [False, True])
+def test_rows_of_bags_are_the_tables(tmp_path: Path, threads: int, dropped: bool) -> None:
+    """Read by several threads, from several parts, with rows left out before."""
+    data = table(6000)
+    labels = data["label"].to_numpy().copy()
+    if dropped:
+        labels[::17] = np.nan
+    holed = data.set_column(4, "label", pa.array(labels, from_pandas=True))
+    path = saved(tmp_path, holed)
+    source = scan(
+        path, label="label", label_range=RANGE, drop_missing_labels=dropped, batch_rows=400
+    )
+    assert len(source.parts()) > 1
+    whole = holed.filter(pa.array(~np.isnan(labels)))
+    draw = Draw.new(len(whole), 100, 20, over_draw=False, seed=1)
+    rows = BagRows(fit_features(source), draw)
+    values = rows.read_labelled(source, LocalEngine(threads))
+    assert np.array_equal(values, whole["label"].to_numpy()[draw.members])
+    encoded_twin(whole, draw, rows, source)
+    again = BagRows(fit_features(source), draw).read(source, LocalEngine(threads))
+    assert again.digest() == rows.digest()
+
+
+def test_a_bad_label_outside_every_bag_is_refused_and_other_tables_too(tmp_path: Path) -> None:
+    data = table(6000)
+    draw = Draw.new(6000, 10, 20, over_draw=False, seed=1)
+    outside = next(row for row in range(5999, 0, -1) if row not in draw.members)
+    labels = data["label"].to_numpy().copy()
+    labels[outside] = 99.0
+    wrong = data.set_column(4, "label", pa.array(labels))
+    source = scan(saved(tmp_path, wrong), label="label", label_range=RANGE)
+    rows = BagRows(fit_features(source), draw)
+    with pytest.raises(DataError, match="outside the range"):
+        rows.read_labelled(source, LocalEngine(2))
+    rows.read(source, LocalEngine(2))
+    last = int(draw.members.max())
+    for count, message in ((last, f"name row {last} "), (last + 1, "was made from 6000")):
+        short = scan(table(6000)[:count], label="label", label_range=RANGE)
+        with pytest.raises(DataError, match=message):
+            BagRows(fit_features(source), draw).read(short, LocalEngine(1))
+
+
+@given(st.integers(1, 60), st.integers(1, 200), st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_quick_sorts_are_the_obvious_ones(reach: int, count: int, seed: int) -> None:
+    numbers = np.random.default_rng(seed).integers(0, reach, count)
+    keys = numbers.astype(np.uint64)
+    assert np.array_equal(bags_module._order(keys), np.argsort(keys, kind="stable"))
+    first = np.unique(numbers, return_index=True)[1]
+    assert np.array_equal(bags_module._firsts(numbers), np.sort(first))
+    sample = np.random.default_rng(seed).permutation(300)[:count]
+    for population in (300, 10**12):
+        wanted, place = bags_module._ranked(sample, population)
+        assert np.array_equal(wanted, np.sort(sample))
+        assert np.array_equal(wanted[place], sample)
+
+
+def test_a_seed_means_the_bags_it_always_meant() -> None:
+    for population, count in ((1000, 900), (100_000, 3000)):
+        mine = distinct(public_stream("s", "bags"), population, count)
+        drawn = words(public_stream("s", "bags"), max(population, 2 * count + 64))
+        if 2 * count > population:
+            expected = np.argsort(drawn[:population], kind="stable")[:count]
+        else:
+            below = (drawn[: 2 * count + 64] % np.uint64(population)).astype(np.int64)
+            expected = below[np.sort(np.unique(below, return_index=True)[1])][:count]
+        assert np.array_equal(mine, expected)
