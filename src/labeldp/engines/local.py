@@ -20,7 +20,7 @@ from labeldp._check import at_least
 from labeldp.engines.checkpoint import Checkpoint, Totals
 from labeldp.engines.memory import Memory
 from labeldp.engines.protocol import Progress, Visitor, quiet
-from labeldp.engines.streams import Streams, place
+from labeldp.engines.streams import Streams, place, recut
 from labeldp.errors import DataError
 from labeldp.features import Encoder, FeatureMap
 from labeldp.features.fold import Kind, check_rows
@@ -45,8 +45,8 @@ Visited = tuple[pa.RecordBatch, NDArray[np.float64] | None]
 
 _SUMS = 1 << 30
 """Bytes that the sums of all threads may take."""
-_ROUND = 64
-"""Parts between two checkpoints: some seconds of work."""
+_ROUND = 8
+"""Parts between two checkpoints: some million rows, or as many small files."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,8 @@ class LocalEngine:
 
         opened: list[Callable[[], Iterable[Visited]]]
         opened = [partial(read, number) for number in range(len(parts))]
-        if source.drop_missing_labels:  # numbers then follow only from all rows before
+        unknown = any(part.total_rows is None for part in parts[:-1])
+        if source.drop_missing_labels or unknown:  # numbers then follow only from all rows before
             opened = [partial(chain.from_iterable, map(read, range(len(parts))))]
 
         def work(streams: Streams[Visited]) -> None:
@@ -198,7 +199,7 @@ class LocalEngine:
         if self.memory.holds(index, columns):
             batches = list(self.memory.batches(index, columns))
             lengths = [batch.num_rows for batch in batches]
-            yield from zip(batches, _recut(part.labels(check), lengths), strict=True)
+            yield from zip(batches, recut(part.labels(check), lengths), strict=True)
             return
         keeper = self.memory.keeper(index)
         for batch, labels in part.labelled_batches(check):
@@ -291,26 +292,3 @@ def _rows_in(batch: pa.RecordBatch) -> int:
 
 def _labels_in(batch: Labelled) -> int:
     return len(batch[1])
-
-
-def _recut(
-    arrays: Iterator[NDArray[np.float64]], lengths: Sequence[int]
-) -> Iterator[NDArray[np.float64]]:
-    """The same numbers in pieces of these lengths; a refusal if there are more or fewer."""
-    rest: NDArray[np.float64] = np.empty(0)
-    for length in lengths:
-        pieces = [rest]
-        while sum(map(len, pieces)) < length:
-            fresh = next(arrays, None)
-            if fresh is None:
-                raise _uneven()
-            pieces.append(fresh)
-        joined = np.concatenate(pieces)
-        yield joined[:length]
-        rest = joined[length:]
-    if len(rest) or next(arrays, None) is not None:
-        raise _uneven()
-
-
-def _uneven() -> DataError:
-    return DataError("the files changed while they were read; leave them alone, run again")

@@ -13,6 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.errors import DataError
+
 Batch = TypeVar("Batch")
 
 _PART = 40
@@ -105,3 +110,26 @@ class Streams(Generic[Batch], Iterable[tuple[int, Batch]]):
             if stream is not None:
                 self._free.append(stream)
             self._changed.notify_all()
+
+
+def recut(
+    arrays: Iterator[NDArray[np.float64]], lengths: Sequence[int]
+) -> Iterator[NDArray[np.float64]]:
+    """The same numbers in pieces of these lengths; a refusal if there are more or fewer."""
+    rest: NDArray[np.float64] = np.empty(0)
+    for length in lengths:
+        pieces = [rest]
+        while sum(map(len, pieces)) < length:
+            fresh = next(arrays, None)
+            if fresh is None:
+                raise _uneven()
+            pieces.append(fresh)
+        joined = np.concatenate(pieces)
+        yield joined[:length]
+        rest = joined[length:]
+    if len(rest) or next(arrays, None) is not None:
+        raise _uneven()
+
+
+def _uneven() -> DataError:
+    return DataError("the files changed while they were read; leave them alone, run again")
