@@ -118,15 +118,13 @@ def recut(
     """The same numbers in pieces of these lengths; a refusal if there are more or fewer."""
     rest: NDArray[np.float64] = np.empty(0)
     for length in lengths:
-        pieces = [rest]
-        while sum(map(len, pieces)) < length:
+        while len(rest) < length:
             fresh = next(arrays, None)
             if fresh is None:
                 raise _uneven()
-            pieces.append(fresh)
-        joined = np.concatenate(pieces)
-        yield joined[:length]
-        rest = joined[length:]
+            rest = np.concatenate([rest, fresh]) if len(rest) else fresh
+        yield rest[:length]
+        rest = rest[length:]
     if len(rest) or next(arrays, None) is not None:
         raise _uneven()
 

@@ -12,7 +12,8 @@ from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoded import Encoded
 from labeldp.features.levels import codes_of, same_dictionary
-from labeldp.kernels import Kernels, Positions, Scratch, positions, with_numpy
+from labeldp.kernels import Kernels, Positions, Scratch, every_integer, positions, with_numpy
+from labeldp.source.values import is_narrow
 
 if TYPE_CHECKING:
     from labeldp.features.encoding import FeatureMap
@@ -60,8 +61,7 @@ class _Number:
 
     def encode(self, array: pa.Array, out: NDArray[np.float64]) -> None:
         """Write the codes, and the indicator if there is one, into the columns of `out`."""
-        narrow = pa.types.is_integer(array.type) and array.type.bit_width <= 16
-        if not narrow or array.null_count or len(array) < 1 << (array.type.bit_width - 1):
+        if not is_narrow(array):
             self.column.encode(array, out, self._kernels)
             return
         if array.type not in self._tables:
@@ -72,8 +72,7 @@ class _Number:
 
     def _table(self, kind: pa.DataType) -> NDArray[np.float64]:
         """The code of every integer of a type, in the order of `positions`."""
-        signed = np.dtype(kind.to_pandas_dtype())
-        every = np.arange(1 << kind.bit_width).astype(f"u{signed.itemsize}").view(signed)
+        every = every_integer(np.dtype(kind.to_pandas_dtype()))
         table = np.empty((2, len(every)))
         self.column.encode(pa.array(every), table.T, self._kernels)
         codes: NDArray[np.float64] = table[0]

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.features.levels import codes_of, names_of, same_dictionary
-from labeldp.kernels import Kernels, with_numpy
-from labeldp.source.values import integer_ends, to_float
+from labeldp.kernels import Kernels, every_integer, positions, with_numpy
+from labeldp.source.values import integer_ends, is_narrow, to_float
 
 _MOST_LEVELS = 1_000_000
 """Distinct values a category may have: counting them is the only thing that takes memory."""
@@ -141,12 +141,26 @@ class Sums:
 
     def add(self, array: pa.Array) -> None:
         """Add one batch: at most 2**20 rows of codes below 2**20 in size fit 64 bits."""
-        values = to_float(array, self.name)
-        codes = np.rint(values * math.ldexp(1.0, -self.exponent)) - self.base
+        if is_narrow(array):
+            self._add_counted(array.to_numpy())
+            return
+        codes = self._codes(to_float(array, self.name))
         codes = codes[~np.isnan(codes)].astype(np.int64)
         self.rows += len(codes)
         self.total += int(codes.sum())
         self.squares += int(np.dot(codes, codes))
+
+    def _add_counted(self, values: NDArray[Any]) -> None:
+        """The same, for integers that repeat: each is multiplied once."""
+        counts = np.bincount(positions(values))
+        seen = np.flatnonzero(counts)  # others may be far outside the range of the codes
+        codes = self._codes(every_integer(values.dtype)[seen].astype(np.float64)).astype(np.int64)
+        self.rows += len(values)
+        self.total += int(np.dot(codes, counts[seen]))
+        self.squares += int(np.dot(codes * codes, counts[seen]))
+
+    def _codes(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(np.rint(values * math.ldexp(1.0, -self.exponent)) - self.base)
 
     def merge(self, other: Sums) -> None:
         """Take in the sums of other rows."""

@@ -29,6 +29,7 @@ __all__ = [
     "Scratch",
     "available",
     "best",
+    "every_integer",
     "keep_freed_memory",
     "positions",
     "with_numba",
@@ -97,3 +98,9 @@ def positions(indices: NDArray[Any]) -> Positions:
     """
     kind = {1: np.uint8, 2: np.uint16, 4: np.int32, 8: np.int64}[indices.dtype.itemsize]
     return indices.view(kind)
+
+
+def every_integer(kind: np.dtype[Any]) -> NDArray[Any]:
+    """Every number of a narrow integer type, in the order of `positions`."""
+    places = np.arange(1 << 8 * kind.itemsize)
+    return places.astype(f"u{kind.itemsize}").view(kind)

@@ -115,7 +115,9 @@ def to_labels(array: pa.Array) -> tuple[NDArray[np.float64], bool]:
         array, unreadable = _parsed(array)
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
-    floats = pc.fill_null(array.cast(pa.float64(), safe=False), float("nan"))
+    floats = array.cast(pa.float64(), safe=False)
+    if floats.null_count:
+        floats = pc.fill_null(floats, float("nan"))
     return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64), unreadable
 
 
