@@ -37,7 +37,7 @@ lint: $(VENV)/dev
 	@echo "== types"
 	@$(BIN)/mypy
 
-test-slow: $(VENV)/dev
+test-slow: $(VENV)/dev $(SPARK)
 	@echo "== long statistical and scale runs"
 	@$(BIN)/python -m pytest -m slow
 
