@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -116,6 +116,29 @@ def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
                 name = piece.schema.names[index]
                 piece = piece.set_column(index, name, _without_views(column))
         yield piece
+
+
+def joined(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Put small batches together, up to `rows` rows: each costs as much as a large one."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in filter(len, batches):
+        size = sum(piece.num_rows for piece in waiting) + batch.num_rows
+        if waiting and (size > rows or batch.schema != waiting[0].schema):
+            yield _together(waiting)
+            waiting = []
+        if not waiting and 2 * batch.num_rows > rows:
+            yield batch
+        else:
+            waiting.append(batch)
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (whole,) = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()
+    return whole
 
 
 def _without_views(column: pa.Array) -> pa.Array:

@@ -37,6 +37,8 @@ class ParquetReader:
     """Of a part of one file: its row groups."""
     footer: Any = field(default=None, repr=False, compare=False)
     """Of a part of one file: the footer, so that it is parsed once for all parts."""
+    part: bool = False
+    """Other parts are read at the same time, so this one leaves them the other cores."""
 
     @classmethod
     def open(cls, paths: tuple[Path, ...]) -> ParquetReader:
@@ -79,23 +81,29 @@ class ParquetReader:
                 for batch in file.iter_batches(
                     batch_size=batch_rows,
                     columns=names,
-                    use_threads=self.groups is None,
+                    use_threads=not self.part,
                     **chosen,
                 ):
                     yield from sliced(batch.select(names), batch_rows)
 
     def units(self) -> tuple[ParquetReader, ...]:
-        """Runs of row groups of about `_UNIT` rows; a single one is decoded column by column."""
+        """Runs of row groups, or of small files, of about `_UNIT` rows."""
         found: list[ParquetReader] = []
         for path in self.paths:
             with reading(path, "Parquet"):
                 footer = pq.ParquetFile(path, memory_map=True).metadata
+            file = replace(self, paths=(path,), rows=footer.num_rows, part=True)
             runs = list(_runs([footer.row_group(k).num_rows for k in range(footer.num_row_groups)]))
-            shared = footer if len(runs) > 1 else None
-            found += [
-                replace(self, paths=(path,), rows=rows, groups=groups, footer=shared)
-                for groups, rows in runs
-            ]
+            if len(runs) > 1:
+                found += [
+                    replace(file, rows=rows, groups=groups, footer=footer) for groups, rows in runs
+                ]
+            elif found and found[-1].groups is None and found[-1].rows < _UNIT:
+                last = found.pop()
+                paths, rows = (*last.paths, path), last.rows + file.rows
+                found.append(replace(last, paths=paths, rows=rows))
+            else:
+                found.append(file)
         return tuple(found) if len(found) > 1 else (self,)
 
     def state(self) -> tuple[FileState, ...]:

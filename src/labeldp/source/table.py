@@ -17,7 +17,7 @@ from labeldp import _check
 from labeldp.errors import DataError, InputError
 from labeldp.source.cluster import ClusterReader, is_cluster_frame
 from labeldp.source.delimited import DelimitedReader
-from labeldp.source.files import Reader, find
+from labeldp.source.files import Reader, find, joined
 from labeldp.source.frames import FrameReader
 from labeldp.source.kinds import Column, column_of
 from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
@@ -62,9 +62,9 @@ class Source:
         """
         names = list(self.names if columns is None else columns)
         if not (self.drop_missing_labels and self.label):
-            yield from self.reader.batches(names, self.batch_rows)
+            yield from self._batches(names)
             return
-        for batch in self.reader.batches([*names, self.label], self.batch_rows):
+        for batch in self._batches([*names, self.label]):
             kept = batch.filter(present(batch.column(len(names))))
             if kept.num_rows:
                 yield kept.select(names)
@@ -97,12 +97,15 @@ class Source:
         """The same table in pieces, in order, that can be read at the same time."""
         return tuple(replace(self, reader=reader) for reader in self.reader.units())
 
+    def _batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
+        return joined(self.reader.batches(names, self.batch_rows), self.batch_rows)
+
     def _with_labels(
         self, names: list[str], shared: LabelCheck | None
     ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
         label, _ = self._needs_label()
         check = shared or self.label_check()
-        for batch in self.reader.batches([*names, label], self.batch_rows):
+        for batch in self._batches([*names, label]):
             if self.drop_missing_labels:
                 batch = batch.filter(present(batch.column(len(names))))
             if batch.num_rows:
