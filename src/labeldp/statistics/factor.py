@@ -56,6 +56,10 @@ class Factor:
         """What tells factors apart; `lower` and `gram` follow from it up to their checks."""
         return self.kept, self.exponents.tobytes(), self.inverse.tobytes(), self.defect
 
+    def is_of(self, gram: FeatureGram) -> bool:
+        """Whether it was made from these very sums."""
+        return self.rows == gram.rows and bool((gram.exact(self.kept) == self.gram).all())
+
     @property
     def rank(self) -> int:
         return len(self.kept)
