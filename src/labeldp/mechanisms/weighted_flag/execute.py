@@ -46,8 +46,8 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     if gram.digest() != draft.feature_sums:
         raise PlanError(OTHER_FEATURES)
     factor = draft.factor
-    if factor is None or not factor.is_of(gram):  # a plan may have been put together by hand
-        factor = factorise(gram, features)
+    if factor is None or factor.kept != features.kept or not factor.is_of(gram):
+        factor = factorise(gram, features)  # a plan may have been put together by hand
     check_facts(claim, features, factor, engine.leverage(source, features, factor))
     residual = Residual(factor, moments)
     outcome = settle_floor(claim, [residual], labels, randomness)
