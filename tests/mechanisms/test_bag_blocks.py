@@ -119,6 +119,25 @@ def test_blocks_of_any_size_release_the_same(monkeypatch: pytest.MonkeyPatch) ->
     assert released(ordinary(), (40, 30))[1].table.equals(whole.table)
 
 
+def test_bags_whose_features_are_all_zero_are_released() -> None:
+    """Without an intercept a bag may have no column at all: its label is N(0, Σy² + added)."""
+    rng = np.random.default_rng(0)
+    label = rng.choice([2.0, 7.0], 1500)
+    data = pa.table({"rare": (rng.random(1500) < 0.02) * 2.5, "label": label})
+    source = scan(data, label="label", label_range=RANGE)
+    claim, release = released(source, (300, 5), intercept=False)
+    empty = release.table.column(0).to_numpy() == 0.0
+    assert empty.any()
+    assert not empty.all()
+    members = claim.draw.members[empty]
+    std = np.sqrt(
+        np.square(label[members]).sum(axis=1) + release.certificate["floor"]["added_variance"]
+    )
+    scores = release.table.column(-1).to_numpy()[empty] / std
+    assert 0.8 < scores.std() < 1.2
+    assert abs(scores.mean()) < 0.25
+
+
 def saved(folder: Path, data: pa.Table) -> Path:
     """Four files, which are parts that threads read at the same time."""
     for number in range(4):

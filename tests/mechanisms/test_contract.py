@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from numpy.typing import NDArray
 
 import labeldp.mechanisms
 from labeldp import DataError, InputError, PlanError, Release, scan, verify
@@ -20,7 +21,8 @@ from labeldp._random import Randomness
 from labeldp.certificate import schema, seal
 from labeldp.mechanisms import MECHANISMS
 from labeldp.mechanisms.bags import members_table
-from labeldp.planning import Plan
+from labeldp.planning import Plan, plan
+from labeldp.source import Source
 from tests.mechanisms.cases import (
     DRAWN,
     FLAG,
@@ -51,6 +53,23 @@ def test_a_plan_survives_json(made: Plan) -> None:
     document = json.loads(json.dumps(made.to_json(), allow_nan=False))
     assert Plan.from_json(document) == made
     assert Plan.from_json(document).to_json() == document
+
+
+def test_a_plan_with_the_factor_of_other_features_shows_no_other_leverages() -> None:
+    """Put together by hand: the facts of one table, the factor of another, the sums of a third."""
+
+    def planned(values: NDArray[np.float64]) -> tuple[Source, Plan]:
+        data = pa.table({"x": values, "label": table(3000)["label"]})
+        rows = scan(data, label="label", label_range=RANGE)
+        return rows, plan(rows, epsilon=1.0, delta=1e-6, bags=40, floor="added")
+
+    rng = np.random.default_rng(1)
+    far, made = planned(np.append(500.0, rng.normal(size=2999)))  # one row has all the leverage
+    _, common = planned(np.where(rng.random(3000) < 0.1, 1.0, -1.0))
+    _, rare = planned(np.where(rng.random(3000) < 0.02, 1.0, -1.0))
+    forged = replace(made, factor=common.factor, claim=rare.claim)
+    with pytest.raises(PlanError, match="not those of the plan"):
+        forged.release(far, randomness=Randomness.experiment(0))
 
 
 @pytest.mark.parametrize(

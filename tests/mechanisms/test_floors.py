@@ -11,6 +11,8 @@ import pytest
 
 from labeldp import InputError, PlanError, Release, plan, scan, verify
 from labeldp._random import Randomness
+from labeldp.mechanisms.checks import check_scatter
+from labeldp.mechanisms.floors import FloorClaim
 from labeldp.planning import Plan
 from labeldp.source import Source
 from tests.mechanisms.cases import ROWS, SAMPLED, forged_claim, saved, small_plan
@@ -285,3 +287,17 @@ def test_a_release_says_which_floor_it_has(tmp_path: Path) -> None:
     assert "floor added" in verify(folder).summary
     assert "given-bags" in verify(folder).summary
     assert Release.load(folder).certificate["draw"]["random"] is True
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_scatter_is_seen_whatever_the_scale_of_the_features(scale: float) -> None:
+    """Squares of such features are no doubles: a sound release passes, one of less noise not."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=3000)
+    data = pa.table({"x": values * scale, "label": np.clip(5 + values, 0.0, 10.0)})
+    rows = scan(data, label="label", label_range=(0.0, 10.0))
+    made = plan(rows, epsilon=1.0, delta=1e-6, bags=300, floor="added", standardise=False)
+    assert isinstance(made.claim, FloorClaim)
+    release = made.release(rows, randomness=Randomness.experiment(0))
+    assert not list(check_scatter(release, made.claim.floor))
+    assert list(check_scatter(release, 4 * made.claim.floor))

@@ -123,7 +123,7 @@ def _with_rows(gram: FeatureGram) -> FeatureGram:
 
 def _check_same(gram: FeatureGram, factor: Factor) -> None:
     """Refuse a frame that changed: leverages of other rows would not bear out the promise."""
-    if gram.rows != factor.rows or (gram.exact(factor.kept) != factor.gram).any():
+    if not factor.is_of(gram):
         raise DataError(
             "the Spark data frame gives other rows each time it is read (a sample, a limit without "
             "an order, a table being written?); write it to a table and read that"

@@ -59,15 +59,18 @@ def _scatter_chance(release: Release, floor: float) -> float:
     The residual sum of squares of the fit is that variance times χ² with bags − columns
     degrees of freedom (theory §5), or more if the labels' means do not lie on one fit. Any other
     slope only adds to it, so rounding in the normal equations cannot raise a false alarm.
+    Features count in their integer codes: squares of 1e200 or 1e-200 are no doubles.
     """
-    columns = len(release.features.names)
+    features, columns = release.features, len(release.features.names)
+    units = features.scales[list(features.kept or range(features.width))]
     gram, cross = np.zeros((columns, columns)), np.zeros(columns)
-    for design, labels in release.chunks():
+    for raw, labels in release.chunks():
+        design = raw / units
         gram += design.T @ design
         cross += design.T @ labels
     size = np.sqrt(np.diag(gram))
     scale = np.where(size > 0, size, 1.0)
     slope = np.linalg.lstsq(gram / np.outer(scale, scale), cross / scale)[0] / scale
-    square = sum(float(((t - z @ slope) ** 2).sum()) for z, t in release.chunks())
+    square = sum(float(((t - z / units @ slope) ** 2).sum()) for z, t in release.chunks())
     freedom = release.bags - columns
     return float(chdtr(freedom, square / floor)) if freedom > 0 else 1.0

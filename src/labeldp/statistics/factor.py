@@ -56,6 +56,10 @@ class Factor:
         """What tells factors apart; `lower` and `gram` follow from it up to their checks."""
         return self.kept, self.exponents.tobytes(), self.inverse.tobytes(), self.defect
 
+    def is_of(self, gram: FeatureGram) -> bool:
+        """Whether it was made from these very sums."""
+        return self.rows == gram.rows and bool((gram.exact(self.kept) == self.gram).all())
+
     @property
     def rank(self) -> int:
         return len(self.kept)
@@ -98,7 +102,7 @@ def factorise(gram: FeatureGram, features: FeatureMap, *, saturated: bool = Fals
         )
     for threshold in _THRESHOLDS:
         matrix = gram.exact(kept)
-        exponents = np.array([_half_log2(int(entry)) for entry in np.diagonal(matrix)])
+        exponents = np.array([_half_log2(int(entry)) for entry in np.diagonal(matrix)], np.int64)
         scaled = np.ldexp(matrix.astype(np.float64), -(exponents[:, None] + exponents[None, :]))
         factor = _verified(gram.rows, kept, matrix, exponents, scaled)
         if factor is not None:
@@ -135,6 +139,8 @@ def _inverse(lower: NDArray[np.float64]) -> NDArray[np.float64]:
     from scipy.linalg import solve_triangular
     from scipy.linalg.lapack import dtrtri
 
+    if not len(lower):  # a bag whose features are all 0: LAPACK refuses it
+        return lower
     if len(lower) <= _SMALL:
         return np.asarray(dtrtri(lower, lower=1)[0])
     return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True))

@@ -87,7 +87,7 @@ class Residual:
 
     def _newton(self, gradient: NDArray[np.object_]) -> NDArray[np.object_]:
         """Nearest integers to (XᵀX)⁻¹·gradient as far as doubles can tell."""
-        shift = max(0, max(int(entry).bit_length() for entry in gradient) - 900)
+        shift = max(0, max((int(entry).bit_length() for entry in gradient), default=0) - 900)
         small = np.array([float(int(entry) >> shift) for entry in gradient])
         step = self._whitener.T @ (self._whitener @ small)
         return np.array([round(float(entry)) << shift for entry in step], dtype=object)

@@ -45,7 +45,9 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     gram, moments = engine.labelled_sums(source, features, labels)
     if gram.digest() != draft.feature_sums:
         raise PlanError(OTHER_FEATURES)
-    factor = draft.factor or factorise(gram, features)
+    factor = draft.factor
+    if factor is None or factor.kept != features.kept or not factor.is_of(gram):
+        factor = factorise(gram, features)  # a plan may have been put together by hand
     check_facts(claim, features, factor, engine.leverage(source, features, factor))
     residual = Residual(factor, moments)
     outcome = settle_floor(claim, [residual], labels, randomness)
