@@ -42,7 +42,7 @@ SIZES: dict[str, dict[str, str]] = {
         "draw": "--rows 500000,1000000 --bags 1,16,247,2223,24706",
         "accountant": "--rounds 20",
         "writing": "--bags 10000,100000,1250000,2500000,5000000,10000000",
-        "bags": "--rows 10000000 --bags 1000,10000,50000,100000",
+        "bags": "--rows 10000000 --bags 1000,10000,100000 --rounds 1",
         "neural_bags": "",
     },
     "toy": {
