@@ -147,8 +147,7 @@ def tabmat_sums(path: Path, features: FeatureMap, label: str) -> Callable[[], An
         parts = [tabmat.DenseMatrix(design)]
         for column in features.categorical:
             coded = table.column(column.name).combine_chunks().dictionary_encode()
-            size = np.arange(len(coded.dictionary))
-            parts.append(tabmat.CategoricalMatrix(coded.indices.to_numpy(), categories=size))
+            parts.append(tabmat.CategoricalMatrix(coded.to_pandas()))  # takes its codes as they are
         matrix = tabmat.SplitMatrix(parts)
         labels = table.column(label).to_numpy().astype(np.float64)
         return matrix.sandwich(np.ones(table.num_rows)), matrix.transpose_matvec(labels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,8 @@ from labeldp.features import compounds as room
 from labeldp.features.compounds import Compounds
 from labeldp.kernels import Kernels
 from labeldp.source import Source, scan
-from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, factorise
+from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, factorise, leverage
+from labeldp.statistics.leverage import Leverage
 from tests.statistics.test_exact_sums import dense_codes
 
 RANGE = (0.0, 10.0)
@@ -93,8 +94,9 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
     except DataError:
         assume(False)
     seen = set()
-    for kernel in every_kernel():
-        for step in (1, 7, batch.num_rows):
+    for kernel, many, step in product(every_kernel(), (1, 99), (1, 7, batch.num_rows)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(leverage, "_MANY_NUMBERS", many)  # 99: every row is looked at closely
             scan_ = LeverageScan(features, factor, kernel)
             parts = [scan_.another(), scan_.another()]
             starts = list(range(0, batch.num_rows, step))
@@ -109,6 +111,38 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
     assert [leverage for _, leverage, _ in costliest] == sorted(
         (leverage for _, leverage, _ in costliest), reverse=True
     )
+
+
+@pytest.mark.parametrize("step", [100, 999, 3000])
+def test_of_many_numbers_a_few_rows_are_looked_at_closely(
+    step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with rows that come twice, at different places of a batch."""
+    rng = np.random.default_rng(step)
+    values = rng.standard_t(4, size=(1500, 12)).round(2)
+    columns = dict(zip("abcdefghijkl", np.vstack([values, values[::-1]]).T, strict=True))
+    source = scan(pa.table(columns | {"town": rng.choice(["p", "q", "r"], 3000)}))
+    features = fit_features(source)
+    (batch,) = source.feature_batches()
+    sums = GramSum(features)
+    sums.add(features.encode(batch))
+    factor = factorise(sums.total(), features)
+    closely = []
+
+    def found(many: int) -> Leverage:
+        monkeypatch.setattr(leverage, "_MANY_NUMBERS", many)
+        scan_ = LeverageScan(features, factor)
+        for start in range(0, 3000, step):
+            encoded = features.encode(batch.slice(start, step))
+            near = scan_._near(encoded)
+            closely.append(encoded.rows if near is None else len(near))
+            scan_.add(start, encoded)
+        return scan_.total()
+
+    assert found(1) == found(99)
+    batches = len(closely) // 2
+    assert sum(closely[:batches]) <= 20 * batches
+    assert sum(closely[batches:]) == 3000
 
 
 def exact_leverages(x: np.ndarray) -> list[Fraction]:

@@ -1,0 +1,163 @@
+"""x ↦ xᵀMx for encoded rows, M ≈ (XᵀX)⁻¹: table look-ups for compound codes, and products.
+
+Two ways: elementwise, whose every digit is the same however rows are batched, and by a matrix
+product, which is quicker for many numbers. One bound covers the rounding of both.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.features import Encoded, FeatureMap
+from labeldp.kernels import Kernels, Scratch
+from labeldp.statistics.factor import Factor
+from labeldp.statistics.gram import BLOCK_ROWS, category_blocks
+
+_UNIT = 2.0**-53
+
+
+class QuadraticForm:
+    """x ↦ xᵀMx for encoded rows, M ≈ (XᵀX)⁻¹ spread over all columns (0 where dropped)."""
+
+    def __init__(self, features: FeatureMap, factor: Factor) -> None:
+        width = len(features.all_names)
+        matrix = np.zeros((width, width))
+        matrix[np.ix_(factor.kept, factor.kept)] = factor.pseudo_inverse()
+        self._matrix = matrix
+        self._size = np.zeros((width, width))
+        self._size[np.ix_(factor.kept, factor.kept)] = factor.pseudo_inverse_size()
+        self._rank = factor.rank
+        self._numbers = list(features.number_columns)
+        self._slices = category_blocks(features)
+        self._intercept = features.intercept
+        self._compounds = features.compounds
+        self._pairs = self._pair_tables()
+        self._slopes = [self._slope_tables(column) for column in self._numbers]
+        self._slope_rows = [np.array(tables).T for tables in zip(*self._slopes, strict=True)]
+
+    def __call__(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
+        """Of every row; each operation is one of NumPy's on whole columns, in a fixed order."""
+        matrix, numbers, shape = self._matrix, self._numbers, (batch.rows,)
+        compounds = batch.codes
+        total = self._of_codes(batch, kernels, scratch)
+        for place, column in enumerate(numbers):
+            values = batch.numbers[:, place]
+            slope = scratch("slope", shape, np.float64)
+            np.multiply(values, matrix[column, column], out=slope)
+            if self._intercept:
+                slope += 2 * matrix[0, column]
+            for table, codes in zip(self._slopes[place], compounds, strict=True):
+                kernels.add_entries(slope, table, codes)
+            for place2, column2 in enumerate(numbers[:place]):
+                product = scratch("product", shape, np.float64)
+                np.multiply(2 * matrix[column, column2], batch.numbers[:, place2], out=product)
+                slope += product
+            slope *= values
+            total += slope
+        return total
+
+    def rough(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
+        """The same but for rounding, by a matrix product: its last digits depend on the batch."""
+        total = self._of_codes(batch, kernels, scratch)
+        inner = self._matrix[np.ix_(self._numbers, self._numbers)]
+        for start in range(0, batch.rows, BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            numbers = batch.numbers[part]
+            slope = numbers @ inner
+            if self._intercept:
+                slope += 2 * self._matrix[0, self._numbers]
+            for rows, codes in zip(self._slope_rows, batch.codes, strict=True):
+                slope += rows[codes[part]]
+            total[part] += np.einsum("ij,ij->i", slope, numbers)
+        return total
+
+    def _of_codes(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
+        """What the constant and the categories add."""
+        total: NDArray[np.float64] = scratch("total", (batch.rows,), np.float64)
+        total[:] = self._constant
+        for (left, right), table in self._pairs.items():
+            if left == right:
+                kernels.add_entries(total, table, batch.codes[left])
+            else:
+                kernels.add_pair_entries(total, table, batch.codes[left], batch.codes[right])
+        return total
+
+    @property
+    def _constant(self) -> float:
+        return float(self._matrix[0, 0]) if self._intercept else 0.0
+
+    def _pair_tables(self) -> dict[tuple[int, int], NDArray[np.float64]]:
+        """What each pair of compound codes adds; the first group's tables take in the rest.
+
+        With a single group its own table stands alone, under the key (0, 0).
+        """
+        compounds = self._compounds
+        singles = [self._single_table(group) for group in range(len(compounds.groups))]
+        if len(singles) == 1:
+            return {(0, 0): singles[0]}
+        tables = {}
+        for left, right in compounds.pairs:
+            table = np.zeros((compounds.widths[left], compounds.widths[right]))
+            for member, levels in compounds.levels(left):
+                for member2, levels2 in compounds.levels(right):
+                    block = 2 * self._matrix[self._slices[member], self._slices[member2]]
+                    table += block[np.ix_(levels, levels2)]
+            if left == 0:
+                table += singles[right]
+            if (left, right) == (0, 1):
+                table += singles[0][:, None]
+            tables[left, right] = table
+        return tables
+
+    def _single_table(self, group: int) -> NDArray[np.float64]:
+        """What a compound code adds by itself: its levels' squares and products."""
+        matrix, table = self._matrix, np.zeros(self._compounds.widths[group])
+        members = self._compounds.levels(group)
+        for place, (member, levels) in enumerate(members):
+            block = self._slices[member]
+            table += np.diagonal(matrix[block, block])[levels]
+            if self._intercept:
+                table += 2 * matrix[0, block][levels]
+            for member2, levels2 in members[:place]:
+                table += 2 * matrix[block, self._slices[member2]][levels, levels2]
+        return table
+
+    def _slope_tables(self, column: int) -> list[NDArray[np.float64]]:
+        """What each group's code adds to the slope of a number."""
+        tables = []
+        for group, width in enumerate(self._compounds.widths):
+            table = np.zeros(width)
+            for member, levels in self._compounds.levels(group):
+                table += 2 * self._matrix[self._slices[member], column][levels]
+            tables.append(table)
+        return tables
+
+    def gradient(self, row: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Mx of a dense row."""
+        return np.asarray(self._matrix @ row)
+
+    def rounding(self, reach: NDArray[np.float64]) -> float:
+        """A bound on the rounding error of any row's value: terms × unit × Σ|terms|.
+
+        A row's value is a sum of at most (number of blocks)² entries of M times the row's
+        numbers. In whatever order and tables such terms are added up, each passes at most one
+        rounding per term and two for its products; `pseudo_inverse_size` bounds the terms and
+        the entries' own errors, inner products of `rank` terms.
+        """
+        groups: list[NDArray[np.float64]] = []
+        matrix = self._size
+        if self._intercept:
+            groups.append(matrix[:, 0])
+        groups += [matrix[:, block].max(axis=1, initial=0.0) for block in self._slices]
+        groups += [
+            matrix[:, column] * most for column, most in zip(self._numbers, reach, strict=True)
+        ]
+        size = 0.0
+        for group in groups:
+            if self._intercept:
+                size += group[0]
+            size += sum(group[block].max(initial=0.0) for block in self._slices)
+            size += float(group[self._numbers] @ reach) if self._numbers else 0.0
+        terms = len(groups) ** 2 + 2 * len(self._matrix) + self._rank + 8
+        return 2 * terms * _UNIT * size
