@@ -159,7 +159,7 @@ def large_plot(records: list[Record]) -> Any:
     axes.set_ylim(bottom=0)
     axes.set_xlabel(f"million rows ({records[0]['bags']:,} bags)")
     axes.set_ylabel("seconds")
-    axes.legend()
+    figure.legend(loc="outside lower center", ncols=2)
     return figure
 
 
