@@ -19,7 +19,7 @@ from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms.bags import BagRows, Draw, distinct
 from labeldp.mechanisms.sampled_flag import execute
 from labeldp.planning import plan
-from labeldp.source import Source
+from labeldp.source import Source, readers
 from labeldp.statistics import Fits, Residual, stacked
 from tests.mechanisms.cases import SAMPLED
 from tests.tables import RANGE, table
@@ -139,7 +139,7 @@ def test_bags_whose_features_are_all_zero_are_released() -> None:
 
 
 def saved(folder: Path, data: pa.Table) -> Path:
-    """Four files, which are parts that threads read at the same time."""
+    """Four files, which are parts that threads may read at the same time."""
     for number in range(4):
         pq.write_table(data[number * 1500 : (number + 1) * 1500], folder / f"{number}.parquet")
     return folder
@@ -155,8 +155,11 @@ def encoded_twin(data: pa.Table, draw: Draw, rows: BagRows, source: Source) -> N
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dropped", [False, True])
-def test_rows_of_bags_are_the_tables(tmp_path: Path, threads: int, dropped: bool) -> None:
+def test_rows_of_bags_are_the_tables(
+    tmp_path: Path, threads: int, dropped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Read by several threads, from several parts, with rows left out before."""
+    monkeypatch.setattr(readers, "_UNIT", 1500)
     data = table(6000)
     labels = data["label"].to_numpy().copy()
     if dropped:
