@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp.accounting import SketchFamily, contour, family, residual_cosine, sketch
+from labeldp.accounting.bounds import Bounds
 from labeldp.errors import InputError
 
 
@@ -124,11 +125,11 @@ def synthetic(shift=0.0):
     def cells(x1, x2):
         return x2, 1.0 - x1
 
-    def value(pairs):
+    def value(pairs, enough):  # noqa: ARG001
         u, v = pairs
         return np.array([u * u * v, u * u * v, u * u * v + np.where(v > 0.9, shift, 0.0)])
 
-    return family._Chart(0.0, 1.0, cells), value
+    return family._Chart(0.0, 1.0, cells), value, Bounds(0.0, 0.0, 0.0)
 
 
 def test_branch_and_bound_finds_an_inner_sup(monkeypatch):
@@ -141,6 +142,18 @@ def test_branch_and_bound_finds_an_inner_sup(monkeypatch):
 
 def test_branch_and_bound_remembers_the_cells_it_closed():
     assert family._certify(*synthetic(shift=0.5)).upper >= 0.5
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 10**5), st.floats(0.05, 0.9), st.floats(0, 5), st.sampled_from([1.0, 0.1]))
+def test_cells_left_at_a_quick_bound_change_nothing(bags, effect, epsilon, leverage):
+    cosine = 1.0 if leverage == 1.0 else 0.4
+    some = SketchFamily(bags, effect / math.sqrt(bags), leverage, cosine)
+    value = some._value(epsilon, 0.1)
+    for at_ends, chart in some._ends(value):
+        quick = family._certify(chart, value, at_ends)
+        whole = family._certify(chart, lambda pairs, _: value(pairs, 0.0), at_ends)
+        assert quick == whole
 
 
 def test_tau_above_one_needs_public_features():

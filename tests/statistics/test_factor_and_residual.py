@@ -16,6 +16,7 @@ from labeldp.errors import DataError
 from labeldp.features import fit_features
 from labeldp.source import Source, scan
 from labeldp.statistics import Factor, LabelGrid, LabelMoments, Residual, factorise
+from labeldp.statistics import factor as module
 from tests.statistics.test_exact_sums import dense_codes
 from tests.tables import RANGE, source
 
@@ -113,6 +114,46 @@ def test_rank_is_exact_and_the_most_frequent_level_is_the_baseline() -> None:
     assert "colour=red" in dropped
     assert len(dropped) == 2
     assert sum(name.startswith("town=") for name in dropped) == 1
+
+
+@given(
+    levels=st.lists(st.integers(1, 5), max_size=4),
+    nested=st.booleans(),
+    numbers=st.integers(0, 2),
+    intercept=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=80, deadline=None)
+def test_columns_kept_are_those_of_exact_elimination(
+    levels: list[int], nested: bool, numbers: int, intercept: bool, seed: int
+) -> None:
+    """With the quick proof and without it, of categories with and without all their levels."""
+    rng = np.random.default_rng(seed)
+    columns = {f"c{k}": rng.integers(0, size, 60).astype(str) for k, size in enumerate(levels)}
+    if nested and levels:
+        columns["part"] = np.char.add(columns["c0"], rng.integers(0, 2, 60).astype(str))
+    columns |= {f"x{k}": rng.normal(size=60) for k in range(numbers)} | {"last": np.arange(60.0)}
+    data = scan(pa.table(columns))
+    features = fit_features(data, intercept=intercept, min_count=1)
+    gram = ENGINE.feature_gram(data, features)
+    for kept in (None, tuple(sorted(rng.permutation(features.width)[: 1 + seed % features.width]))):
+        chosen = features if kept is None else features.keep([int(column) for column in kept])
+        order = module._preference(gram.diagonal(), chosen)
+        exact = tuple(sorted(module.independent_columns(gram, order)))
+        assert factorise(gram, chosen).kept == exact
+
+
+def test_exact_elimination_is_spared_where_the_sums_show_what_is_dependent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = source(1000)
+    monkeypatch.setattr(module, "independent_columns", None)
+    for intercept in (True, False):
+        features = fit_features(data, intercept=intercept)
+        gram = ENGINE.feature_gram(data, features)
+        kept = factorise(gram, features).kept
+        assert len(kept) == features.width - 1 - intercept
+        assert factorise(gram, features.keep(kept)).kept == kept
 
 
 def test_duplicate_and_dependent_columns_are_left_out() -> None:

@@ -136,8 +136,10 @@ def compose(
     return Loss(shape, alpha, beta, drift, float(gaussian))
 
 
-def delta(loss: Loss, epsilon: float) -> Reals:
+def delta(loss: Loss, epsilon: float, enough: float = 0.0) -> Reals:
     """Rows lower, estimate, upper of δ(ε), one column per cell; ε may be any real number.
+
+    Cells whose Chernoff bound is at most `enough` are left at it, and at an estimate of 0.
 
     `upper` is the integral plus ten times the last change of the halving, plus its rounding
     (each logarithm is good to a few units in the last place, so the integrand to that
@@ -152,7 +154,7 @@ def delta(loss: Loss, epsilon: float) -> Reals:
         saddle = _saddle(loss.take(live), epsilon, left)
         chernoff = np.where(left, 1.0, _chernoff(loss.take(live), epsilon, saddle))
         out[2, live] = chernoff
-        seen = chernoff > _TINY
+        seen = chernoff > max(_TINY, enough)
         cells = live[seen]
         if cells.size:
             contour = saddle[seen], left[seen], chernoff[seen]

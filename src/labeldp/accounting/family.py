@@ -36,7 +36,7 @@ from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 
 Reals = npt.NDArray[np.float64]
 Pairs = tuple[Reals, Reals]  # u and v of many neighbours
-Value = Callable[[Pairs], Reals]  # their δ: rows lower, estimate, upper
+Value = Callable[[Pairs, float], Reals]  # their δ: rows lower, estimate, upper; `enough` first
 
 _LEVELS = 40  # halvings of the cell width towards either end: 1e-12 of the range
 _AGREE = 1e-9  # relative gap between bound and attained value that ends the search
@@ -72,7 +72,8 @@ class SketchFamily:
         value, best = self._value(epsilon, gaussian), NO_GUARANTEE
         for at_ends, chart in sorted(self._ends(value), key=lambda each: each[0].upper):
             if at_ends.upper < best.upper:
-                best = min(best, _certify(chart, value), key=lambda bounds: bounds.upper)
+                found = _certify(chart, value, at_ends)
+                best = min(best, found, key=lambda bounds: bounds.upper)
         return best
 
     def guess(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
@@ -86,7 +87,7 @@ class SketchFamily:
         if not charts:
             return []
         u, v = (np.concatenate(side) for side in zip(*(c.ends() for c in charts), strict=True))
-        values = np.split(value((u, v)), len(charts), axis=1)
+        values = np.split(value((u, v), 0.0), len(charts), axis=1)
         return [(_largest(each), chart) for each, chart in zip(values, charts, strict=True)]
 
     def _charts(self) -> Iterator[_Chart]:
@@ -98,11 +99,14 @@ class SketchFamily:
             yield _Chart(0.0, self.tau, partial(_worst_cells, self.tau))
 
     def _value(self, epsilon: float, gaussian: float) -> Value:
-        """δ of pairs in the worse direction; 1 where v reaches 1 (D' rules D out)."""
+        """δ of pairs in the worse direction; 1 where v reaches 1 (D' rules D out).
+
+        Where a quick upper bound is at most `enough`, that bound is all there is.
+        """
         at_least(0.0, epsilon=epsilon, gaussian=gaussian)
         factor = 1.0 + self.inflation
 
-        def value(pairs: Pairs) -> Reals:
+        def value(pairs: Pairs, enough: float) -> Reals:
             u, v = pairs[0] * factor, pairs[1] * factor
             inside = (v < 1.0 - 1e-15) & (u < 1e15)
             u, v = u[inside], v[inside]
@@ -110,7 +114,7 @@ class SketchFamily:
             both = np.concatenate([alpha, u]), np.concatenate([beta, v])
             loss = contour.compose([(self.bags, *both)], gaussian)
             out = np.ones((3, len(inside)))
-            out[:, inside] = contour.delta(loss, epsilon).reshape(3, 2, -1).max(axis=1)
+            out[:, inside] = contour.delta(loss, epsilon, enough).reshape(3, 2, -1).max(axis=1)
             return np.nan_to_num(out, nan=1.0)  # what cannot be computed promises nothing
 
         return value
@@ -153,20 +157,20 @@ def _feature_cells(tau: float, leverage: float, c1: Reals, c2: Reals) -> Pairs:
     return np.minimum(u, tau * (2.0 + tau)), np.minimum(v, cap_v)
 
 
-def _certify(chart: _Chart, value: Value) -> Bounds:
-    """Branch and bound: cut every cell whose bound is above the best point."""
-    edges = chart.edges()
-    best = _largest(value(chart.cells(edges, edges)))
-    left, right, ceiling = edges[:-1], edges[1:], best.upper
+def _certify(chart: _Chart, value: Value, best: Bounds) -> Bounds:
+    """Branch and bound: cut every cell whose bound is above the best point met, first an end."""
+    edges, ceiling = chart.edges(), 0.0
+    left, right = edges[:-1], edges[1:]
     for _ in range(_ROUNDS):
-        bound = value(chart.cells(left, right))
+        bound = value(chart.cells(left, right), best.estimate)
         above = bound[1] > best.estimate * (1.0 + _AGREE)
         if not 0 < np.sum(above) <= _CELLS:
             break
         ceiling = max(ceiling, float(bound[2][~above].max(initial=0.0)))
         left, right = left[above], right[above]
         middle = 0.5 * (left + right)
-        best = max(best, _largest(value(chart.cells(middle, middle))), key=lambda b: b.estimate)
+        found = _largest(value(chart.cells(middle, middle), best.estimate))
+        best = max(best, found, key=lambda b: b.estimate)
         left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
     return Bounds(best.lower, best.estimate, max(ceiling, best.upper, float(bound[2].max())))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 from scipy import optimize
 
@@ -28,10 +29,11 @@ def largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int:
 
 
 def root(gap: Callable[[float], float], low: float, high: float, start: float) -> float:
-    """Where a decreasing `gap` changes sign, to the last digits; an end if it does not.
+    """Where a decreasing `gap` changes sign, to about 1e-11; an end if it does not.
 
     The bracket is found by steps doubling away from `start`, a number between the two.
     """
+    gap = cache(gap)  # the ends of the bracket are asked for again
     first, step = start, 0.5 * max(1.0, abs(start))
     up = gap(start) > 0.0
     while True:
@@ -41,7 +43,7 @@ def root(gap: Callable[[float], float], low: float, high: float, start: float) -
         if second in (low, high):
             return second
         first, step = second, 4.0 * step
-    return float(optimize.brentq(gap, first, second, xtol=1e-15, rtol=1e-13))
+    return float(optimize.brentq(gap, first, second, xtol=1e-12, rtol=1e-11))
 
 
 def smallest_real(passes: Callable[[float], bool], guess: float, cap: float) -> float:

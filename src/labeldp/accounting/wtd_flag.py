@@ -116,7 +116,10 @@ def epsilon(
     if family.guess(_MOST_EPSILON, measurement).plus(slack).upper > delta:
         return math.inf
     guess = search.root(
-        lambda e: _gap(family.guess(e, measurement).plus(slack), delta), 0.0, _MOST_EPSILON, 1.0
+        lambda e: _gap(family.guess(e, measurement).plus(slack), delta),
+        0.0,
+        _MOST_EPSILON,
+        float(group),
     )
     return search.smallest_real(
         lambda e: family.delta(e, measurement).plus(slack).upper <= delta, guess, _MOST_EPSILON

@@ -1,9 +1,11 @@
 """Independent columns of X and a verified Cholesky factor of XᵀX: public.
 
-The rank is decided by exact arithmetic modulo a 63-bit prime, never by a tolerance. (A
-column judged dependent modulo the prime but not over the integers, chance about 1e-18,
-would only be left out, which is always safe.) The factor is floating point, but its
-distance from the truth is bounded rigorously: with S = XᵀX scaled by powers of two,
+The rank is never decided by a tolerance. Columns are independent if they have a verified
+factor; mostly all have but the one level of each category that the sums show to be made of
+the others. Where they have none, exact arithmetic modulo a 63-bit prime decides. (A column
+judged dependent modulo the prime but not over the integers, chance about 1e-18, would only be
+left out, which is always safe.) The factor is floating point, but its distance from the truth
+is bounded rigorously: with S = XᵀX scaled by powers of two,
 
     ‖L⁻¹ S L⁻ᵀ − I‖ ≤ defect,   hence   (XᵀX)⁻¹ ≼ L⁻ᵀL⁻¹/(1 − defect),
 
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.features import FeatureMap
-from labeldp.statistics.gram import FeatureGram
+from labeldp.statistics.gram import FeatureGram, category_blocks
 
 _PRIME = 2**63 - 25
 _UNIT = 2.0**-53
@@ -94,21 +96,29 @@ def factorise(gram: FeatureGram, features: FeatureMap, *, saturated: bool = Fals
     integers, yet no double can tell them apart: such a column is left out as well.
     """
     order = _preference(gram.diagonal(), features)
-    kept = independent_columns(gram, order)
+    likely = _without_baselines(gram, order, features)
+    factor, _ = _try(gram, likely)  # which proves them independent, many times sooner
+    kept = independent_columns(gram, order) if factor is None else likely
     if gram.rows <= len(kept) and not saturated:
         raise DataError(
             f"{gram.rows} rows cannot protect labels with {len(kept)} independent feature columns: "
             "the labels then lie in the span of the features; add rows or drop columns"
         )
     for threshold in _THRESHOLDS:
-        matrix = gram.exact(kept)
-        exponents = np.array([_half_log2(int(entry)) for entry in np.diagonal(matrix)], np.int64)
-        scaled = np.ldexp(matrix.astype(np.float64), -(exponents[:, None] + exponents[None, :]))
-        factor = _verified(gram.rows, kept, matrix, exponents, scaled)
+        if factor is None:
+            factor, scaled = _try(gram, kept)
         if factor is not None:
             return factor
         kept = _distinct(kept, scaled, threshold)
     raise DataError("the feature columns are too nearly collinear; drop or combine some")
+
+
+def _try(gram: FeatureGram, kept: list[int]) -> tuple[Factor | None, NDArray[np.float64]]:
+    """The factor of these columns, if doubles can carry it, and their scaled Gram matrix."""
+    matrix = gram.exact(kept)
+    exponents = np.array([_half_log2(int(entry)) for entry in np.diagonal(matrix)], np.int64)
+    scaled = np.ldexp(matrix.astype(np.float64), -(exponents[:, None] + exponents[None, :]))
+    return _verified(gram.rows, kept, matrix, exponents, scaled), scaled
 
 
 def _verified(
@@ -183,7 +193,31 @@ def _preference(diagonal: NDArray[np.float64], features: FeatureMap) -> list[int
     ]
     late = set(baselines)
     order = [column for column in range(len(diagonal)) if column not in late] + baselines
-    return order if features.kept is None else [c for c in order if c in set(features.kept)]
+    chosen = set(order if features.kept is None else features.kept)
+    return [column for column in order if column in chosen]
+
+
+def _without_baselines(gram: FeatureGram, order: Sequence[int], features: FeatureMap) -> list[int]:
+    """`order` less columns of zeros, and of every category that fills the rows its last level.
+
+    The levels of a category fill the rows if they add up to the constant or, without one, to
+    the first category. The sums prove it: Xv = 0 exactly where vᵀXᵀXv = 0.
+    """
+    chosen, place = set(order), {column: at for at, column in enumerate(order)}
+    diagonal = gram.diagonal()
+    whole = [
+        list(range(block.start, block.stop))
+        for block in category_blocks(features)
+        if chosen.issuperset(range(block.start, block.stop))
+    ]
+    constant = [0] if features.intercept and 0 in chosen else whole.pop(0) if whole else []
+    left_out = set()
+    for block in whole:
+        columns = constant + block
+        signs = np.repeat([1, -1], [len(constant), len(block)])
+        if signs @ gram.low[np.ix_(columns, columns)] @ signs == 0:
+            left_out.add(max(block, key=place.__getitem__))
+    return [c for c in order if c not in left_out and diagonal[c] > 0.0]
 
 
 def _half_log2(value: int) -> int:
