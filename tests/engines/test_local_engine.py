@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.engines import LocalEngine, local
-from labeldp.engines.memory import Memory, _Narrow
+from labeldp.engines.memory import Memory
 from labeldp.engines.streams import Streams, place
 from labeldp.errors import DataError, InputError
 from labeldp.features import fit_features
@@ -169,16 +169,16 @@ def test_frames_are_not_kept_because_they_change_unseen() -> None:
     engine = LocalEngine(1)
     source = open_(rows())
     fit_features(source, fold=engine.fold)
-    assert not engine.memory.holds(0, source.names)
+    assert engine.memory.held(0, source.names) is None
 
 
 def test_another_source_replaces_what_is_kept(tmp_path: Path) -> None:
     path = split(tmp_path, rows(), [ROWS], 100)
     engine, one, two = LocalEngine(1), open_(path), open_(path)
-    fit_features(one, fold=engine.fold)
-    assert engine.memory.holds_all(one.names)
+    features = fit_features(one, fold=engine.fold)
+    assert engine.memory.holds_all(features)
     engine.memory.parts(two)
-    assert not engine.memory.holds_all(two.names)
+    assert not engine.memory.holds_all(features)
 
 
 def test_bad_labels_are_refused_after_the_last_batch(tmp_path: Path) -> None:
@@ -206,33 +206,6 @@ def test_row_numbers_in_messages_are_those_of_the_table(tmp_path: Path) -> None:
     path = split(tmp_path, pa.table({"height": heights}), [300, 600], 100)
     with pytest.raises(DataError, match="at row 778"):
         fit_features(scan(path), fold=LocalEngine(2).fold)
-
-
-def test_narrow_batches_hold_the_same_values() -> None:
-    batch = pa.RecordBatch.from_pydict(
-        {
-            "text": pa.array(["a", None, "b"]),
-            "codes": pa.array(["x", "y", None]).dictionary_encode(),
-            "small": pa.array([1, None, -3], pa.int64()),
-            "large": pa.array([1, 2**40, None], pa.int64()),
-            "wide": pa.array([0, 2**32 - 1, 1], pa.uint32()),
-            "none": pa.array([None, None, None], pa.int32()),
-            "real": pa.array([0.5, None, 2.0]),
-        }
-    )
-    narrow = _Narrow()(batch)
-    assert narrow.to_pydict() == batch.to_pydict()
-    assert narrow.column(0).type.index_type == pa.uint8()
-    assert narrow.column(2).type == pa.int8()
-    assert narrow.nbytes < batch.nbytes
-
-
-def test_a_dictionary_of_256_values_and_null_still_fits() -> None:
-    values = [f"v{k:03d}" for k in range(256)] + [None]
-    data = pa.table({"c": pa.array(values * 4).dictionary_encode(), "x": np.arange(1028.0)})
-    narrow = pa.Table.from_batches([_Narrow()(batch) for batch in data.to_batches()])
-    plain, kept = scan(data), scan(narrow)
-    assert fit_features(kept, min_count=1) == fit_features(plain, min_count=1)
 
 
 class TestStreams:

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from labeldp._check import at_least
 from labeldp.engines.checkpoint import Checkpoint, Totals
-from labeldp.engines.memory import Memory
+from labeldp.engines.memory import Keeper, Memory
 from labeldp.engines.protocol import Progress, Visitor, quiet
 from labeldp.engines.streams import Streams, place, recut
 from labeldp.errors import DataError
-from labeldp.features import Encoder, FeatureMap
+from labeldp.features import Encoder, FeatureMap, Rows
 from labeldp.features.fold import Kind, check_rows
-from labeldp.kernels import best, keep_freed_memory
+from labeldp.kernels import Kernels, best, keep_freed_memory
 from labeldp.source import Source
 from labeldp.source.labels import LabelCheck
 from labeldp.statistics import (
@@ -40,7 +40,7 @@ from labeldp.statistics import (
 
 Batch = TypeVar("Batch")
 Part = TypeVar("Part")
-Labelled = tuple[pa.RecordBatch, NDArray[np.float64]]
+Labelled = tuple[Rows, NDArray[np.float64]]
 Visited = tuple[pa.RecordBatch, NDArray[np.float64] | None]
 
 _SUMS = 1 << 30
@@ -79,7 +79,8 @@ class LocalEngine:
             return tally
 
         keep = len(columns) == len(source.names)
-        opened = self._features(source, columns, keep=keep)
+        read = partial(self.memory.batches, columns=columns, keep=keep)
+        opened = [partial(read, part) for part in range(len(self.memory.parts(source)))]
         with self.progress(task, source.total_rows) as advance:
             parts, streams = self._work(opened, _rows_in, work, 0, advance)
         check_rows(source, streams.rows)
@@ -88,20 +89,20 @@ class LocalEngine:
     def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
         self.memory.parts(source)
         every = replace(features, kept=None)  # sums are over all columns, kept or not
-        return self.memory.once(every, every.columns, lambda: self._feature_gram(source, every))
+        return self.memory.once(every, every, lambda: self._feature_gram(source, every))
 
     def _feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
         kernels = best(source.total_rows)
 
-        def work(streams: Streams[pa.RecordBatch]) -> Totals:
+        def work(streams: Streams[Rows]) -> Totals:
             encode, sums = Encoder(features, kernels), GramSum(features, kernels)
             for _, batch in streams:
                 sums.add(encode(batch))
             return Totals(sums.total())
 
-        resident = self.memory.holds_all(features.columns)
+        resident = self.memory.holds_all(features)
         checkpoint = self._checkpoint("feature sums", source, features, None, None, resident)
-        opened = self._features(source, features.columns)
+        opened = self._rows(source, features, kernels)
         size = GramSum.size(features)
         total = self._total("feature sums", source, opened, _rows_in, work, size, checkpoint)
         return cast(FeatureGram, total.gram)
@@ -109,21 +110,19 @@ class LocalEngine:
     def leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
         self.memory.parts(source)
         key = (replace(features, kept=None), *factor.identity())
-        return self.memory.once(
-            key, features.columns, lambda: self._leverage(source, features, factor)
-        )
+        return self.memory.once(key, features, lambda: self._leverage(source, features, factor))
 
     def _leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
         kernels = best(source.total_rows)
         tables = LeverageScan(features, factor, kernels)
 
-        def work(streams: Streams[pa.RecordBatch]) -> LeverageScan:
+        def work(streams: Streams[Rows]) -> LeverageScan:
             encode, scan = Encoder(features, kernels), tables.another()
             for first, batch in streams:
                 scan.add(first, encode(batch))
             return scan
 
-        opened = self._features(source, features.columns)
+        opened = self._rows(source, features, kernels)
         with self.progress("leverages", source.total_rows) as advance:
             parts, streams = self._work(opened, _rows_in, work, 0, advance)
         _check_some(streams.rows)
@@ -133,11 +132,15 @@ class LocalEngine:
         self, source: Source, features: FeatureMap, grid: LabelGrid
     ) -> tuple[FeatureGram, LabelMoments]:
         kernels, check = best(source.total_rows), source.label_check()
-        opened = [
-            partial(self._labelled, index, part, features.columns, check)
-            for index, part in enumerate(self.memory.parts(source))
-        ]
-        resident = self.memory.holds_all(features.columns)
+        memory, parts = self.memory, self.memory.parts(source)
+
+        def read(index: int) -> Iterator[Labelled]:
+            held = memory.held_rows(index, features)
+            keeper = partial(memory.packer, index, features, kernels)
+            return self._labelled(parts[index], check, held, keeper)
+
+        opened = [partial(read, index) for index in range(len(parts))]
+        resident = memory.holds_all(features)
         known = self.feature_gram(source, features) if resident else None
 
         def work(streams: Streams[Labelled]) -> Totals:
@@ -171,7 +174,9 @@ class LocalEngine:
         def read(number: int) -> Iterable[Visited]:
             if check is None:
                 return zip(self.memory.batches(number, columns), repeat(None))
-            return self._labelled(number, parts[number], columns, check)
+            held = self.memory.held(number, columns)
+            keeper = partial(self.memory.keeper, number, columns)
+            return self._labelled(parts[number], check, held, keeper)
 
         opened: list[Callable[[], Iterable[Visited]]]
         opened = [partial(read, number) for number in range(len(parts))]
@@ -193,27 +198,28 @@ class LocalEngine:
         return streams.rows
 
     def _labelled(
-        self, index: int, part: Source, columns: Sequence[str], check: LabelCheck
+        self,
+        part: Source,
+        check: LabelCheck,
+        held: Sequence[Rows] | None,
+        keeper: Callable[[], Keeper],
     ) -> Iterator[Labelled]:
         """Features with labels; of features in memory only the labels are read."""
-        if self.memory.holds(index, columns):
-            batches = list(self.memory.batches(index, columns))
-            lengths = [batch.num_rows for batch in batches]
-            yield from zip(batches, recut(part.labels(check), lengths), strict=True)
+        if held is not None:
+            lengths = [batch.num_rows for batch in held]
+            yield from zip(held, recut(part.labels(check), lengths), strict=True)
             return
-        keeper = self.memory.keeper(index)
+        keep = keeper()
         for batch, labels in part.labelled_batches(check):
-            yield keeper.add(batch), labels
-        keeper.finish()
+            yield keep.add(batch), labels
+        keep.finish()
 
-    def _features(
-        self, source: Source, columns: Sequence[str], *, keep: bool = True
-    ) -> list[Callable[[], Iterator[pa.RecordBatch]]]:
-        """What opens each part's features."""
-        return [
-            partial(self.memory.batches, index, columns, keep=keep)
-            for index, _ in enumerate(self.memory.parts(source))
-        ]
+    def _rows(
+        self, source: Source, features: FeatureMap, kernels: Kernels
+    ) -> list[Callable[[], Iterator[Rows]]]:
+        """What opens each part for encoders."""
+        read = partial(self.memory.rows, features=features, kernels=kernels)
+        return [partial(read, part) for part in range(len(self.memory.parts(source)))]
 
     def _checkpoint(
         self,
@@ -286,7 +292,7 @@ def _check_some(rows: int) -> None:
         raise DataError("the data have no rows; nothing can be released")
 
 
-def _rows_in(batch: pa.RecordBatch) -> int:
+def _rows_in(batch: Rows) -> int:
     return int(batch.num_rows)
 
 

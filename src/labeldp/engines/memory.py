@@ -2,9 +2,10 @@
 
 A release passes over the features several times. The first pass that reads them all keeps
 them as the narrowest integers that hold them, as many parts as fit, and later passes read
-the rest only. While all rows are kept, so are the sums and leverages computed from them: to
-compute them again from the same rows would give the same. Public features alone are kept,
-never labels.
+the rest only. The first pass that encodes them keeps compound codes in their place, which
+take less room and need no look-ups. While all rows are kept, so are the sums and leverages
+computed from them: to compute them again from the same rows would give the same. Public
+features alone are kept, never labels.
 
 What is kept is used only while the files are what they were (size, time, number on disk);
 `unchanged` says so, and a pass that pairs kept features with labels asks again at its end.
@@ -16,25 +17,34 @@ the features that were summed, and those are the ones whose leverages are checke
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from labeldp.engines.narrow import Narrow
 from labeldp.errors import DataError
-from labeldp.features.levels import same_dictionary
+from labeldp.features import Encoder, FeatureMap, Packed, Rows
+from labeldp.kernels import Kernels
 from labeldp.source import Source
 from labeldp.source.files import FileState
-from labeldp.source.kinds import is_text
 
 Result = TypeVar("Result")
 
 BUDGET = 512 << 20
 
-_UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32())
-_SIGNED = (pa.int8(), pa.int16(), pa.int32())
+
+@dataclass(frozen=True)
+class _Kept:
+    """A part in memory: some columns as they came, or packed for features with this code."""
+
+    batches: list[Rows]
+    columns: frozenset[str]
+    code: object
+
+    def serves(self, columns: Iterable[str], code: object = None) -> bool:
+        return self.code == code and self.columns.issuperset(columns)
 
 
 class Memory:
@@ -56,35 +66,61 @@ class Memory:
         self, part: int, columns: Sequence[str], *, keep: bool = True
     ) -> Iterator[pa.RecordBatch]:
         """The columns of a part, from memory if they are there, else read and perhaps kept."""
-        names = list(columns)
-        if self.holds(part, names):
-            for batch in self._kept[part]:
-                yield batch.select(names)
+        kept = self.held(part, columns)
+        if kept is not None:
+            yield from kept
             return
-        keeper = self.keeper(part, keep=keep)
-        for batch in self._parts[part].feature_batches(names):
-            yield keeper.add(batch)
-        keeper.finish()
+        yield from self.keeper(part, columns, keep=keep).through(self._read(part, columns))
 
-    def keeper(self, part: int, *, keep: bool = True) -> Keeper:
-        """What keeps the batches of a part that is being read, if it may and can."""
-        return Keeper(self, part, keep and self._state is not None)
+    def rows(self, part: int, features: FeatureMap, kernels: Kernels) -> Iterator[Rows]:
+        """A part for encoders of these features, packed as far as it is kept."""
+        kept = self.held_rows(part, features)
+        if kept is None or (features.categorical and not isinstance(kept[0], Packed)):
+            loose = kept or self._read(part, features.columns)
+            yield from self.packer(part, features, kernels).through(loose)
+        else:
+            yield from kept
 
-    def holds(self, part: int, columns: Sequence[str]) -> bool:
-        """Whether a part's columns need not be read."""
+    def held(self, part: int, columns: Sequence[str]) -> list[pa.RecordBatch] | None:
+        """The columns of a part as they came, if they need not be read."""
         kept = self._kept.get(part)
-        return kept is not None and set(columns) <= set(kept[0].schema.names)
+        if kept is None or not kept.serves(columns):
+            return None
+        return [batch.select(list(columns)) for batch in kept.batches]
 
-    def holds_all(self, columns: Sequence[str]) -> bool:
-        """Whether no part needs reading."""
-        return all(self.holds(part, columns) for part in range(len(self._parts)))
+    def held_rows(self, part: int, features: FeatureMap) -> Sequence[Rows] | None:
+        """A part for encoders of these features, packed or not, if it need not be read."""
+        kept = self._kept.get(part)
+        if kept is not None and kept.serves(features.columns, features.categorical):
+            return kept.batches
+        return self.held(part, features.columns)
 
-    def once(self, key: object, columns: Sequence[str], compute: Callable[[], Result]) -> Result:
-        """What `compute` makes of these columns; not computed again for the rows in memory."""
+    def holds_all(self, features: FeatureMap) -> bool:
+        """Whether no part needs reading for encoders of these features."""
+        return all(self.held_rows(part, features) is not None for part in range(len(self._parts)))
+
+    def keeper(self, part: int, columns: Sequence[str], *, keep: bool = True) -> Keeper:
+        """What keeps a part that is being read as it comes, if it may and can."""
+        return Keeper(self, part, Narrow(), columns, None, keep=keep)
+
+    def packer(self, part: int, features: FeatureMap, kernels: Kernels) -> Keeper:
+        """What keeps it packed, if there is something to pack."""
+        if not features.categorical:
+            return self.keeper(part, features.columns)
+        encoder, narrow = Encoder(features, kernels), Narrow()
+
+        def pack(batch: pa.RecordBatch) -> Packed:
+            packed = encoder.pack(batch)
+            return replace(packed, numbers=narrow(packed.numbers))
+
+        return Keeper(self, part, pack, features.columns, features.categorical)
+
+    def once(self, key: object, features: FeatureMap, compute: Callable[[], Result]) -> Result:
+        """What `compute` makes of these features; not computed again for the rows in memory."""
         if key in self._results:
             return cast(Result, self._results[key])
         result = compute()
-        if self.holds_all(columns):
+        if self.holds_all(features):
             self._results[key] = result
         return result
 
@@ -93,105 +129,80 @@ class Memory:
         if self._source is not None and self._source.reader.state() != self._state:
             raise DataError("the files changed while they were read; leave them alone, run again")
 
-    def spend(self, size: int) -> bool:
+    def may_keep(self) -> bool:
+        """Whether there is room, and a way to see that files changed."""
+        return self._state is not None and not self._full
+
+    def spend(self, size: int) -> None:
         """Account for bytes; once past the budget no further part is kept."""
         with self._lock:
             self._spent += size
             self._full |= self._spent > self._budget
-            return not self._full
 
-    def replace(self, part: int, kept: list[pa.RecordBatch]) -> None:
-        """Hold the batches of a part, in place of fewer columns of it."""
+    def hold(self, part: int, kept: _Kept | None) -> None:
+        """Hold a part in this form, or not at all; what was held of it makes room."""
         with self._lock:
-            self._spent -= sum(batch.nbytes for batch in self._kept.pop(part, []))
-            self._kept[part] = kept
+            before = self._kept.pop(part, None)
+            if before is not None:
+                self._spent -= sum(batch.nbytes for batch in before.batches)
+                self._full = self._spent > self._budget
+            if kept is not None:
+                self._kept[part] = kept
+
+    def _read(self, part: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        return self._parts[part].feature_batches(columns)
 
     def _forget(self, source: Source | None, state: tuple[FileState, ...] | None) -> None:
         self._source, self._state = source, state
         self._parts = () if source is None else source.parts()
         self._spent, self._full = 0, False
-        self._kept: dict[int, list[pa.RecordBatch]] = {}
+        self._kept: dict[int, _Kept] = {}
         self._results: dict[object, object] = {}
 
 
 class Keeper:
-    """Narrows and holds the batches of one part until it is complete or the budget is spent."""
+    """Shrinks and holds the batches of one part until it is complete or the budget is spent."""
 
-    def __init__(self, memory: Memory, part: int, keep: bool) -> None:
-        self._memory, self._part, self._keep = memory, part, keep
-        self._narrow = _Narrow()
-        self._batches: list[pa.RecordBatch] = []
+    def __init__(
+        self,
+        memory: Memory,
+        part: int,
+        shrink: Callable[[pa.RecordBatch], Rows],
+        columns: Sequence[str],
+        code: object,
+        *,
+        keep: bool = True,
+    ) -> None:
+        self._memory, self._part, self._shrink = memory, part, shrink
+        self._columns, self._code = frozenset(columns), code
+        self._batches: list[Rows] = []
         self._spent = 0
+        if keep:
+            memory.hold(part, None)
+        self._keep = keep and memory.may_keep()
 
-    def add(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The same rows, narrow if they are kept."""
-        if self._keep and self._memory.spend(0):
-            batch = self._narrow(batch)
-            self._batches.append(batch)
-            self._spent += batch.nbytes
-            self._memory.spend(batch.nbytes)
-        else:
+    def through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
+        """All batches of the part."""
+        for batch in batches:
+            yield self.add(batch)
+        self.finish()
+
+    def add(self, batch: pa.RecordBatch) -> Rows:
+        """The same rows, shrunk if they are kept."""
+        if not (self._keep and self._memory.may_keep()):
             self._give_up()
-        return batch
+            return batch
+        shrunk = self._shrink(batch)
+        self._batches.append(shrunk)
+        self._spent += shrunk.nbytes
+        self._memory.spend(shrunk.nbytes)
+        return shrunk
 
     def finish(self) -> None:
         """The part is complete."""
         if self._batches:
-            self._memory.replace(self._part, self._batches)
+            self._memory.hold(self._part, _Kept(self._batches, self._columns, self._code))
 
     def _give_up(self) -> None:
         self._memory.spend(-self._spent)
         self._keep, self._batches, self._spent = False, [], 0
-
-
-class _Narrow:
-    """Batches with every integer as narrow as its values allow, text as dictionary codes."""
-
-    def __init__(self) -> None:
-        self._dictionaries: dict[str, pa.Array] = {}
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [
-            self._column(name, column)
-            for name, column in zip(batch.schema.names, batch.columns, strict=True)
-        ]
-        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-    def _column(self, name: str, column: pa.Array) -> pa.Array:
-        if is_text(column.type):
-            column = column.dictionary_encode()
-        if pa.types.is_dictionary(column.type):
-            return self._codes(name, column)
-        if pa.types.is_integer(column.type):
-            return _narrow_integers(column)
-        return column
-
-    def _codes(self, name: str, column: pa.Array) -> pa.Array:
-        """The same with one dictionary object for equal ones, so that it is stored once."""
-        dictionary = column.dictionary
-        if same_dictionary(dictionary, self._dictionaries.get(name)):
-            dictionary = self._dictionaries[name]
-        self._dictionaries[name] = dictionary
-        kind = next(kind for kind in _UNSIGNED if len(dictionary) < 2**kind.bit_width)
-        indices = _cast(column.indices, kind)
-        return pa.DictionaryArray.from_arrays(indices, dictionary, safe=False)
-
-
-def _narrow_integers(column: pa.Array) -> pa.Array:
-    if column.type.bit_width == 8:
-        return column
-    ends = pc.min_max(column).as_py()
-    if ends["min"] is None:
-        return column
-    for kind in _SIGNED:
-        limits = np.iinfo(kind.to_pandas_dtype())
-        if limits.min <= ends["min"] and ends["max"] <= limits.max:
-            return _cast(column, kind)
-    return column
-
-
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Arrow's cast; NumPy's where it can, whose memory is touched several times faster."""
-    if column.null_count:
-        return column.cast(kind, safe=False)
-    return pa.array(column.to_numpy().astype(kind.to_pandas_dtype(), copy=False))

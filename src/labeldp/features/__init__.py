@@ -7,12 +7,12 @@
 The fit uses only exact sums, extremes and counts, so it gives the same bytes for any batch
 size, file layout or thread count. Modules: `levels` (values of categories as text and as
 codes), `columns` (one encoded column), `compounds` (categories that share a code), `encoder`
-(batches to `encoded` rows), `tally` (exact aggregates), `fold` (how to run over the rows),
-`fit`, `encoding` (FeatureMap), `serial` (its JSON form).
+(batches to `encoded` or packed rows), `tally` (exact aggregates), `fold` (how to run over the
+rows), `fit`, `encoding` (FeatureMap), `serial` (its JSON form).
 """
 
 from labeldp.features.columns import CategoricalColumn, NumericColumn
-from labeldp.features.encoded import Encoded
+from labeldp.features.encoded import Encoded, Packed, Rows
 from labeldp.features.encoder import Encoder
 from labeldp.features.encoding import FeatureMap
 from labeldp.features.fit import fit_features
@@ -23,5 +23,7 @@ __all__ = [
     "Encoder",
     "FeatureMap",
     "NumericColumn",
+    "Packed",
+    "Rows",
     "fit_features",
 ]

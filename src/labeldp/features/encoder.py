@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
-from labeldp.features.encoded import Encoded
+from labeldp.features.encoded import Encoded, Packed, Rows
 from labeldp.features.levels import codes_of, same_dictionary
 from labeldp.kernels import Kernels, Positions, Scratch, every_integer, positions, with_numpy
 from labeldp.source.values import is_narrow
@@ -33,23 +33,51 @@ class Encoder:
             for column, stride in zip(features.categorical, self._compounds.strides, strict=True)
         ]
 
-    def __call__(self, batch: pa.RecordBatch) -> Encoded:
+    def __call__(self, batch: Rows) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
-        rows = batch.num_rows
+        packed = isinstance(batch, Packed)
+        numbers = self._encode_numbers(batch.numbers if packed else batch, batch.num_rows)
+        codes = self._unpack(batch) if packed else self._encode_categories(batch)
+        return Encoded(batch.num_rows, numbers, codes, self._compounds)
+
+    def pack(self, batch: pa.RecordBatch) -> Packed:
+        """The rows of a batch in a form that stays, for any encoder of the same features."""
+        names = [number.column.name for number in self._numbers]
+        numeric = pa.RecordBatch.from_arrays([_find(batch, name) for name in names], names=names)
+        narrow = tuple(
+            codes.astype(np.min_scalar_type(width - 1))
+            for codes, width in zip(
+                self._encode_categories(batch), self._compounds.widths, strict=True
+            )
+        )
+        return Packed(batch.num_rows, numeric, narrow)
+
+    def _encode_numbers(self, batch: pa.RecordBatch, rows: int) -> NDArray[np.float64]:
         numbers = self._scratch("numbers", (self._width, rows), np.float64).T
         at = 0
         for number in self._numbers:
             number.encode(_find(batch, number.column.name), numbers[:, at : at + 2])
             at += len(number.column.design_names)
+        return numbers
+
+    def _encode_categories(self, batch: pa.RecordBatch) -> tuple[NDArray[np.int32], ...]:
         found = [each.find(_find(batch, each.name)) for each in self._categories]
         codes = []
         for group in self._compounds.groups:
-            code = self._scratch(group, (rows,), np.int32)
+            code = self._scratch(group, (batch.num_rows,), np.int32)
             self._kernels.lookup(code, *found[group[0]])
             for member in group[1:]:
                 self._kernels.add_lookup(code, *found[member])
             codes.append(code)
-        return Encoded(rows, numbers, tuple(codes), self._compounds)
+        return tuple(codes)
+
+    def _unpack(self, batch: Packed) -> tuple[NDArray[np.int32], ...]:
+        codes = []
+        for group, narrow in zip(self._compounds.groups, batch.codes, strict=True):
+            code = self._scratch(group, (batch.num_rows,), np.int32)
+            np.copyto(code, narrow, casting="unsafe")
+            codes.append(code)
+        return tuple(codes)
 
 
 class _Number:

@@ -1,0 +1,129 @@
+"""What is kept between passes takes little room and gives the same rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp.engines import LocalEngine
+from labeldp.engines.memory import Memory
+from labeldp.engines.narrow import Narrow
+from labeldp.features import Encoder, Packed, fit_features
+from labeldp.kernels import with_numpy
+from labeldp.source import readers, scan
+
+
+def test_narrow_batches_hold_the_same_values() -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "text": pa.array(["a", None, "b"]),
+            "codes": pa.array(["x", "y", None]).dictionary_encode(),
+            "small": pa.array([1, None, -3], pa.int64()),
+            "large": pa.array([1, 2**40, None], pa.int64()),
+            "wide": pa.array([0, 2**32 - 1, 1], pa.uint32()),
+            "none": pa.array([None, None, None], pa.int32()),
+            "real": pa.array([0.5, None, 2.0]),
+        }
+    )
+    narrow = Narrow()(batch)
+    assert narrow.to_pydict() == batch.to_pydict()
+    assert narrow.column(0).type.index_type == pa.uint8()
+    assert narrow.column(2).type == pa.int8()
+    assert narrow.nbytes < batch.nbytes
+
+
+def test_a_dictionary_of_256_values_and_null_still_fits() -> None:
+    values = [f"v{k:03d}" for k in range(256)] + [None]
+    data = pa.table({"c": pa.array(values * 4).dictionary_encode(), "x": np.arange(1028.0)})
+    narrow = pa.Table.from_batches([Narrow()(batch) for batch in data.to_batches()])
+    plain, kept = scan(data), scan(narrow)
+    assert fit_features(kept, min_count=1) == fit_features(plain, min_count=1)
+
+
+@given(
+    levels=st.lists(st.sampled_from([1, 2, 5, 60, 400]), min_size=1, max_size=4),
+    numbers=st.integers(0, 2),
+    gaps=st.booleans(),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=60, deadline=None)
+def test_packed_rows_encode_to_the_same(
+    levels: list[int], numbers: int, gaps: bool, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    count = 1000
+    mask = rng.random(count) < 0.2 if gaps else None
+    columns = {
+        f"c{k}": pa.array(rng.integers(0, size, count).astype(str), mask=mask)
+        for k, size in enumerate(levels)
+    }
+    columns |= {f"x{k}": pa.array(rng.integers(-9, 9000, count), mask=mask) for k in range(numbers)}
+    data = pa.table({**columns, "y": rng.normal(size=count)})
+    features = fit_features(scan(data), min_count=1)
+    for batch in data.to_batches(max_chunksize=300):
+        packed = Encoder(features).pack(batch)
+        want, found = features.encode(batch), Encoder(features)(packed)
+        assert packed.num_rows == found.rows == want.rows
+        assert np.array_equal(found.numbers, want.numbers)
+        assert all(map(np.array_equal, found.codes, want.codes))
+        widths = features.compounds.widths
+        sizes = [codes.itemsize for codes in packed.codes]
+        assert sizes == [1 if width <= 256 else 2 for width in widths]
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(readers, "_UNIT", 100)
+    rng = np.random.default_rng(0)
+    columns = {f"c{k}": rng.integers(0, 3, 1000).astype(str) for k in range(6)}
+    data = pa.table({**columns, "x": rng.normal(size=1000)})
+    pq.write_table(data, tmp_path / "rows.parquet", row_group_size=100)
+    return tmp_path / "rows.parquet"
+
+
+def test_the_first_pass_that_encodes_packs_what_the_fit_kept(path: Path) -> None:
+    source, engine = scan(path), LocalEngine(2)
+    features = fit_features(source, fold=engine.fold)
+    loose = engine.memory._spent
+    engine.feature_gram(source, features)
+    kept = [engine.memory.held_rows(part, features) for part in range(10)]
+    assert all(rows is not None and isinstance(rows[0], Packed) for rows in kept)
+    assert engine.memory._spent == sum(batch.nbytes for rows in kept for batch in rows or ())
+    assert engine.memory._spent < loose
+    assert engine.memory.held(0, features.columns) is None
+    # other levels have other codes: these rows are read again, and take the others' place
+    other = fit_features(source, min_count=350)
+    assert other.categorical != features.categorical
+    assert not engine.memory.holds_all(other)
+    want = LocalEngine(1, memory=Memory(0)).feature_gram(source, other).digest()
+    assert engine.feature_gram(source, other).digest() == want
+    assert engine.memory.holds_all(other)
+    assert not engine.memory.holds_all(features)
+
+
+def test_packing_makes_room_for_more(path: Path) -> None:
+    source = scan(path)
+    features = fit_features(source)
+    room = 100 * (6 + 8) * 7 + 99  # for seven parts as they come
+    engine = LocalEngine(1, memory=Memory(room))
+    fit_features(source, fold=engine.fold)
+    held = [engine.memory.held(part, features.columns) is not None for part in range(10)]
+    assert sum(held) == 7
+    engine.feature_gram(source, features)
+    assert engine.memory.holds_all(features)
+    assert engine.memory._spent <= room + 1000  # the batch that spends the rest is kept
+
+
+def test_features_without_categories_stay_as_they_came(path: Path) -> None:
+    source, engine = scan(path, drop=[f"c{k}" for k in range(6)]), LocalEngine(1)
+    features = fit_features(source, fold=engine.fold)
+    engine.feature_gram(source, features)
+    rows = list(engine.memory.rows(0, features, with_numpy()))
+    assert isinstance(rows[0], pa.RecordBatch)
+    assert engine.memory.holds_all(features)
