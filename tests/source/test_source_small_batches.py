@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from labeldp import scan
 from labeldp.source import readers
 from labeldp.source.files import joined
+from labeldp.source.table import _suitable_rows
 
 
 def batch(start: int, rows: int) -> pa.RecordBatch:
@@ -60,3 +61,23 @@ def test_small_files_share_a_part_in_their_order(
         sum(len(piece) for piece in part.feature_batches()) for part in parts
     ]
     assert len(parts) == {1: 11, 5: 8, 12: 5, 1000: 1}[unit]
+
+
+def test_batches_suit_the_table() -> None:
+    assert _suitable_rows(8, 10**9) == _suitable_rows(1, None) == 1 << 19
+    assert _suitable_rows(64, 10**9) == 1 << 17  # 64 MiB of doubles
+    assert _suitable_rows(100_000, 10**9) == 1 << 12
+    assert _suitable_rows(8, 1_000_000) == 1 << 16  # some for each thread
+
+
+def test_batches_of_narrow_codes_are_put_together() -> None:
+    """Two dictionaries of 100 values fit 8 bits each, but not both."""
+
+    def part(first: int) -> pa.RecordBatch:
+        text = pa.array([f"v{k}" for k in range(first, first + 100)]).dictionary_encode()
+        narrow = pa.DictionaryArray.from_arrays(text.indices.cast(pa.int8()), text.dictionary)
+        return pa.RecordBatch.from_arrays([narrow], ["t"])
+
+    rows = pa.Table.from_batches([part(0), part(100)])
+    (found,) = scan(rows).feature_batches()
+    assert found.column(0).to_pylist() == rows["t"].to_pylist()

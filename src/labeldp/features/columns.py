@@ -97,8 +97,12 @@ class CategoricalColumn:
 
     def table(self, dictionary: pa.Array) -> NDArray[np.int32]:
         """Return the code of every value of a dictionary, then of null; −1 for unknown ones."""
-        names = [*names_of(dictionary), None]
-        return np.array([self._code(name) for name in names], dtype=np.int32)
+        index = self._index
+        codes = [
+            index[name] if name in index else self._code(name)
+            for name in (*names_of(dictionary), None)
+        ]
+        return np.array(codes, dtype=np.int32)
 
     def check_known(
         self, dictionary: pa.Array, positions: Positions, codes: NDArray[np.int32]
@@ -109,17 +113,14 @@ class CategoricalColumn:
             raise self._unknown(place_name(dictionary, place))
 
     @cached_property
-    def _index(self) -> dict[str, int]:
+    def _index(self) -> dict[str | None, int]:
         return {level: code for code, level in enumerate(self.levels)}
 
     def _code(self, level: str | None) -> int:
-        """Return the code of a value, −1 if there is none."""
+        """Return the code of a value that is not spelt as a level is, −1 if there is none."""
         if level is None:
             return len(self.levels) if self.missing == "own" else self._rest
-        code = self._index.get(level)
-        if code is None:
-            code = self._index.get(other_spelling(level) or level, self._rest)
-        return code
+        return self._index.get(other_spelling(level) or level, self._rest)
 
     @property
     def _rest(self) -> int:

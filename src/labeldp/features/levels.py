@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.kernels import Positions, positions
-from labeldp.source.kinds import is_moment
+from labeldp.source.kinds import is_moment, is_text
 
 _BEGINS_NUMBER = frozenset("0123456789+-.")
 
@@ -36,6 +36,8 @@ def same_dictionary(one: pa.Array, other: pa.Array | None) -> bool:
 
 def names_of(dictionary: pa.Array) -> list[str | None]:
     """Return the text of every value of a dictionary; None where the value means missing."""
+    if is_text(dictionary.type):
+        return list(dictionary.to_pylist())
     if is_moment(dictionary.type):
         return [None if text is None else _moment(text) for text in _as_text(dictionary)]
     return [level_name(value) for value in dictionary.to_pylist()]

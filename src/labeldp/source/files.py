@@ -137,8 +137,17 @@ def joined(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
 def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    (whole,) = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks().to_batches()
-    return whole
+    return pa.concat_batches([_with_wide_codes(batch) for batch in batches])
+
+
+def _with_wide_codes(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Dictionaries of several batches together may need more codes than each of them."""
+    for index, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+        if pa.types.is_dictionary(column.type) and column.type.index_type.bit_width < 32:
+            codes = column.indices.cast(pa.int32())
+            wide = pa.DictionaryArray.from_arrays(codes, column.dictionary)
+            batch = batch.set_column(index, name, wide)
+    return batch
 
 
 def _without_views(column: pa.Array) -> pa.Array:

@@ -24,6 +24,8 @@ from labeldp.source.labels import LabelCheck, check_label_type, present, to_labe
 from labeldp.source.readers import ArrowReader, ParquetReader
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
+_FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 19
+_BATCH_NUMBERS = 1 << 23
 _INDEX = re.compile(r"(__index_level_\d+__)?")
 
 
@@ -151,7 +153,7 @@ def scan(
     drop: Sequence[str] = (),
     clip: bool = False,
     drop_missing_labels: bool = False,
-    batch_rows: int = 131_072,
+    batch_rows: int | None = None,
 ) -> Source:
     """Say what a table holds, without loading it.
 
@@ -168,9 +170,10 @@ def scan(
       clip: move labels outside the range to its nearest end instead of refusing them.
       drop_missing_labels: leave out rows without a label instead of refusing them; which
         labels are missing becomes public through the rows that remain.
-      batch_rows: rows per batch; changes memory and speed, never a result.
+      batch_rows: rows per batch, by default a number that suits the table; changes memory and
+        speed, never a result.
     """
-    if not 1 <= batch_rows <= _MOST_ROWS:
+    if batch_rows is not None and not 1 <= batch_rows <= _MOST_ROWS:
         raise InputError(f"batch_rows must be 1 to {_MOST_ROWS}, not {batch_rows}")
     limits = _range(label_range)
     reader = _open(data)
@@ -190,7 +193,19 @@ def scan(
         )
         for name in names
     )
+    batch_rows = batch_rows or _suitable_rows(len(columns), reader.rows)
     return Source(columns, label, limits, clip, drop_missing_labels, batch_rows, reader)
+
+
+def _suitable_rows(columns: int, rows: int | None) -> int:
+    """Rows of a batch: threads hand over to each other at its ends, which many rows make rare.
+
+    Fewer where rows are wide, so that a batch takes some ten MiB, or where a table is so
+    small that threads would have no batch each.
+    """
+    share = _MOST_ROWS if rows is None else max(_FEW_ROWS, rows // 8)
+    most = min(_MANY_ROWS, share, _BATCH_NUMBERS // max(1, columns))
+    return max(_FEWEST_ROWS, 1 << (most.bit_length() - 1))
 
 
 def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | None:
