@@ -21,21 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.datasets import write_census_like
+from tests.processes import PEAK
 
-_PEAK = """
-import json, resource, sys
-from pathlib import Path
-
-def peak():
-    "MiB; ru_maxrss starts from the peak of the process that started this one."
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    (kibibytes,) = [l.split()[1] for l in status.read_text().splitlines() if "VmHWM" in l]
-    return int(kibibytes) / 1024
-"""
 _ROWS = (
-    _PEAK
+    PEAK
     + """
 import hashlib, time
 from labeldp import LocalEngine, plan, scan
@@ -58,7 +47,7 @@ print(json.dumps({
 """
 )
 _BAGS = (
-    _PEAK
+    PEAK
     + """
 import tempfile
 from labeldp import plan, scan, verify

@@ -9,16 +9,18 @@ from pathlib import Path
 
 import pytest
 
-_PROGRAM = """
-import json, resource, sys
-from pathlib import Path
+from tests.processes import PEAK
+
+_PROGRAM = (
+    PEAK
+    + """
 from labeldp.datasets import Options, convert
 name, source, target = sys.argv[1:]
 options = Options(keep_zero_weeks=True) if name == "census-1940" else Options()
 made = convert(name, [Path(source)], Path(target), options=options)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps([made.rows, peak]))
+print(json.dumps([made.rows, peak()]))
 """
+)
 _SPARE = 120  # megabytes that allocators may keep more, however many rows there are
 
 
