@@ -28,6 +28,7 @@ from labeldp.engines.partial import (
     leverage_part,
 )
 from labeldp.engines.protocol import Progress, quiet
+from labeldp.engines.spark_progress import reported
 from labeldp.errors import DataError, InputError, MissingExtraError
 from labeldp.features import FeatureMap
 from labeldp.features.fold import Kind, check_rows
@@ -64,13 +65,15 @@ class SparkEngine:
         return tally
 
     def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
-        parts = self._parts("feature sums", source, partial(gram_part, features))
+        ask = partial(gram_part, features)
+        parts = self._parts("feature sums", source, ask, rows=features.rows)
         return _with_rows(reduce(add, parts))
 
     def leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
         # The form is computed here: linear algebra may round differently on each machine.
         scan = LeverageScan(features, factor, best(features.rows))
-        parts = self._parts("leverages", source, partial(leverage_part, features, scan))
+        ask = partial(leverage_part, features, scan)
+        parts = self._parts("leverages", source, ask, rows=features.rows)
 
         def taken() -> Iterator[FeatureGram]:
             for gram, seen in parts:
@@ -84,7 +87,8 @@ class SparkEngine:
         self, source: Source, features: FeatureMap, grid: LabelGrid
     ) -> tuple[FeatureGram, LabelMoments]:
         ask = partial(labelled_part, features, grid)
-        total = reduce(add, self._parts("label sums", source, ask, labels=True))
+        parts = self._parts("label sums", source, ask, labels=True, rows=features.rows)
+        total = reduce(add, parts)
         total.check.finish()
         return _with_rows(total.gram), total.moments()
 
@@ -101,6 +105,7 @@ class SparkEngine:
         *,
         columns: Sequence[str] | None = None,
         labels: bool = False,
+        rows: int | None = None,
     ) -> Iterator[Part]:
         """The answers of all parts, one at a time: of wide tables many would not fit at once."""
         if not isinstance(source.reader, ClusterReader):
@@ -108,7 +113,11 @@ class SparkEngine:
                 "SparkEngine reads Spark data frames; pass one to scan, for example "
                 "scan(spark.read.parquet(path), ...)"
             )
-        with self.progress(task, source.total_rows):
+        rows = rows or source.total_rows
+        with (
+            self.progress(task, rows) as advance,
+            reported(source.reader.frame, rows, advance),
+        ):
             parts = iter(over_parts(source, ask, columns=columns, labels=labels))
         for first in parts:
             return chain([first], parts)
