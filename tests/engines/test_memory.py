@@ -135,7 +135,7 @@ def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:
     engine = LocalEngine(1, memory=Memory(30_000))
 
     def fails() -> Visitor:
-        def visit(first: int, batch: pa.RecordBatch, labels: object) -> None:
+        def visit(first: int, *_: object) -> None:
             if first >= 60:
                 raise InterruptedError
 
