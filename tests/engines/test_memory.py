@@ -149,3 +149,14 @@ def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:
     engine.feature_gram(source, features)
     kept = [engine.memory.held_rows(part, features) for part in range(10)]
     assert engine.memory._spent == sum(batch.nbytes for rows in kept for batch in rows or ())
+
+
+def test_packing_lets_go_of_what_it_has_packed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both forms of a part at once would take twice the room."""
+    source, engine = scan(path, batch_rows=10), LocalEngine(1)
+    features = fit_features(source, fold=engine.fold)
+    loose = engine.memory.held(0, features.columns)
+    assert loose is not None
+    monkeypatch.setattr(engine.memory, "held", lambda *_: loose)
+    left = [len(loose) for _ in engine.memory.rows(0, features, with_numpy())]
+    assert left == list(range(9, -1, -1))

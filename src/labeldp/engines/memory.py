@@ -75,11 +75,11 @@ class Memory:
     def rows(self, part: int, features: FeatureMap, kernels: Kernels) -> Iterator[Rows]:
         """A part for encoders of these features, packed as far as it is kept."""
         kept = self.held_rows(part, features)
-        if kept is None or (features.categorical and not isinstance(kept[0], Packed)):
-            loose = kept or self._read(part, features.columns)
-            yield from self.packer(part, features, kernels).through(loose)
-        else:
+        if kept is not None and (not features.categorical or isinstance(kept[0], Packed)):
             yield from kept
+            return
+        loose = self._read(part, features.columns) if kept is None else _letting_go(kept)
+        yield from self.packer(part, features, kernels).through(loose)
 
     def held(self, part: int, columns: Sequence[str]) -> list[pa.RecordBatch] | None:
         """The columns of a part as they came, if they need not be read."""
@@ -88,7 +88,7 @@ class Memory:
             return None
         return [batch.select(list(columns)) for batch in kept.batches]
 
-    def held_rows(self, part: int, features: FeatureMap) -> Sequence[Rows] | None:
+    def held_rows(self, part: int, features: FeatureMap) -> list[Rows] | None:
         """A part for encoders of these features, packed or not, if it need not be read."""
         kept = self._kept.get(part)
         if kept is not None and kept.serves(features.columns, features.categorical):
@@ -170,6 +170,13 @@ class Memory:
         self._full = False
         self._kept: dict[int, _Kept] = {}
         self._results: dict[object, object] = {}
+
+
+def _letting_go(batches: list[Rows]) -> Iterator[Rows]:
+    """Each batch in turn, no longer in the list: its room is needed for the next form of it."""
+    batches.reverse()
+    while batches:
+        yield batches.pop()
 
 
 class Keeper:
