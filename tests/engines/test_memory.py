@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from labeldp.engines import LocalEngine
 from labeldp.engines.memory import Memory
 from labeldp.engines.narrow import Narrow
+from labeldp.engines.protocol import Visitor
 from labeldp.features import Encoder, Packed, fit_features
 from labeldp.kernels import with_numpy
 from labeldp.source import readers, scan
@@ -127,3 +128,35 @@ def test_features_without_categories_stay_as_they_came(path: Path) -> None:
     rows = list(engine.memory.rows(0, features, with_numpy()))
     assert isinstance(rows[0], pa.RecordBatch)
     assert engine.memory.holds_all(features)
+
+
+def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:
+    source = scan(path, batch_rows=20)
+    engine = LocalEngine(1, memory=Memory(30_000))
+
+    def fails() -> Visitor:
+        def visit(first: int, *_: object) -> None:
+            if first >= 60:
+                raise InterruptedError
+
+        return visit
+
+    for _ in range(30):
+        with pytest.raises(InterruptedError):
+            engine.visit("half", source, source.names, fails)
+    features = fit_features(source, fold=engine.fold)
+    assert engine.memory.holds_all(features)
+    engine.feature_gram(source, features)
+    kept = [engine.memory.held_rows(part, features) for part in range(10)]
+    assert engine.memory._spent == sum(batch.nbytes for rows in kept for batch in rows or ())
+
+
+def test_packing_lets_go_of_what_it_has_packed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both forms of a part at once would take twice the room."""
+    source, engine = scan(path, batch_rows=10), LocalEngine(1)
+    features = fit_features(source, fold=engine.fold)
+    loose = engine.memory.held(0, features.columns)
+    assert loose is not None
+    monkeypatch.setattr(engine.memory, "held", lambda *_: loose)
+    left = [len(loose) for _ in engine.memory.rows(0, features, with_numpy())]
+    assert left == list(range(9, -1, -1))

@@ -81,3 +81,16 @@ def test_batches_of_narrow_codes_are_put_together() -> None:
     rows = pa.Table.from_batches([part(0), part(100)])
     (found,) = scan(rows).feature_batches()
     assert found.column(0).to_pylist() == rows["t"].to_pylist()
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.int32(), pa.uint32(), pa.int64()])
+def test_batches_whose_dictionaries_hold_null_are_put_together(index: pa.DataType) -> None:
+    def part(codes: list[int | None], values: list[str | None]) -> pa.RecordBatch:
+        text = pa.DictionaryArray.from_arrays(pa.array(codes, index), pa.array(values))
+        return pa.RecordBatch.from_arrays([text], ["t"])
+
+    rows = pa.Table.from_batches(
+        [part([0, 1, None], ["a", None]), part([1, 2, 0], [None, "b", "a"]), part([0], ["b"])]
+    )
+    (found,) = scan(rows).feature_batches()
+    assert found.column(0).to_pylist() == ["a", None, None, "b", "a", None, "b"]

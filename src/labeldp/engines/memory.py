@@ -75,11 +75,11 @@ class Memory:
     def rows(self, part: int, features: FeatureMap, kernels: Kernels) -> Iterator[Rows]:
         """A part for encoders of these features, packed as far as it is kept."""
         kept = self.held_rows(part, features)
-        if kept is None or (features.categorical and not isinstance(kept[0], Packed)):
-            loose = kept or self._read(part, features.columns)
-            yield from self.packer(part, features, kernels).through(loose)
-        else:
+        if kept is not None and (not features.categorical or isinstance(kept[0], Packed)):
             yield from kept
+            return
+        loose = self._read(part, features.columns) if kept is None else _letting_go(kept)
+        yield from self.packer(part, features, kernels).through(loose)
 
     def held(self, part: int, columns: Sequence[str]) -> list[pa.RecordBatch] | None:
         """The columns of a part as they came, if they need not be read."""
@@ -88,7 +88,7 @@ class Memory:
             return None
         return [batch.select(list(columns)) for batch in kept.batches]
 
-    def held_rows(self, part: int, features: FeatureMap) -> Sequence[Rows] | None:
+    def held_rows(self, part: int, features: FeatureMap) -> list[Rows] | None:
         """A part for encoders of these features, packed or not, if it need not be read."""
         kept = self._kept.get(part)
         if kept is not None and kept.serves(features.columns, features.categorical):
@@ -133,21 +133,32 @@ class Memory:
         """Whether there is room, and a way to see that files changed."""
         return self._state is not None and not self._full
 
-    def spend(self, size: int) -> None:
-        """Account for bytes; once past the budget no further part is kept."""
+    def spend(self, part: int, size: int) -> None:
+        """Account for bytes of a part; once past the budget no further part is kept."""
         with self._lock:
-            self._spent += size
+            self._sizes[part] = self._sizes.get(part, 0) + size
             self._full |= self._spent > self._budget
 
-    def hold(self, part: int, kept: _Kept | None) -> None:
-        """Hold a part in this form, or not at all; what was held of it makes room."""
+    def begin(self, part: int) -> None:
+        """Make room of what was held of a part, or gathered by a pass that did not end."""
         with self._lock:
-            before = self._kept.pop(part, None)
-            if before is not None:
-                self._spent -= sum(batch.nbytes for batch in before.batches)
+            self._kept.pop(part, None)
+            if self._sizes.pop(part, 0):
                 self._full = self._spent > self._budget
-            if kept is not None:
-                self._kept[part] = kept
+
+    def give_up(self, part: int) -> None:
+        """Forget what was gathered of a part; there is no room for it."""
+        with self._lock:
+            self._sizes.pop(part, None)
+
+    def hold(self, part: int, kept: _Kept) -> None:
+        """Hold a part, whose bytes are accounted for."""
+        with self._lock:
+            self._kept[part] = kept
+
+    @property
+    def _spent(self) -> int:
+        return sum(self._sizes.values())
 
     def _read(self, part: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return self._parts[part].feature_batches(columns)
@@ -155,9 +166,17 @@ class Memory:
     def _forget(self, source: Source | None, state: tuple[FileState, ...] | None) -> None:
         self._source, self._state = source, state
         self._parts = () if source is None else source.parts()
-        self._spent, self._full = 0, False
+        self._sizes: dict[int, int] = {}
+        self._full = False
         self._kept: dict[int, _Kept] = {}
         self._results: dict[object, object] = {}
+
+
+def _letting_go(batches: list[Rows]) -> Iterator[Rows]:
+    """Each batch in turn, no longer in the list: its room is needed for the next form of it."""
+    batches.reverse()
+    while batches:
+        yield batches.pop()
 
 
 class Keeper:
@@ -176,9 +195,8 @@ class Keeper:
         self._memory, self._part, self._shrink = memory, part, shrink
         self._columns, self._code = frozenset(columns), code
         self._batches: list[Rows] = []
-        self._spent = 0
         if keep:
-            memory.hold(part, None)
+            memory.begin(part)
         self._keep = keep and memory.may_keep()
 
     def through(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Rows]:
@@ -194,8 +212,7 @@ class Keeper:
             return batch
         shrunk = self._shrink(batch)
         self._batches.append(shrunk)
-        self._spent += shrunk.nbytes
-        self._memory.spend(shrunk.nbytes)
+        self._memory.spend(self._part, shrunk.nbytes)
         return shrunk
 
     def finish(self) -> None:
@@ -204,5 +221,6 @@ class Keeper:
             self._memory.hold(self._part, _Kept(self._batches, self._columns, self._code))
 
     def _give_up(self) -> None:
-        self._memory.spend(-self._spent)
-        self._keep, self._batches, self._spent = False, [], 0
+        if self._batches:
+            self._memory.give_up(self._part)
+        self._keep, self._batches = False, []

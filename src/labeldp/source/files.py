@@ -137,17 +137,29 @@ def joined(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBa
 def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
-    return pa.concat_batches([_with_wide_codes(batch) for batch in batches])
+    return pa.concat_batches([_with_joinable_codes(batch) for batch in batches])
 
 
-def _with_wide_codes(batch: pa.RecordBatch) -> pa.RecordBatch:
+def _with_joinable_codes(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Dictionaries of several batches together may need more codes than each of them."""
     for index, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-        if pa.types.is_dictionary(column.type) and column.type.index_type.bit_width < 32:
-            codes = column.indices.cast(pa.int32())
-            wide = pa.DictionaryArray.from_arrays(codes, column.dictionary)
+        if pa.types.is_dictionary(column.type):
+            codes, values = _without_null_values(column)
+            if codes.type.bit_width < 32:
+                codes = codes.cast(pa.int32())
+            wide = pa.DictionaryArray.from_arrays(codes, values, safe=False)
             batch = batch.set_column(index, name, wide)
     return batch
+
+
+def _without_null_values(column: pa.DictionaryArray) -> tuple[pa.Array, pa.Array]:
+    """Codes and dictionary; Arrow cannot unify dictionaries in which null is a value."""
+    values = column.dictionary
+    if not values.null_count:
+        return column.indices, values
+    valid = values.is_valid().to_numpy(zero_copy_only=False)
+    codes = pa.array(valid.cumsum() - 1, column.indices.type, mask=~valid)
+    return codes.take(column.indices), values.drop_null()
 
 
 def _without_views(column: pa.Array) -> pa.Array:
