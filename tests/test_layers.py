@@ -15,7 +15,7 @@ import labeldp
 ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
-    "errors", "_check", "_files", "_random", "_threads", "_digest", "kernels", "source",
+    "errors", "_arrow", "_check", "_files", "_random", "_threads", "_digest", "kernels", "source",
     "features", "statistics", "engines", "accounting", "theory", "door", "utility", "certificate",
     "release", "survey", "mechanisms", "planning", "comparison", "inspection", "verification",
     "learners", "datasets", "experiments", "cli",
@@ -29,7 +29,7 @@ FORBIDDEN = {
     "accounting": DATA_ROAD,  # the privacy road does not know the data road, nor vice versa
     **{room: {"accounting"} for room in DATA_ROAD},
     "learners": {"release", "planning", "mechanisms", "survey"},
-    "datasets": set(ROOMS) - {"errors", "_check", "_files"},
+    "datasets": set(ROOMS) - {"errors", "_arrow", "_check", "_files"},
 }
 
 

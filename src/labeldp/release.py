@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from labeldp._arrow import arrow_numbers, numpy_numbers
 from labeldp._digest import Digest, table_digest
 from labeldp._files import new_directory, read_json
 from labeldp.errors import ReleaseError
@@ -81,14 +82,14 @@ class Release:
     def chunks(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Aggregated features, every column contiguous, and labels, some at a time."""
         for batch in self.table.to_batches():
-            *columns, labels = (column.to_numpy() for column in batch.columns)
+            *columns, labels = map(numpy_numbers, batch.columns)
             design = np.array(columns).T if columns else np.empty((0, 0))
             yield design, labels
 
     def label_chunks(self) -> Iterator[NDArray[np.float64]]:
         """Aggregated labels alone, some at a time."""
         for batch in self.table.select(self.table.column_names[-1:]).to_batches():
-            yield batch.column(0).to_numpy()
+            yield numpy_numbers(batch.column(0))
 
     @property
     def labels(self) -> NDArray[np.float64]:
@@ -249,7 +250,7 @@ def aggregate_batch(
     schema: pa.Schema, design: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> pa.RecordBatch:
     """Aggregated features, in the feature map's scales, and labels as rows."""
-    arrays = [pa.array(np.ascontiguousarray(column)) for column in (*design.T, labels)]
+    arrays = [arrow_numbers(column) for column in (*design.T, labels)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labeldp._arrow import arrow_numbers, integer_kind, numpy_numbers
 from labeldp.features.levels import same_dictionary
 from labeldp.source.kinds import is_text
 
@@ -53,7 +54,7 @@ def _narrow_integers(column: pa.Array) -> pa.Array:
     if ends["min"] is None:
         return column
     for kind in _SIGNED:
-        limits = np.iinfo(kind.to_pandas_dtype())
+        limits = np.iinfo(integer_kind(kind))
         if limits.min <= ends["min"] and ends["max"] <= limits.max:
             return _cast(column, kind)
     return column
@@ -63,4 +64,4 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Arrow's cast; NumPy's where it can, whose memory is touched several times faster."""
     if column.null_count:
         return column.cast(kind, safe=False)
-    return pa.array(column.to_numpy().astype(kind.to_pandas_dtype(), copy=False))
+    return arrow_numbers(numpy_numbers(column).astype(integer_kind(kind), copy=False))

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp._arrow import arrow_numbers, integer_kind, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoded import Encoded, Packed, Rows
@@ -96,13 +97,13 @@ class _Number:
             self._tables[array.type] = self._table(array.type)
         if self.column.indicator:
             out[:, 1] = 0.0
-        self._kernels.lookup(out[:, 0], self._tables[array.type], positions(array.to_numpy()))
+        self._kernels.lookup(out[:, 0], self._tables[array.type], positions(numpy_numbers(array)))
 
     def _table(self, kind: pa.DataType) -> NDArray[np.float64]:
         """The code of every integer of a type, in the order of `positions`."""
-        every = every_integer(np.dtype(kind.to_pandas_dtype()))
+        every = every_integer(integer_kind(kind))
         table = np.empty((2, len(every)))
-        self.column.encode(pa.array(every), table.T, self._kernels)
+        self.column.encode(arrow_numbers(every), table.T, self._kernels)
         codes: NDArray[np.float64] = table[0]
         return codes
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labeldp._arrow import integer_kind, numpy_numbers
 from labeldp.kernels import Positions, positions
 from labeldp.source.kinds import is_moment, is_text
 
@@ -23,10 +24,10 @@ def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
     indices = array.indices
     if indices.null_count:
         past = len(array.dictionary)
-        if past > np.iinfo(indices.type.to_pandas_dtype()).max:
+        if past > np.iinfo(integer_kind(indices.type)).max:
             indices = indices.cast(pa.int64())
         indices = pc.fill_null(indices, past)
-    return array.dictionary, positions(indices.to_numpy(zero_copy_only=False))
+    return array.dictionary, positions(numpy_numbers(indices))
 
 
 def same_dictionary(one: pa.Array, other: pa.Array | None) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp._arrow import arrow_numbers, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.features.levels import codes_of, names_of, same_dictionary
 from labeldp.kernels import Kernels, every_integer, positions, with_numpy
@@ -98,7 +99,7 @@ class Levels:
         if self._pending is None or self._dictionary is None:
             return
         used = np.flatnonzero(self._pending[:-1])
-        names = names_of(self._dictionary.take(pa.array(used)))
+        names = names_of(self._dictionary.take(arrow_numbers(used)))
         for name, count in zip(names, self._pending[used].tolist(), strict=True):
             self.counts[name] += count
         if self._pending[-1]:
@@ -142,7 +143,7 @@ class Sums:
     def add(self, array: pa.Array) -> None:
         """Add one batch: at most 2**20 rows of codes below 2**20 in size fit 64 bits."""
         if is_narrow(array):
-            self._add_counted(array.to_numpy())
+            self._add_counted(numpy_numbers(array))
             return
         codes = self._codes(to_float(array, self.name))
         codes = codes[~np.isnan(codes)].astype(np.int64)

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp._arrow import arrow_numbers
 from labeldp._random import fresh_seed, public_stream, words
 from labeldp.accounting.sampled_wtd_flag import membership
 from labeldp.engines import Engine
@@ -219,7 +220,7 @@ class BagRows:
                 if start == stop:
                     return
                 places, here = slice(start, stop), self.wanted[start:stop] - first
-                encoded = encode(batch.take(pa.array(here)))
+                encoded = encode(batch.take(arrow_numbers(here)))
                 self._numbers[places] = encoded.numbers
                 for column, codes in zip(self._codes, encoded.codes, strict=True):
                     column[places] = codes

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp._arrow import numpy_numbers
 from labeldp.errors import DataError
 from labeldp.kernels import best
 from labeldp.source.kinds import is_number, is_text, plain
@@ -118,7 +119,7 @@ def to_labels(array: pa.Array) -> tuple[NDArray[np.float64], bool]:
     floats = array.cast(pa.float64(), safe=False)
     if floats.null_count:
         floats = pc.fill_null(floats, float("nan"))
-    return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64), unreadable
+    return numpy_numbers(floats), unreadable
 
 
 def present(array: pa.Array) -> pa.Array:

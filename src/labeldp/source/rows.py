@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp._arrow import arrow_numbers
 from labeldp.errors import DataError
 
 
@@ -47,5 +47,5 @@ def check_rows(wanted: NDArray[np.int64], found: int, total: int) -> None:
 def _chosen(batch: Any, places: NDArray[np.int64]) -> Any:
     if isinstance(batch, tuple):
         features, labels = batch
-        return features.take(pa.array(places)), labels[places]
-    return batch.take(pa.array(places))
+        return features.take(arrow_numbers(places)), labels[places]
+    return batch.take(arrow_numbers(places))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp._arrow import numpy_numbers
 from labeldp.errors import DataError
 from labeldp.source.kinds import is_moment, is_number, is_text
 
@@ -65,7 +66,7 @@ def _plain(array: pa.Array) -> NDArray[np.float64]:
     floats = array.cast(pa.float64(), safe=False)
     if floats.null_count:
         floats = pc.fill_null(floats, float("nan"))
-    return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
+    return numpy_numbers(floats)
 
 
 def is_narrow(array: pa.Array) -> bool:
