@@ -64,7 +64,7 @@ def test_small_files_share_a_part_in_their_order(
 
 
 def test_batches_suit_the_table() -> None:
-    assert _suitable_rows(8, 10**9) == _suitable_rows(1, None) == 1 << 19
+    assert _suitable_rows(8, 10**9) == _suitable_rows(1, None) == 1 << 18
     assert _suitable_rows(64, 10**9) == 1 << 17  # 64 MiB of doubles
     assert _suitable_rows(100_000, 10**9) == 1 << 12
     assert _suitable_rows(8, 1_000_000) == 1 << 16  # some for each thread

@@ -24,7 +24,7 @@ from labeldp.source.labels import LabelCheck, check_label_type, present, to_labe
 from labeldp.source.readers import ArrowReader, ParquetReader
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
-_FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 19
+_FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
 _BATCH_NUMBERS = 1 << 23
 _INDEX = re.compile(r"(__index_level_\d+__)?")
 
