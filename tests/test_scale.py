@@ -216,7 +216,8 @@ def test_an_identifier_is_refused_by_name(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
 def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
     data, private = pa.Table.from_batches(batches(ROWS)), tmp_path / "private"
-    path = written(tmp_path / "files", cut(data, 400), 1 << 17)  # saved after every few
+    data = pa.concat_tables([data] * 3)  # sums are saved after some million rows
+    path = written(tmp_path / "files", cut(data, 400), 1 << 17)
     whole = ran(path, budget=0)
     running = subprocess.Popen(command(path, "label", 10, 0, private), stdout=subprocess.PIPE)
     saved = private / "label-sums.npz"
