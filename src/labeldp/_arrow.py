@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+_FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+
 
 def arrow_numbers(values: NDArray[Any]) -> pa.Array:
     """The same numbers, not copied if they are contiguous."""
@@ -20,10 +22,11 @@ def arrow_numbers(values: NDArray[Any]) -> pa.Array:
 
 
 def numpy_numbers(array: pa.Array) -> NDArray[Any]:
-    """Numbers, or truth values, of which none is null; numbers are not copied."""
-    if pa.types.is_boolean(array.type):
+    """The same numbers, not copied; truth values and numbers with nulls as `to_numpy` has them."""
+    if array.null_count or pa.types.is_boolean(array.type) or not len(array):
         return np.asarray(array.to_numpy(zero_copy_only=False))
-    return np.from_dlpack(array)
+    kind = np.dtype(_FLOATS.get(str(array.type), str(array.type)))
+    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
 
 
 def integer_kind(kind: pa.DataType) -> np.dtype[Any]:

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from labeldp._arrow import numpy_numbers
 from labeldp._threads import cores
@@ -80,10 +79,5 @@ class Digest:
 def _hash_columns(pairs: list[tuple[Any, pa.ChunkedArray]]) -> None:
     for hasher, column in pairs:
         for chunk in column.chunks:
-            values = _values(chunk)
+            values = numpy_numbers(chunk)
             hasher.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data)
-
-
-def _values(chunk: pa.Array) -> NDArray[Any]:
-    """Nulls, which a forged file may have, as whatever stands for them: they are counted too."""
-    return chunk.to_numpy(zero_copy_only=False) if chunk.null_count else numpy_numbers(chunk)

@@ -1,0 +1,37 @@
+"""Numbers between NumPy and Arrow stay what they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from labeldp._arrow import arrow_numbers, integer_kind, numpy_numbers
+
+INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+@pytest.mark.parametrize("kind", [*INTEGERS, "float16", "float32", "float64"])
+def test_there_and_back(kind: str) -> None:
+    numbers = np.arange(100).astype(kind)
+    for values in (numbers, numbers[::3], numbers[:0]):
+        array = arrow_numbers(values)
+        assert array.equals(pa.array(np.ascontiguousarray(values)))
+        for part in (array, array[2:7], array[5:5]):
+            found = numpy_numbers(part)
+            assert found.dtype == np.dtype(kind)
+            assert np.array_equal(found, part.to_numpy(zero_copy_only=False))
+
+
+def test_numbers_are_not_copied() -> None:
+    values = np.arange(10.0)
+    assert np.shares_memory(values, numpy_numbers(arrow_numbers(values)))
+
+
+def test_nulls_and_truth_values_are_as_arrow_has_them() -> None:
+    assert np.array_equal(numpy_numbers(pa.array([1.0, None])), [1.0, np.nan], equal_nan=True)
+    assert numpy_numbers(pa.array([True, False])).tolist() == [True, False]
+
+
+def test_integer_types_have_the_same_names() -> None:
+    assert all(integer_kind(getattr(pa, kind)()) == np.dtype(kind) for kind in INTEGERS)
