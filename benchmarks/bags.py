@@ -83,7 +83,8 @@ def alone(table: Table, path: Path, bags: int, size: int, folder: Path) -> Timin
     usual, _ = once(lambda: release(table, path, bags, size, folder))
     with one_by_one():
         slow, _ = once(lambda: release(table, path, bags, size, folder))
-    return Timing((slow.wall - usual.wall) / bags, (slow.cpu - usual.cpu) / bags)
+    more = max(0.0, slow.wall - usual.wall), max(0.0, slow.cpu - usual.cpu)  # noise, if less
+    return Timing(more[0] / bags, more[1] / bags)
 
 
 def measure(
