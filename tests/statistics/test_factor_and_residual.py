@@ -15,7 +15,7 @@ from labeldp.engines import LocalEngine
 from labeldp.errors import DataError
 from labeldp.features import fit_features
 from labeldp.source import Source, scan
-from labeldp.statistics import Factor, LabelGrid, LabelMoments, Residual, factorise
+from labeldp.statistics import Factor, FeatureGram, LabelGrid, LabelMoments, Residual, factorise
 from labeldp.statistics import factor as module
 from tests.statistics.test_exact_sums import dense_codes
 from tests.tables import RANGE, source
@@ -154,6 +154,22 @@ def test_exact_elimination_is_spared_where_the_sums_show_what_is_dependent(
         kept = factorise(gram, features).kept
         assert len(kept) == features.width - 1 - intercept
         assert factorise(gram, features.keep(kept)).kept == kept
+
+
+def test_a_category_that_some_row_lacks_keeps_all_its_levels() -> None:
+    """No encoder makes such rows, but it is the sums that say so, not the encoder."""
+    data = source(400)
+    for intercept in (True, False):
+        features = fit_features(data, intercept=intercept)
+        dense = dense_codes(features, data).astype(np.int64)
+        lacking = slice(features.category_offsets[-1], features.width)
+        dense[::9, lacking] = 0
+        numbers = features.number_columns
+        high = np.zeros((len(numbers), len(numbers)), np.int64)
+        gram = FeatureGram(len(dense), dense.T @ dense, high, numbers)
+        kept = factorise(gram, features).kept
+        assert len(kept) == np.linalg.matrix_rank(dense.astype(float))
+        assert set(range(lacking.start, lacking.stop)) <= set(kept)
 
 
 def test_duplicate_and_dependent_columns_are_left_out() -> None:
