@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from labeldp import kernels
 from labeldp.errors import DataError
-from labeldp.features import FeatureMap, fit_features
+from labeldp.features import Encoder, FeatureMap, fit_features
 from labeldp.features import compounds as room
 from labeldp.features.compounds import Compounds
 from labeldp.kernels import Kernels
@@ -202,6 +202,26 @@ def test_compound_codes_name_the_levels_of_every_member(sizes: list[int], seed: 
             assert np.array_equal(levels[found], categories[member])
     assert [levels.tolist() for levels in made.split(codes)] == [c.tolist() for c in categories]
     assert all(np.array_equal(a, b) for a, b in zip(made.join(categories), codes, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kinds"),
+    [((256,), ["u1"]), ((257,), ["u2"]), ((16, 16), ["u1"]), ((16, 17), ["u2"])],
+)
+def test_every_level_is_found_again_in_the_narrowest_codes(
+    sizes: tuple[int, ...], kinds: list[str]
+) -> None:
+    """Every pair of levels occurs, so the largest code does; all from the table and packed."""
+    grid = np.indices(sizes).reshape(len(sizes), -1)
+    data = scan(pa.table({f"c{k}": [f"{v:03}" for v in line] for k, line in enumerate(grid)}))
+    features = fit_features(data, min_count=1)
+    (batch,) = data.feature_batches()
+    for kernel in every_kernel():
+        encoder = Encoder(features, kernel)
+        for rows in (batch, encoder.pack(batch)):
+            encoded = encoder(rows)
+            assert [codes.dtype for codes in encoded.codes] == [np.dtype(kind) for kind in kinds]
+            assert [c.tolist() for c in encoded.categories] == grid.tolist()
 
 
 def test_a_hundred_thousand_levels_are_refused_by_name() -> None:

@@ -23,6 +23,7 @@ BOTH = [
     ),
 ]
 ROWS = st.integers(0, 200)
+SIZES = st.sampled_from([1, 2, 9, 256, 257])
 SEED = st.integers(0, 2**32 - 1)
 
 
@@ -33,15 +34,28 @@ def kernel(request: pytest.FixtureRequest) -> Kernels:
 
 
 def codes(rng: np.random.Generator, size: int, rows: int) -> Any:
-    return rng.integers(0, size, rows).astype(np.int32)
+    """The largest code occurs, in a type that just holds it or in a wider one."""
+    kind = rng.choice([kernels.code_kind(size), np.dtype(np.int32)])
+    return np.append(rng.integers(0, size, rows), size - 1).astype(kind)
+
+
+@pytest.mark.parametrize(
+    ("count", "kind"),
+    [(1, "u1"), (256, "u1"), (257, "u2"), (65536, "u2"), (65537, "i4"), (2**31, "i4")],
+)
+def test_codes_have_the_narrowest_type_that_holds_them(count: int, kind: str) -> None:
+    assert kernels.code_kind(count) == np.dtype(kind)
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.int64])
-def test_lookup_and_count_take_positions_of_any_width(kernel: Kernels, kind: Any) -> None:
+@pytest.mark.parametrize("code_kind", [np.uint8, np.uint16, np.int32])
+def test_lookup_and_count_take_positions_of_any_width(
+    kernel: Kernels, kind: Any, code_kind: Any
+) -> None:
     rng = np.random.default_rng(1)
-    table = rng.permutation(100).astype(np.int32)
+    table = rng.permutation(100).astype(code_kind)
     places = rng.integers(0, 100, 777).astype(kind)
-    out = np.empty(777, np.int32)
+    out = np.empty(777, code_kind)
     kernel.lookup(out, table, kernels.positions(places))
     assert out.tolist() == [int(table[place]) for place in places]
     kernel.add_lookup(out, table, kernels.positions(places))
@@ -51,12 +65,12 @@ def test_lookup_and_count_take_positions_of_any_width(kernel: Kernels, kind: Any
     assert counts.tolist() == [1 + places.tolist().count(level) for level in range(100)]
 
 
-@given(seed=SEED, rows=ROWS, left=st.integers(1, 9), right=st.integers(1, 9))
+@given(seed=SEED, rows=ROWS, left=SIZES, right=SIZES)
 @settings(max_examples=40, deadline=None)
 def test_pairs_and_sums_equal_the_loop(seed: int, rows: int, left: int, right: int) -> None:
     rng = np.random.default_rng(seed)
     one, two = codes(rng, left, rows), codes(rng, right, rows)
-    values = rng.integers(-(2**20), 2**20, rows).astype(np.float64)
+    values = rng.integers(-(2**20), 2**20, len(one)).astype(np.float64)
     counts, sums = np.zeros((left, right), np.int64), np.zeros(left, np.int64)
     for a, b, value in zip(one, two, values, strict=True):
         counts[a, b] += 1
@@ -69,7 +83,7 @@ def test_pairs_and_sums_equal_the_loop(seed: int, rows: int, left: int, right: i
         assert added.tobytes() == sums.tobytes()
 
 
-@given(seed=SEED, rows=ROWS, left=st.integers(1, 9), right=st.integers(1, 9))
+@given(seed=SEED, rows=ROWS, left=SIZES, right=SIZES)
 @settings(max_examples=40, deadline=None)
 def test_entries_are_added_with_one_rounding_each(
     seed: int, rows: int, left: int, right: int
@@ -77,7 +91,7 @@ def test_entries_are_added_with_one_rounding_each(
     rng = np.random.default_rng(seed)
     one, two = codes(rng, left, rows), codes(rng, right, rows)
     table, line = rng.normal(size=(left, right)), rng.normal(size=left)
-    start = rng.normal(size=rows)
+    start = rng.normal(size=len(one))
     want = [
         float(begin) + float(table[a, b]) + float(line[a])
         for begin, a, b in zip(start, one, two, strict=True)

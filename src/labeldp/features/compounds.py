@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.kernels import Codes, code_kind
+
 _MOST_LEVELS = 2500
 """Of a merged group."""
 _MOST_CELLS = 1 << 23
@@ -52,6 +54,14 @@ class Compounds:
         """Number of codes of every group."""
         return tuple(map(prod, self.shapes))
 
+    @cached_property
+    def kinds(self) -> tuple[np.dtype[Any], ...]:
+        """Of every category: the narrowest type for the codes of its group."""
+        found = dict[int, np.dtype[Any]]()
+        for group, width in zip(self.groups, self.widths, strict=True):
+            found |= dict.fromkeys(group, code_kind(width))
+        return tuple(found[member] for member in range(len(self.sizes)))
+
     @property
     def pairs(self) -> Iterator[tuple[int, int]]:
         """Every two groups."""
@@ -75,7 +85,7 @@ class Compounds:
             found |= {member: prod(shape[at + 1 :]) for at, member in enumerate(group)}
         return tuple(found[member] for member in range(len(self.sizes)))
 
-    def join(self, levels: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], ...]:
+    def join(self, levels: Sequence[NDArray[np.int32]]) -> tuple[Codes, ...]:
         """The compound code of every group, from the level of every category."""
         merged = []
         for group in self.groups:
@@ -85,7 +95,7 @@ class Compounds:
             merged.append(code)
         return tuple(merged)
 
-    def split(self, codes: Sequence[NDArray[np.int32]]) -> tuple[NDArray[np.int32], ...]:
+    def split(self, codes: Sequence[Codes]) -> tuple[NDArray[np.int32], ...]:
         """The level of every category, from the compound codes of every group."""
         found = dict[int, NDArray[np.int32]]()
         for group, compound in enumerate(codes):

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.features.compounds import Compounds
+from labeldp.kernels import Codes
 
 
 @dataclass(frozen=True)
@@ -18,12 +19,12 @@ class Encoded:
 
     `numbers` holds the codes of numeric columns and their 0/1 indicators as whole float64
     numbers, in the order of `FeatureMap.number_columns`; `codes` holds one compound code per
-    row for every group of `compounds`.
+    row for every group of `compounds`, in types too narrow for arithmetic.
     """
 
     rows: int
     numbers: NDArray[np.float64]
-    codes: tuple[NDArray[np.int32], ...]
+    codes: tuple[Codes, ...]
     compounds: Compounds
 
     @property
@@ -41,13 +42,12 @@ class Encoded:
 class Packed:
     """Rows from which an encoder makes the same as from the table's, in less room and sooner.
 
-    `numbers` holds the numeric columns as they came; `codes` the compound codes, as narrow
-    as their number allows.
+    `numbers` holds the numeric columns as they came; `codes` the compound codes.
     """
 
     num_rows: int
     numbers: pa.RecordBatch
-    codes: tuple[NDArray[np.unsignedinteger[Any]], ...]
+    codes: tuple[Codes, ...]
 
     @property
     def nbytes(self) -> int:

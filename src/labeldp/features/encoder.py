@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +14,11 @@ from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoded import Encoded, Packed, Rows
 from labeldp.features.levels import codes_of, same_dictionary
-from labeldp.kernels import Kernels, Positions, Scratch, every_integer, positions, with_numpy
+from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions, with_numpy
 from labeldp.source.values import is_narrow
 
 if TYPE_CHECKING:
     from labeldp.features.encoding import FeatureMap
-
-Table = NDArray[np.int32]
 
 
 class Encoder:
@@ -30,28 +29,25 @@ class Encoder:
         self._kernels, self._scratch = kernels or with_numpy(), Scratch()
         self._numbers = [_Number(column, self._kernels) for column in features.numeric]
         self._categories = [
-            _Category(column, stride)
-            for column, stride in zip(features.categorical, self._compounds.strides, strict=True)
+            _Category(column, stride, kind)
+            for column, stride, kind in zip(
+                features.categorical, self._compounds.strides, self._compounds.kinds, strict=True
+            )
         ]
 
     def __call__(self, batch: Rows) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
         packed = isinstance(batch, Packed)
         numbers = self._encode_numbers(batch.numbers if packed else batch, batch.num_rows)
-        codes = self._unpack(batch) if packed else self._encode_categories(batch)
+        codes = batch.codes if packed else self._encode_categories(batch, self._scratch)
         return Encoded(batch.num_rows, numbers, codes, self._compounds)
 
     def pack(self, batch: pa.RecordBatch) -> Packed:
         """The rows of a batch in a form that stays, for any encoder of the same features."""
         names = [number.column.name for number in self._numbers]
         numeric = pa.RecordBatch.from_arrays([_find(batch, name) for name in names], names=names)
-        narrow = tuple(
-            codes.astype(np.min_scalar_type(width - 1))
-            for codes, width in zip(
-                self._encode_categories(batch), self._compounds.widths, strict=True
-            )
-        )
-        return Packed(batch.num_rows, numeric, narrow)
+        codes = self._encode_categories(batch, lambda _key, shape, kind: np.empty(shape, kind))
+        return Packed(batch.num_rows, numeric, codes)
 
     def _encode_numbers(self, batch: pa.RecordBatch, rows: int) -> NDArray[np.float64]:
         numbers = self._scratch("numbers", (self._width, rows), np.float64).T
@@ -61,22 +57,18 @@ class Encoder:
             at += len(number.column.design_names)
         return numbers
 
-    def _encode_categories(self, batch: pa.RecordBatch) -> tuple[NDArray[np.int32], ...]:
+    def _encode_categories(
+        self, batch: pa.RecordBatch, room: Callable[[Any, tuple[int], Any], Codes]
+    ) -> tuple[Codes, ...]:
+        """Compound codes, in the room found for them."""
         found = [each.find(_find(batch, each.name)) for each in self._categories]
         codes = []
         for group in self._compounds.groups:
-            code = self._scratch(group, (batch.num_rows,), np.int32)
-            self._kernels.lookup(code, *found[group[0]])
-            for member in group[1:]:
-                self._kernels.add_lookup(code, *found[member])
-            codes.append(code)
-        return tuple(codes)
-
-    def _unpack(self, batch: Packed) -> tuple[NDArray[np.int32], ...]:
-        codes = []
-        for group, narrow in zip(self._compounds.groups, batch.codes, strict=True):
-            code = self._scratch(group, (batch.num_rows,), np.int32)
-            np.copyto(code, narrow, casting="unsafe")
+            first, *others = (found[member] for member in group)
+            code = room(group, (batch.num_rows,), first[0].dtype)
+            self._kernels.lookup(code, *first)
+            for other in others:
+                self._kernels.add_lookup(code, *other)
             codes.append(code)
         return tuple(codes)
 
@@ -111,35 +103,40 @@ class _Number:
 class _Category:
     """A categorical column with the codes of the dictionary it met last, times their stride."""
 
-    def __init__(self, column: CategoricalColumn, stride: int) -> None:
+    def __init__(self, column: CategoricalColumn, stride: int, kind: np.dtype[Any]) -> None:
         self.name = column.name
-        self._column, self._stride = column, np.int32(stride)
+        self._column, self._stride, self._kind = column, stride, kind
         self._dictionary: pa.Array | None = None
-        self._table: Table = np.empty(0, dtype=np.int32)
+        self._levels = np.empty(0, dtype=np.int32)
+        self._table: Codes = np.empty(0, dtype=kind)
         self._unknown = False
         self._met: pa.Array | None = None
 
-    def find(self, array: pa.Array) -> tuple[Table, Positions]:
+    def find(self, array: pa.Array) -> tuple[Codes, Positions]:
         """What each value of a dictionary adds to the compound code, and the rows' positions."""
         dictionary, places = codes_of(array)
         if not same_dictionary(dictionary, self._dictionary):
             if len(dictionary) > len(places) and not same_dictionary(dictionary, self._met):
                 self._met = dictionary
                 return self._find_used(dictionary, places)
-            self._dictionary, self._table = dictionary, self._column.table(dictionary)
-            self._unknown = bool(self._table[:-1].min(initial=0) < 0)
-            self._table *= self._stride
+            self._dictionary, self._levels = dictionary, self._column.table(dictionary)
+            self._unknown = bool(self._levels[:-1].min(initial=0) < 0)
+            self._table = self._scaled(self._levels)
         if self._unknown or array.null_count:
-            self._column.check_known(dictionary, places, self._table[places])
+            self._column.check_known(dictionary, places, self._levels[places])
         return self._table, places
 
-    def _find_used(self, dictionary: pa.Array, places: Positions) -> tuple[Table, Positions]:
+    def _find_used(self, dictionary: pa.Array, places: Positions) -> tuple[Codes, Positions]:
         """Look up only what occurs: a few rows may bring the dictionary of a large table."""
         used, inverse = np.unique(places, return_inverse=True)
         few = dictionary.take(pa.array(used, mask=used == len(dictionary)))
-        table, among = self._column.table(few), inverse.astype(np.int32)
-        self._column.check_known(few, among, table[among])
-        return table * self._stride, among
+        levels, among = self._column.table(few), inverse.astype(np.int32)
+        self._column.check_known(few, among, levels[among])
+        return self._scaled(levels), among
+
+    def _scaled(self, levels: NDArray[np.int32]) -> Codes:
+        """Unknown levels, which no row may have, become something."""
+        return (levels * self._stride).astype(self._kind)
 
 
 def _find(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -6,7 +6,7 @@
 
 Both hold the same functions with the same results to the last bit, so the choice is one of
 speed alone: sums are integers, and the only floating-point kernels add one term per row and
-call. Codes are int32 arrays; dictionary positions may be narrower (see `positions`).
+call. Codes and dictionary positions are as narrow as they can be.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ __all__ = [
     "Scratch",
     "available",
     "best",
+    "code_kind",
     "every_integer",
     "keep_freed_memory",
     "positions",
@@ -36,8 +37,10 @@ __all__ = [
     "with_numpy",
 ]
 
-Codes = NDArray[np.int32]
+Codes = NDArray[Any]
+"""Non-negative integers of a `code_kind`."""
 Positions = NDArray[Any]
+"""Non-negative integers of a type that `positions` gives."""
 
 WORTH_COMPILING = 1_000_000
 """Below so many rows, loading numba takes longer than it saves."""
@@ -89,6 +92,15 @@ def with_numba() -> Kernels:
     from labeldp.kernels import compiled
 
     return cast(Kernels, compiled)
+
+
+def code_kind(count: int) -> np.dtype[Any]:
+    """The narrowest type for codes below `count`, of those that `positions` gives."""
+    return next(
+        np.dtype(kind)
+        for kind in (np.uint8, np.uint16, np.int32, np.int64)
+        if count - 1 <= np.iinfo(kind).max
+    )
 
 
 def positions(indices: NDArray[Any]) -> Positions:

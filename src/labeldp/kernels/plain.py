@@ -12,7 +12,7 @@ def lookup(out: NDArray[Any], table: NDArray[Any], positions: NDArray[Any]) -> N
     table.take(positions, out=out, mode="clip")  # other modes copy `out` first
 
 
-def add_lookup(out: NDArray[np.int32], table: NDArray[np.int32], positions: NDArray[Any]) -> None:
+def add_lookup(out: NDArray[Any], table: NDArray[Any], positions: NDArray[Any]) -> None:
     out += table.take(positions)
 
 
@@ -37,20 +37,16 @@ def count(counts: NDArray[np.int64], codes: NDArray[Any]) -> None:
     counts += np.bincount(codes, minlength=len(counts))
 
 
-def count_pairs(
-    counts: NDArray[np.int64], left: NDArray[np.int32], right: NDArray[np.int32]
-) -> None:
+def count_pairs(counts: NDArray[np.int64], left: NDArray[Any], right: NDArray[Any]) -> None:
     counts += np.bincount(_cells(counts, left, right), minlength=counts.size).reshape(counts.shape)
 
 
-def add_sums(
-    sums: NDArray[np.int64], codes: NDArray[np.int32], values: NDArray[np.float64]
-) -> None:
+def add_sums(sums: NDArray[np.int64], codes: NDArray[Any], values: NDArray[np.float64]) -> None:
     sums += np.bincount(codes, weights=values, minlength=len(sums)).astype(np.int64)
 
 
 def add_entries(
-    total: NDArray[np.float64], table: NDArray[np.float64], codes: NDArray[np.int32]
+    total: NDArray[np.float64], table: NDArray[np.float64], codes: NDArray[Any]
 ) -> None:
     total += table.take(codes)
 
@@ -58,15 +54,13 @@ def add_entries(
 def add_pair_entries(
     total: NDArray[np.float64],
     table: NDArray[np.float64],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
+    left: NDArray[Any],
+    right: NDArray[Any],
 ) -> None:
     total += table.ravel().take(_cells(table, left, right))
 
 
-def _cells(
-    table: NDArray[Any], left: NDArray[np.int32], right: NDArray[np.int32]
-) -> NDArray[np.int64]:
+def _cells(table: NDArray[Any], left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
     """Places in the flattened table."""
     cells = left.astype(np.int64)
     cells *= table.shape[1]
