@@ -34,7 +34,7 @@ class QuadraticForm:
         self._compounds = features.compounds
         self._pairs = self._pair_tables()
         self._slopes = [self._slope_tables(column) for column in self._numbers]
-        self._slope_rows = [np.array(tables).T for tables in zip(*self._slopes, strict=True)]
+        self._slopes_at = [np.array(tables) for tables in zip(*self._slopes, strict=True)]
 
     def __call__(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
         """Of every row; each operation is one of NumPy's on whole columns, in a fixed order."""
@@ -63,13 +63,13 @@ class QuadraticForm:
         inner = self._matrix[np.ix_(self._numbers, self._numbers)]
         for start in range(0, batch.rows, BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            numbers = batch.numbers[part]
-            slope = numbers @ inner
+            numbers = batch.numbers[part].T  # a number's values lie side by side, here as there
+            slopes = inner @ numbers
             if self._intercept:
-                slope += 2 * self._matrix[0, self._numbers]
-            for rows, codes in zip(self._slope_rows, batch.codes, strict=True):
-                slope += rows[codes[part]]
-            total[part] += np.einsum("ij,ij->i", slope, numbers)
+                slopes += 2 * self._matrix[0, self._numbers][:, None]
+            for at, codes in zip(self._slopes_at, batch.codes, strict=True):
+                slopes += at[:, codes[part]]
+            total[part] += np.einsum("ji,ji->i", slopes, numbers)
         return total
 
     def _of_codes(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
