@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 _FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+_SIGNED = (pa.int8(), pa.int16(), pa.int32())
 
 
 def arrow_numbers(values: NDArray[Any]) -> pa.Array:
@@ -32,3 +34,24 @@ def numpy_numbers(array: pa.Array) -> NDArray[Any]:
 def integer_kind(kind: pa.DataType) -> np.dtype[Any]:
     """NumPy's name of an integer type."""
     return np.dtype(str(kind))
+
+
+def narrow_integers(column: pa.Array) -> pa.Array:
+    """The same integers, as narrow as their values allow."""
+    if column.type.bit_width == 8:
+        return column
+    ends = pc.min_max(column).as_py()
+    if ends["min"] is None:
+        return column
+    for kind in _SIGNED:
+        limits = np.iinfo(integer_kind(kind))
+        if limits.min <= ends["min"] and ends["max"] <= limits.max:
+            return cast_integers(column, kind)
+    return column
+
+
+def cast_integers(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Arrow's cast; NumPy's where it can, whose memory is touched several times faster."""
+    if column.null_count:
+        return column.cast(kind, safe=False)
+    return arrow_numbers(numpy_numbers(column).astype(integer_kind(kind), copy=False))

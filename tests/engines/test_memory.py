@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -47,16 +48,27 @@ def test_a_dictionary_of_256_values_and_null_still_fits() -> None:
     assert fit_features(kept, min_count=1) == fit_features(plain, min_count=1)
 
 
+KINDS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()]
+
+
 @given(
     levels=st.lists(st.sampled_from([1, 2, 5, 60, 400]), min_size=1, max_size=4),
-    numbers=st.integers(0, 2),
+    numbers=st.lists(st.sampled_from(KINDS), max_size=4),
     gaps=st.booleans(),
+    indicators=st.booleans(),
+    far=st.booleans(),
     seed=st.integers(0, 1000),
 )
 @settings(max_examples=60, deadline=None)
 def test_packed_rows_encode_to_the_same(
-    levels: list[int], numbers: int, gaps: bool, seed: int
+    levels: list[int],
+    numbers: list[pa.DataType],
+    gaps: bool,
+    indicators: bool,
+    far: bool,
+    seed: int,
 ) -> None:
+    """Also rows that are far outside what was fitted: their codes may need more than four bytes."""
     rng = np.random.default_rng(seed)
     count = 1000
     mask = rng.random(count) < 0.2 if gaps else None
@@ -64,14 +76,23 @@ def test_packed_rows_encode_to_the_same(
         f"c{k}": pa.array(rng.integers(0, size, count).astype(str), mask=mask)
         for k, size in enumerate(levels)
     }
-    columns |= {f"x{k}": pa.array(rng.integers(-9, 9000, count), mask=mask) for k in range(numbers)}
-    data = pa.table({**columns, "y": rng.normal(size=count)})
-    features = fit_features(scan(data), min_count=1)
+    columns["y"] = pa.array(rng.normal(size=count), mask=mask)
+    for k, kind in enumerate(numbers):
+        values = rng.integers(-9, 100, count) + (0 if pa.types.is_integer(kind) else 0.3)
+        columns[f"x{k}"] = pa.array(values, mask=mask).cast(kind)
+    data = pa.table(columns)
+    features = fit_features(scan(data), min_count=1, indicators=indicators)
+    if far:
+        place = data.schema.get_field_index("y")
+        beyond = np.where(np.arange(count) % 50 == 7, 1e9, 0.5)
+        data = data.set_column(place, "y", pa.array(beyond, mask=mask))
     for batch in data.to_batches(max_chunksize=300):
         packed = Encoder(features).pack(batch)
         want, found = features.encode(batch), Encoder(features)(packed)
         assert packed.num_rows == found.rows == want.rows
         assert np.array_equal(found.numbers, want.numbers)
+        taken = [column.nbytes / batch.num_rows for column in packed.numbers]
+        assert sum(size > 4.2 for size in taken) <= far
         assert all(map(np.array_equal, found.codes, want.codes))
         widths = features.compounds.widths
         sizes = [codes.itemsize for codes in packed.codes]
@@ -121,13 +142,16 @@ def test_packing_makes_room_for_more(path: Path) -> None:
     assert engine.memory._spent <= room + 1000  # the batch that spends the rest is kept
 
 
-def test_features_without_categories_stay_as_they_came(path: Path) -> None:
+def test_numbers_take_half_the_room_once_they_are_codes(path: Path) -> None:
     source, engine = scan(path, drop=[f"c{k}" for k in range(6)]), LocalEngine(1)
     features = fit_features(source, fold=engine.fold)
+    assert engine.memory._spent >= 8 * 1000
     engine.feature_gram(source, features)
-    rows = list(engine.memory.rows(0, features, with_numpy()))
-    assert isinstance(rows[0], pa.RecordBatch)
     assert engine.memory.holds_all(features)
+    assert engine.memory._spent == 4 * 1000
+    # on another grid they have other codes: what is kept does not serve
+    finer = replace(features.numeric[0], exponent=features.numeric[0].exponent - 1)
+    assert not engine.memory.holds_all(replace(features, numeric=(finer,)))
 
 
 def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:

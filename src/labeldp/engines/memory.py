@@ -2,8 +2,8 @@
 
 A release passes over the features several times. The first pass that reads them all keeps
 them as the narrowest integers that hold them, as many parts as fit, and later passes read
-the rest only. The first pass that encodes them keeps compound codes in their place, which
-take less room and need no look-ups. While all rows are kept, so are the sums and leverages
+the rest only. The first pass that encodes them keeps their codes in their place, which take
+less room and need no look-ups. While all rows are kept, so are the sums and leverages
 computed from them: to compute them again from the same rows would give the same. Public
 features alone are kept, never labels.
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import pyarrow as pa
@@ -75,7 +75,7 @@ class Memory:
     def rows(self, part: int, features: FeatureMap, kernels: Kernels) -> Iterator[Rows]:
         """A part for encoders of these features, packed as far as it is kept."""
         kept = self.held_rows(part, features)
-        if kept is not None and (not features.categorical or isinstance(kept[0], Packed)):
+        if kept is not None and isinstance(kept[0], Packed):
             yield from kept
             return
         loose = self._read(part, features.columns) if kept is None else _letting_go(kept)
@@ -91,7 +91,7 @@ class Memory:
     def held_rows(self, part: int, features: FeatureMap) -> list[Rows] | None:
         """A part for encoders of these features, packed or not, if it need not be read."""
         kept = self._kept.get(part)
-        if kept is not None and kept.serves(features.columns, features.categorical):
+        if kept is not None and kept.serves(features.columns, _code(features)):
             return kept.batches
         return self.held(part, features.columns)
 
@@ -104,16 +104,9 @@ class Memory:
         return Keeper(self, part, Narrow(), columns, None, keep=keep)
 
     def packer(self, part: int, features: FeatureMap, kernels: Kernels) -> Keeper:
-        """What keeps it packed, if there is something to pack."""
-        if not features.categorical:
-            return self.keeper(part, features.columns)
-        encoder, narrow = Encoder(features, kernels), Narrow()
-
-        def pack(batch: pa.RecordBatch) -> Packed:
-            packed = encoder.pack(batch)
-            return replace(packed, numbers=narrow(packed.numbers))
-
-        return Keeper(self, part, pack, features.columns, features.categorical)
+        """What keeps it packed for these features."""
+        pack = Encoder(features, kernels).pack
+        return Keeper(self, part, pack, features.columns, _code(features))
 
     def once(self, key: object, features: FeatureMap, compute: Callable[[], Result]) -> Result:
         """What `compute` makes of these features; not computed again for the rows in memory."""
@@ -170,6 +163,11 @@ class Memory:
         self._full = False
         self._kept: dict[int, _Kept] = {}
         self._results: dict[object, object] = {}
+
+
+def _code(features: FeatureMap) -> object:
+    """All that packed rows depend on."""
+    return features.numeric, features.categorical
 
 
 def _letting_go(batches: list[Rows]) -> Iterator[Rows]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from labeldp._arrow import arrow_numbers, integer_kind, numpy_numbers
+from labeldp._arrow import cast_integers, narrow_integers
 from labeldp.features.levels import same_dictionary
 from labeldp.source.kinds import is_text
 
 _UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32())
-_SIGNED = (pa.int8(), pa.int16(), pa.int32())
 
 
 class Narrow:
@@ -33,7 +30,7 @@ class Narrow:
         if pa.types.is_dictionary(column.type):
             return self._codes(name, column)
         if pa.types.is_integer(column.type):
-            return _narrow_integers(column)
+            return narrow_integers(column)
         return column
 
     def _codes(self, name: str, column: pa.Array) -> pa.Array:
@@ -43,25 +40,5 @@ class Narrow:
             dictionary = self._dictionaries[name]
         self._dictionaries[name] = dictionary
         kind = next(kind for kind in _UNSIGNED if len(dictionary) < 2**kind.bit_width)
-        indices = _cast(column.indices, kind)
+        indices = cast_integers(column.indices, kind)
         return pa.DictionaryArray.from_arrays(indices, dictionary, safe=False)
-
-
-def _narrow_integers(column: pa.Array) -> pa.Array:
-    if column.type.bit_width == 8:
-        return column
-    ends = pc.min_max(column).as_py()
-    if ends["min"] is None:
-        return column
-    for kind in _SIGNED:
-        limits = np.iinfo(integer_kind(kind))
-        if limits.min <= ends["min"] and ends["max"] <= limits.max:
-            return _cast(column, kind)
-    return column
-
-
-def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Arrow's cast; NumPy's where it can, whose memory is touched several times faster."""
-    if column.null_count:
-        return column.cast(kind, safe=False)
-    return arrow_numbers(numpy_numbers(column).astype(integer_kind(kind), copy=False))

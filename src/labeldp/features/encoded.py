@@ -38,20 +38,25 @@ class Encoded:
         return Encoded(len(places), self.numbers[places], codes, self.compounds)
 
 
+MISSING_CODE = -(2**31)
+
+
 @dataclass(frozen=True)
 class Packed:
     """Rows from which an encoder makes the same as from the table's, in less room and sooner.
 
-    `numbers` holds the numeric columns as they came; `codes` the compound codes.
+    `numbers` holds every numeric column as it came, if its integers take no more than two
+    bytes, else its codes, with `MISSING_CODE` where an indicator has to tell; `codes` holds the
+    compound codes.
     """
 
     num_rows: int
-    numbers: pa.RecordBatch
+    numbers: tuple[pa.Array | NDArray[np.int32], ...]
     codes: tuple[Codes, ...]
 
     @property
     def nbytes(self) -> int:
-        return int(self.numbers.nbytes) + sum(codes.nbytes for codes in self.codes)
+        return sum(int(column.nbytes) for column in (*self.numbers, *self.codes))
 
 
 Rows = pa.RecordBatch | Packed
