@@ -38,7 +38,7 @@ SIZES: dict[str, dict[str, str]] = {
     "docs": {
         "pass": "--rows 5000000,10000000,20000000 --dense-rows 500000,1000000,2000000 "
         "--tables census,criteo,dense-16,dense-64 --rounds 2",
-        "large": "--rows 12500000,25000000,50000000",
+        "large": "--rows 12500000,25000000,50000000,131900000",
         "draw": "--rows 500000,1000000 --bags 1,16,247,2223,24706",
         "accountant": "--rounds 20",
         "writing": "--bags 10000,100000,1250000,2500000,5000000,10000000",

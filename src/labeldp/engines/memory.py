@@ -32,7 +32,8 @@ from labeldp.source.files import FileState
 
 Result = TypeVar("Result")
 
-BUDGET = 512 << 20
+BUDGET = 1 << 30
+"""Bytes. The 132 million rows of the paper's census, packed, take two thirds of them."""
 
 
 @dataclass(frozen=True)
