@@ -8,11 +8,13 @@ from functools import cache
 import pytest
 
 from labeldp import Release
+from labeldp.mechanisms import bags
 from labeldp.mechanisms.noisy_lag import NoisyLagClaim
 from labeldp.mechanisms.sampled_flag import SampledFlagClaim
 from labeldp.mechanisms.weighted_flag import WeightedFlagClaim
 from labeldp.planning import Plan
 from tests.mechanisms.cases import ROWS, SMALL, small_plan
+from tests.seeds import seeds_from
 from tests.tables import source
 
 
@@ -28,7 +30,9 @@ def priced_once() -> Iterator[None]:
 
 @cache
 def _made(mechanism: str) -> tuple[Plan, Release]:
-    made = small_plan(mechanism)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bags, "fresh_seed", seeds_from(mechanism))
+        made = small_plan(mechanism)
     return made, made.release(source(ROWS))
 
 
