@@ -99,6 +99,26 @@ def test_packed_rows_encode_to_the_same(
         assert sizes == [1 if width <= 256 else 2 for width in widths]
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([True, False, None, True] * 50),
+        pa.array(np.array([0.5, -1.5, 3.0, 2.0] * 50, np.float16)),
+        pa.array(["0.5", "-1.5", None, "2"] * 50),
+        pa.array([1, 2, None, 300] * 50),
+    ],
+    ids=["truth values", "halves", "text", "integers"],
+)
+def test_numbers_that_take_less_room_than_codes_stay_as_they_came(column: pa.Array) -> None:
+    source = scan(pa.table({"x": column}), numeric=["x"])
+    features = fit_features(source)
+    (batch,) = source.feature_batches()
+    narrow = Narrow()(batch)
+    packed = Encoder(features).pack(narrow)
+    assert packed.nbytes <= narrow.nbytes
+    assert np.array_equal(Encoder(features)(packed).numbers, features.encode(batch).numbers)
+
+
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(readers, "_UNIT", 100)
