@@ -119,6 +119,20 @@ def test_numbers_that_take_less_room_than_codes_stay_as_they_came(column: pa.Arr
     assert np.array_equal(Encoder(features)(packed).numbers, features.encode(batch).numbers)
 
 
+@pytest.mark.parametrize("code", [2**31 - 1, 2**31, 2**40, -(2**31) + 1, -(2**31), -(2**40)])
+@pytest.mark.parametrize("indicators", [True, False])
+def test_no_code_is_taken_for_a_missing_one(code: int, indicators: bool) -> None:
+    """Around the ends of what four bytes hold; one of these codes stands for a missing value."""
+    data = pa.table({"x": pa.array([0.0, 1.0, None, 2.0] * 50)})
+    features = fit_features(scan(data), indicators=indicators)
+    column = features.numeric[0]
+    far = (code + column.centre) * column.step
+    batch = pa.RecordBatch.from_pydict({"x": pa.array([1.0, None, far])})
+    found = Encoder(features)(Encoder(features).pack(batch)).numbers
+    assert found[2, 0] == code
+    assert np.array_equal(found, features.encode(batch).numbers)
+
+
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(readers, "_UNIT", 100)
