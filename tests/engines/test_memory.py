@@ -99,6 +99,40 @@ def test_packed_rows_encode_to_the_same(
         assert sizes == [1 if width <= 256 else 2 for width in widths]
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([True, False, None, True] * 50),
+        pa.array(np.array([0.5, -1.5, 3.0, 2.0] * 50, np.float16)),
+        pa.array(["0.5", "-1.5", None, "2"] * 50),
+        pa.array([1, 2, None, 300] * 50),
+    ],
+    ids=["truth values", "halves", "text", "integers"],
+)
+def test_numbers_that_take_less_room_than_codes_stay_as_they_came(column: pa.Array) -> None:
+    source = scan(pa.table({"x": column}), numeric=["x"])
+    features = fit_features(source)
+    (batch,) = source.feature_batches()
+    narrow = Narrow()(batch)
+    packed = Encoder(features).pack(narrow)
+    assert packed.nbytes <= narrow.nbytes
+    assert np.array_equal(Encoder(features)(packed).numbers, features.encode(batch).numbers)
+
+
+@pytest.mark.parametrize("code", [2**31 - 1, 2**31, 2**40, -(2**31) + 1, -(2**31), -(2**40)])
+@pytest.mark.parametrize("indicators", [True, False])
+def test_no_code_is_taken_for_a_missing_one(code: int, indicators: bool) -> None:
+    """Around the ends of what four bytes hold; one of these codes stands for a missing value."""
+    data = pa.table({"x": pa.array([0.0, 1.0, None, 2.0] * 50)})
+    features = fit_features(scan(data), indicators=indicators)
+    column = features.numeric[0]
+    far = (code + column.centre) * column.step
+    batch = pa.RecordBatch.from_pydict({"x": pa.array([1.0, None, far])})
+    found = Encoder(features)(Encoder(features).pack(batch)).numbers
+    assert found[2, 0] == code
+    assert np.array_equal(found, features.encode(batch).numbers)
+
+
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(readers, "_UNIT", 100)

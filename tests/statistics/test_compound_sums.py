@@ -18,7 +18,15 @@ from labeldp.features import compounds as room
 from labeldp.features.compounds import Compounds
 from labeldp.kernels import Kernels
 from labeldp.source import Source, scan
-from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, factorise, leverage
+from labeldp.statistics import (
+    GramSum,
+    LabelGrid,
+    LeverageScan,
+    MomentSum,
+    factorise,
+    leverage,
+    quadratic_form,
+)
 from labeldp.statistics.leverage import Leverage
 from tests.statistics.test_exact_sums import dense_codes
 
@@ -143,6 +151,23 @@ def test_of_many_numbers_a_few_rows_are_looked_at_closely(
     batches = len(closely) // 2
     assert sum(closely[:batches]) <= 20 * batches
     assert sum(closely[batches:]) == 3000
+
+
+def test_rough_leverages_differ_by_rounding_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every row, also in the blocks after the first."""
+    monkeypatch.setattr(quadratic_form, "BLOCK_ROWS", 64)
+    rng = np.random.default_rng(0)
+    columns = {f"x{k}": rng.normal(size=200) for k in range(9)}
+    source = scan(pa.table(columns | {"town": rng.choice(["p", "q", "r"], 200)}))
+    features = fit_features(source)
+    (batch,) = source.feature_batches()
+    encoded, sums = features.encode(batch), GramSum(features)
+    sums.add(encoded)
+    form = quadratic_form.QuadraticForm(features, factorise(sums.total(), features))
+    slack = 2 * form.rounding(np.abs(encoded.numbers).max(axis=0))
+    for kernel in every_kernel():
+        rough = form.rough(encoded, kernel, kernels.Scratch())
+        assert np.abs(rough - form(encoded, kernel, kernels.Scratch())).max() <= slack < 1e-6
 
 
 def exact_leverages(x: np.ndarray) -> list[Fraction]:

@@ -45,8 +45,8 @@ MISSING_CODE = -(2**31)
 class Packed:
     """Rows from which an encoder makes the same as from the table's, in less room and sooner.
 
-    `numbers` holds every numeric column as it came, if its integers take no more than two
-    bytes, else its codes, with `MISSING_CODE` where an indicator has to tell; `codes` holds the
+    `numbers` holds every numeric column as it came, if that takes less than four bytes a row,
+    else its codes, with `MISSING_CODE` where an indicator has to tell; `codes` holds the
     compound codes.
     """
 

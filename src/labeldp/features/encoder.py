@@ -20,7 +20,7 @@ from labeldp.source.values import is_narrow
 if TYPE_CHECKING:
     from labeldp.features.encoding import FeatureMap
 
-_FEW_BITS = 16
+_CODE_BYTES = 4
 
 
 class Encoder:
@@ -89,8 +89,8 @@ class _Number:
         """What `encode` makes the same of, in at most four bytes a row if the codes allow."""
         if pa.types.is_integer(array.type):
             array = narrow_integers(array)
-            if array.type.bit_width <= _FEW_BITS:
-                return array
+        if array.nbytes < _CODE_BYTES * len(array):
+            return array
         self.encode(array, room)
         codes = room[:, 0]
         if max(-codes.min(initial=0.0), codes.max(initial=0.0)) >= -MISSING_CODE:
