@@ -57,7 +57,8 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
     """Check a release directory; a missing directory is an error, anything else a problem.
 
     With `data`, the table whose features were released (a path or a frame; labels are not
-    needed), the facts about features are rechecked too.
+    needed), the facts about features are rechecked too; rows that the release's encoding cannot
+    read are an error.
     """
     folder = Path(directory)
     if not folder.is_dir():
