@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -35,3 +39,20 @@ def test_nulls_and_truth_values_are_as_arrow_has_them() -> None:
 
 def test_integer_types_have_the_same_names() -> None:
     assert all(integer_kind(getattr(pa, kind)()) == np.dtype(kind) for kind in INTEGERS)
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or {"mimalloc", "jemalloc"} - set(pa.supported_memory_backends()),
+    reason="Arrow has one of two allocators alone, or no large pages to ask for",
+)
+@pytest.mark.parametrize(
+    ("chosen", "used"), [(None, "jemalloc"), ("mimalloc", "mimalloc"), ("system", "system")]
+)
+def test_passes_ask_for_no_large_pages_unless_told_to(chosen: str | None, used: str) -> None:
+    program = "import pyarrow as pa; from labeldp import LocalEngine; LocalEngine(); "
+    program += "print(pa.default_memory_pool().backend_name)"
+    given = {k: v for k, v in os.environ.items() if k != "ARROW_DEFAULT_MEMORY_POOL"}
+    given |= {} if chosen is None else {"ARROW_DEFAULT_MEMORY_POOL": chosen}
+    run = [sys.executable, "-c", program]
+    done = subprocess.run(run, env=given, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == used

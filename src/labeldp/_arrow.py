@@ -1,10 +1,13 @@
 """Numbers between NumPy and Arrow, without what imports pandas wherever it is installed.
 
-`pa.array`, `to_numpy` and `to_pandas_dtype` do, for a third of a second.
+`pa.array`, `to_numpy` and `to_pandas_dtype` do, for a third of a second. And where Arrow's memory
+comes from.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any
 
 import numpy as np
@@ -55,3 +58,15 @@ def cast_integers(column: pa.Array, kind: pa.DataType) -> pa.Array:
     if column.null_count:
         return column.cast(kind, safe=False)
     return arrow_numbers(numpy_numbers(column).astype(integer_kind(kind), copy=False))
+
+
+def avoid_large_pages() -> None:
+    """Let Arrow take memory from jemalloc where it would from mimalloc, if nobody chose that.
+
+    mimalloc asks Linux for pages of 2 MiB. Where it has few, as on a virtual machine, to get them
+    takes longer than the pass that fills them.
+    """
+    chosen = "ARROW_DEFAULT_MEMORY_POOL" in os.environ
+    asks = sys.platform == "linux" and pa.default_memory_pool().backend_name == "mimalloc"
+    if asks and not chosen and "jemalloc" in pa.supported_memory_backends():
+        pa.set_memory_pool(pa.jemalloc_memory_pool())

@@ -24,7 +24,7 @@ from labeldp.engines.streams import Streams, place, recut
 from labeldp.errors import DataError
 from labeldp.features import Encoder, FeatureMap, Rows
 from labeldp.features.fold import Kind, check_rows
-from labeldp.kernels import Kernels, best, keep_freed_memory
+from labeldp.kernels import Kernels, best
 from labeldp.source import Source
 from labeldp.source.labels import LabelCheck
 from labeldp.statistics import (
@@ -63,7 +63,6 @@ class LocalEngine:
 
     def __post_init__(self) -> None:
         at_least(0, threads=self.threads)
-        keep_freed_memory()
 
     def fold(
         self, task: str, source: Source, columns: Sequence[str], new: Callable[[], Kind]

@@ -23,10 +23,11 @@ from typing import TypeVar, cast
 
 import pyarrow as pa
 
+from labeldp._arrow import avoid_large_pages
 from labeldp.engines.narrow import Narrow
 from labeldp.errors import DataError
 from labeldp.features import Encoder, FeatureMap, Packed, Rows
-from labeldp.kernels import Kernels
+from labeldp.kernels import Kernels, keep_freed_memory
 from labeldp.source import Source
 from labeldp.source.files import FileState
 
@@ -52,6 +53,8 @@ class Memory:
     """Feature batches of one source at a time, by part."""
 
     def __init__(self, budget: int = BUDGET) -> None:
+        keep_freed_memory()
+        avoid_large_pages()
         self._budget = budget
         self._lock = threading.Lock()
         self._forget(None, None)
