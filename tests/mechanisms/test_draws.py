@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from labeldp import PlanError, planning
+from labeldp import PlanError, _random, planning
+from labeldp.mechanisms import bags
 from labeldp.mechanisms.noisy_lag import plan as noisy_plan
 from tests.mechanisms.cases import FLAG, NOISY, ROWS, SAMPLED, small_plan
 from tests.tables import source
@@ -23,6 +24,23 @@ def test_over_the_draw_no_leverage_of_one_draw_counts() -> None:
     draw = replace(claim.draw, random=True, over_draw=True)
     over = [replace(claim, facts=facts, draw=draw).delta_at(1.0) for facts in (low, high)]
     assert over[0] == over[1]
+
+
+def test_bags_are_drawn_anew_from_256_bits_of_the_operating_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Elsewhere tests put seeds of their own in the place of these (see tests/conftest.py)."""
+    monkeypatch.setattr(bags, "fresh_seed", _random.fresh_seed)
+    draws = [bags.Draw.new(1000, 5, 20, over_draw=False, seed=None) for _ in range(20)]
+    assert len({draw.seed for draw in draws}) == 20
+    assert len({draw.members.tobytes() for draw in draws}) == 20
+    assert all(len(bytes.fromhex(draw.seed)) == 32 for draw in draws)
+    asked: list[int] = []
+    monkeypatch.setattr(
+        _random.secrets, "token_hex", lambda size: asked.append(size) or "00" * size
+    )
+    assert bags.Draw.new(1000, 5, 20, over_draw=False, seed=None).seed == "00" * 32
+    assert asked == [32]
 
 
 def test_bags_with_too_few_noisy_rows_are_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
