@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp import Source, scan
-from labeldp.datasets import DATASETS, synthetic_stream
-from labeldp.datasets.writing import write_parquet
+from labeldp_paper.datasets import DATASETS, synthetic_stream
+from labeldp_paper.datasets.writing import write_parquet
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from labeldp import LinearRegressor, plan
-from labeldp.experiments.truth import FERTILITY, FLIGHTS, WAGES, RealTable, Truth
-from labeldp.utility import forecast
+from labeldp.mechanisms.forecast import forecast
+from labeldp_paper.experiments.truth import FERTILITY, FLIGHTS, WAGES, RealTable, Truth
 
 EPSILON, DELTA = 1.0, 1e-6
 

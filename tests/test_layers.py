@@ -16,20 +16,18 @@ ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
     "errors", "_arrow", "_check", "_files", "_random", "_threads", "_digest", "kernels", "source",
-    "features", "statistics", "engines", "accounting", "theory", "door", "utility", "certificate",
-    "release", "survey", "mechanisms", "planning", "comparison", "inspection", "verification",
-    "learners", "datasets", "experiments", "cli",
+    "features", "statistics", "engines", "spark", "accounting", "door", "release", "mechanisms",
+    "planning", "inspection", "verification", "learners", "datasets", "cli",
 )  # fmt: skip
 
 EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba", "matplotlib"}
 
-DATA_ROAD = {"source", "features", "statistics", "engines"}
+DATA_ROAD = {"source", "features", "statistics", "engines", "spark"}
 FORBIDDEN = {
-    "theory": DATA_ROAD,
     "accounting": DATA_ROAD,  # the privacy road does not know the data road, nor vice versa
     **{room: {"accounting"} for room in DATA_ROAD},
-    "learners": {"release", "planning", "mechanisms", "survey"},
-    "datasets": set(ROOMS) - {"errors", "_arrow", "_check", "_files"},
+    "learners": {"planning", "mechanisms"},
+    "datasets": set(ROOMS),
 }
 
 

@@ -8,8 +8,8 @@ import pytest
 from experiments.real_data import DELTA, EPSILON, TABLES
 
 from labeldp import LinearRegressor, plan, verify
-from labeldp.experiments.truth import RealTable, Truth
-from labeldp.utility import excess_quantile
+from labeldp.mechanisms.forecast import excess_quantile
+from labeldp_paper.experiments.truth import RealTable, Truth
 from tests.realdata import real
 
 BAGS = 4000  # the law holds for any number; fewer are quicker

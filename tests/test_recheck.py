@@ -10,11 +10,10 @@ import pyarrow as pa
 import pytest
 
 from labeldp import plan, scan, verify
-from labeldp.certificate import claimed_fields, seal
 from labeldp.engines import LocalEngine
 from labeldp.mechanisms import read_claim
-from labeldp.mechanisms.weighted_flag import check_features
-from labeldp.release import Release
+from labeldp.mechanisms.wtd_flag import check_features
+from labeldp.release import Release, claimed_fields, seal
 from labeldp.verification import public_rows
 from tests.tables import RANGE, table
 

@@ -7,7 +7,7 @@ import math
 import pytest
 from scipy.stats import f
 
-from labeldp.utility import QUANTILES, excess_quantile
+from labeldp.mechanisms.forecast import QUANTILES, excess_quantile
 
 
 @pytest.mark.parametrize("rank", [1, 9, 403])

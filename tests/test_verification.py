@@ -27,11 +27,18 @@ from labeldp import Release, plan, scan, verify
 from labeldp._digest import table_digest
 from labeldp._random import Randomness
 from labeldp.accounting import FloorMode, added_variance
-from labeldp.certificate import FloorOutcome, certify, claimed_fields, schema, seal
 from labeldp.door import grid_for
 from labeldp.mechanisms import read_claim
-from labeldp.mechanisms.weighted_flag import WeightedFlagClaim
-from labeldp.release import METADATA_KEY, certificate_text
+from labeldp.mechanisms.wtd_flag import WeightedFlagClaim
+from labeldp.release import (
+    METADATA_KEY,
+    FloorOutcome,
+    certificate_text,
+    certify,
+    claimed_fields,
+    schema,
+    seal,
+)
 from labeldp.verification import conform
 from tests.console import labeldp
 from tests.tables import RANGE, source, table

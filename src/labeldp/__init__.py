@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labeldp.accounting import ACCOUNTANTS, Facts, FloorMode
-    from labeldp.engines import LocalEngine, SparkEngine
+    from labeldp.engines import LocalEngine
     from labeldp.errors import (
         DataError,
         InputError,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from labeldp.planning import Plan, plan
     from labeldp.release import Release
     from labeldp.source import Source, scan
+    from labeldp.spark.engine import SparkEngine
     from labeldp.verification import Verification, verify
 
 _HOMES = {
@@ -48,7 +49,7 @@ _HOMES = {
     "Release": "release",
     "ReleaseError": "errors",
     "Source": "source",
-    "SparkEngine": "engines",
+    "SparkEngine": "spark.engine",
     "Verification": "verification",
     "plan": "planning",
     "scan": "source",

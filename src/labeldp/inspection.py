@@ -9,10 +9,10 @@ from labeldp.accounting import ACCOUNTANTS, noisy_wtd_lag, sampled_wtd_flag
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import LabelDPError
 from labeldp.features import FeatureMap
-from labeldp.mechanisms.noisy_lag.sizing import realised_std
+from labeldp.mechanisms.sampled_noisy_wtd_lag.sizing import realised_std
+from labeldp.mechanisms.survey import Encoding, Survey, survey
 from labeldp.source import Source
 from labeldp.statistics import FeatureGram, LabelMoments, Residual
-from labeldp.survey import Encoding, Survey, survey
 
 _SHOWN = 8
 _BAG_SIZES = (2, 16, 128)

@@ -15,16 +15,15 @@ from typing import Any
 
 from labeldp._files import check_target
 from labeldp._random import Randomness
-from labeldp.certificate import seal
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms import MECHANISMS, Draft, Request, mechanism_named, read_claim
-from labeldp.release import Drawing, Release
+from labeldp.mechanisms.forecast import Forecast
+from labeldp.mechanisms.survey import Encoding
+from labeldp.release import Drawing, Release, seal
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
-from labeldp.survey import Encoding
-from labeldp.utility import Forecast
 
 FORMAT = "labeldp-plan/1"
 

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from labeldp._digest import table_digest
 from labeldp._files import json_digest
 from labeldp._random import GENERATOR, KEY_BITS
-from labeldp.certificate import Claim, claimed_fields, schema, seal
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
 from labeldp.features import FeatureMap
@@ -30,10 +29,14 @@ from labeldp.release import (
     CERTIFICATE,
     FEATURES,
     METADATA_KEY,
+    Claim,
     Release,
     certificate_text,
+    claimed_fields,
     features_text,
     label_column,
+    schema,
+    seal,
 )
 from labeldp.source import Source, scan
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import LinearRegressor, Plan, PlanError, Release, ReleaseError, plan, scan, verify
-from labeldp.certificate import seal
+from labeldp.release import seal
 from tests.cli.conftest import LABEL, QUICK, Write
 from tests.console import labeldp
 from tests.tables import RANGE, source, table

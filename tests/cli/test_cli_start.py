@@ -78,7 +78,7 @@ def test_version() -> None:
 
 
 def test_an_interruption_ends_in_one_line(data: Path, tmp_path: Path) -> None:
-    with patch("labeldp.release.pq.ParquetWriter", side_effect=KeyboardInterrupt):
+    with patch("labeldp.release.files.pq.ParquetWriter", side_effect=KeyboardInterrupt):
         result = labeldp("release", data, *LABEL, *QUICK, "--out", tmp_path / "r")
     assert (result.code, result.out) == (130, "")
     assert result.err.strip() == "labeldp: stopped; nothing was written"

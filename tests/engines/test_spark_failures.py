@@ -24,7 +24,7 @@ from labeldp import (
 )
 from labeldp._random import Randomness
 from labeldp.engines import spark as spark_module
-from labeldp.source import over_parts
+from labeldp.spark.reader import over_parts
 from labeldp.statistics import factorise
 from tests.console import labeldp
 from tests.engines.fitting import fitted
@@ -250,5 +250,5 @@ def test_pyspark_is_imported_by_one_module_and_late() -> None:
         if line.strip().startswith(("import pyspark", "from pyspark"))
     }
     assert importers == {"spark.py"}
-    code = "import sys, labeldp.engines.spark; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, labeldp.spark.engine; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -12,8 +12,8 @@ import pytest
 
 from labeldp import SparkEngine, scan
 from labeldp.engines import spark_progress
-from labeldp.engines.spark_progress import reported
 from labeldp.features import fit_features
+from labeldp.spark.progress import reported
 from tests.tables import RANGE, table
 
 

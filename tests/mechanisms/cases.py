@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from labeldp import Release
 from labeldp._digest import table_digest
-from labeldp.certificate import claimed_fields, seal
 from labeldp.mechanisms import MECHANISMS, read_claim
 from labeldp.planning import Plan, plan
+from labeldp.release import claimed_fields, seal
 from labeldp.source import Source
 from tests.tables import source
 

@@ -17,7 +17,7 @@ from labeldp._random import Randomness, public_stream, words
 from labeldp.features import fit_features
 from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms.bags import BagRows, Draw, distinct
-from labeldp.mechanisms.sampled_flag import execute
+from labeldp.mechanisms.sampled_wtd_flag import execute
 from labeldp.planning import plan
 from labeldp.source import Source, readers
 from labeldp.statistics import Fits, Residual, stacked

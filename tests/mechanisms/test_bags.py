@@ -14,7 +14,7 @@ from labeldp._random import public_stream
 from labeldp.accounting import noisy_wtd_lag
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.bags import Draw, distinct
-from labeldp.mechanisms.noisy_lag.weights import coins, draw_weights
+from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
 
 
 def drawn(rows: int, bags: int, size: int, seed: int = 0) -> Draw:

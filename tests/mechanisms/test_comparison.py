@@ -11,9 +11,9 @@ import pytest
 
 from labeldp import InputError, LinearRegressor, PlanError, scan
 from labeldp._random import Randomness
-from labeldp.comparison import compare, simulated_mse
 from labeldp.engines import LocalEngine
 from labeldp.mechanisms import MECHANISMS
+from labeldp.mechanisms.comparison import compare, simulated_mse
 from labeldp.planning import Plan, make_request, plan
 from labeldp.source import Source
 from tests.mechanisms.cases import FLAG, NOISY, SAMPLED

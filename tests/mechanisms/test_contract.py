@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 import labeldp.mechanisms
 from labeldp import DataError, InputError, PlanError, Release, scan, verify
 from labeldp._random import Randomness
-from labeldp.certificate import schema, seal
 from labeldp.mechanisms import MECHANISMS
 from labeldp.mechanisms.bags import members_table
 from labeldp.planning import Plan, plan
+from labeldp.release import schema, seal
 from labeldp.source import Source
 from tests.mechanisms.cases import (
     DRAWN,

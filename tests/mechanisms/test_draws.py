@@ -10,7 +10,7 @@ import pytest
 
 from labeldp import PlanError, _random, planning
 from labeldp.mechanisms import bags
-from labeldp.mechanisms.noisy_lag import plan as noisy_plan
+from labeldp.mechanisms.sampled_noisy_wtd_lag import plan as noisy_plan
 from tests.mechanisms.cases import FLAG, NOISY, ROWS, SAMPLED, small_plan
 from tests.tables import source
 

@@ -24,8 +24,8 @@ from labeldp.accounting import gaussian, sketch
 from labeldp.engines import LocalEngine
 from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.label_law import LabelLaw
-from labeldp.mechanisms.noisy_lag.weights import coins, draw_weights
-from labeldp.mechanisms.sampled_flag.bagwise import bag_factor
+from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
+from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_factor
 from labeldp.planning import Plan, plan
 from labeldp.source import Source
 from labeldp.statistics import MomentSum, Residual

@@ -23,8 +23,8 @@ from labeldp._random import Randomness, words
 from labeldp._threads import in_order
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.mechanisms.label_law import LabelLaw
-from labeldp.mechanisms.weighted_flag import draw
-from labeldp.mechanisms.weighted_flag.draw import block_rows, draw_aggregates
+from labeldp.mechanisms.wtd_flag import draw
+from labeldp.mechanisms.wtd_flag.draw import block_rows, draw_aggregates
 from tests.tables import source
 from tests.test_law import Sketcher, table
 

@@ -8,20 +8,19 @@ and notes go to standard error. Heavy imports happen inside commands.
 from __future__ import annotations
 
 import sys
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
 from labeldp.cli.account import account
 from labeldp.cli.attack import attack
-from labeldp.cli.datasets import datasets
 from labeldp.cli.demo import demo
 from labeldp.cli.fit import fit
 from labeldp.cli.inspect import inspect
 from labeldp.cli.plan import plan
 from labeldp.cli.predict import predict
 from labeldp.cli.release import release
-from labeldp.cli.reproduce import reproduce
 from labeldp.cli.verify import verify
 
 _INTERRUPTED = 130
@@ -62,12 +61,12 @@ _COMMANDS = (
     fit,
     predict,
     attack,
-    datasets,
-    reproduce,
 )
 
 for command in _COMMANDS:
     app.command()(command)
+for entry in sorted(entry_points(group="labeldp.commands"), key=lambda entry: entry.name):
+    app.command(entry.name)(entry.load())
 
 
 def main() -> None:

@@ -82,7 +82,7 @@ def opened(data: str, engine: str) -> Any:
     """What `scan` reads under a name: a path, or what Spark finds there."""
     if engine != "spark":
         return data
-    from labeldp.engines.spark import read
+    from labeldp.spark.engine import read
 
     return read(data)
 

@@ -164,7 +164,7 @@ def planned(
     context: typer.Context, source: Source, engine: Engine
 ) -> tuple[Plan, list[dict[str, Any]]]:
     """The plan that the options ask for and, with --mechanism auto, what it was chosen from."""
-    from labeldp.comparison import compare
+    from labeldp.mechanisms.comparison import compare
     from labeldp.planning import make_request, plan_request
 
     given = {name: context.params[name] for name in PLANNED}

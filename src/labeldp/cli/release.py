@@ -134,8 +134,8 @@ def _release_naive(
     from labeldp.cli.output import emit_json, note
     from labeldp.errors import InputError
     from labeldp.mechanisms.naive import naive_sums
+    from labeldp.mechanisms.survey import Encoding
     from labeldp.release import WARNING
-    from labeldp.survey import Encoding
 
     given = context.params
     for name in _given_options(context):

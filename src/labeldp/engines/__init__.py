@@ -7,9 +7,9 @@ certificate, so its choice can change speed and nothing else. `local` runs on th
 
 from labeldp.engines.local import LocalEngine
 from labeldp.engines.protocol import Engine, Progress, quiet
-from labeldp.engines.spark import SparkEngine
 from labeldp.source import Source
-from labeldp.source.cluster import ClusterReader
+from labeldp.spark.engine import SparkEngine
+from labeldp.spark.reader import ClusterReader
 
 __all__ = ["Engine", "LocalEngine", "Progress", "SparkEngine", "engine_for", "quiet"]
 

@@ -1,9 +1,9 @@
 """The mechanisms; each is one folder and knows no other.
 
-    weighted_flag   wtd-FLAg, Algorithm 1: every aggregate weighs all rows
-    sampled_flag    sampled-wtd-FLAg, Algorithm 2: one aggregate of each of m random bags
-    noisy_lag       sampled-noisy-wtd-LAg, Algorithm 3: labels alone, with noise and public weights
-    naive           unweighted sums, never private: the warning example, without a certificate
+    wtd_flag               wtd-FLAg, Algorithm 1: every aggregate weighs all rows
+    sampled_wtd_flag       sampled-wtd-FLAg, Algorithm 2: one aggregate of each of m random bags
+    sampled_noisy_wtd_lag  sampled-noisy-wtd-LAg, Algorithm 3: noisy labels, public weights
+    naive                  unweighted sums, never private: the warning example
 
 In each folder: `claim` (what is promised), `plan` (from features alone), `execute` (the one pass
 over labels), `recheck` (what `verify` looks at). What they share stands beside them: `protocol`,
@@ -12,13 +12,13 @@ over labels), `recheck` (what `verify` looks at). What they share stands beside 
 
 from typing import Any
 
-from labeldp.certificate import Claim
 from labeldp.errors import InputError
-from labeldp.mechanisms import noisy_lag, sampled_flag, weighted_flag
+from labeldp.mechanisms import sampled_noisy_wtd_lag, sampled_wtd_flag, wtd_flag
 from labeldp.mechanisms.protocol import Draft, Mechanism, Request
+from labeldp.release import Claim
 
 MECHANISMS: dict[str, Mechanism] = {
-    mechanism.name: mechanism for mechanism in (weighted_flag, sampled_flag, noisy_lag)
+    mechanism.name: mechanism for mechanism in (wtd_flag, sampled_wtd_flag, sampled_noisy_wtd_lag)
 }
 
 

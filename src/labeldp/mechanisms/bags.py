@@ -29,9 +29,9 @@ from labeldp.errors import InputError, PlanError
 from labeldp.features import Encoded, Encoder, FeatureMap
 from labeldp.release import BAGS, SECRET_WEIGHTS
 from labeldp.source import Source
-from labeldp.source.cluster import ClusterReader
 from labeldp.source.labels import LabelCheck
 from labeldp.source.rows import check_rows
+from labeldp.spark.reader import ClusterReader
 
 MOST_MEMBERS = 200_000_000
 """Rows in bags are held in memory: some gigabytes of them."""

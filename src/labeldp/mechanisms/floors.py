@@ -17,7 +17,6 @@ import numpy as np
 from labeldp import door
 from labeldp._random import Randomness
 from labeldp.accounting import Facts, FloorMode, Measurement, added_variance
-from labeldp.certificate import Claim, FloorOutcome
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.checks import (
     check_grid,
@@ -25,9 +24,9 @@ from labeldp.mechanisms.checks import (
     check_numbers,
     check_scatter,
 )
-from labeldp.release import FEATURES, Release
+from labeldp.mechanisms.survey import ROUNDING
+from labeldp.release import FEATURES, Claim, FloorOutcome, Release
 from labeldp.statistics import LabelGrid, Residual
-from labeldp.survey import ROUNDING
 
 _TOLERANCE = 1e-6
 

@@ -20,9 +20,9 @@ from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows, members_table
+from labeldp.mechanisms.survey import Encoding, survey
 from labeldp.release import AGGREGATES, BAGS, FEATURES, WARNING, features_text, label_column
 from labeldp.source import Source
-from labeldp.survey import Encoding, survey
 
 NAIVE_FLAG, NAIVE_LAG = "naive-flag", "naive-lag"
 NAIVE = (NAIVE_FLAG, NAIVE_LAG)

@@ -12,16 +12,15 @@ from numpy.typing import NDArray
 from labeldp._check import at_least, in_range, positive
 from labeldp._random import Randomness
 from labeldp.accounting import ACCOUNTANTS
-from labeldp.certificate import Claim
 from labeldp.engines import Engine
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms.bags import Draw
-from labeldp.release import Drawing, Release
+from labeldp.mechanisms.forecast import Forecast
+from labeldp.mechanisms.survey import Encoding
+from labeldp.release import Claim, Drawing, Release
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid
-from labeldp.survey import Encoding
-from labeldp.utility import Forecast
 
 
 @dataclass(frozen=True)

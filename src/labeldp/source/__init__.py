@@ -6,12 +6,11 @@
 
 Modules, in the order of the road: `kinds` (what a column type means), `values` (columns as
 float64), `files` (which files, which format), `readers` (Parquet, Arrow IPC), `delimited`
-(CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb), `cluster` and `cluster_text` (Spark),
+(CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb),
 `labels` (the private column), `table`, `rows` (some rows of a stream).
 """
 
-from labeldp.source.cluster import over_parts
 from labeldp.source.kinds import Column
 from labeldp.source.table import Source, scan
 
-__all__ = ["Column", "Source", "over_parts", "scan"]
+__all__ = ["Column", "Source", "scan"]

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from labeldp import _check
 from labeldp.errors import DataError, InputError
-from labeldp.source.cluster import ClusterReader, is_cluster_frame
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.files import Reader, find, joined
 from labeldp.source.frames import FrameReader
 from labeldp.source.kinds import Column, column_of
 from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
 from labeldp.source.readers import ArrowReader, ParquetReader
+from labeldp.spark.reader import ClusterReader, is_cluster_frame
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18

@@ -1,0 +1,134 @@
+"""Carrying out sampled-noisy-wtd-LAg: each bag's Σ w·y plus noise of a public deviation.
+
+Noise N(0, s²) on the labels of noisy rows adds N(0, s²Σw²) to the bag's sum: one number through
+the door, whose mean is exact and whose deviation is public.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp import door
+from labeldp._random import Randomness
+from labeldp.engines import Engine
+from labeldp.errors import PlanError
+from labeldp.features import FeatureMap
+from labeldp.mechanisms.bags import BagRows
+from labeldp.mechanisms.fields import (
+    CONTRADICTION,
+    OTHER_FEATURES,
+    certifier,
+    check_label_range,
+)
+from labeldp.mechanisms.protocol import Draft
+from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
+from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
+    Weights,
+    chosen_rows,
+    coins,
+    draw_weights,
+)
+from labeldp.release import NOISE, Drawing, label_column
+from labeldp.source import Source
+from labeldp.statistics import LabelGrid
+
+_ULP = 2.0**-52
+
+
+def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+    """One pass over the rows of the bags, then the sums."""
+    claim, features, labels = draft.claim, draft.features, draft.labels
+    assert isinstance(claim, NoisyLagClaim)
+    check_label_range(labels, source)
+    check_promise(claim, features, labels)
+    weights = planned_weights(claim, source)
+    if claim.mu is not None and not weights.largest_mu(claim.width, claim.noise_std) <= claim.mu:
+        raise PlanError(CONTRADICTION)
+    randomness.spend()
+    rows = BagRows(features, claim.draw)
+    values = rows.read_labelled(source, engine)
+    if rows.digest() != draft.feature_sums:
+        raise PlanError(OTHER_FEATURES)
+    noise = weights.noise(claim.noise_std)
+    grid = label_grid(noise)
+    sums = draw_sums(weights, values, labels, claim.noise_std, grid, randomness)
+    table = pa.table({NOISE: noise, label_column(source.label or "label"): sums})
+    bag_table = weights.table(claim.draw)
+
+    certificate = certifier(draft, None, source, grid, randomness, bag_table)
+    batches = (batch for batch in table.to_batches())
+    return Drawing(features, table.schema, batches, certificate, bag_table)
+
+
+def check_promise(claim: NoisyLagClaim, features: FeatureMap, labels: LabelGrid) -> None:
+    """What must hold before a label is read: the plan is sound and is for these labels."""
+    sound = (
+        labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
+        and claim.label_range == labels.range
+        and claim.draw.rows == features.rows
+        and claim.bags == claim.draw.bags
+        and claim.rank == len(features.names)
+        and (claim.mu is not None) == (claim.accountant == "exact")
+        and claim.delta_at(claim.epsilon) <= claim.delta
+    )
+    if not sound:
+        raise PlanError(CONTRADICTION)
+
+
+def planned_weights(claim: NoisyLagClaim, source: Source | None) -> Weights:
+    """The weights and noisy rows that the claim's seed gives."""
+    if claim.noisy_column is None:
+        noisy = coins(claim.draw, claim.noisy_fraction or 0.0)
+    elif source is not None:
+        noisy = chosen_rows(claim.draw, source, claim.noisy_column)
+    else:
+        raise PlanError("which rows are noisy stands in the table; give it (--data)")
+    return draw_weights(claim.draw, noisy, claim.width, claim.noise_std, claim.mu)
+
+
+def label_grid(noise: NDArray[np.float64]) -> int:
+    """The public grid of aggregate labels: that of the least noisy one."""
+    return door.grid_for(float(noise.min()))
+
+
+def draw_sums(
+    weights: Weights,
+    values: NDArray[np.float64],
+    labels: LabelGrid,
+    noise_std: float,
+    grid: int,
+    randomness: Randomness,
+) -> NDArray[np.float64]:
+    """round(Σ w·y + s√(Σ w² over noisy rows)·N(0,1)), one per bag."""
+    codes = labels.codes(values) + labels.centre
+    scale = Fraction(noise_std) * Fraction(2) ** -labels.exponent
+    size = np.abs(weights.values * codes).sum(axis=1)
+    std = weights.noise(float(scale))
+    margin = (values.shape[1] + 8) * _ULP
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
+        from flint import arb, fmpq
+
+        pairs = zip(weights.values[row], codes[row], strict=True)
+        mean = sum((Fraction(float(w)) * int(c) for w, c in pairs), Fraction(0))
+        drawn = weights.values[row][weights.noisy[row]]
+        square = scale**2 * sum((Fraction(float(w)) ** 2 for w in drawn), Fraction(0))
+        return (
+            arb(fmpq(mean.numerator, mean.denominator)),
+            arb(fmpq(square.numerator, square.denominator)).sqrt(),
+        )
+
+    cells = door.publish(
+        np.einsum("ij,ij->i", weights.values, codes),
+        margin * size,
+        (std * (1 - margin), std * (1 + margin)),
+        grid - labels.exponent,
+        randomness,
+        exact,
+    )
+    return np.ldexp(cells, labels.exponent)

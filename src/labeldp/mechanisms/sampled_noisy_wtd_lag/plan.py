@@ -1,0 +1,206 @@
+"""Planning sampled-noisy-wtd-LAg: draw bags, weights and noisy rows, and say what they cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+
+from labeldp.accounting import noisy_wtd_lag
+from labeldp.accounting.sampled_wtd_flag import membership
+from labeldp.engines import Engine
+from labeldp.errors import InputError, PlanError
+from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
+from labeldp.mechanisms.forecast import forecast
+from labeldp.mechanisms.protocol import Draft, Request
+from labeldp.mechanisms.sampled_noisy_wtd_lag import sizing
+from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
+from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
+    Weights,
+    chosen_rows,
+    coins,
+    draw_weights,
+    noisy_share,
+)
+from labeldp.mechanisms.survey import Survey, survey
+from labeldp.source import Source
+
+_BYTES = 21
+"""Of one row in bags.parquet."""
+_HAIR = 1e-9
+_DRAWS = 10
+
+Drawn = tuple[Draw, Weights, float | None]
+
+
+def draft(request: Request, source: Source, engine: Engine) -> Draft:
+    """Read the features; draw bags, weights and noisy rows."""
+    request.allow(
+        NoisyLagClaim.mechanism,
+        "bag_size",
+        "over_draw",
+        "noise_std",
+        "noisy_fraction",
+        "noisy_column",
+        "bag_seed",
+    )
+    check_stable_rows(source)
+    fraction = _fraction(request, source)
+    found = survey(source, engine=engine, encoding=request.encoding)
+    size, bags, std = _shape(request, found, fraction)
+    draw, weights, target = _drawn(request, source, found, (size, bags, std), fraction)
+    claim = NoisyLagClaim(
+        request.accountant,
+        request.epsilon,
+        request.delta,
+        bags,
+        found.factor.rank,
+        found.labels.range,
+        found.features.intercept,
+        draw,
+        std,
+        None if request.noisy_column is not None else fraction,
+        request.noisy_column,
+        None if target is None else _claimed_mu(draw, weights, found.facts.width, std, target),
+    )
+    spent = claim.delta_at(claim.epsilon)
+    if spent > claim.delta:
+        raise PlanError(
+            f"{bags:,} bags of {size:,} rows with noise of deviation {std:g} have δ = {spent:.3g} "
+            f"at ε = {claim.epsilon:g}; make bags larger, more rows noisy, or the noise stronger"
+        )
+    guess = request.residual(found.facts.width)
+    return Draft(
+        claim,
+        found.features,
+        found.labels,
+        BagRows(found.features, draw).read(source, engine).digest(),
+        forecast(
+            rows=size,
+            rank=found.factor.rank,
+            bags=bags,
+            residual_ms=guess,
+            added_variance=float(weights.noisy.mean()) * std**2 * size,
+        ),
+        found.notes,
+    )
+
+
+def _drawn(
+    request: Request,
+    source: Source,
+    found: Survey,
+    shape: tuple[int, int, float],
+    fraction: float,
+) -> Drawn:
+    """Bags, noisy rows, weights, and the μ they keep below.
+
+    A draw in which some bag has too few noisy rows is thrown away. No label takes part, and rows
+    stay equally likely to be in a bag: they are noisy by coins of their own, or no guarantee over
+    the draw is claimed.
+    """
+    size, bags, std = shape
+
+    def once() -> Drawn:
+        draw = Draw.new(
+            found.facts.rows, bags, size, over_draw=request.over_draw, seed=request.bag_seed
+        )
+        draw.check_budget(request.delta)
+        if request.noisy_column is not None:
+            noisy = chosen_rows(draw, source, request.noisy_column)
+        else:
+            noisy = coins(draw, fraction)
+        target = None
+        if request.accountant == "exact":
+            target = noisy_wtd_lag.target_mu(request.epsilon, request.delta, draw.chance)
+        return draw, draw_weights(draw, noisy, found.facts.width, std, target), target
+
+    if request.bag_seed is None:
+        for _ in range(_DRAWS - 1):
+            with suppress(PlanError):
+                return once()
+    return once()
+
+
+def _claimed_mu(
+    draw: Draw, weights: Weights, width: float, noise_std: float, target: float
+) -> float:
+    """The μ of these very bags, or over the draw the one that every draw keeps.
+
+    A hair above the largest, so that whoever repeats the draw and rounds differently accepts the
+    same weights.
+    """
+    if draw.over_draw:
+        return target
+    return min(target, weights.largest_mu(width, noise_std) * (1 + _HAIR))
+
+
+def _fraction(request: Request, source: Source) -> float:
+    """ρ; where a column says which rows are noisy it is their share, for sizing alone."""
+    if request.noisy_column is None:
+        fraction = 1.0 if request.noisy_fraction is None else request.noisy_fraction
+        if not 0.0 < fraction <= 1.0:
+            raise InputError(f"--noisy-fraction must be above 0 and at most 1, not {fraction:g}")
+        return fraction
+    if request.noisy_fraction is not None:
+        raise InputError("--noisy-fraction and --noisy-column say the same thing; give one")
+    if request.accountant != "exact":
+        raise InputError(
+            "an a priori claim averages over noisy rows drawn at random; with --noisy-column use "
+            "the accountant exact"
+        )
+    if request.over_draw:
+        raise InputError(
+            "with --noisy-column the guarantee is given the bags; leave --over-draw out"
+        )
+    return noisy_share(source, request.noisy_column)
+
+
+def _shape(request: Request, found: Survey, fraction: float) -> tuple[int, int, float]:
+    """Bag size, number of bags, noise: what was asked, and the best of what was left open."""
+    rows, rank = found.facts.rows, found.factor.rank
+
+    def bags_of(size: int) -> int:
+        fitting = min(rows, int(request.max_megabytes * 1e6 / _BYTES)) // size
+        return request.bags or max(1, fitting)
+
+    needed = _needed_noise(request, found, fraction, bags_of)
+
+    def safe(size: int) -> float:
+        empty = sizing.may_be_empty(size, bags_of(size), fraction)
+        return math.inf if empty else needed(size)
+
+    size = request.bag_size
+    if size is None and request.noise_std is not None:
+        size = sizing.size_for_noise(rows // (request.bags or 1), request.noise_std, safe)
+    elif size is None:
+        guess = request.residual(found.facts.width)
+        size = sizing.best_size(rows, rank, guess, fraction, safe, bags_of, request.bags)
+    std = request.noise_std or needed(size)
+    if std == math.inf:
+        raise PlanError(
+            f"no noise makes {bags_of(size):,} bags of {size:,} rows private at this budget; make "
+            "bags larger or more rows noisy"
+        )
+    return size, bags_of(size), std
+
+
+def _needed_noise(
+    request: Request, found: Survey, fraction: float, bags_of: Callable[[int], int]
+) -> Callable[[int], float]:
+    """size ↦ the noise deviation that the accountant needs."""
+    rows, labels, width = found.facts.rows, found.labels.range, found.facts.width
+    budget = (request.epsilon, request.delta)
+
+    def chance(size: int) -> float:
+        return membership(rows, bags_of(size), size) if request.over_draw else 1.0
+
+    def needed(size: int) -> float:
+        if request.accountant == "exact":
+            target = noisy_wtd_lag.target_mu(*budget, chance(size))
+            return sizing.realised_std(size, fraction, width, target)
+        if request.accountant == "paper":
+            return sizing.theorem3_std(size, fraction, labels, *budget, bags_of(size))
+        return sizing.a_priori_std(size, fraction, labels, *budget, chance(size))
+
+    return needed

@@ -1,0 +1,224 @@
+"""Carrying out sampled-wtd-FLAg: one pass for the rows of the bags, one aggregate of each.
+
+Given the published bags, bag j's aggregate (Z_j, t_j) = Σ w·(x, y) has Z_j = Σ w·x, drawn with
+secret weights, and t_j | Z_j ~ N(Z_j·β̂_j, σ_j²) (theory §3a with one aggregate): the labels
+enter through β̂_j and σ_j alone, and t_j goes through the door.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterator
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp import door
+from labeldp._random import Randomness
+from labeldp.engines import Engine
+from labeldp.errors import PlanError
+from labeldp.features import FeatureMap
+from labeldp.mechanisms.bags import BagRows, members_table
+from labeldp.mechanisms.fields import (
+    CONTRADICTION,
+    OTHER_FEATURES,
+    certifier,
+    check_label_range,
+)
+from labeldp.mechanisms.floors import root_bounds, settle_floor
+from labeldp.mechanisms.label_law import LabelLaw, means
+from labeldp.mechanisms.protocol import Draft
+from labeldp.mechanisms.sampled_wtd_flag.bagwise import Block, bag_blocks, bag_factor
+from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim
+from labeldp.mechanisms.sampled_wtd_flag.eigenvalue import check_eigenvalue
+from labeldp.mechanisms.survey import inflation_for
+from labeldp.release import Drawing, FloorOutcome, aggregate_batch, aggregate_schema
+from labeldp.source import Source
+from labeldp.statistics import Factor, Fits, LabelGrid, MomentSum, Residual, fit_stack
+from labeldp.statistics.stacked import stacked_design
+
+Labels = NDArray[np.float64]
+
+_KEPT = 1 << 24
+"""Slopes of bags that may stay in memory between two looks: 256 MiB with their errors."""
+
+
+def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+    """One pass over features and labels, then the bags block by block."""
+    claim, features, labels = draft.claim, draft.features, draft.labels
+    assert isinstance(claim, SampledFlagClaim)
+    check_label_range(labels, source)
+    check_promise(claim, features, labels)
+    randomness.spend()
+    rows = BagRows(features, claim.draw)
+    values = rows.read_labelled(source, engine)
+    if rows.digest() != draft.feature_sums:
+        raise PlanError(OTHER_FEATURES)
+    bags = _Bags(claim, features, labels, rows, values)
+    outcome = bags.settle(source, engine, randomness)
+    grid = door.grid_for(math.sqrt(claim.floor))
+    schema, bag_table = (
+        aggregate_schema(features, source.label or "label"),
+        members_table(claim.draw),
+    )
+
+    scales = features.scales[list(features.kept or ())]
+
+    def batches() -> Generator[pa.RecordBatch, None, None]:
+        with engine.progress("aggregates", claim.bags) as advance:
+            for design, sums in bags.draw(outcome.added_variance, grid, randomness):
+                yield aggregate_batch(schema, design * scales, sums)
+                advance(len(sums))
+
+    certificate = certifier(draft, outcome, source, grid, randomness, bag_table)
+    return Drawing(features, schema, batches(), certificate, bag_table)
+
+
+def check_promise(claim: SampledFlagClaim, features: FeatureMap, labels: LabelGrid) -> None:
+    """What must hold before a label is read: the plan is sound and is for these labels."""
+    sound = (
+        labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
+        and claim.facts.label_range == labels.range
+        and claim.facts.centred <= (features.intercept and 0 in (features.kept or ()))
+        and claim.draw.rows == features.rows
+        and (claim.facts.rows, claim.bags) == (claim.draw.bag_size, claim.draw.bags)
+        and claim.rank == len(features.names)
+        and (claim.promise is not None) == (claim.accountant == "paper")
+        and claim.floor == claim.expected_floor
+        and claim.delta_at(claim.epsilon) <= claim.delta
+    )
+    if not sound:
+        raise PlanError(CONTRADICTION)
+
+
+class _Bags:
+    """The bags with their labels: private, so it prints as nothing."""
+
+    def __init__(
+        self,
+        claim: SampledFlagClaim,
+        features: FeatureMap,
+        labels: LabelGrid,
+        rows: BagRows,
+        values: Labels,
+    ) -> None:
+        self._claim, self._features, self._labels = claim, features, labels
+        self._rows, self._values = rows, values
+        self._fits: list[Fits] = []
+        self._stays = claim.bags * len(features.names) <= _KEPT
+        self._place = {column: at for at, column in enumerate(features.kept or ())}
+
+    def __repr__(self) -> str:
+        return "_Bags(private)"
+
+    def settle(self, source: Source, engine: Engine, randomness: Randomness) -> FloorOutcome:
+        """Check every bag's public facts again and establish the floor under them all."""
+        claim = self._claim
+        low, high = np.empty(claim.bags), np.empty(claim.bags)
+        with engine.progress("residuals of bags", claim.bags) as advance:
+            for block in self._blocks():
+                self._check(block)
+                fits = self._fit(block)
+                low[block.numbers], high[block.numbers] = fits.low, fits.high
+                if self._stays:
+                    self._fits.append(fits)
+                advance(block.bags)
+        if claim.promise is not None:
+            check_eigenvalue(
+                claim.promise.min_eigenvalue, self._features, self._labels, source, engine
+            )
+            return FloorOutcome()
+        return settle_floor(claim, self._smallest(low, high), self._labels, randomness)
+
+    def draw(
+        self, added_variance: float, grid: int, randomness: Randomness
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """One aggregate of every bag, block by block: integer design columns, and the labels."""
+        labels = self._labels
+        centre = labels.centre if self._features.intercept else 0
+        for number, block in enumerate(self._blocks()):
+            fits = self._fits[number] if self._stays else self._fit(block)
+            design = stacked_design(self._features, block.rows, block.bags)
+            weights = randomness.features.standard_normal(design.shape[:2])
+            total = (weights[:, None, :] @ design)[:, 0]
+            codes = door.publish(
+                *means(total, fits.slope, fits.slope_error, centre),
+                std_bounds(fits, added_variance, labels),
+                grid - labels.exponent,
+                randomness,
+                self._exact(block, total, added_variance),
+            )
+            yield total, np.ldexp(codes, labels.exponent)
+
+    def _blocks(self) -> Iterator[Block]:
+        return bag_blocks(self._rows, self._features, self._claim.draw.bag_size)
+
+    def _check(self, block: Block) -> None:
+        """That the plan's facts hold of these bags."""
+        facts = self._claim.facts
+        same = (
+            block.ranks.max() <= (facts.features or 0)
+            and inflation_for(float(block.defects.max())) <= facts.inflation
+            and (facts.max_leverage is None or block.leverages.max() <= facts.max_leverage)
+        )
+        if not same:
+            raise PlanError(OTHER_FEATURES)
+
+    def _fit(self, block: Block) -> Fits:
+        """The bags' regressions in doubles; exact ones of the bags that stand alone."""
+        fits = fit_stack(block.stack, self._labels.codes(self._values[block.numbers]))
+        for bag, factor in block.alone.items():
+            residual = self._residual(factor, block.numbers.start + bag)
+            slope, error = np.zeros_like(fits.slope[bag]), np.zeros_like(fits.slope[bag])
+            columns = self._columns(factor)
+            slope[columns], error[columns] = residual.coefficients(), residual.coefficient_errors()
+            fits.put(bag, slope, error, root_bounds(residual.square_low, residual.square_high))
+        return fits
+
+    def _smallest(self, low: Labels, high: Labels) -> list[Residual]:
+        """Exact residuals of the bags one of which has the smallest, whichever it is.
+
+        A residual that is surely no smaller than another is not needed: where many are 0, one is.
+        """
+        smallest: list[Residual] = []
+        doubtful = np.flatnonzero(low <= high.min())
+        for bag in doubtful[np.argsort(high[doubtful], kind="stable")]:
+            if smallest and Fraction(low[bag]) ** 2 >= smallest[0].square_high:
+                continue
+            factor = bag_factor(self._features, self._rows.bag(bag))
+            smallest.append(self._residual(factor, bag))
+            smallest.sort(key=lambda residual: residual.square_high)
+            least = smallest[0]
+            smallest = [least, *(r for r in smallest[1:] if r.square_low < least.square_high)]
+        return smallest
+
+    def _exact(self, block: Block, total: NDArray[np.float64], added_variance: float) -> door.Exact:
+        """The law of a bag's label to any precision, for the rare one in doubt."""
+
+        @cache
+        def law(bag: int) -> door.Exact:
+            factor = bag_factor(self._features, block.bag(bag))
+            residual = self._residual(factor, block.numbers.start + bag)
+            whole = LabelLaw(residual, self._labels, added_variance, self._features.intercept)
+            return whole.exact_at(total[bag : bag + 1, self._columns(factor)])
+
+        return lambda bag, precision: law(bag)(0, precision)
+
+    def _columns(self, factor: Factor) -> list[int]:
+        """Where a factor's columns stand among the kept ones."""
+        return [self._place[column] for column in factor.kept]
+
+    def _residual(self, factor: Factor, bag: int) -> Residual:
+        sums = MomentSum(self._features, self._labels)
+        sums.add(self._rows.bag(bag), self._values[bag])
+        return Residual(factor, sums.total())
+
+
+def std_bounds(fits: Fits, added_variance: float, labels: LabelGrid) -> tuple[Labels, Labels]:
+    """√(σ² + added) of every bag in label codes, rounded down and up."""
+    added = math.ldexp(added_variance, -2 * labels.exponent)
+    down, up = np.sqrt(np.square(fits.low) + added), np.sqrt(np.square(fits.high) + added)
+    return down * (1 - 2.0**-50), up * (1 + 2.0**-50)

@@ -1,0 +1,174 @@
+"""Planning sampled-wtd-FLAg: draw the bags, find their leverages, fix the floor they need."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from labeldp.accounting import FloorMode, default_measurement, paper_bags, sampled_wtd_flag
+from labeldp.engines import Engine
+from labeldp.errors import InputError, PlanError
+from labeldp.features import FeatureMap
+from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
+from labeldp.mechanisms.floors import floor_mode
+from labeldp.mechanisms.forecast import forecast
+from labeldp.mechanisms.protocol import Draft, Request
+from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
+from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim, Theorem2, measured_price
+from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
+from labeldp.mechanisms.survey import survey
+from labeldp.source import Source
+
+_BYTES = 8
+
+
+def draft(request: Request, source: Source, engine: Engine) -> Draft:
+    """Read the features; draw bags; fix the floor."""
+    request.allow(
+        SampledFlagClaim.mechanism,
+        "floor",
+        "residual_ms",
+        "bag_size",
+        "over_draw",
+        "min_eigenvalue",
+        "bag_seed",
+    )
+    check_stable_rows(source)
+    mode = _mode(request)
+    found = survey(source, engine=engine, encoding=request.encoding)
+    promise = _promise(request, found.features)
+    sizes = Sizes(
+        found.facts,
+        request.epsilon,
+        request.delta,
+        request.accountant == "exact" and not request.over_draw,
+        mode,
+        default_measurement(request.epsilon, request.delta) if mode.measures else None,
+        request.residual(found.facts.width),
+        request.over_draw,
+        request.bags,
+        int(request.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
+    )
+    bag_size = request.bag_size or _default_size(request, sizes, promise)
+    bags = max(1, sizes.bags(bag_size))
+    draw = Draw.new(
+        found.facts.rows, bags, bag_size, over_draw=request.over_draw, seed=request.bag_seed
+    )
+    draw.check_budget(request.delta)
+    rows = BagRows(found.features, draw).read(source, engine)
+    facts = bag_facts(rows, found.features, found.labels, draw, adds=mode.adds, engine=engine)
+    claim = SampledFlagClaim(
+        request.accountant,
+        request.epsilon,
+        request.delta,
+        bags,
+        0.0,
+        mode,
+        sizes.measurement,
+        facts,
+        found.factor.rank,
+        draw,
+        promise,
+    )
+    floor = _floor(claim, request)
+    return Draft(
+        replace(claim, floor=floor),
+        found.features,
+        found.labels,
+        rows.digest(),
+        forecast(
+            rows=bag_size,
+            rank=found.factor.rank,
+            bags=bags,
+            residual_ms=sizes.residual_ms,
+            added_variance=sizes.added(floor, bag_size),
+        ),
+        found.notes,
+    )
+
+
+def _mode(request: Request) -> FloorMode:
+    if request.accountant != "paper":
+        if request.min_eigenvalue is not None:
+            raise InputError(
+                "--min-eigenvalue is Theorem 2's promise: use it with the accountant "
+                "paper, or leave it out"
+            )
+        return floor_mode(
+            request.floor,
+            declared=request.residual_ms is not None,
+            accountant=request.accountant,
+        )
+    if request.floor not in (None, "declared") or request.residual_ms is not None:
+        raise InputError(
+            "Theorem 2 has no floor but the smallest eigenvalue of the whole table; give "
+            "--min-eigenvalue alone, without --floor or --residual-ms"
+        )
+    if request.min_eigenvalue is None or not request.over_draw:
+        raise InputError(
+            "Theorem 2 rests on a promise about the table and on the draw of the bags; "
+            "give --min-eigenvalue and --over-draw"
+        )
+    return FloorMode.DECLARED
+
+
+def _promise(request: Request, features: FeatureMap) -> Theorem2 | None:
+    if request.min_eigenvalue is None:
+        return None
+    return Theorem2(request.min_eigenvalue, feature_bound(features))
+
+
+def feature_bound(features: FeatureMap) -> float:
+    """An upper bound of the norm of an encoded row, from the feature map alone."""
+    square = float(features.intercept) + len(features.categorical)
+    for column in features.numeric:
+        ends = (column.low, column.high, column.imputed)
+        reach = max(abs(end / column.step - column.centre) + 0.5 for end in ends)
+        square += (reach * column.scale) ** 2 + float(column.indicator)
+    return math.sqrt(square) * (1 + 1e-12)
+
+
+def _default_size(request: Request, sizes: Sizes, promise: Theorem2 | None) -> int:
+    if promise is None:
+        return choose_bag_size(sizes)
+    answer = paper_bags.theorem2_min_bag_size(
+        sizes.facts.rows,
+        sizes.facts.label_range,
+        promise.min_eigenvalue,
+        promise.feature_bound,
+        sizes.rank,
+        request.epsilon,
+        request.delta,
+    )
+    if answer.value is None:
+        raise PlanError(f"{answer.reason}; use the accountant exact")
+    return int(answer.value)
+
+
+def _floor(claim: SampledFlagClaim, request: Request) -> float:
+    """What every bag must reach: what the budget needs, or the whole of what was promised."""
+    if claim.promise is not None:
+        spent = claim.delta_at(claim.epsilon)
+        if spent > claim.delta:
+            raise PlanError(
+                f"Theorem 2 gives bags of {claim.draw.bag_size:,} rows δ = {spent:.3g} at "
+                f"ε = {claim.epsilon:g}; ask for larger bags or use the accountant exact"
+            )
+        return claim.expected_floor
+    needed = sampled_wtd_flag.min_floor(
+        claim.known,
+        claim.epsilon,
+        claim.delta,
+        *measured_price(claim.measurement),
+        claim.draw.chance,
+    )
+    if request.residual_ms is None:
+        return needed
+    promised = request.residual_ms * claim.draw.bag_size
+    if not needed <= promised:
+        raise PlanError(
+            f"bags of {claim.draw.bag_size:,} rows need a residual mean square of "
+            f"{needed / claim.draw.bag_size:.6g}, more than the declared "
+            f"{request.residual_ms:.6g}; ask for larger bags or use --floor measured+added"
+        )
+    return promised

@@ -1,0 +1,175 @@
+"""The claim of a release, and its certificate.
+
+A `Claim` is the part that can be recomputed: public facts, mechanism, accountant and budget,
+with every number that follows from them; each mechanism has its own. A certificate is the
+claim as JSON together with what a reader must know to judge it; its layout is fixed by
+`certificate.schema.json`.
+
+No field depends on labels except `floor.measured` (published through the door) and what
+follows from it. In particular no digest covers labels: a hash of private data is a
+function of private data.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any, ClassVar
+
+from labeldp._files import json_digest
+from labeldp.accounting import best_true_positive_rate
+from labeldp.errors import PlanError
+
+FORMAT = "labeldp-certificate/1"
+
+DEFINITION = (
+    "(epsilon, delta)-label differential privacy: for any two tables that differ in one label, "
+    "by at most label_width, and any set S of outputs, "
+    "Pr[output in S] <= e^epsilon Pr'[output in S] + delta"
+)
+UNIT = "one row's label; a person with several rows is covered by the group table"
+NOT_PROTECTED = (
+    "feature values",
+    "the number of rows",
+    "who is in the table",
+    "which rows had a missing label, if such rows were dropped",
+)
+TRUST_MODEL = "a central curator sees the labels and runs this software honestly"
+EXPERIMENT = "drawn from a seed for a test or an experiment: NOT private, whatever epsilon says"
+GROUPS = (2, 3, 5)
+FALSE_POSITIVE_RATE = 0.001
+_CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Claim(ABC):
+    """What is promised of `bags` aggregates; each mechanism has a claim of its own."""
+
+    mechanism: ClassVar[str]
+
+    accountant: str
+    epsilon: float
+    delta: float
+    bags: int
+
+    @abstractmethod
+    def delta_at(self, epsilon: float, group: int = 1) -> float:
+        """An upper bound of δ(ε) for `group` rows at once, whatever else was published included."""
+
+    @abstractmethod
+    def epsilon_for(self, group: int) -> float | None:
+        """The ε for a person with `group` rows at this δ; None if there is none."""
+
+    @abstractmethod
+    def utility(self) -> dict[str, Any]:
+        """The excess of a least-squares fit over one with all labels (theory §5)."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """The fields that define the claim."""
+
+    def head(self, basis: str) -> dict[str, Any]:
+        """The fields that every claim begins with."""
+        return {
+            "mechanism": self.mechanism,
+            "accountant": {"name": self.accountant, "basis": basis},
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "bags": self.bags,
+        }
+
+    def curve(self) -> list[list[float]]:
+        """[ε, δ(ε)] over a range of ε around the budget."""
+        return [[e, self.delta_at(e)] for e in (self.epsilon * factor for factor in _CURVE)]
+
+    def groups(self) -> list[dict[str, Any]]:
+        """The guarantee for a person with several rows."""
+        return [
+            {"rows": size, "epsilon": self.epsilon_for(size), "delta": self.delta}
+            for size in GROUPS
+        ]
+
+    def attack_risk(self, curve: list[list[float]]) -> dict[str, Any]:
+        """How well the best attack can tell two labels apart."""
+        points = [(epsilon, delta) for epsilon, delta in curve]
+        rate = best_true_positive_rate(points, FALSE_POSITIVE_RATE)
+        return {
+            "false_positive_rate": FALSE_POSITIVE_RATE,
+            "true_positive_rate": rate,
+            "in_words": "an attacker who knows everything but one label, and who may be wrong in "
+            f"{FALSE_POSITIVE_RATE:.1%} of innocent cases, finds it in at most {rate:.2%}",
+        }
+
+
+def read_head(document: dict[str, Any]) -> dict[str, Any]:
+    """What `Claim.head` wrote, as the first arguments of a claim."""
+    return {
+        "accountant": document["accountant"]["name"],
+        "epsilon": float(document["epsilon"]),
+        "delta": float(document["delta"]),
+        "bags": int(document["bags"]),
+    }
+
+
+@dataclass(frozen=True)
+class FloorOutcome:
+    """What the run published about the floor: through the door, or computed from that."""
+
+    measured: float | None = None
+    """σ̂, the noisy root of the residual sum of squares."""
+    lower_bound: float | None = None
+    """What the true root exceeds, but for probability `slack`."""
+    added_variance: float = 0.0
+    """Variance of the noise added to every aggregate label."""
+
+
+def claimed_fields(claim: Claim) -> dict[str, Any]:
+    """Everything in a certificate that follows from its claim: what `verify` recomputes."""
+    curve = claim.curve()
+    return {
+        "format": FORMAT,
+        "definition": DEFINITION,
+        "unit": UNIT,
+        "not_protected": list(NOT_PROTECTED),
+        "trust_model": TRUST_MODEL,
+        **claim.to_json(),
+        "curve": curve,
+        "groups": claim.groups(),
+        "attack_risk": claim.attack_risk(curve),
+        "utility": claim.utility(),
+    }
+
+
+def certify(claim: Claim, outcome: FloorOutcome | None, **run_fields: Any) -> dict[str, Any]:
+    """The certificate of a run, sealed with the digest of all its fields.
+
+    `outcome` is None for a mechanism without a floor. No certificate is issued for a claim
+    that does not hold.
+    """
+    fields = claimed_fields(claim)
+    spent = claim.delta_at(claim.epsilon)
+    if not spent <= claim.delta:
+        raise PlanError(
+            f"{claim.bags} bags of this claim have δ = {spent:.3g} at ε = {claim.epsilon:g}, "
+            f"more than the plan's {claim.delta:g}; plan again"
+        )
+    if outcome is not None:
+        fields["floor"] |= asdict(outcome)
+    software = {"name": "labeldp", "version": version("labeldp")}
+    return seal(fields | run_fields | {"software": software})
+
+
+def seal(fields: dict[str, Any]) -> dict[str, Any]:
+    """Add (or renew) the digest of all other fields."""
+    body = {name: value for name, value in fields.items() if name != "seal"}
+    return {**body, "seal": json_digest(body)}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a certificate."""
+    text = files("labeldp.release").joinpath("certificate.schema.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded

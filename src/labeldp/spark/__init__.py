@@ -1,0 +1,1 @@
+"""All that knows Spark: tables on a cluster, passes over their parts, progress."""

@@ -1,0 +1,297 @@
+"""Tables on a cluster: work is sent to the parts of a Spark data frame, answers come back.
+
+Rows never leave the machines that hold them. What travels is a function, and one answer for
+each part, as a row of an Arrow table; Spark keeps the answer of the one attempt that
+succeeded, so retried and duplicated tasks count once. Nothing here imports pyspark: a data
+frame brings its methods along.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import re
+import sys
+import traceback
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from labeldp import errors
+from labeldp.errors import DataError, InputError, LabelDPError
+from labeldp.source.files import Reader, sliced, unique_names
+from labeldp.spark.text import TextTypes, refuse_malformed, typed
+
+if TYPE_CHECKING:
+    from labeldp.source.table import Source
+
+Answer = TypeVar("Answer")
+Advance = Callable[[int], None]
+
+_ANSWER = pa.schema([("refusal", pa.string()), ("answer", pa.binary())])
+_TYPES = {
+    "string": pa.string(),
+    "char": pa.string(),
+    "varchar": pa.string(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+    "void": pa.null(),
+}
+"""Spark's types as Arrow's; what is not here is nested or the like, and of no use."""
+
+_MOST_PARTS = 512
+"""More answers than this would crowd the driver; the data are then read in fewer tasks."""
+
+
+def is_cluster_frame(data: Any) -> bool:
+    """Whether the data are a Spark data frame."""
+    return type(data).__module__.startswith("pyspark.sql") and hasattr(data, "mapInArrow")
+
+
+@dataclass(frozen=True)
+class ClusterReader:
+    """A Spark data frame, its columns renamed to c0, c1, …: Spark takes `a.b` for two names.
+
+    With `text`, one of delimited text that is still to be typed: strings, and a last column
+    that says which lines are malformed.
+    """
+
+    frame: Any = field(repr=False)
+    schema: pa.Schema = field(repr=False)
+    text: bool = False
+    rows: int | None = None
+    format: str = "Spark"
+    files: tuple[str, ...] = ()
+
+    @classmethod
+    def open(cls, frame: Any, *, text: bool = False) -> ClusterReader:
+        """Read the schema; no job runs."""
+        with asking():
+            unique_names(frame.columns, "the Spark data frame")
+            numbered = frame.toDF(*(f"c{index}" for index in range(len(frame.columns))))
+            names = [(column.name, column.dataType.simpleString()) for column in frame.schema]
+        fields = [(name, _arrow_type(spelt)) for name, spelt in names]
+        return cls(numbered, pa.schema(fields[:-1] if text else fields), text)
+
+    def prepared(
+        self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
+    ) -> ClusterReader:
+        """Decide the types of delimited text as for local files; other frames have theirs."""
+        if not self.text:
+            return self
+        found = self.parts(features, partial(TextTypes.of, features=tuple(features)))
+        types = sum(found, TextTypes())
+        wrong = types.misspelt(numeric, categorical)
+        if wrong is not None:
+            raise next(filter(None, self.parts([wrong], partial(TextTypes.refusal, name=wrong))))
+        return replace(self, schema=types.applied(self.schema, numeric), rows=types.rows)
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Refused: rows stay where they are."""
+        del columns, batch_rows
+        raise InputError(
+            "the rows of a Spark data frame stay on the cluster, so only SparkEngine reads them; "
+            "for a table that fits here, pass its toArrow()"
+        )
+
+    def units(self) -> tuple[Reader, ...]:
+        """Itself: its parts are Spark's to divide."""
+        return (self,)
+
+    def state(self) -> None:
+        """Nothing: a frame may change unseen."""
+
+    def parts(
+        self, columns: Sequence[str], ask: Callable[[PartReader], Answer]
+    ) -> Iterator[Answer]:
+        """Put a question to every part of these columns; the answers in the order of the parts.
+
+        They stay compressed until they are looked at.
+        """
+        chosen = [self.schema.get_field_index(name) for name in columns]
+        schema = pa.schema([self.schema.field(index) for index in chosen])
+        extra = [len(self.schema)] if self.text else []
+        template = PartReader(schema, self.text)
+
+        def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            yield _answer(ask, replace(template, stream=batches))
+
+        with asking():
+            wanted = self.frame.select(*(f"c{index}" for index in chosen + extra))
+            few = wanted.coalesce(_MOST_PARTS)
+            table = few.mapInArrow(answers, "refusal string, answer binary").toArrow()
+        for refusal in table["refusal"].drop_null().to_pylist():
+            name, _, message = refusal.partition(":")
+            raise getattr(errors, name)(message)
+        return (pickle.loads(zlib.decompress(given.as_py())) for given in table["answer"])
+
+
+@dataclass(frozen=True)
+class PartReader:
+    """One part of a cluster's table, on the machine that reads it; it can be read once."""
+
+    schema: pa.Schema
+    text: bool
+    stream: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()), repr=False)
+    rows: int | None = None
+    format: str = "Spark"
+    files: tuple[str, ...] = ()
+
+    def prepared(
+        self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
+    ) -> PartReader:
+        """Nothing to prepare: types were settled for the whole table."""
+        del features, numeric, categorical
+        return self
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns; Spark's small batches are joined first."""
+        waiting: list[pa.RecordBatch] = []
+        for batch in self.stream:
+            waiting.append(self._shaped(batch).select(list(columns)))
+            if sum(piece.num_rows for piece in waiting) >= batch_rows:
+                yield from sliced(pa.concat_batches(waiting), batch_rows)
+                waiting = []
+        if waiting:
+            yield from sliced(pa.concat_batches(waiting), batch_rows)
+
+    def units(self) -> tuple[Reader, ...]:
+        """Itself: its parts are Spark's to divide."""
+        return (self,)
+
+    def state(self) -> None:
+        """Nothing: a frame may change unseen."""
+
+    def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with the names and types of the schema."""
+        columns = list(batch.columns)
+        if self.text:
+            refuse_malformed(columns.pop())
+        arrays = [
+            typed(column, wanted.type) if self.text else column.cast(wanted.type)
+            for column, wanted in zip(columns, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def over_parts(
+    source: Source,
+    ask: Callable[[Source, Advance], Answer],
+    *,
+    columns: Sequence[str] | None = None,
+    labels: bool = False,
+    advance: Advance = lambda _rows: None,
+) -> Iterable[Answer]:
+    """Ask every part of a source; a table on this machine is one part and is asked directly.
+
+    `columns` (all features by default), and the label only with `labels` or where rows
+    without one are dropped, are all that a cluster reads.
+    """
+    reader = source.reader
+    if not isinstance(reader, ClusterReader):
+        return [ask(source, advance)]
+    names = list(source.names if columns is None else columns)
+    if source.label is not None and (labels or source.drop_missing_labels):
+        names.append(source.label)
+    bare = replace(source, reader=PartReader(pa.schema([]), reader.text))
+    return reader.parts(names, partial(_ask_source, bare, ask))
+
+
+def _ask_source(
+    source: Source, ask: Callable[[Source, Advance], Answer], part: PartReader
+) -> Answer:
+    return ask(replace(source, reader=part), lambda _rows: None)
+
+
+def _answer(ask: Callable[[PartReader], Any], part: PartReader) -> pa.RecordBatch:
+    """One row: the answer, or why the data are refused.
+
+    A refusal is an answer, since trying again would not help. Any other failure is raised, for
+    Spark to retry, without its text: that goes to logs and might quote a label.
+    """
+    refusal, answer = None, None
+    try:
+        answer = zlib.compress(pickle.dumps(ask(part)), 1)  # counts: several times smaller
+    except LabelDPError as problem:
+        where = re.sub(r" at row (\d+)(?=; )", r" at row \1 of its Spark partition", str(problem))
+        refusal = f"{type(problem).__name__}:{where}"
+    except Exception as problem:
+        place = traceback.extract_tb(problem.__traceback__)[-1]
+        raise RuntimeError(
+            f"{type(problem).__name__} in {place.name}, line {place.lineno} of {place.filename}"
+        ) from None
+    return pa.RecordBatch.from_pydict({"refusal": [refusal], "answer": [answer]}, schema=_ANSWER)
+
+
+@contextmanager
+def asking(what: str = "the data") -> Iterator[None]:
+    """Turn any failure of Spark into one line; its own text may quote rows."""
+    try:
+        with _unlogged():
+            yield
+    except LabelDPError:
+        raise
+    except Exception as problem:
+        if type(problem).__module__.partition(".")[0] not in ("pyspark", "py4j"):
+            raise
+        raise _explained(problem, what) from None
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Silence the two loggers with which pyspark repeats an error's text, values and all."""
+    module = sys.modules.get("pyspark.logger")
+    names = ("DataFrameQueryContextLogger", "SQLQueryContextLogger") if module else ()
+    loggers = [module.PySparkLogger.getLogger(name) for name in names]  # type: ignore[union-attr]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _explained(problem: Exception, what: str) -> LabelDPError:
+    text = str(problem)
+    module = re.search(r"No module named '([\w.]+)'", text)
+    if module:
+        return InputError(
+            f"the Python of the Spark workers has no module {module.group(1)!r}; install "
+            f"labeldp[spark] there, or set PYSPARK_PYTHON to a Python that has it"
+        )
+    if "maxResultSize" in text:
+        return InputError(
+            "the partial sums do not fit the Spark driver; raise spark.driver.maxResultSize, or "
+            "use fewer design columns"
+        )
+    condition = re.search(r"\[([A-Z]+_[A-Z_.]+)\]", text)
+    name = condition.group(1) if condition else type(problem).__name__
+    return DataError(
+        f"Spark could not read {what} ({name}); its own message is not shown because it may "
+        f"quote rows: see Spark's log, or read the data with Spark alone"
+    )
+
+
+def _arrow_type(spelt: str) -> pa.DataType:
+    """The Arrow type of a Spark type; timestamps with a zone are instants, in any session."""
+    decimal = re.fullmatch(r"decimal\((\d+),(-?\d+)\)", spelt)
+    if decimal:
+        return pa.decimal128(*map(int, decimal.groups()))
+    plain = re.split(r"[ (]", spelt, maxsplit=1)[0]  # varchar(9), string collate UNICODE
+    return _TYPES.get(plain) or pa.opaque(pa.null(), spelt, "Spark")

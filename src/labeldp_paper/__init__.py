@@ -1,0 +1,1 @@
+"""The paper's laboratory on public names of labeldp: data, experiments, utility theorems."""

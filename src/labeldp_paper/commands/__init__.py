@@ -1,0 +1,1 @@
+"""Commands that labeldp finds by entry point."""

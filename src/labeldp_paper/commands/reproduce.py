@@ -1,0 +1,141 @@
+"""labeldp reproduce"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from labeldp.cli.options import Json
+
+if TYPE_CHECKING:
+    from labeldp_paper.experiments import Result, Run
+
+
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="table1, random-projection, figure1, figure2, sampled, noisy, bags-table, "
+            "real-data, or all."
+        ),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Directory of results; finished cells there are not repeated.")
+    ] = Path("reproduction"),
+    full: Annotated[
+        bool, typer.Option("--full", help="The paper's sizes and seeds: much longer.")
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Smaller grids: minutes. The default.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of stand-ins, splits, bags and weights.")] = 0,
+    census: Annotated[
+        Path | None, typer.Option(help="The census as Parquet; default: a synthetic stand-in.")
+    ] = None,
+    criteo: Annotated[
+        Path | None, typer.Option(help="The Criteo log as Parquet; default: a stand-in.")
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Directory of real tables; default: LABELDP_REAL_DATA, if set."),
+    ] = None,
+    docs: Annotated[
+        Path | None, typer.Option(help="Also write all results as this Markdown page.")
+    ] = None,
+    no_plots: Annotated[
+        bool, typer.Option("--no-plots", help="No pictures; needs no matplotlib.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """The paper's tables and figures again, with the true ε beside every number."""
+    from labeldp.cli.output import emit_json, note, progress
+    from labeldp.errors import InputError
+    from labeldp_paper.experiments import NOT_PRIVATE, Run, find
+    from labeldp_paper.experiments.plots import need_matplotlib
+
+    if full and quick:
+        raise InputError("--full and --quick exclude each other; give one")
+    if docs is not None and name != "all":
+        raise InputError("--docs is a page of all experiments; use it with reproduce all")
+    names = find(name)
+    if not no_plots and set(names) - _WITHOUT_PICTURES:
+        need_matplotlib()
+    folder = data or (Path(os.environ["LABELDP_REAL_DATA"]) if _set() else None)
+    out.mkdir(parents=True, exist_ok=True)
+    run = Run(out, progress, full, seed, census, criteo, folder)
+    started = time.monotonic()
+    try:
+        results = {one: _one(one, run, plots=not no_plots, quiet=json) for one in names}
+    except KeyboardInterrupt:
+        note(f"labeldp: stopped; finished cells are kept in {out}, run again to go on")
+        raise SystemExit(_INTERRUPTED) from None
+    if docs is not None:
+        from labeldp_paper.experiments.page import write_page
+
+        write_page([result for result, _ in results.values()], docs, run)
+    if json:
+        emit_json(
+            {
+                "note": NOT_PRIVATE,
+                "profile": run.profile,
+                "seed": seed,
+                "out": str(out),
+                "seconds": time.monotonic() - started,
+                "results": {one: _document(*found) for one, found in results.items()},
+            }
+        )
+
+
+_INTERRUPTED = 130
+_WITHOUT_PICTURES = {"table1", "random-projection", "bags-table"}
+
+
+def _set() -> bool:
+    return bool(os.environ.get("LABELDP_REAL_DATA"))
+
+
+def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list[str]]:
+    from labeldp.cli.output import note
+    from labeldp_paper.experiments import EXPERIMENTS
+    from labeldp_paper.experiments.writing import versions, write
+
+    started, before = time.monotonic(), len(run.cells.spent)
+    result = EXPERIMENTS[name](run)
+    seconds = max(time.monotonic() - started, sum(run.cells.spent[before:]))
+    facts = {
+        "profile": run.profile,
+        "seed": run.seed,
+        "versions": versions(),
+        "seconds": round(seconds, 1),
+    }
+    files = write(result, run.out, facts, plots=plots)
+    note(f"{name}: {time.monotonic() - started:.0f} s, {', '.join(files)} in {run.out}")
+    if not quiet:
+        _show(result)
+    return result, files
+
+
+def _document(result: Result, files: list[str]) -> dict[str, Any]:
+    return {
+        "title": result.title,
+        "data": result.data,
+        "rows": list(result.rows),
+        "notes": list(result.notes),
+        "skipped": result.skipped,
+        "files": files,
+    }
+
+
+def _show(result: Result) -> None:
+    from labeldp.cli.output import WORDS, emit_facts, emit_table
+
+    emit_facts(result.title, [("data", result.data), ("skipped", result.skipped)])
+    for table in result.tables:
+        header = [WORDS if "because" in name else name for name in table.header]
+        emit_table(table.caption, header, table.lines)
+    for text in result.notes:
+        print(f"{text}\n")

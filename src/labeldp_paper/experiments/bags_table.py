@@ -1,0 +1,204 @@
+"""Each mechanism's best release of one table at ε = 1 and 4, by the public road.
+
+`plan(...).release(...)` and a fit, several times; ε is the certificate's. Errors are measured
+with raw labels, which only an experiment may do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from labeldp.learners import BagRegressor, LinearRegressor
+from labeldp.mechanisms.naive import NAIVE_FLAG, naive_sums
+from labeldp.planning import plan
+from labeldp.source import Source, scan
+from labeldp_paper.experiments.bag_grid import mean_and_spread
+from labeldp_paper.experiments.bag_law import no_privacy
+from labeldp_paper.experiments.neural import has_torch
+from labeldp_paper.experiments.result import Result, Row, Table, shown, spread
+from labeldp_paper.experiments.run import Data, Run, version_of
+from labeldp_paper.experiments.truth import FERTILITY
+
+NAME = "bags-table"
+DELTA = 1e-6
+EPSILONS = (1.0, 4.0)
+_VERSION = 1
+_NAIVE_SIZE = 100
+_FEATURES = ("AGE", "SEX", "MARST", "SCHOOL", "EMPSTAT")
+
+
+@dataclass(frozen=True)
+class Way:
+    """A mechanism, its guarantee and a model."""
+
+    mechanism: str
+    guarantee: str
+    model: str = "linear"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return {"over_draw": True} if self.guarantee == "over the draw" else {}
+
+
+_WAYS = (
+    Way("wtd-flag", "unconditional"),
+    Way("sampled-wtd-flag", "given the bags"),
+    Way("sampled-wtd-flag", "over the draw"),
+    Way("sampled-noisy-wtd-lag", "given the bags"),
+    Way("sampled-noisy-wtd-lag", "given the bags", "128-64-1"),
+)
+
+
+def bags_table(run: Run) -> Result:
+    """The table, on real data if they were given."""
+    data = _data(run)
+    releases = run.size(1, 2, 10)
+    ways = [way for way in _WAYS if way.model == "linear" or has_torch()]
+    cells = [
+        run.cell(
+            {
+                "mechanism": way.mechanism,
+                "guarantee": way.guarantee,
+                "model": way.model,
+                "target": epsilon,
+                "releases": releases,
+            },
+            partial(_errors, way, data.source, epsilon, releases),
+        )
+        for way in ways
+        for epsilon in EPSILONS
+    ]
+    cells.append(run.cell({"mechanism": NAIVE_FLAG, "model": "linear"}, _naive, data.source, run))
+    cells.append(run.cell({"mechanism": "all labels", "model": "linear"}, _all, data.source))
+    rows = run.cells.run(NAME, version_of(_VERSION), data.key, cells)
+    best = rows[-1]["mse"]
+    rows = [{**row, "delta": DELTA, "excess": row["mse"] / best - 1} for row in rows]
+    notes = [
+        f"{releases} releases a cell, each drawn afresh; mean and standard deviation of the error "
+        "over all rows. ε is that of the certificates.",
+    ]
+    if not has_torch():
+        notes.append("No network: PyTorch is not installed (pip install 'labeldp[torch]').")
+    return Result(
+        NAME,
+        "Every mechanism on one table",
+        data.text,
+        tuple(rows),
+        (_shown(rows),),
+        notes=tuple(notes),
+    )
+
+
+def _data(run: Run) -> Data:
+    if run.tables is not None and (run.tables / f"{FERTILITY.file}.parquet").is_file():
+        return FERTILITY.open(run.tables)
+    made = run.data("census", run.size(3_000, 100_000, 250_000))
+    source = scan(
+        made.path,
+        label=made.source.label or "",
+        label_range=made.source.label_range or (0.0, 51.0),
+        features=_FEATURES,
+    )
+    key = {**made.key, "features": list(_FEATURES)}
+    return Data(source, made.path, f"{made.text}; features {', '.join(_FEATURES)}", key)
+
+
+def _errors(way: Way, source: Source, epsilon: float, releases: int) -> Row:
+    made = plan(source, epsilon=epsilon, delta=DELTA, mechanism=way.mechanism, **way.options)
+    errors, certified = [], set()
+    for seed in range(releases):
+        release = made.release(source)
+        if way.model != "linear":
+            model: Any = BagRegressor(hidden=(128, 64), epochs=30, seed=seed).fit(release, source)
+        elif way.mechanism == "sampled-noisy-wtd-lag":
+            model = LinearRegressor().fit(release, source)
+        else:
+            model = LinearRegressor().fit(release)
+        errors.append(_mse(model, source))
+        certified.add(release.certificate["epsilon"])
+    document = made.claim.to_json()
+    return {
+        "epsilon": max(certified),
+        "reason": "",
+        "bags": document["bags"],
+        "bag_size": document["bag_size"],
+        "noise_std": (document.get("noise") or {}).get("std"),
+        **mean_and_spread(errors),
+    }
+
+
+def _mse(model: Any, source: Source) -> float:
+    total, count = 0.0, 0
+    for batch, labels in source.labelled_batches():
+        total += float(np.square(labels - model.predict(batch)).sum())
+        count += len(labels)
+    return total / count
+
+
+class _Plain:
+    """A linear model on the design."""
+
+    def __init__(self, features: Any, beta: Any) -> None:
+        self.features, self.beta = features, beta
+
+    def predict(self, batch: Any) -> Any:
+        return self.features.design(batch) @ self.beta
+
+
+def _naive(source: Source, run: Run) -> Row:
+    """Plain sums over bags: useful, and not private at any ε."""
+    rows = source.total_rows or sum(len(labels) for _, labels in source.labelled_batches())
+    sums = naive_sums(
+        source,
+        mechanism=NAIVE_FLAG,
+        bags=rows // _NAIVE_SIZE,
+        bag_size=_NAIVE_SIZE,
+        not_private=True,
+        bag_seed=run.seed,
+    )
+    columns = [sums.table.column(i).to_numpy() for i in range(sums.table.num_columns - 1)]
+    beta = np.linalg.lstsq(np.column_stack(columns), sums.labels, rcond=None)[0]
+    return {
+        **no_privacy("plain sums; all labels of a bag but one give the last"),
+        "guarantee": "none",
+        "bags": rows // _NAIVE_SIZE,
+        "bag_size": _NAIVE_SIZE,
+        **mean_and_spread([_mse(_Plain(sums.features, beta), source)]),
+    }
+
+
+def _all(source: Source) -> Row:
+    """The instance-level fit."""
+    batches = list(source.labelled_batches())
+    made = plan(source, epsilon=1.0, delta=DELTA)
+    design = np.concatenate([made.features.design(batch) for batch, _ in batches])
+    labels = np.concatenate([values for _, values in batches])
+    beta = np.linalg.lstsq(design, labels, rcond=None)[0]
+    error = float(np.mean(np.square(labels - design @ beta)))
+    return {
+        **no_privacy("every label is used as it is"),
+        "guarantee": "none",
+        **mean_and_spread([error]),
+    }
+
+
+def _shown(rows: list[Row]) -> Table:
+    lines = tuple(
+        (
+            row["mechanism"],
+            row["model"],
+            "no privacy" if row["epsilon"] is None else f"{row['epsilon']:g}",
+            row["guarantee"] if row["epsilon"] is not None else row["reason"],
+            shown(row.get("bags")),
+            shown(row.get("bag_size")),
+            spread(row["mse"], row["mse_std"]),
+            f"{row['excess']:.2%}",
+        )
+        for row in rows
+    )
+    header = ("mechanism", "model", "ε", "guarantee", "bags", "bag size", "MSE", "above all labels")
+    return Table(f"δ = {DELTA:g}", header, lines)

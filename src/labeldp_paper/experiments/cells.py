@@ -1,0 +1,79 @@
+"""A grid that can be stopped and resumed: each finished cell is one small file.
+
+A cell is named by a digest of everything that decides its result: the experiment and its
+version, the parameters, the data and the profile. A file appears whole or not at all, so a
+process may be killed at any moment; the next run computes only what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from labeldp._files import json_digest
+from labeldp_paper.experiments.result import Row
+
+Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One unit of work."""
+
+    parameters: Row
+    compute: Callable[[], Row]
+    cost: int = 1
+    """How long it takes compared with others, for the time left."""
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The finished cells of a run's directory."""
+
+    folder: Path
+    progress: Progress
+    spent: list[float] = field(default_factory=list)
+    """Seconds that each cell took, in this run or in an earlier one."""
+
+    def run(
+        self, experiment: str, version: int, data: Row, cells: Sequence[Cell]
+    ) -> list[dict[str, Any]]:
+        """Every cell's parameters and result, in order; finished ones are read."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        paths = [self._path(experiment, version, data, cell) for cell in cells]
+        missing = sum(c.cost for c, p in zip(cells, paths, strict=True) if not p.exists())
+        with self.progress(experiment, missing) as advance:
+            return [
+                {**cell.parameters, **self._result(path, cell, advance)}
+                for cell, path in zip(cells, paths, strict=True)
+            ]
+
+    def _path(self, experiment: str, version: int, data: Row, cell: Cell) -> Path:
+        key = [experiment, version, data, cell.parameters]
+        return self.folder / f"{experiment}-{json_digest(key)[:24]}.json"
+
+    def _result(self, path: Path, cell: Cell, advance: Callable[[int], None]) -> Row:
+        if not path.exists():
+            started = time.monotonic()
+            with threadpool_limits(1):  # matrices are small: threads would wait for each other
+                result = cell.compute()
+            spent = round(time.monotonic() - started, 3)
+            text = json.dumps(
+                {"parameters": cell.parameters, "seconds": spent, "result": result}, allow_nan=False
+            )
+            partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(path)
+            advance(cell.cost)
+        found = json.loads(path.read_text(encoding="utf-8"))
+        self.spent.append(found["seconds"])
+        result = found["result"]
+        return dict(result)

@@ -1,0 +1,188 @@
+"""ε against error on real tables, with the paper's accountant and with ours.
+
+Ours are releases as anyone would make them: planned, drawn by the operating system's generator,
+certified. The paper's accountant promises γ; here it is told the true one, which no curator
+knows, and its fits are drawn from their exact law.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from labeldp.accounting import paper
+from labeldp.learners import LinearRegressor
+from labeldp.mechanisms.forecast import forecast
+from labeldp.planning import plan
+from labeldp_paper.experiments.bag_grid import mean_and_spread
+from labeldp_paper.experiments.figures import Covariance
+from labeldp_paper.experiments.result import Curve, Picture, Result, Row, Table, spread
+from labeldp_paper.experiments.run import Data, Run, version_of
+from labeldp_paper.experiments.truth import FERTILITY, FLIGHTS, HOUSEHOLD_WAGES, RealTable, Truth
+
+NAME = "real-data"
+DELTA = 1e-6
+_VERSION = 1
+_EPSILONS = (0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 24.0)
+_FEW = (1.0, 4.0, 16.0, 24.0)
+"""For a table whose plan takes long, in a quick run."""
+_TABLES = (FERTILITY, HOUSEHOLD_WAGES, FLIGHTS)
+_ABSENT = "no real tables were given; use --data DIR or set LABELDP_REAL_DATA"
+
+
+def real_data(run: Run) -> Result:
+    """Every real table that is there."""
+    title = "Real data: ε against MSE"
+    folder = run.tables
+    if folder is None:
+        return Result(NAME, title, "none", skipped=_ABSENT)
+    here = [table for table in _TABLES if (folder / f"{table.file}.parquet").is_file()]
+    if not here:
+        return Result(NAME, title, "none", skipped=f"{folder} holds none of the tables")
+    rows: list[Row] = []
+    tables, pictures, texts = [], [], []
+    for table in here:
+        mine, text = _table_rows(run, table, folder)
+        rows += mine
+        texts.append(text)
+        tables.append(_shown(table, mine))
+        pictures.append(_picture(table, mine))
+    return Result(
+        NAME,
+        title,
+        "; ".join(texts),
+        tuple(rows),
+        tuple(tables),
+        tuple(pictures),
+        notes=(
+            "Ours are certified releases: the ε is the certificate's, whatever the labels. The "
+            "paper's accountant rests on the promise of γ, here the true one.",
+        ),
+    )
+
+
+def _table_rows(run: Run, table: RealTable, folder: Path) -> tuple[list[Row], str]:
+    data = table.open(folder)
+    key = {**data.key, "options": {k: str(v) for k, v in table.options.items()}}
+    releases = run.size(1, 3, 20)
+    epsilons = _FEW if table is FLIGHTS and not run.full else _EPSILONS
+    cells = [
+        run.cell(
+            {"table": table.key, "epsilon": epsilon, "releases": releases, "seed": run.seed},
+            partial(_point, run, table, data, epsilon, releases),
+        )
+        for epsilon in epsilons
+    ]
+    found = run.cells.run(NAME, version_of(_VERSION), key, cells)
+    rows = [
+        {"table": table.key, "epsilon": cell["epsilon"], "delta": DELTA, **point}
+        for cell in found
+        for point in cell["points"]
+    ]
+    return rows, data.text
+
+
+def _point(run: Run, table: RealTable, data: Data, epsilon: float, releases: int) -> Row:
+    made = plan(data.source, epsilon=epsilon, delta=DELTA, max_leverage=table.max_leverage)
+    truth = Truth(data.source, made)
+    errors, added, certified = [], 0.0, 0.0
+    for _ in range(releases):
+        release = made.release(data.source)
+        added = release.certificate["floor"]["added_variance"]
+        certified = release.certificate["epsilon"]
+        errors.append(truth.mse(LinearRegressor().fit(release)))
+    law = forecast(
+        rows=truth.rows,
+        rank=truth.rank,
+        bags=made.claim.bags,
+        residual_ms=truth.residual_ms,
+        added_variance=added,
+    )
+    ours = {
+        "accountant": "exact",
+        "certified_epsilon": certified,
+        "bags": made.claim.bags,
+        "reason": "",
+        **mean_and_spread(errors),
+        "forecast": law.mean_mse,
+        "forecast_low": truth.residual_ms * (1 + law.excess_low),
+        "forecast_high": truth.residual_ms * (1 + law.excess_high),
+        "residual_ms": truth.residual_ms,
+    }
+    return {"points": [ours, _by_paper(run, table, truth, epsilon)]}
+
+
+def _by_paper(run: Run, table: RealTable, truth: Truth, epsilon: float) -> Row:
+    answer = paper.theorem1_max_bags(
+        truth.rows, table.label_range, truth.residual_ms, epsilon, DELTA
+    )
+    bags = int(answer.value or 0)
+    row: Row = {
+        "accountant": "paper",
+        "bags": bags,
+        "reason": answer.reason,
+        "residual_ms": truth.residual_ms,
+        "mse": None,
+    }
+    if bags <= truth.rank:
+        return {**row, "reason": answer.reason or f"{bags:,} bags for {truth.rank} columns"}
+    triangle = np.eye(truth.rank + 1)  # only rank and residual matter: a rotation is free
+    triangle[-1, -1] = np.sqrt(truth.residual_ms * truth.rows)
+    random = np.random.default_rng([run.seed, round(1000 * epsilon), 4])
+    errors = Covariance(triangle, truth.rows).errors(bags, 25, random)
+    return {**row, **mean_and_spread(errors)}
+
+
+def _shown(table: RealTable, rows: list[Row]) -> Table:
+    lines = []
+    for epsilon in dict.fromkeys(row["epsilon"] for row in rows):
+        mine = {row["accountant"]: row for row in rows if row["epsilon"] == epsilon}
+        ours, theirs = mine["exact"], mine["paper"]
+        lines.append(
+            (
+                f"{epsilon:g}",
+                f"{ours['bags']:,}",
+                spread(ours["mse"], ours["mse_std"]),
+                f"{theirs['bags']:,}",
+                theirs["reason"] or spread(theirs["mse"], theirs["mse_std"]),
+            )
+        )
+    residual = rows[0]["residual_ms"]
+    caption = f"{table.name}, δ = {DELTA:g}; with all labels {residual:,.6g}"
+    header = ("ε", "bags, exact", "MSE, exact", "bags, paper", "MSE, paper")
+    return Table(caption, header, tuple(lines))
+
+
+def _picture(table: RealTable, rows: list[Row]) -> Picture:
+    ours = [row for row in rows if row["accountant"] == "exact"]
+    theirs = [row for row in rows if row["accountant"] == "paper" and row["mse"] is not None]
+    x, mean, low, high = _columns(ours, "epsilon", "forecast", "forecast_low", "forecast_high")
+    curves = [
+        Curve("closed form, 5–95 %: exact", x, mean, low, high, "line"),
+        _points("exact accountant: certified releases", ours, 0),
+    ]
+    if theirs:
+        curves.append(_points("paper's accountant, told the true γ", theirs, 1))
+    return Picture(
+        f"{NAME}-{table.key}",
+        f"{table.name}, δ = {DELTA:g}",
+        "ε",
+        "MSE over all rows",
+        tuple(curves),
+        (("fit with all labels", rows[0]["residual_ms"]),),
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _columns(rows: list[Row], *names: str) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(row[name] for row in rows) for name in names)
+
+
+def _points(label: str, rows: list[Row], colour: int) -> Curve:
+    x, y, wide = _columns(rows, "epsilon", "mse", "mse_std")
+    low = tuple(a - b for a, b in zip(y, wide, strict=True))
+    high = tuple(a + b for a, b in zip(y, wide, strict=True))
+    return Curve(label, x, y, low, high, "points", colour)

@@ -1,0 +1,138 @@
+"""A run: where it writes, how large it is, and which data it was given."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from labeldp.engines import LocalEngine
+from labeldp.errors import DataError
+from labeldp.inspection import inspect
+from labeldp.source import Source, scan
+from labeldp_paper.datasets import DATASETS, generate
+from labeldp_paper.experiments.cells import Cell, Cells, Progress
+from labeldp_paper.experiments.result import Row
+
+_FRAME = 1
+"""Raised when a change of the shared code changes results."""
+
+
+_GIVEN = {
+    "census": (DATASETS["census-1940"].label, (0.0, 52.0)),
+    "criteo": (DATASETS["criteo"].label, DATASETS["criteo"].label_range),
+}
+
+
+def version_of(experiment: int) -> int:
+    """The version that finished cells carry: a change of either recomputes them."""
+    return 1000 * _FRAME + experiment
+
+
+@dataclass(frozen=True)
+class Data:
+    """A table on disk, and what must be said about it."""
+
+    source: Source
+    path: Path
+    text: str
+    key: Row
+    """What tells it from any other table."""
+
+    @property
+    def rows(self) -> int:
+        return int(self.key["rows"])
+
+
+@dataclass(frozen=True)
+class Run:
+    """The choices of one run."""
+
+    out: Path
+    progress: Progress
+    full: bool = False
+    seed: int = 0
+    census: Path | None = None
+    criteo: Path | None = None
+    tables: Path | None = None
+    """A directory of real tables."""
+    small: bool = False
+    """Tiny grids, for tests."""
+
+    @cached_property
+    def cells(self) -> Cells:
+        return Cells(self.out / "cells", self.progress)
+
+    @property
+    def profile(self) -> str:
+        return "full" if self.full else "small" if self.small else "quick"
+
+    def size(self, small: int, quick: int, full: int) -> int:
+        """A number by profile."""
+        return full if self.full else small if self.small else quick
+
+    def cell(
+        self, parameters: Row, compute: Callable[..., Row], *arguments: Any, cost: int = 1
+    ) -> Cell:
+        """A cell of this run."""
+        return Cell(parameters, partial(compute, *arguments), cost)
+
+    def data(
+        self, which: str, rows: int, *, labelled: bool = True, projected: bool = False
+    ) -> Data:
+        """The user's file, or a synthetic stand-in of so many rows made in the run's directory."""
+        file = self.given_file(which)
+        if file is not None:
+            return given(file, *_GIVEN[which])
+        name = "synthetic-criteo" if which == "criteo" else "synthetic-census"
+        if which == "census" and labelled:
+            name += "-labelled"
+        return self._stand_in(name, rows, "projection" if projected else "levels")
+
+    def _stand_in(self, name: str, rows: int, encoding: str) -> Data:
+        folder = self.out / "data"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{name}-{encoding}-{rows}-{self.seed}.parquet"
+        if not path.exists():
+            generate(name, path, rows, self.seed, encoding=encoding, progress=self.progress)
+        known = DATASETS[name]
+        key = {"dataset": name, "encoding": encoding, "rows": rows, "seed": self.seed}
+        text = f"SYNTHETIC: {known.title}, {rows:,} rows, seed {self.seed}"
+        if encoding == "projection":
+            text += ", categories as random projections"
+        source = scan(path, label=known.label, label_range=known.label_range)
+        return Data(source, path, text, {**key, "synthetic": True})
+
+    def given_file(self, which: str) -> Path | None:
+        """The user's file."""
+        return {"census": self.census, "criteo": self.criteo}[which]
+
+    def given_facts(self, which: str) -> Row | None:
+        """Rank, largest leverage and residual of a file that was given, else nothing."""
+        if self.given_file(which) is None:
+            return None
+        engine = LocalEngine(progress=self.progress)
+        seen = inspect(self.data(which, 0).source, epsilon=1.0, delta=1e-6, engine=engine)
+        facts = {name: seen[name] for name in ("rows", "rank", "max_leverage", "residual_ms")}
+        return {**facts, "label_range": list(_GIVEN[which][1])}
+
+
+def given(file: Path, label: str, label_range: tuple[float, float], **options: Any) -> Data:
+    """A Parquet table that was given."""
+    if not file.is_file():
+        raise DataError(f"{file} is not a file; convert the original with labeldp datasets first")
+    source = scan(file, label=label, label_range=label_range, **options)
+    key = {"file": file.name, "sha256": _digest(file), "rows": pq.read_metadata(file).num_rows}
+    return Data(
+        source, file, f"{file.name}, {key['rows']:,} rows, given", {**key, "synthetic": False}
+    )
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

