@@ -21,7 +21,7 @@ import pytest
 from labeldp import Release, ReleaseError, plan, verify
 from labeldp._digest import table_digest
 from labeldp._files import canonical_json, json_digest, new_directory, new_path, read_json
-from labeldp.release import StoredTable
+from labeldp.release.files import StoredTable
 from tests.tables import source, table
 
 START = "from labeldp.cli import main; main()"
