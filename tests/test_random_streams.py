@@ -43,5 +43,5 @@ def test_every_stream_has_256_bits_of_its_own() -> None:
     assert {len(words) for words in keys} == {8}
     bits = np.unpackbits(np.array(keys, dtype=np.uint32).view(np.uint8), axis=1)
     assert bits.shape == (192, 256)
-    assert 0 < bits.sum(axis=0).min()
+    assert bits.sum(axis=0).min() > 0
     assert bits.sum(axis=0).max() < len(keys)

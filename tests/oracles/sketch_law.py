@@ -7,6 +7,7 @@ matrices say everything, and δ(ε) is one integral of incomplete gamma function
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -61,7 +62,7 @@ def _mean_over_gamma(shape: float, level: float, alpha: float, beta: float) -> f
     cuts = np.unique(np.clip([*np.linspace(low, high, 15), corner], low, high))
     parts = [
         integrate.quad(integrand, left, right, epsabs=0.0, epsrel=1e-9)[0]
-        for left, right in zip(cuts[:-1], cuts[1:], strict=True)
+        for left, right in itertools.pairwise(cuts)
     ]
     return math.fsum(parts)
 
