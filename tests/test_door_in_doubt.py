@@ -1,8 +1,7 @@
-"""Draws in doubt are rare, about one in 1e9: here they are made, and every law is asked for."""
+"""Draws in doubt are rare, about one in 1e9: here they are made, and the exact law decides."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,6 @@ from scipy import special
 
 from labeldp import door
 from labeldp._random import Randomness, words
-from tests.mechanisms.cases import FLAG, NOISY, ROWS, SAMPLED, small_plan
-from tests.tables import source
 
 Reals = NDArray[np.float64]
 GRID, COUNT = -3, 60
@@ -78,7 +75,7 @@ def test_where_the_deviation_in_doubles_is_off_the_exact_one_decides(
 
 
 def test_cells_too_large_for_doubles_are_settled_exactly() -> None:
-    """Beyond 2**51 steps the neighbouring cells are no longer exact doubles apart."""
+    """2**52 steps away, where doubles have no room for half a cell."""
     mean, asked = np.full(COUNT, 2.0**52 * STEP), []
 
     def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
@@ -87,52 +84,3 @@ def test_cells_too_large_for_doubles_are_settled_exactly() -> None:
 
     door.publish(mean, np.zeros(COUNT), (7.0, 7.0), GRID, Randomness.experiment(3), exact)
     assert set(asked) == set(range(COUNT))
-
-
-# --- whole releases, all of whose numbers are in doubt --------------------------------------
-
-
-class Doubting:
-    """`publish` with errors of several cells, so that every number is settled by its exact law."""
-
-    def __init__(self) -> None:
-        self.plain, self.asked = door.publish, 0
-
-    def __call__(
-        self,
-        mean: Reals,
-        error: Reals,
-        std: Any,
-        grid: int,
-        randomness: Randomness,
-        exact: door.Exact,
-    ) -> Reals:
-        def counted(row: int, precision: int) -> tuple[Any, Any]:
-            self.asked += 1
-            return exact(row, precision)
-
-        return self.plain(mean, error + math.ldexp(4.0, grid), std, grid, randomness, counted)
-
-
-OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "all rows, floor measured": (FLAG, {}),
-    "bags, floor measured": (SAMPLED, {}),
-    "noisy bags": (NOISY, {}),
-    "noisy bags, half the rows": (NOISY, {"noisy_fraction": 0.5, "bag_size": 20, "bags": 10}),
-}
-
-
-@pytest.mark.parametrize("name", OPTIONS)
-def test_a_release_whose_every_draw_is_in_doubt_is_the_same(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The exact laws of all mechanisms, and of a measured floor, are those in doubles."""
-    mechanism, options = OPTIONS[name]
-    made, rows = small_plan(mechanism, **options), source(ROWS)
-    quick = made.release(rows, randomness=Randomness.experiment(5))
-    doubting = Doubting()
-    monkeypatch.setattr(door, "publish", doubting)
-    slow = made.release(rows, randomness=Randomness.experiment(5))
-    assert doubting.asked >= 2 * made.claim.bags
-    assert slow.table.equals(quick.table)
-    assert slow.certificate == quick.certificate
