@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from labeldp import ACCOUNTANTS, Facts
-from tests.oracles import sketch_law
+from labeldp.accounting import Measurement
+from tests.oracles import gaussian_law, sketch_law
 from tests.oracles.sketch_law import Reals
 
 BAGS, DELTA = 100, 1e-3
@@ -78,3 +79,21 @@ def test_no_group_of_neighbours_costs_more_than_is_claimed(group: int, room: flo
     ratios = sketch_law.eigenvalues(DESIGN, labels, raised, floor - own)
     assert sketch_law.delta(BAGS, ratios, epsilon) <= DELTA
     assert sketch_law.delta(BAGS, ratios, epsilon / 2) > DELTA
+
+
+@pytest.mark.parametrize("group", [1, 2, LARGEST])
+def test_a_measured_floor_shows_a_group_as_much_as_it_moves_the_residual(group: int) -> None:
+    """Equal labels, then some at the other end: the residual's root goes from 0 to about √group·Δ.
+
+    It is published with noise Δ/μ. The sketch itself costs nothing here: its floor is huge.
+    """
+    rows, measured = 400, Measurement(0.8, 1e-9)
+    labels = np.where(np.arange(rows) < group, 1.0, 0.0)
+    moved = float(np.linalg.norm(labels - labels.mean()))
+    public = Facts(rows, (0.0, 1.0), features=1, max_leverage=1 / rows)
+    true = float(gaussian_law.delta(0.5, np.array(moved / measured.noise(1.0))))
+    exact, huge = ACCOUNTANTS["exact"], 1e12
+    claimed = exact.delta(public, 1, huge, 0.5, measured, group)
+    assert true <= claimed <= 1.02 * true
+    epsilon = exact.epsilon(public, 1, huge, claimed, measured, group)
+    assert epsilon == pytest.approx(0.5, rel=1e-6)
