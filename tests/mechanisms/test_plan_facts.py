@@ -18,7 +18,7 @@ from labeldp import Plan, PlanError, plan, scan
 from labeldp._random import Randomness
 from labeldp.features import fit_features
 from labeldp.mechanisms import floors
-from labeldp.mechanisms.sampled_flag import plan as sampled_plan
+from labeldp.mechanisms.sampled_wtd_flag import plan as sampled_plan
 from labeldp.statistics import LabelGrid
 from tests.features import feature_twin
 from tests.mechanisms.cases import ROWS, SAMPLED, SMALL, small_plan
