@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from labeldp.planning import Plan, plan
     from labeldp.release import Release
     from labeldp.source import Source, scan
-    from labeldp.spark.engine import SparkEngine
+    from labeldp.spark import SparkEngine
     from labeldp.verification import Verification, verify
 
 _HOMES = {
@@ -49,7 +49,7 @@ _HOMES = {
     "Release": "release",
     "ReleaseError": "errors",
     "Source": "source",
-    "SparkEngine": "spark.engine",
+    "SparkEngine": "spark",
     "Verification": "verification",
     "plan": "planning",
     "scan": "source",
