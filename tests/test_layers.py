@@ -15,7 +15,7 @@ import labeldp
 ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
-    "errors", "_arrow", "_check", "_files", "_random", "_threads", "_digest", "kernels", "source",
+    "errors", "files", "_arrow", "_check", "_files", "_random", "_threads", "_digest", "kernels", "source",
     "features", "statistics", "engines", "spark", "accounting", "door", "release", "mechanisms",
     "planning", "inspection", "verification", "learners", "datasets", "cli",
 )  # fmt: skip
