@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 
-import mpmath as mp
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp.accounting import paper
-from labeldp.errors import InputError
 
 CENSUS = (131_903_910, (0.0, 51.0), 64.22)
 
@@ -69,23 +67,3 @@ def test_enough_rows_always_allow_a_bag(epsilon, delta):
         rows = int(short.reason.split("needs ")[1].split(" rows")[0].replace(",", ""))
         short = paper.theorem1_max_bags(rows, (0.0, 2.0), 1.0, epsilon, delta)
     assert short.value >= 1
-
-
-def test_utility_in_log_space():
-    mp.mp.dps = 30
-    utility = paper.theorem1_utility(*CENSUS, 10**8, 40, 5.0, 3.0, 1.0)
-    net = mp.mpf(192) * 10**16 * 131_903_910 * mp.mpf("40.5") ** 2 / mp.mpf("64.22")
-    want = mp.log10(2) + 40 * mp.log10(net) - mp.mpf("0.145") * 10**8 / 256 / mp.log(10)
-    assert utility.log10_failure == pytest.approx(float(want), rel=1e-12, abs=0.0)
-    assert not utility.vacuous
-    assert paper.theorem1_utility(*CENSUS, 247, 40, 5.0, 3.0, 1.0).vacuous
-    with pytest.raises(InputError, match="theta"):
-        paper.theorem1_utility(*CENSUS, 247, 40, 5.0, 3.0, 2.5)
-
-
-def test_random_projection():
-    assert paper.random_projection_max_bags(7.57e-5, 121.73, 10.0, 1e-8) == 0
-    assert paper.random_projection_max_bags(7.83, 505.89, 10.0, 1e-5) == 0
-    log = math.log(4e5)
-    want = math.floor((1e4 / 4 - log) ** 2 / (2 * log))
-    assert paper.random_projection_max_bags(1e4, 1.0, 1.0, 1e-5) == want

@@ -228,6 +228,15 @@ def test_design_names_are_unique_even_when_built_to_collide():
     assert "a=b=c #2" in mapped.all_names
 
 
+def test_all_columns_are_kept_unless_some_are_left_out():
+    every = fit_features(scan(pa.table({"x": [1.0, 2.0, 5.0], "k": ["a", "b", None]})))
+    assert every.kept_columns == tuple(range(every.width))
+    assert (every.kept_scales == every.scales).all()
+    some = every.keep([0, 1, 3])
+    assert some.kept_columns == (0, 1, 3)
+    assert (some.kept_scales == every.scales[[0, 1, 3]]).all()
+
+
 def test_equal_maps_are_equal():
     first, second = (fit({"x": [1.0, 2.0], "k": ["a", "b"]}) for _ in range(2))
     assert first == second

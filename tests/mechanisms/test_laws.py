@@ -106,7 +106,7 @@ class Sampler:
         sums.add(self._bag, values)
         factor = bag_factor(made.features, self._bag)
         self._law = LabelLaw(Residual(factor, sums.total()), made.labels, added, True)
-        self._scales = made.features.scales[list(made.features.kept or ())]
+        self._scales = made.features.kept_scales
         self.truth = Bag(made.features.design(data)[claim.draw.members[0]], values, added)
 
     def draw(self, count: int, seed: int) -> tuple[Reals, Reals]:

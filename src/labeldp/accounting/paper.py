@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp._check import at_least, in_range, ordered, positive
+from labeldp._check import at_least, ordered, positive
 from labeldp.accounting.decimals import exact, log_ratio
 
 HANSON_WRIGHT = Fraction(145, 1000)  # c0
@@ -76,61 +76,6 @@ def theorem1_delta(
     if delta >= 1.0:
         return Answer(None, f"Theorem 1 promises no delta below 1 for {bags} bags")
     return Answer(max(delta, 1e-300))
-
-
-@dataclass(frozen=True)
-class Utility:
-    """log10 of the probability that the fit exceeds (1+θ)·opt; vacuous when not below 0."""
-
-    log10_failure: float
-
-    @property
-    def vacuous(self) -> bool:
-        """The bound says nothing."""
-        return self.log10_failure >= 0.0
-
-
-def theorem1_utility(
-    rows: int,
-    label_range: tuple[float, float],
-    residual_ms: float,
-    bags: int,
-    features: int,
-    feature_radius: float,
-    weight_radius: float,
-    theta: float,
-) -> Utility:
-    """Theorem 1's utility, explicit constants from its proof, in log space.
-
-    n√(2/π)e^{−m²/2} + (192m²nB_l²/(θγ))^d·e^{−c0mθ²/256}, B_l = B_Y + B_X·B_r, θ in (0, 2).
-    (The proof's union bound drops the factor 2 of its Lemma; it is kept here.)
-    """
-    at_least(1, bags=bags, features=features)
-    in_range(0.0, 2.0, theta=theta)
-    positive(rows=rows, residual_ms=residual_ms)
-    at_least(0.0, feature_radius=feature_radius, weight_radius=weight_radius)
-    ordered(*label_range, name="label_range")
-    loss_radius = 0.5 * (label_range[1] - label_range[0]) + feature_radius * weight_radius
-    net = 192.0 * bags**2 * rows * loss_radius**2 / (theta * residual_ms)
-    first = math.log(rows) + 0.5 * math.log(2.0 / math.pi) - 0.5 * bags**2
-    exponent = float(HANSON_WRIGHT) * bags * theta**2 / 256.0
-    second = math.log(2.0) + features * math.log(net) - exponent
-    top = max(first, second)
-    total = top + math.log(math.exp(first - top) + math.exp(second - top))
-    return Utility(total / math.log(10.0))
-
-
-def random_projection_max_bags(
-    singular_value_ss: float, row_norm: float, epsilon: float, delta: float
-) -> int:
-    """Sheffet's random projection (theory 2): the most rows of RA that are (ε, δ)-DP.
-
-    r ≤ (εσ_min²/(4B²) − ln(4/δ))²/(2 ln(4/δ)), 0 if the bracket is not positive.
-    """
-    positive(singular_value_ss=singular_value_ss, row_norm=row_norm, epsilon=epsilon)
-    log = log_ratio(4, delta)
-    bracket = exact(epsilon) * exact(singular_value_ss) / (4 * exact(row_norm) ** 2) - log
-    return max(0, math.floor(bracket**2 / (2 * log))) if bracket > 0 else 0
 
 
 def _ratio(rows: int, label_range: tuple[float, float], residual_ms: float) -> Fraction:

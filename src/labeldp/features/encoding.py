@@ -30,7 +30,8 @@ class FeatureMap:
 
     Design columns stand in this order: the intercept, each numeric column followed by its
     indicator, then one block per categorical column. `kept` names by position the design
-    columns that remain after exact rank pruning; None keeps all. Positions (`number_columns`,
+    columns that remain after exact rank pruning; None keeps all, and `kept_columns` and
+    `kept_scales` never are None. Positions (`number_columns`,
     `category_offsets`, `scales`, `width`) always count all design columns; `names` and
     `design` give the kept ones.
     """
@@ -52,10 +53,15 @@ class FeatureMap:
             names.extend(categorical.design_names)
         return _distinct(names)
 
+    @cached_property
+    def kept_columns(self) -> tuple[int, ...]:
+        """Positions of the kept design columns: all of them if none was left out."""
+        return tuple(range(self.width)) if self.kept is None else self.kept
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the kept design columns."""
-        return tuple(self.all_names[index] for index in self._kept)
+        return tuple(self.all_names[index] for index in self.kept_columns)
 
     @property
     def width(self) -> int:
@@ -99,6 +105,13 @@ class FeatureMap:
         scales.flags.writeable = False
         return scales
 
+    @cached_property
+    def kept_scales(self) -> NDArray[np.float64]:
+        """The scales of the kept design columns, in the order of `kept_columns`."""
+        scales = self.scales[list(self.kept_columns)]
+        scales.flags.writeable = False
+        return scales
+
     def keep(self, indices: Sequence[int]) -> FeatureMap:
         """Return the map whose design has only these design columns, in increasing order."""
         chosen = sorted({int(index) for index in indices})
@@ -113,14 +126,14 @@ class FeatureMap:
     def design(self, rows: Any) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""
         parts = [self.integers(self.encode(batch)) for batch in self._batches(rows)]
-        codes = np.concatenate(parts) if parts else np.zeros((0, len(self._kept)))
-        return codes * self.scales[list(self._kept)]
+        codes = np.concatenate(parts) if parts else np.zeros((0, len(self.kept_columns)))
+        return codes * self.kept_scales
 
     def integers(self, encoded: Encoded) -> NDArray[np.float64]:
         """Return the kept design columns of encoded rows, dense, before their scales."""
         place = np.full(self.width, -1)
-        place[list(self._kept)] = np.arange(len(self._kept))
-        dense = np.zeros((encoded.rows, len(self._kept)))
+        place[list(self.kept_columns)] = np.arange(len(self.kept_columns))
+        dense = np.zeros((encoded.rows, len(self.kept_columns)))
         if self.intercept and place[0] >= 0:
             dense[:, place[0]] = 1.0
         for index, position in enumerate(self.number_columns):
@@ -139,7 +152,7 @@ class FeatureMap:
         back into the intercept. An indicator is the effect of being missing relative to the
         mean that missing values count as. Exact for x on the grid, else within half a step.
         """
-        kept = self._kept
+        kept = self.kept_columns
         added = self.intercept and (not kept or kept[0] != 0)
         names = ((INTERCEPT,) if added else ()) + self.names
         matrix = np.eye(len(names))[:, int(added) :]
@@ -164,10 +177,6 @@ class FeatureMap:
         if result.kept is not None and list(result.kept) != sorted(set(result.kept)):
             raise DataError("features: kept must be increasing; restore the original file")
         return result if result.kept is None else result.keep(result.kept)
-
-    @cached_property
-    def _kept(self) -> tuple[int, ...]:
-        return tuple(range(self.width)) if self.kept is None else self.kept
 
     @cached_property
     def _numeric_positions(self) -> tuple[int, ...]:

@@ -26,8 +26,7 @@ def weighted_design(
     order = np.argsort(row, kind="stable")
     bag, row, weight = bag[order], row[order], weight[order]
     total = np.zeros((bags, len(features.names)))
-    scales = features.scales[list(features.kept or range(features.width))]
     for places, batch in take_rows(source.feature_batches(features.columns), row, features.rows):
-        design = features.integers(features.encode(batch)) * scales
+        design = features.integers(features.encode(batch)) * features.kept_scales
         np.add.at(total, bag[places], weight[places, None] * design)
     return total

@@ -38,10 +38,8 @@ class Inputs:
     @classmethod
     def of(cls, features: FeatureMap) -> Inputs:
         """Find the kept columns."""
-        kept = np.ones(features.width, dtype=bool)
-        if features.kept is not None:
-            kept[:] = False
-            kept[list(features.kept)] = True
+        kept = np.zeros(features.width, dtype=bool)
+        kept[list(features.kept_columns)] = True
         places, sizes = [], []
         blocks = zip(features.category_offsets, features.category_sizes, strict=True)
         for first, size in blocks:

@@ -61,8 +61,7 @@ def _scatter_chance(release: Release, floor: float) -> float:
     slope only adds to it, so rounding in the normal equations cannot raise a false alarm.
     Features count in their integer codes: squares of 1e200 or 1e-200 are no doubles.
     """
-    features, columns = release.features, len(release.features.names)
-    units = features.scales[list(features.kept or range(features.width))]
+    units, columns = release.features.kept_scales, len(release.features.names)
     gram, cross = np.zeros((columns, columns)), np.zeros(columns)
     for raw, labels in release.chunks():
         design = raw / units

@@ -101,7 +101,7 @@ def _aggregated(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Σ w·x of every bag, and the mean of xxᵀ over the rows in bags."""
     features, size = made.features, imagined.draw.bag_size
-    scales = features.scales[list(features.kept or ())]
+    scales = features.kept_scales
     rows = BagRows(features, imagined.draw).read(source, engine)
     parts, gram = [], np.zeros((len(scales), len(scales)))
     for bags, block in rows.blocks(max(1, _BLOCK_ROWS // size)):

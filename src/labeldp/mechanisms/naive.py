@@ -87,7 +87,7 @@ def naive_sums(
     labels = rows.read_labelled(source, engine).sum(axis=1)
     columns = {}
     if mechanism == NAIVE_FLAG:
-        scales = found.features.scales[list(found.features.kept or ())]
+        scales = found.features.kept_scales
         blocks = rows.blocks(max(1, _BLOCK_ROWS // bag_size))
         sums = scales * np.concatenate(
             [

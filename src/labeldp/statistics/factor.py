@@ -193,7 +193,7 @@ def _preference(diagonal: NDArray[np.float64], features: FeatureMap) -> list[int
     ]
     late = set(baselines)
     order = [column for column in range(len(diagonal)) if column not in late] + baselines
-    chosen = set(order if features.kept is None else features.kept)
+    chosen = set(features.kept_columns)
     return [column for column in order if column in chosen]
 
 

@@ -142,7 +142,7 @@ class Stack:
         """
         features = self._features
         place = np.full(features.width, -1)
-        place[list(features.kept or range(features.width))] = np.arange(self.columns)
+        place[list(features.kept_columns)] = np.arange(self.columns)
         key = np.tile(np.arange(self.columns), (len(bags), 1))
         numbers = np.arange(len(bags))
         levels = self._encoded.categories

@@ -8,6 +8,7 @@ from labeldp.accounting import Facts, paper, wtd_flag
 from labeldp_paper.experiments.printed import PARAMETERS, TABLE1
 from labeldp_paper.experiments.result import Result, Row, Table
 from labeldp_paper.experiments.run import Run, version_of
+from labeldp_paper.theory import random_projection_max_bags
 
 NAME = "random-projection"
 _VERSION = 1
@@ -59,7 +60,7 @@ def _row(dataset: str, epsilon: int) -> Row:
         "singular_value_ss": said.singular_value_ss,
         "row_norm": said.row_norm,
         "needed_singular_value_ss": 4 * said.row_norm**2 * (math.sqrt(2 * log) + log) / epsilon,
-        "random_projection": paper.random_projection_max_bags(
+        "random_projection": random_projection_max_bags(
             said.singular_value_ss, said.row_norm, epsilon, said.delta
         ),
         "theorem": int(theorem.value or 0),

@@ -8,6 +8,7 @@ from labeldp.accounting import Facts, paper, wtd_flag
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table, shown
 from labeldp_paper.experiments.run import Run, version_of
+from labeldp_paper.theory import HANSON_WRIGHT
 
 NAME = "table1"
 _VERSION = 1
@@ -85,7 +86,7 @@ def residual_interval(dataset: str, label_bound: float) -> tuple[float, float]:
     log = math.log(2 / said.delta)
     lows, highs = [], []
     for epsilon, bags in TABLE1[dataset].items():
-        factor = min(1.0, 2 * float(paper.HANSON_WRIGHT) * epsilon / (5 * log))
+        factor = min(1.0, 2 * HANSON_WRIGHT * epsilon / (5 * log))
         rate = epsilon * said.rows * factor / (160 * label_bound**2)
         lows.append(bags / rate)
         highs.append((bags + 1) / rate)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from labeldp._check import at_least, in_range, positive
-from labeldp.accounting.paper import HANSON_WRIGHT
 from labeldp.errors import InputError
 
-_C0 = float(HANSON_WRIGHT)
+HANSON_WRIGHT = 0.145
+"""c0 of the Gaussian Hanson–Wright inequality."""
 
 
 @dataclass(frozen=True)
@@ -90,4 +90,4 @@ def gaussian_squares_tail(sum_of_squares: float, largest: float, deviation: floa
     """
     positive(sum_of_squares=sum_of_squares, largest=largest, deviation=deviation)
     exponent = min(deviation**2 / sum_of_squares, deviation / largest)
-    return Tail(math.log(2.0) - _C0 * exponent)
+    return Tail(math.log(2.0) - HANSON_WRIGHT * exponent)

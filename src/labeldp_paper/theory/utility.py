@@ -1,8 +1,9 @@
-"""The utility parts of Theorems 2 and 3 with every constant explicit, in log space.
+"""The utility parts of the paper's theorems with every constant explicit, in log space.
 
 The paper states them with O() and Ω(). Here the steps of its proofs are followed with the
 constants of the lemmas they use, and mended where a step does not hold as printed:
 
+- Theorem 1: the proof's union bound drops the factor 2 of its lemma; it is kept here.
 - Theorem 2: a regressor's aggregate loss concentrates as m squared normals do, e^{−Ω(mθ²…)}
   (its own proof), not e^{−Ω(mkθ²…)} (its statement). And losses within 1 ± η of the truth
   make the fit (1+η)/(1−η)-optimal: for 1+θ, η = θ/(2+θ).
@@ -13,11 +14,12 @@ constants of the lemmas they use, and mended where a step does not hold as print
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from labeldp._check import at_least, in_range, ordered, positive
-from labeldp.accounting.paper import Utility
 from labeldp.errors import InputError
 from labeldp_paper.theory.tails import (
+    HANSON_WRIGHT,
     Tail,
     gaussian_squares_tail,
     hoeffding_tail,
@@ -26,12 +28,50 @@ from labeldp_paper.theory.tails import (
 )
 
 
+@dataclass(frozen=True)
+class Utility:
+    """log10 of the probability that the fit exceeds what is promised; vacuous when not below 0."""
+
+    log10_failure: float
+
+    @property
+    def vacuous(self) -> bool:
+        """The bound says nothing."""
+        return self.log10_failure >= 0.0
+
+
 def covering_number(dimension: int, radius: float, mesh: float) -> float:
     """ln of (1 + 2·radius/mesh)^dimension, which covers a ball of that radius."""
     at_least(1, dimension=dimension)
     positive(mesh=mesh)
     at_least(0.0, radius=radius)
     return dimension * math.log1p(2.0 * radius / mesh)
+
+
+def theorem1_utility(
+    rows: int,
+    label_range: tuple[float, float],
+    residual_ms: float,
+    bags: int,
+    features: int,
+    feature_bound: float,
+    weight_bound: float,
+    theta: float,
+) -> Utility:
+    """The chance that the fit on wtd-FLAg's aggregates exceeds (1+θ)·opt, θ in (0, 2).
+
+    n√(2/π)e^{−m²/2} + 2·(192m²nB_l²/(θγ))^d·e^{−c0mθ²/256}, B_l = B_Y + B_X·B_r.
+    """
+    at_least(1, bags=bags, features=features)
+    in_range(0.0, 2.0, theta=theta)
+    positive(rows=rows, residual_ms=residual_ms)
+    at_least(0.0, feature_bound=feature_bound, weight_bound=weight_bound)
+    ordered(*label_range, name="label_range")
+    loss = 0.5 * (label_range[1] - label_range[0]) + feature_bound * weight_bound
+    net = 192.0 * bags**2 * rows * loss**2 / (theta * residual_ms)
+    weights = math.log(rows) + 0.5 * math.log(2.0 / math.pi) - 0.5 * bags**2
+    exponent = HANSON_WRIGHT * bags * theta**2 / 256.0
+    return _failure([Tail(weights), Tail(math.log(2.0) + features * math.log(net) - exponent)])
 
 
 def theorem2_utility(

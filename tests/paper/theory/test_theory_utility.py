@@ -1,4 +1,4 @@
-"""The utility parts of Theorems 2 and 3: explicit formulas, vacuity, and simulated losses."""
+"""The utility parts of the theorems: explicit formulas, vacuity, and simulated losses."""
 
 from __future__ import annotations
 
@@ -9,12 +9,31 @@ import numpy as np
 import pytest
 
 from labeldp.errors import InputError
-from labeldp_paper.theory import NeuralClass, covering_number, theorem2_utility, theorem3_utility
+from labeldp_paper.theory import (
+    NeuralClass,
+    covering_number,
+    theorem1_utility,
+    theorem2_utility,
+    theorem3_utility,
+)
 
 LINEAR = {
     "label_range": (-1.0, 1.0), "residual_ms": 0.5, "features": 3, "feature_bound": 1.0,
     "weight_bound": 0.5, "theta": 0.4,
 }  # fmt: skip
+CENSUS = (131_903_910, (0.0, 51.0), 64.22)
+
+
+def test_theorem1_in_log_space():
+    mp.mp.dps = 30
+    utility = theorem1_utility(*CENSUS, 10**8, 40, 5.0, 3.0, 1.0)
+    net = mp.mpf(192) * 10**16 * 131_903_910 * mp.mpf("40.5") ** 2 / mp.mpf("64.22")
+    want = mp.log10(2) + 40 * mp.log10(net) - mp.mpf("0.145") * 10**8 / 256 / mp.log(10)
+    assert utility.log10_failure == pytest.approx(float(want), rel=1e-12, abs=0.0)
+    assert not utility.vacuous
+    assert theorem1_utility(*CENSUS, 247, 40, 5.0, 3.0, 1.0).vacuous
+    with pytest.raises(InputError, match="theta"):
+        theorem1_utility(*CENSUS, 247, 40, 5.0, 3.0, 2.5)
 
 
 def test_theorem2_against_its_formula():

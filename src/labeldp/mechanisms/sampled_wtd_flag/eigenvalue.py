@@ -33,8 +33,8 @@ def smallest_eigenvalue(
     gram: FeatureGram, moments: LabelMoments, features: FeatureMap, labels: LabelGrid
 ) -> float:
     """A lower bound of σ_min([X|y])² in design and label units, but for rounding."""
-    kept = list(features.kept or range(features.width))
-    scales = np.append(features.scales[kept], math.ldexp(1.0, labels.exponent))
+    kept = list(features.kept_columns)
+    scales = np.append(features.kept_scales, math.ldexp(1.0, labels.exponent))
     matrix = np.empty((len(scales), len(scales)))
     matrix[:-1, :-1] = gram.exact(kept).astype(np.float64)
     matrix[-1, :-1] = matrix[:-1, -1] = moments.cross[kept].astype(np.float64)

@@ -65,12 +65,10 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
         members_table(claim.draw),
     )
 
-    scales = features.scales[list(features.kept or ())]
-
     def batches() -> Generator[pa.RecordBatch, None, None]:
         with engine.progress("aggregates", claim.bags) as advance:
             for design, sums in bags.draw(outcome.added_variance, grid, randomness):
-                yield aggregate_batch(schema, design * scales, sums)
+                yield aggregate_batch(schema, design * features.kept_scales, sums)
                 advance(len(sums))
 
     certificate = certifier(draft, outcome, source, grid, randomness, bag_table)
@@ -82,7 +80,7 @@ def check_promise(claim: SampledFlagClaim, features: FeatureMap, labels: LabelGr
     sound = (
         labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
         and claim.facts.label_range == labels.range
-        and claim.facts.centred <= (features.intercept and 0 in (features.kept or ()))
+        and claim.facts.centred <= (features.intercept and 0 in features.kept_columns)
         and claim.draw.rows == features.rows
         and (claim.facts.rows, claim.bags) == (claim.draw.bag_size, claim.draw.bags)
         and claim.rank == len(features.names)
@@ -109,7 +107,7 @@ class _Bags:
         self._rows, self._values = rows, values
         self._fits: list[Fits] = []
         self._stays = claim.bags * len(features.names) <= _KEPT
-        self._place = {column: at for at, column in enumerate(features.kept or ())}
+        self._place = {column: at for at, column in enumerate(features.kept_columns)}
 
     def __repr__(self) -> str:
         return "_Bags(private)"

@@ -46,7 +46,7 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     if gram.digest() != draft.feature_sums:
         raise PlanError(OTHER_FEATURES)
     factor = draft.factor
-    if factor is None or factor.kept != features.kept or not factor.is_of(gram):
+    if factor is None or factor.kept != features.kept_columns or not factor.is_of(gram):
         factor = factorise(gram, features)  # a plan may have been put together by hand
     check_facts(claim, features, factor, engine.leverage(source, features, factor))
     residual = Residual(factor, moments)
@@ -64,7 +64,7 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
         residual,
         labels,
         bags=claim.bags,
-        scales=features.scales[list(features.kept or ())],
+        scales=features.kept_scales,
         added_variance=outcome.added_variance,
         grid=grid,
         intercept=features.intercept,
@@ -86,7 +86,7 @@ def check_promise(claim: WeightedFlagClaim, features: FeatureMap, labels: LabelG
     sound = (
         labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
         and claim.facts.label_range == labels.range
-        and claim.facts.centred <= (features.intercept and 0 in (features.kept or ()))
+        and claim.facts.centred <= (features.intercept and 0 in features.kept_columns)
         and claim.facts.rows == features.rows
         and (not claim.compact or claim.bags > (claim.facts.features or 0) + 1)
         and claim.delta_at(claim.epsilon) <= claim.delta
@@ -105,7 +105,7 @@ def check_facts(
     facts = claim.facts
     same = (
         factor.rows == facts.rows
-        and factor.kept == features.kept
+        and factor.kept == features.kept_columns
         and factor.rank == facts.features
         and inflation_for(factor.defect) <= facts.inflation
         and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)

@@ -29,7 +29,7 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
         yield "the table's features are not those of the release"
         return
     factor = factorise(gram, release.features)
-    if factor.kept != release.features.kept:
+    if factor.kept != release.features.kept_columns:
         yield "the released columns are not independent in the table"
         return
     leverage = engine.leverage(source, release.features, factor)

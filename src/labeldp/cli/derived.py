@@ -1,0 +1,110 @@
+"""Commands whose options are the fields of frozen dataclasses.
+
+    @dataclass(frozen=True)
+    class Budget:
+        epsilon: float = field(default=1.0, metadata={"help": "Privacy budget ε."})
+
+    @derived
+    def spend(budget: Budget, json: Json = False) -> None: ...
+
+A parameter that is a dataclass stands for its fields: the parser sees one option for each, and the
+function gets an instance. A field's metadata say the rest:
+
+    help      one sentence; needed
+    metavar   what stands for the value in the help
+    flag      the spelling, where it is not the field's name: "--no-…" for a field that is True if
+              the flag is absent; None keeps a field off the command line
+    argument  True: given by its place, without a name
+    min       the smallest number that is accepted
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+
+def derived(function: Callable[..., None], **groups: type[Any]) -> Callable[..., None]:
+    """`function` as the parser is to see it; `groups` are dataclasses known only when it starts."""
+    signature = inspect.signature(function, eval_str=True)
+    kinds: dict[str, type[Any]] = {n: p.annotation for n, p in signature.parameters.items()}
+    spelled = {name: kind for name, kind in (kinds | groups).items() if is_dataclass(kind)}
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        made = {name: _collect(kind, given) for name, kind in spelled.items()}
+        function(**given, **made)
+
+    parameters = [
+        option
+        for name, parameter in signature.parameters.items()
+        for option in (_parameters(spelled[name]) if name in spelled else [parameter])
+    ]
+    # the parser looks at both, and a function that was wrapped shows neither of its own
+    vars(command)["__signature__"] = signature.replace(
+        parameters=[p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    )
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+def merged(name: str, kinds: Iterable[type[Any]]) -> type[Any]:
+    """One dataclass with the fields of several; where two have a field, it is the first's."""
+    together: dict[str, tuple[str, Any, Any]] = {}
+    for kind in kinds:
+        hints = get_type_hints(kind)
+        for each in fields(kind):
+            copy = field(default=each.default, metadata=each.metadata)
+            together.setdefault(each.name, (each.name, hints[each.name], copy))
+    return make_dataclass(name, together.values(), frozen=True, kw_only=True)
+
+
+def given_flags(context: typer.Context, names: Iterable[str]) -> Iterator[str]:
+    """The flags of those parameters that stand on the command line, as they are spelled there."""
+    wanted = set(names)
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in wanted and source is not None and source.name == "COMMANDLINE":
+            yield parameter.opts[0]
+
+
+def _options(kind: type[Any]) -> list[Field[Any]]:
+    return [each for each in fields(kind) if each.metadata.get("flag", "") is not None]
+
+
+def _parameters(kind: type[Any]) -> Iterator[inspect.Parameter]:
+    """One parameter for each field."""
+    hints = get_type_hints(kind)
+    for each in _options(kind):
+        default = inspect.Parameter.empty if each.default is MISSING else each.default
+        yield inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=False if _says_no(each) else default,
+            annotation=Annotated[hints[each.name], _spelling(each, hints[each.name])],
+        )
+
+
+def _spelling(each: Field[Any], hint: Any) -> Any:
+    told = each.metadata
+    words = {"help": told["help"], "metavar": told.get("metavar"), "min": told.get("min")}
+    if told.get("argument"):
+        return typer.Argument(**words)
+    flag = told.get("flag") or "--" + each.name.replace("_", "-")
+    spelled = "flag" in told or hint is bool  # a bool without a flag of its own would get two
+    return typer.Option(*([flag] if spelled else []), **words)
+
+
+def _says_no(each: Field[Any]) -> bool:
+    return each.default is True
+
+
+def _collect(kind: type[Any], given: dict[str, Any]) -> Any:
+    """Take a dataclass's fields out of what was given."""
+    values = {each.name: given.pop(each.name) for each in _options(kind)}
+    return kind(**values | {e.name: not values[e.name] for e in _options(kind) if _says_no(e)})

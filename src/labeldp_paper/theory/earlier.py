@@ -1,0 +1,29 @@
+"""Earlier bounds on the same release, for comparison."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, localcontext
+
+from labeldp._check import in_range, positive
+
+_DIGITS = 50
+
+
+def random_projection_max_bags(
+    singular_value_ss: float, row_norm: float, epsilon: float, delta: float
+) -> int:
+    """Sheffet's random projection (theory 2): the most rows of RA that are (ε, δ)-DP.
+
+    r ≤ (εσ_min²/(4B²) − ln(4/δ))²/(2 ln(4/δ)), 0 if the bracket is not positive; of the decimal
+    numbers as written, to 50 digits.
+    """
+    positive(singular_value_ss=singular_value_ss, row_norm=row_norm, epsilon=epsilon)
+    in_range(0.0, 1.0, delta=delta)
+    with localcontext() as context:
+        context.prec = _DIGITS
+        given = (epsilon, singular_value_ss, row_norm, delta)
+        eps, square, norm, chance = (Decimal(repr(float(value))) for value in given)
+        log = (4 / chance).ln()
+        bracket = eps * square / (4 * norm**2) - log
+        return math.floor(bracket**2 / (2 * log)) if bracket > 0 else 0
