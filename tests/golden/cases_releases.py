@@ -1,0 +1,95 @@
+"""Releases drawn with experiment randomness: digests of their numbers, and their certificates."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from labeldp import LabelDPError, plan
+from tests.golden import inside, tables
+from tests.golden.cases_plans import BUDGET, FLAG, NOISY, SAMPLED, WIDE, Options
+
+OPTIONS: dict[str, tuple[str, Options]] = {
+    **{
+        f"wtd-flag {name}": ("five thousand", {"mechanism": FLAG, "bags": 70} | options)
+        for name, options in {
+            "measured+added": {},
+            "measured": {"floor": "measured", "bags": 5, **WIDE},
+            "added": {"floor": "added"},
+            "declared": {"floor": "declared", "residual_ms": 2.0},
+            "worst case": {"accountant": "exact-worst-case"},
+            "paper": {"accountant": "paper", "floor": "added"},
+            "compact": {"compact": True},
+            "compact, many": {"compact": True, "bags": 10**6, "floor": "added"},
+            "two blocks": {"bags": 20_000},
+            "no intercept": {"intercept": False},
+        }.items()
+    },
+    "wtd-flag wide": ("wide", {"mechanism": FLAG, "bags": 150}),
+    "wtd-flag missing values": ("missing values", {"mechanism": FLAG, "bags": 50}),
+    "wtd-flag tiny": ("tiny", {"mechanism": FLAG, "bags": 3}),
+    **{
+        f"sampled-wtd-flag {name}": (
+            "five thousand",
+            {"mechanism": SAMPLED, "bags": 12, "bag_size": 100} | options,
+        )
+        for name, options in {
+            "measured+added": {},
+            "measured": {"floor": "measured", "bag_size": 400, "epsilon": 20.0},
+            "added": {"floor": "added"},
+            "declared": {"floor": "declared", "residual_ms": 2.0, "bag_size": 400, **WIDE},
+            "worst case": {"accountant": "exact-worst-case", "floor": "added"},
+            "over-draw": {"over_draw": True},
+            "seeded": {"bag_seed": 3},
+        }.items()
+    },
+    **{
+        f"sampled-noisy-wtd-lag {name}": (
+            "five thousand",
+            {"mechanism": NOISY, "bags": 20, "bag_size": 60} | options,
+        )
+        for name, options in {
+            "given bags": {},
+            "over-draw": {"over_draw": True},
+            "fraction": {"noisy_fraction": 0.5},
+            "column": {"noisy_column": "code"},
+            "worst case": {"accountant": "exact-worst-case"},
+            "paper": {"accountant": "paper", "bag_size": 1500, "bags": 3},
+        }.items()
+    },
+}
+
+
+def column_digests(table: pa.Table) -> dict[str, str]:
+    """SHA-256 of every column's values as little-endian bytes."""
+    arrays = {name: table.column(name).to_numpy() for name in table.column_names}
+    return {name: hashlib.sha256(_bytes(array)).hexdigest() for name, array in arrays.items()}
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> bytes:
+    return array.astype(array.dtype.newbyteorder("<")).tobytes()
+
+
+def drawn(name: str, seed: int = 1) -> dict[str, Any]:
+    """What was published; of the certificate all but the version, and the seal that covers it."""
+    table, options = OPTIONS[name]
+    rows = tables.source(table)
+    try:
+        found = inside.release(plan(rows, **(BUDGET | options)), rows, seed)
+    except LabelDPError as refusal:
+        return {"refused": f"{type(refusal).__name__}: {refusal}"}
+    certificate = {k: v for k, v in found.certificate.items() if k not in ("software", "seal")}
+    return {
+        "rows": found.table.num_rows,
+        "columns": column_digests(found.table),
+        "first labels": found.labels[:3].tolist(),
+        "bags": None if found.bag_table is None else column_digests(found.bag_table),
+        "certificate": certificate,
+    }
+
+
+CASES = {name: partial(drawn, name) for name in OPTIONS}

@@ -1,0 +1,37 @@
+"""Feature maps, exact sums, ranks and leverages of the generated tables."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from typing import Any
+
+from tests.golden import inside, tables
+
+ENCODINGS: dict[str, dict[str, Any]] = {
+    "": {},
+    "plain": {"intercept": False, "standardise": False, "indicators": False},
+    "merged": {"min_count": 60, "max_leverage": 0.2},
+}
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON text that has one form."""
+    form = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(form.encode()).hexdigest()
+
+
+def statistics(name: str, encoding: str) -> dict[str, Any]:
+    """What is public about a table and, by digests alone, its exact sums."""
+    found = inside.statistics(tables.source(name), **ENCODINGS[encoding])
+    big = {key: digest(found.pop(key)) for key in ("features", "names", "gram", "moments")}
+    return big | found
+
+
+CASES = {
+    f"{name} {encoding}".strip(): partial(statistics, name, encoding)
+    for name in tables.MADE
+    for encoding in ENCODINGS
+    if (name, encoding) != ("tiny", "merged")
+}
