@@ -11,11 +11,17 @@ from labeldp import LabelDPError
 from tests.golden.inside import ANSWERS
 
 Question = tuple[Any, ...]
+Public = tuple[Any, ...]
 
 SMALL, CENSUS = (1000, (0.0, 10.0)), (131_903_910, (0.0, 51.0))
 PUBLIC = (100_000, (-1.0, 1.0), 20, 60 / 100_000)
 OFF_CENTRE = (100_000, (-1.0, 3.0), 20, 60 / 100_000, False, 2.0**-30)
-TABLES = {SMALL: 2000.0, CENSUS: 64.22 * 131_903_910, PUBLIC: 25_000.0, OFF_CENTRE: 40_000.0}
+TABLES: dict[Public, float] = {
+    SMALL: 2000.0,
+    CENSUS: 64.22 * 131_903_910,
+    PUBLIC: 25_000.0,
+    OFF_CENTRE: 40_000.0,
+}
 """What is public of a table, and a residual floor."""
 BUDGETS = ((0.01, 1e-3), (0.5, 1e-12), (1.0, 1e-6), (3.0, 1e-8), (10.0, 1e-5), (50.0, 1e-12))
 PRICE = (0.05, 1e-9)
@@ -30,13 +36,17 @@ NOISY = (
     (300, (0.0, 1.0), 0.1, 2.0, None),
 )
 SCALED = (-1.0, 1.0)
-PROMISES = ((10**7, SCALED, 0.1, 2.0, 5), (10**5, SCALED, 0.5, 1.5, 3), (100, SCALED, 0.01, 9.0, 3))
+PROMISES = (
+    (10**10, SCALED, 1.0, 1.5, 3),
+    (10**9, SCALED, 0.2, 2.0, 5),
+    (100, SCALED, 0.01, 9.0, 3),
+)
 
 
-def wtd_flag(priced: bool) -> dict[str, Iterable[Question]]:
+def wtd_flag(*tables: Public, priced: bool) -> dict[str, Iterable[Question]]:
     """Three sides of one law: bags, floor and budget, each found from the others."""
     prices = (None, PRICE) if priced else (None,)
-    floors = TABLES.items()
+    floors = [(public, TABLES[public]) for public in tables]
     return {
         "delta": [
             *((p, m, f, e, q) for p, f in floors for m, e, q in product(BAGS, EPSILONS, prices)),
@@ -47,7 +57,7 @@ def wtd_flag(priced: bool) -> dict[str, Iterable[Question]]:
             *((p, 10, f, 1e-6, None, group) for p, f in floors for group in (2, 5)),
         ],
         "max_bags": [(p, f, *b, q) for (p, f), b, q in product(floors, BUDGETS, prices)],
-        "min_floor": [(p, m, *b) for p in TABLES for m, b in product(BAGS, BUDGETS[1:5])],
+        "min_floor": [(p, m, *b) for p in tables for m, b in product(BAGS, BUDGETS[1:5])],
     }
 
 
@@ -79,8 +89,8 @@ SAMPLED: dict[str, Iterable[Question]] = {
 }
 
 THEOREM2: dict[str, Iterable[Question]] = {
-    "delta": [(*p, k, e) for p, k, e in product(PROMISES, (50, 10**5, 10**7), (0.5, 3.0, 11.0))],
-    "epsilon": [(*p, k, d) for p, k, d in product(PROMISES, (50, 10**5, 10**7), (1e-12, 1e-5))],
+    "delta": [(*p, k, e) for p, k, e in product(PROMISES, (50, 10**7, 10**9), (0.5, 3.0, 11.0))],
+    "epsilon": [(*p, k, d) for p, k, d in product(PROMISES, (50, 10**7, 10**9), (1e-12, 1e-5))],
     "min_bag_size": [(*p, *budget) for p, budget in product(PROMISES, BUDGETS)],
     "terms": [(*p, *budget) for p, budget in product(PROMISES[:2], BUDGETS[1:5])],
 }
@@ -112,11 +122,11 @@ NOISY_LAG: dict[str, Iterable[Question]] = {
 THEOREM3: dict[str, Iterable[Question]] = {
     "delta": [
         (SCALED, rho, k, e, m)
-        for rho, k, e, m in product((1.0, 0.25), (1000, 10**6), (0.5, 10.0), (1, 1000))
+        for rho, k, e, m in product((1.0, 0.25), (10**4, 10**8), (0.5, 10.0), (1, 1000))
     ],
     "epsilon": [
         (SCALED, rho, k, d, 1, 4.0)
-        for rho, k, d in product((1.0, 0.25), (1000, 10**6), (1e-12, 1e-5))
+        for rho, k, d in product((1.0, 0.25), (10**4, 10**8), (1e-12, 1e-5))
     ],
     "min_bag_size": [
         (SCALED, rho, *b, m) for rho, b, m in product((1.0, 0.25), BUDGETS, (1, 10**4))
@@ -154,9 +164,9 @@ OTHER: dict[str, Iterable[Question]] = {
 }
 
 ASKED: dict[str, dict[str, Iterable[Question]]] = {
-    "wtd-flag exact": wtd_flag(priced=True),
-    "wtd-flag exact-worst-case": wtd_flag(priced=True),
-    "wtd-flag paper": wtd_flag(priced=False),
+    "wtd-flag exact": wtd_flag(*TABLES, priced=True),
+    "wtd-flag exact-worst-case": wtd_flag(CENSUS, PUBLIC, priced=True),
+    "wtd-flag paper": wtd_flag(*TABLES, priced=False),
     "sampled-wtd-flag exact": SAMPLED,
     "sampled-wtd-flag paper": THEOREM2,
     "sampled-noisy-wtd-lag exact": NOISY_LAG,

@@ -23,7 +23,9 @@ FLAG, SAMPLED, NOISY = "wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
 ASKED: list[tuple[Any, ...]] = [
     *(
         (FLAG, *ROWS, rows, "--residual-ms", 64.22, *more)
-        for rows, more in product((5000, 131_903_910), ((), KNOWN, ("--bags", 1), ("--bags", 10**7)))
+        for rows, more in product(
+            (5000, 131_903_910), ((), KNOWN, ("--bags", 1), ("--bags", 10**7))
+        )
     ),
     (FLAG, *ROWS, 5000, "--residual-ms", 64.22, *KNOWN, "--no-intercept"),
     *(

@@ -12,9 +12,12 @@ from tests.golden import inside, tables
 TABLE = "five thousand"
 FLAG, SAMPLED, NOISY = "wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
 BUDGET = {"epsilon": 1.0, "delta": 1e-5}
+ROOMY = {"epsilon": 20.0, "delta": 1e-3}
+LARGE_BAGS = {"bags": 4, "bag_size": 1000}
 TIGHT = {"epsilon": 0.3, "delta": 1e-8}
 WIDE = {"epsilon": 6.0, "delta": 1e-6}
-LARGEST = {"epsilon": 200.0, "delta": 1e-3}
+THEOREM3 = {"epsilon": 1.0, "delta": 1e-3, "bags": 3, "bag_size": 1600}
+LARGEST = {"epsilon": 100.0, "delta": 1e-3}
 
 Options = dict[str, Any]
 
@@ -23,15 +26,17 @@ def _floors(mechanism: str, accountant: str, **more: Any) -> dict[str, Options]:
     """A plan of every floor mode."""
     asked: dict[str, Options] = {
         "measured+added": {},
-        "measured": {"floor": "measured"},
+        "measured": {"floor": "measured", **(LARGE_BAGS if mechanism == SAMPLED else {})},
         "added": {"floor": "added"},
-        "declared": {"floor": "declared", "residual_ms": 2.0},
+        "declared": {"floor": "declared", "residual_ms": 5.0},
     }
-    words = " ".join(str(value).replace("True", name) for name, value in more.items())
+    words = "over-draw" if "over_draw" in more else ""
     return {
         f"{mechanism} {accountant} {mode} {words}".strip(): {
             "mechanism": mechanism,
             "accountant": accountant,
+            "residual_guess": None if mode == "declared" else 5.0,
+            **ROOMY,
             **options,
             **more,
         }
@@ -47,8 +52,11 @@ OPTIONS: dict[str, Options] = {
         **LARGEST,
         "accountant": "paper",
         "floor": "declared",
-        "residual_ms": 2.0,
+        "residual_ms": 5.0,
+        "bags": 20,
     },
+    "wtd-flag budget": {},
+    "wtd-flag budget added": {"floor": "added"},
     "wtd-flag tight": {**TIGHT},
     "wtd-flag wide compact": {**WIDE, "compact": True},
     "wtd-flag compact added": {"compact": True, "floor": "added", "bags": 300},
@@ -61,9 +69,10 @@ OPTIONS: dict[str, Options] = {
         "indicators": False,
         "min_count": 1700,
     },
-    **_floors(SAMPLED, "exact", **WIDE),
-    **_floors(SAMPLED, "exact-worst-case", **WIDE),
-    **_floors(SAMPLED, "exact", over_draw=True, bags=10, bag_size=250),
+    **_floors(SAMPLED, "exact"),
+    **_floors(SAMPLED, "exact-worst-case"),
+    **_floors(SAMPLED, "exact", over_draw=True, **LARGE_BAGS),
+    "sampled-wtd-flag budget": {"mechanism": SAMPLED, **WIDE},
     "sampled-wtd-flag exact seeded": {"mechanism": SAMPLED, "bag_seed": 5, "bag_size": 100},
     "sampled-wtd-flag paper": {
         "mechanism": SAMPLED,
@@ -78,11 +87,12 @@ OPTIONS: dict[str, Options] = {
             "mechanism": NOISY,
             "accountant": accountant,
             "over_draw": over_draw,
+            **(THEOREM3 if accountant == "paper" else {}),
         }
         for accountant, over_draw in product(("exact", "exact-worst-case", "paper"), (False, True))
     },
     f"{NOISY} fraction": {"mechanism": NOISY, "noisy_fraction": 0.4},
-    f"{NOISY} column": {"mechanism": NOISY, "noisy_column": "code", "bag_size": 200},
+    f"{NOISY} column": {"mechanism": NOISY, "noisy_column": "mark", "bag_size": 200},
     f"{NOISY} noise": {"mechanism": NOISY, "noise_std": 25.0, "bag_seed": 9},
     f"{NOISY} tight": {"mechanism": NOISY, **TIGHT, "bags": 40, "bag_size": 100},
 }

@@ -11,16 +11,25 @@ import pyarrow as pa
 
 from labeldp import LabelDPError, plan
 from tests.golden import inside, tables
-from tests.golden.cases_plans import BUDGET, FLAG, NOISY, SAMPLED, WIDE, Options
+from tests.golden.cases_plans import (
+    BUDGET,
+    FLAG,
+    LARGE_BAGS,
+    NOISY,
+    ROOMY,
+    SAMPLED,
+    THEOREM3,
+    Options,
+)
 
 OPTIONS: dict[str, tuple[str, Options]] = {
     **{
         f"wtd-flag {name}": ("five thousand", {"mechanism": FLAG, "bags": 70} | options)
         for name, options in {
             "measured+added": {},
-            "measured": {"floor": "measured", "bags": 5, **WIDE},
+            "measured": {"floor": "measured", **ROOMY},
             "added": {"floor": "added"},
-            "declared": {"floor": "declared", "residual_ms": 2.0},
+            "declared": {"floor": "declared", "residual_ms": 5.0},
             "worst case": {"accountant": "exact-worst-case"},
             "paper": {"accountant": "paper", "floor": "added"},
             "compact": {"compact": True},
@@ -39,14 +48,26 @@ OPTIONS: dict[str, tuple[str, Options]] = {
         )
         for name, options in {
             "measured+added": {},
-            "measured": {"floor": "measured", "bag_size": 400, "epsilon": 20.0},
+            "measured": {"floor": "measured", **ROOMY, **LARGE_BAGS},
             "added": {"floor": "added"},
-            "declared": {"floor": "declared", "residual_ms": 2.0, "bag_size": 400, **WIDE},
+            "declared": {"floor": "declared", "residual_ms": 4.0, **ROOMY, **LARGE_BAGS},
             "worst case": {"accountant": "exact-worst-case", "floor": "added"},
             "over-draw": {"over_draw": True},
             "seeded": {"bag_seed": 3},
         }.items()
     },
+    "sampled-wtd-flag paper": (
+        "promised",
+        {
+            "mechanism": SAMPLED,
+            "accountant": "paper",
+            "epsilon": 10.0,
+            "delta": 0.1,
+            "min_eigenvalue": 0.9,
+            "over_draw": True,
+            "bags": 1,
+        },
+    ),
     **{
         f"sampled-noisy-wtd-lag {name}": (
             "five thousand",
@@ -56,9 +77,9 @@ OPTIONS: dict[str, tuple[str, Options]] = {
             "given bags": {},
             "over-draw": {"over_draw": True},
             "fraction": {"noisy_fraction": 0.5},
-            "column": {"noisy_column": "code"},
+            "column": {"noisy_column": "mark"},
             "worst case": {"accountant": "exact-worst-case"},
-            "paper": {"accountant": "paper", "bag_size": 1500, "bags": 3},
+            "paper": {"accountant": "paper", **THEOREM3},
         }.items()
     },
 }

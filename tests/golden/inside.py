@@ -142,23 +142,23 @@ NOISY: Answers = {
     "delta": lambda public, epsilon, chance=1.0: (
         noisy_wtd_lag.delta(_noisy(public), epsilon, chance).upper
     ),
-    "epsilon": lambda public, delta, chance=1.0: (
-        noisy_wtd_lag.epsilon(_noisy(public), delta, chance)
+    "epsilon": lambda public, delta, chance=1.0: noisy_wtd_lag.epsilon(
+        _noisy(public), delta, chance
     ),
-    "max_bags": lambda public, epsilon, delta: (
-        noisy_wtd_lag.max_bags(_noisy(public), epsilon, delta)
+    "max_bags": lambda public, epsilon, delta: noisy_wtd_lag.max_bags(
+        _noisy(public), epsilon, delta
     ),
-    "min_noise_std": lambda public, epsilon, delta, chance=1.0: (
-        noisy_wtd_lag.min_noise_std(_noisy(public), epsilon, delta, chance)
+    "min_noise_std": lambda public, epsilon, delta, chance=1.0: noisy_wtd_lag.min_noise_std(
+        _noisy(public), epsilon, delta, chance
     ),
     "min_noisy_fraction": lambda public, epsilon, delta, chance=1.0: (
         noisy_wtd_lag.min_noisy_fraction(_noisy(public), epsilon, delta, chance)
     ),
     "min_bag_size": noisy_wtd_lag.min_bag_size,
     "target_mu": noisy_wtd_lag.target_mu,
-    "realised_mu": lambda weights, noisy, width, std: (
-        noisy_wtd_lag.realised_mu(weights, np.asarray(noisy, bool), width, std).tolist()
-    ),
+    "realised_mu": lambda weights, noisy, width, std: noisy_wtd_lag.realised_mu(
+        weights, np.asarray(noisy, bool), width, std
+    ).tolist(),
     "realised_delta": noisy_wtd_lag.realised_delta,
     "realised_epsilon": noisy_wtd_lag.realised_epsilon,
 }

@@ -40,7 +40,7 @@ KINDS: dict[str, dict[str, Case]] = {
 
 
 def computed(kind: str, name: str) -> Any:
-    """What the code gives now, as JSON reads it back; one thread, seeds that follow from the name."""
+    """What the code gives now, as JSON reads it back, with one thread and the name's own seeds."""
     with threadpool_limits(1), pinned_seeds(f"{kind} {name}"):
         return json.loads(json.dumps(_plain(KINDS[kind][name]()), allow_nan=False))
 

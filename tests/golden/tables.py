@@ -1,6 +1,6 @@
 """A dozen generated tables: whole and uniform numbers of PCG64 alone, the same in every version.
 
-Labels lie in LABELS, on a grid of 1/64.
+Labels lie in `label_range`, on a grid of 1/64.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from labeldp import Source, scan
 
-LABELS = (0.0, 10.0)
 Stream = np.random.Generator
 Columns = dict[str, Any]
 
@@ -111,7 +110,13 @@ def mixed(rng: Stream, rows: int) -> Columns:
         "x": number(rng, rows),
         "code": choice(rng, rows, [0, 1, 2]),
         "town": with_gaps(rng, choice(rng, rows, ["a", "b", "c"])),
+        "mark": choice(rng, rows, [True, False]),
     }
+
+
+def promised(rng: Stream, rows: int) -> Columns:
+    """A weak feature and labels ±1: every eigenvalue of [X|y] is near the number of rows."""
+    return {"x": choice(rng, rows, [0.0, 1.0]), "label": choice(rng, rows, [-1.0, 1.0])}
 
 
 MADE: dict[str, tuple[Callable[[Stream, int], Columns], int]] = {
@@ -127,20 +132,25 @@ MADE: dict[str, tuple[Callable[[Stream, int], Columns], int]] = {
     "rare levels": (rare, 2000),
     "tiny": (mixed, 15),
     "five thousand": (mixed, 5000),
+    "promised": (promised, 30_000),
 }
 
 
 def table(name: str) -> pa.Table:
-    """The table of this name, its label last."""
+    """The table of this name."""
     make, rows = MADE[name]
     rng = stream(sum(name.encode()))
     columns = make(rng, rows)
     first = next(iter(columns.values()))
     pull = np.array([2.0 * (value == first[0]) for value in first])
-    noise = rng.integers(0, 257, rows) / 64 + rng.integers(0, 257, rows) / 64
-    return pa.table({**columns, "label": pull + noise})
+    label = pull + rng.integers(0, 513, rows) / 64
+    return pa.table({"label": label} | columns)
 
 
-def source(name: str, **options: Any) -> Source:
+def label_range(name: str) -> tuple[float, float]:
+    return (-1.0, 1.0) if name == "promised" else (0.0, 10.0)
+
+
+def source(name: str) -> Source:
     """The same to be read."""
-    return scan(table(name), label="label", label_range=LABELS, **options)
+    return scan(table(name), label="label", label_range=label_range(name))
