@@ -53,11 +53,11 @@ def wtd_flag(*tables: Public, priced: bool) -> dict[str, Iterable[Question]]:
             *((p, 10, f, 2.0, None, group) for p, f in floors for group in (2, 3, 5)),
         ],
         "epsilon": [
-            *((p, m, f, d, q) for p, f in floors for m, d, q in product(BAGS, DELTAS, prices)),
+            *((p, m, f, d, q) for p, f in floors for m, d, q in product(BAGS, DELTAS, prices[-1:])),
             *((p, 10, f, 1e-6, None, group) for p, f in floors for group in (2, 5)),
         ],
         "max_bags": [(p, f, *b, q) for (p, f), b, q in product(floors, BUDGETS, prices)],
-        "min_floor": [(p, m, *b) for p in tables for m, b in product(BAGS, BUDGETS[1:5])],
+        "min_floor": [(p, m, *b) for p in tables for m, b in product(BAGS, BUDGETS[1:4])],
     }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from functools import partial
 from typing import Any
 
@@ -16,16 +14,10 @@ ENCODINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def digest(value: Any) -> str:
-    """SHA-256 of a JSON text that has one form."""
-    form = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(form.encode()).hexdigest()
-
-
 def statistics(name: str, encoding: str) -> dict[str, Any]:
     """What is public about a table and, by digests alone, its exact sums."""
     found = inside.statistics(tables.source(name), **ENCODINGS[encoding])
-    big = {key: digest(found.pop(key)) for key in ("features", "names", "gram", "moments")}
+    big = {key: tables.digest(found.pop(key)) for key in ("features", "names", "gram", "moments")}
     return big | found
 
 

@@ -5,6 +5,8 @@ Labels lie in `label_range`, on a grid of 1/64.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -154,3 +156,9 @@ def label_range(name: str) -> tuple[float, float]:
 def source(name: str) -> Source:
     """The same to be read."""
     return scan(table(name), label="label", label_range=label_range(name))
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON text that has one form."""
+    form = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(form.encode()).hexdigest()
