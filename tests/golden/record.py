@@ -4,6 +4,9 @@
 
 writes tests/golden/values/KIND.json for every kind of case, or those named. A file that is
 there is not overwritten without --force: what it holds is what later code is held to.
+
+The last digits of a floating-point number hang on the linear algebra and the processor as well
+as on the code, so a file says with what arithmetic it was made: `arithmetic`.
 """
 
 from __future__ import annotations
@@ -11,12 +14,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import platform
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+import numpy as np
+import scipy.linalg
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from tests.golden import (
     cases_accounting,
@@ -45,8 +51,24 @@ def computed(kind: str, name: str) -> Any:
         return json.loads(json.dumps(_plain(KINDS[kind][name]()), allow_nan=False))
 
 
+def arithmetic() -> dict[str, Any]:
+    """What last digits hang on besides the code."""
+    simd = np.show_config(mode="dicts")["SIMD Extensions"]
+    return {
+        "machine": f"{platform.machine()} {' '.join(platform.libc_ver())}",
+        "simd": [*simd.get("baseline", []), *simd.get("found", [])],
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "blas": sorted({f"{x['version']} {x['architecture']}" for x in _blas()}),
+    }
+
+
+def _blas() -> list[dict[str, Any]]:
+    return [found for found in threadpool_info() if found["user_api"] == "blas"]
+
+
 def recorded(kind: str) -> dict[str, Any]:
-    """What the code gave when it was recorded."""
+    """What the code gave when it was recorded: `cases`, and with what `arithmetic`."""
     values: dict[str, Any] = json.loads((VALUES / f"{kind}.json").read_text(encoding="utf-8"))
     return values
 
@@ -57,7 +79,8 @@ def write(kind: str) -> None:
         f"{json.dumps(name)}: {json.dumps(computed(kind, name), separators=(',', ':'))}"
         for name in KINDS[kind]
     )
-    text = "{\n" + ",\n".join(lines) + "\n}\n"
+    head = f'{{"arithmetic": {json.dumps(arithmetic())},\n"cases": '
+    text = head + "{\n" + ",\n".join(lines) + "\n}}\n"
     (VALUES / f"{kind}.json").write_text(text, encoding="utf-8")
 
 
