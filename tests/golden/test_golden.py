@@ -54,6 +54,12 @@ def test_exact_sums_are_the_same_with_any_arithmetic(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", record.KINDS)
+def test_last_digits_are_compared(kind: str) -> None:
+    if sameness(kind) is not equal:
+        pytest.skip(f"{kind} were recorded with other arithmetic: last digits are not compared")
+
+
+@pytest.mark.parametrize("kind", record.KINDS)
 def test_every_record_has_its_case(kind: str) -> None:
     assert list(recorded(kind)["cases"]) == list(record.KINDS[kind])
 
