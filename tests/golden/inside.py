@@ -27,15 +27,15 @@ from labeldp.accounting import (
     default_measurement,
     gaussian,
     noisy_wtd_lag,
-    paper,
     paper_bags,
     residual_cosine,
     sampled_wtd_flag,
     wtd_flag,
 )
-from labeldp.certificate import claimed_fields
 from labeldp.mechanisms import bags as bags_module
-from labeldp.survey import Encoding, survey
+from labeldp.mechanisms.survey import Encoding, survey
+from labeldp.release import claimed_fields
+from labeldp_paper import theory
 
 # ------------------------------------------------------------------------------------------------
 from tests.seeds import seeds_from
@@ -204,8 +204,8 @@ OTHER: Answers = {
     "default_measurement": lambda *budget: list(asdict(default_measurement(*budget)).values()),
     "added_variance": added_variance,
     "lower_bound": _lower_bound,
-    "theorem 1 utility": lambda *given: paper.theorem1_utility(*given).log10_failure,
-    "random projection": paper.random_projection_max_bags,
+    "theorem 1 utility": lambda *given: theory.theorem1_utility(*given).log10_failure,
+    "random projection": theory.random_projection_max_bags,
 }
 
 ANSWERS: dict[str, Answers] = {
