@@ -16,8 +16,8 @@ ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
     "errors", "files", "_arrow", "_check", "_files", "_random", "_threads", "_digest", "kernels",
-    "source", "features", "statistics", "engines", "spark", "accounting", "door", "release", "mechanisms",
-    "planning", "inspection", "verification", "learners", "datasets", "cli",
+    "source", "features", "statistics", "engines", "spark", "accounting", "door", "release",
+    "mechanisms", "planning", "inspection", "verification", "learners", "datasets", "cli",
 )  # fmt: skip
 
 EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba", "matplotlib"}
