@@ -16,9 +16,9 @@ from labeldp.source.frames import ELSEWHERE
 ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
-    "errors", "_arrow", "_check", "_files", "_random", "_threads", "_digest", "kernels", "source",
-    "features", "statistics", "engines", "spark", "accounting", "door", "release", "mechanisms",
-    "planning", "inspection", "verification", "learners", "datasets", "cli",
+    "errors", "files", "_arrow", "_check", "_files", "_random", "_threads", "_digest", "kernels",
+    "source", "features", "statistics", "engines", "spark", "accounting", "door", "release",
+    "mechanisms", "planning", "inspection", "verification", "learners", "datasets", "cli",
 )  # fmt: skip
 
 EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba", "matplotlib"}
