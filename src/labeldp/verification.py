@@ -16,11 +16,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from labeldp._digest import table_digest
-from labeldp._files import json_digest
 from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
+from labeldp.files import json_digest
 from labeldp.mechanisms import MECHANISMS, read_claim
 from labeldp.release import (
     AGGREGATES,
@@ -38,6 +37,7 @@ from labeldp.release import (
     schema,
     seal,
 )
+from labeldp.release.digest import table_digest
 
 _TOLERANCE = 1e-6
 _SECRET = {"generator": GENERATOR, "key_bits": KEY_BITS, "private": True, "warning": None}

@@ -42,9 +42,9 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a regression on a release. Costs no privacy."""
-    from labeldp._files import check_target
     from labeldp.cli.output import emit_json, emit_table, note, number, progress
     from labeldp.errors import InputError
+    from labeldp.files import check_target
     from labeldp.learners import LEARNERS, find_learner
     from labeldp.release import Release
 

@@ -24,9 +24,9 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict labels of raw rows with a fitted model, one prediction a row, in row order."""
-    from labeldp._files import check_target
     from labeldp.cli.output import emit_json
     from labeldp.errors import InputError
+    from labeldp.files import check_target
     from labeldp.learners import load_model
 
     if out.suffix not in (".csv", ".parquet"):
@@ -53,7 +53,7 @@ def _write(out: Path, batches: Iterator[pa.RecordBatch]) -> int:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-    from labeldp._files import new_path
+    from labeldp.files import new_path
 
     schema = pa.schema([("prediction", pa.float64())])
     rows = 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from labeldp._check import (
+from labeldp.errors import DataError
+from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.files import (
     Check,
     is_count,
     is_flag,
@@ -16,8 +18,6 @@ from labeldp._check import (
     list_of,
     optional,
 )
-from labeldp.errors import DataError
-from labeldp.features.columns import CategoricalColumn, NumericColumn
 
 if TYPE_CHECKING:
     from labeldp.features.encoding import FeatureMap

@@ -16,8 +16,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labeldp._check import at_least
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least
 from labeldp.learners import layers, linear, model_file, network
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.linear import LinearModel, LinearOptions

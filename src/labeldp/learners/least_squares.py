@@ -28,8 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import stdtrit
 
-from labeldp._check import at_least, in_range, positive
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range, positive
 
 Array: TypeAlias = NDArray[np.float64]
 

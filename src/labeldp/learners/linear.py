@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp._check import (
-    at_least,
-    in_range,
-    is_flag,
-    is_number,
-    is_text,
-    list_of,
-    optional,
-    positive,
-)
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features import FeatureMap
+from labeldp.files import is_flag, is_number, is_text, list_of, optional
 from labeldp.learners import model_file
 from labeldp.learners.least_squares import Fit, bounded_norm, intervals, require_freedom, ridge
 from labeldp.learners.protocol import Array, Coefficient, Learner, bag_source

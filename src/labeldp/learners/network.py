@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp._check import is_count, is_number, is_positive, is_text, list_of, optional
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features import FeatureMap
+from labeldp.files import is_count, is_number, is_positive, is_text, list_of, optional
 from labeldp.learners import model_file
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.inputs import Inputs

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any
 
-from labeldp._check import at_least, finite, positive
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, finite, positive
 
 
 @dataclass(frozen=True)

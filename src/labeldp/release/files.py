@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp._arrow import arrow_numbers, numpy_numbers
-from labeldp._digest import Digest, table_digest
-from labeldp._files import new_directory, read_json
 from labeldp.errors import ReleaseError
 from labeldp.features import FeatureMap
+from labeldp.files import new_directory, read_json
+from labeldp.release.digest import Digest, table_digest
 from labeldp.source import Source, scan
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
