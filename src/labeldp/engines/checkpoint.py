@@ -21,8 +21,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from labeldp._files import json_digest
 from labeldp.errors import InputError
+from labeldp.files import json_digest
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from labeldp._check import at_least
 from labeldp.engines.checkpoint import Checkpoint, Finished
 from labeldp.engines.memory import Memory
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.engines.streams import Streams
-from labeldp.errors import DataError
+from labeldp.errors import DataError, at_least
 from labeldp.features.fold import Fold, Pair, Tally, add_up, merge_into, results_of, together
 from labeldp.source import Source
 

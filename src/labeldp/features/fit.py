@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from labeldp import _check
-from labeldp.errors import DataError
+from labeldp.errors import DataError, at_least
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoding import FeatureMap
 from labeldp.features.fold import Fold, fold_in_order
@@ -48,8 +47,8 @@ def fit_features(
       fold: how to run over the rows, an engine's `fold`; by default one batch after another.
     """
     if min_count is not None:
-        _check.at_least(1, min_count=min_count)
-    _check.at_least(1, max_columns=max_columns)
+        at_least(1, min_count=min_count)
+    at_least(1, max_columns=max_columns)
     fold = fold or partial(fold_in_order, progress=progress or (lambda _rows: None))
     tally = LevelsAndRanges(source.columns, source.total_rows, source.reader.format)
     found = fold("levels and ranges", source, tally)

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp._check import ordered
-from labeldp.errors import InputError
+from labeldp.errors import InputError, ordered
 from labeldp.features import Encoded, FeatureMap
 from labeldp.features.fold import Needs
 from labeldp.kernels import Kernels, Scratch, best, with_numpy

@@ -11,7 +11,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,8 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from labeldp.files import json_digest
+from labeldp_paper.datasets import Progress
 from labeldp_paper.experiments.result import Row
-
-Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from labeldp import DataError, LocalEngine, Source, inspect, scan
-from labeldp_paper.datasets import DATASETS, generate
-from labeldp_paper.experiments.cells import Cell, Cells, Progress
+from labeldp_paper.datasets import DATASETS, Progress, generate
+from labeldp_paper.experiments.cells import Cell, Cells
 from labeldp_paper.experiments.result import Row
 
 _FRAME = 1
