@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from labeldp._check import in_range
 from labeldp.accounting import Facts
 from labeldp.engines import Engine
-from labeldp.errors import DataError, InputError
+from labeldp.errors import DataError, InputError, in_range
 from labeldp.features import FeatureMap, fit_features
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid, Leverage, factorise

@@ -86,7 +86,7 @@ def check_promise(claim: WeightedFlagClaim, features: FeatureMap, labels: LabelG
     sound = (
         labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
         and claim.facts.label_range == labels.range
-        and claim.facts.centred <= (features.intercept and 0 in features.kept_columns)
+        and claim.facts.centred <= (features.constant is not None)
         and claim.facts.rows == features.rows
         and (not claim.compact or claim.bags > (claim.facts.features or 0) + 1)
         and claim.delta_at(claim.epsilon) <= claim.delta
