@@ -22,7 +22,9 @@ from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
 from labeldp.features import FeatureMap
-from labeldp.mechanisms import MECHANISMS, read_claim
+from labeldp.mechanisms import mechanism_named
+from labeldp.mechanisms.plan import read_claim
+from labeldp.mechanisms.schema import certificate_schema
 from labeldp.release import (
     AGGREGATES,
     BAGS,
@@ -35,7 +37,6 @@ from labeldp.release import (
     claimed_fields,
     features_text,
     label_column,
-    schema,
     seal,
 )
 from labeldp.source import Source, scan
@@ -71,7 +72,7 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
     except InputError as problem:
         return Verification((str(problem),))
     certificate = release.certificate
-    malformed = list(conform(certificate, schema(), "certificate"))
+    malformed = list(conform(certificate, certificate_schema(), "certificate"))
     if malformed:
         return Verification(tuple(malformed))
     problems = [
@@ -81,7 +82,7 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
         *_claim(release),
     ]
     if data is not None and not problems:
-        mechanism = MECHANISMS[certificate["mechanism"]]
+        mechanism = mechanism_named(certificate["mechanism"])
         source = public_rows(release, data)
         problems += mechanism.check_features(release, source, engine or engine_for(source))
     return Verification(tuple(problems), _summary(certificate))
@@ -107,14 +108,12 @@ def public_rows(release: Release, data: Any) -> Source:
 
 
 def _summary(certificate: dict[str, Any]) -> str:
-    floor, draw = certificate["floor"], certificate["draw"]
-    how = f"{certificate['accountant']['name']} accountant, "
-    how += f"floor {floor['mode']}" if floor else "noise on labels"
-    holds = f", {draw['guarantee']}" if draw else ""
+    words = mechanism_named(certificate["mechanism"]).words(certificate)
+    how = ", ".join((f"{certificate['accountant']['name']} accountant", *words.summary))
     text = (
         f"{certificate['bags']:,} aggregates of {certificate['bag_size']:,} rows, "
         f"label-DP with ε = {certificate['epsilon']:g}, δ = {certificate['delta']:g} "
-        f"({certificate['mechanism']}, {how}{holds})"
+        f"({certificate['mechanism']}, {how})"
     )
     warning = certificate["randomness"]["warning"]
     return f"{text}; {warning}" if warning else text
@@ -182,7 +181,7 @@ def _claim(release: Release) -> list[str]:
         claim = read_claim(certificate)
         return [
             *_fields(claim, certificate),
-            *MECHANISMS[certificate["mechanism"]].check(release),
+            *mechanism_named(certificate["mechanism"]).check(release),
         ]
     except (InputError, KeyError, TypeError, ValueError, ArithmeticError) as problem:
         return [f"certificate: the claim makes no sense: {problem}"]

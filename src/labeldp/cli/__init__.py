@@ -9,29 +9,22 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import entry_points
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from labeldp.cli.account import account
 from labeldp.cli.attack import attack
 from labeldp.cli.demo import demo
+from labeldp.cli.derived import derived
 from labeldp.cli.fit import fit
 from labeldp.cli.inspect import inspect
-from labeldp.cli.plan import plan
+from labeldp.cli.plan import plan, plan_options
 from labeldp.cli.predict import predict
 from labeldp.cli.release import release
 from labeldp.cli.verify import verify
 
 _INTERRUPTED = 130
-
-app = typer.Typer(
-    name="labeldp",
-    help="Publish regression data whose labels are private.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
 
 
 def _version(asked: bool) -> None:
@@ -42,7 +35,6 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -51,22 +43,25 @@ def _options(
     """Publish regression data whose labels are private."""
 
 
-_COMMANDS = (
-    demo,
-    inspect,
-    account,
-    plan,
-    release,
-    verify,
-    fit,
-    predict,
-    attack,
-)
+def make_app() -> typer.Typer:
+    """The commands, with the options that the mechanisms known now declare."""
+    app = typer.Typer(
+        name="labeldp",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    app.callback()(_options)
+    for command in (demo, inspect, account, plan, release, verify, fit, predict, attack):
+        app.command()(derived(command, **_known(command)))
+    for entry in sorted(entry_points(group="labeldp.commands"), key=lambda entry: entry.name):
+        app.command(entry.name)(entry.load())
+    return app
 
-for command in _COMMANDS:
-    app.command()(command)
-for entry in sorted(entry_points(group="labeldp.commands"), key=lambda entry: entry.name):
-    app.command(entry.name)(entry.load())
+
+def _known(command: Any) -> dict[str, type[Any]]:
+    """What commands are asked depends on the mechanisms there are."""
+    return {"options": plan_options()} if command in (plan, release) else {}
 
 
 def main() -> None:
@@ -74,7 +69,7 @@ def main() -> None:
     from labeldp.errors import LabelDPError
 
     try:
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        code = make_app()(sys.argv[1:] or ["--help"], standalone_mode=False)
     except LabelDPError as problem:
         code = _refuse(str(problem))
     except typer.Abort:

@@ -7,7 +7,6 @@ from labeldp.release.claim import (
     certify,
     claimed_fields,
     read_head,
-    schema,
     seal,
 )
 from labeldp.release.files import (
@@ -52,6 +51,5 @@ __all__ = [
     "features_text",
     "label_column",
     "read_head",
-    "schema",
     "seal",
 ]
