@@ -32,14 +32,14 @@ import pytest
 import typer
 
 import labeldp
-from labeldp.cli import main, make_app
+from labeldp.cli import app, main
 from labeldp.datasets import write_census_like
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [page for page in (*DOCS, README) if page.exists()]
-COMMANDS = typer.main.get_command(make_app()).commands  # type: ignore[attr-defined]
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 
 _FENCE = re.compile(r"^```([a-z]*)[ \t]*([a-z ]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")

@@ -2,29 +2,46 @@
 
 Exit codes: 0 done, 1 a check said no, 2 the request is wrong (one line, nothing written).
 Standard output carries the answer alone (one JSON document with --json); progress bars
-and notes go to standard error. Heavy imports happen inside commands.
+and notes go to standard error. Commands are imported when they are used (`commands`), and
+heavy imports happen inside them.
+
+The names here are also for commands of other packages (entry points `labeldp.commands`).
 """
 
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from labeldp.cli.account import account
-from labeldp.cli.attack import attack
-from labeldp.cli.demo import demo
-from labeldp.cli.derived import derived
-from labeldp.cli.fit import fit
-from labeldp.cli.inspect import inspect
-from labeldp.cli.plan import plan, plan_options
-from labeldp.cli.predict import predict
-from labeldp.cli.release import release
-from labeldp.cli.verify import verify
+from labeldp.cli.commands import LazyGroup
+from labeldp.cli.options import Json
+from labeldp.cli.output import WORDS, emit_facts, emit_json, emit_table, note, number, progress
+
+__all__ = [
+    "WORDS",
+    "Json",
+    "app",
+    "emit_facts",
+    "emit_json",
+    "emit_table",
+    "main",
+    "note",
+    "number",
+    "progress",
+]
 
 _INTERRUPTED = 130
+
+app = typer.Typer(
+    name="labeldp",
+    cls=LazyGroup,
+    help="Publish regression data whose labels are private.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
 
 
 def _version(asked: bool) -> None:
@@ -35,6 +52,7 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -43,33 +61,12 @@ def _options(
     """Publish regression data whose labels are private."""
 
 
-def make_app() -> typer.Typer:
-    """The commands, with the options that the mechanisms known now declare."""
-    app = typer.Typer(
-        name="labeldp",
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-    app.callback()(_options)
-    for command in (demo, inspect, account, plan, release, verify, fit, predict, attack):
-        app.command()(derived(command, **_known(command)))
-    for entry in sorted(entry_points(group="labeldp.commands"), key=lambda entry: entry.name):
-        app.command(entry.name)(entry.load())
-    return app
-
-
-def _known(command: Any) -> dict[str, type[Any]]:
-    """What commands are asked depends on the mechanisms there are."""
-    return {"options": plan_options()} if command in (plan, release) else {}
-
-
 def main() -> None:
     """Run the command line; every wrong request ends in one line and exit code 2."""
     from labeldp.errors import LabelDPError
 
     try:
-        code = make_app()(sys.argv[1:] or ["--help"], standalone_mode=False)
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except LabelDPError as problem:
         code = _refuse(str(problem))
     except typer.Abort:

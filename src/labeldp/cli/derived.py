@@ -8,7 +8,8 @@
     def spend(budget: Budget, json: Json = False) -> None: ...
 
 A parameter that is a dataclass stands for its fields: the parser sees one option for each, and the
-function gets an instance. A field's metadata say the rest:
+function gets an instance. Where it depends on what is known when the command is built, its type is
+`Annotated[Any, make]`, and `make()` the dataclass. A field's metadata say the rest:
 
     help      one sentence; needed
     metavar   what stands for the value in the help
@@ -32,8 +33,10 @@ import typer
 def derived(function: Callable[..., Any], **groups: type[Any]) -> Callable[..., Any]:
     """`function` as the parser is to see it; `groups` are dataclasses known only when it starts."""
     signature = inspect.signature(function, eval_str=True)
-    kinds: dict[str, type[Any]] = {n: p.annotation for n, p in signature.parameters.items()}
-    spelled = {name: kind for name, kind in (kinds | groups).items() if is_dataclass(kind)}
+    kinds = {name: _kind(parameter.annotation) for name, parameter in signature.parameters.items()}
+    spelled: dict[str, type[Any]] = {
+        name: kind for name, kind in (kinds | groups).items() if is_dataclass(kind)
+    }
 
     @wraps(function)
     def command(**values: Any) -> Any:
@@ -51,6 +54,13 @@ def derived(function: Callable[..., Any], **groups: type[Any]) -> Callable[..., 
     )
     command.__annotations__ = {p.name: p.annotation for p in parameters}
     return command
+
+
+def _kind(annotation: Any) -> type[Any]:
+    """What a parameter is; one that is Annotated by a function of ours is what that makes now."""
+    told = getattr(annotation, "__metadata__", ())
+    found: type[Any] = told[0]() if told and inspect.isfunction(told[0]) else annotation
+    return found
 
 
 def merged(name: str, kinds: Iterable[type[Any]]) -> type[Any]:

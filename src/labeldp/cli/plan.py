@@ -22,11 +22,30 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
+def plan_options() -> type[Any]:
+    """Which mechanism and accountant, and every option that some mechanism declares."""
+    known = mechanisms()
+    *others, last = dict.fromkeys(a for m in known for a in reversed(m.accountants))
+    which = f"{', '.join(mechanism_names())}, or {AUTO}: compare."
+    choice = make_dataclass(
+        "Choice",
+        [
+            ("mechanism", str, option(DEFAULT, which)),
+            ("accountant", str, option("exact", f"{', '.join(others)} or {last}.")),
+        ],
+    )
+    return merged("PlanOptions", [choice, *(mechanism.options for mechanism in known)])
+
+
+PlanOptions = Annotated[Any, plan_options]
+"""A dataclass; what it holds depends on the mechanisms there are."""
+
+
 def plan(
     context: typer.Context,
     table: Table,
     budget: Budget,
-    options: Any,
+    options: PlanOptions,
     encoding: Encoding,
     reading: PassOptions,
     out: Annotated[
@@ -53,21 +72,6 @@ def plan(
     if offers:
         show_offers(offers)
     show_plan(made)
-
-
-def plan_options() -> type[Any]:
-    """Which mechanism and accountant, and every option that some mechanism declares."""
-    known = mechanisms()
-    *others, last = dict.fromkeys(a for m in known for a in reversed(m.accountants))
-    which = f"{', '.join(mechanism_names())}, or {AUTO}: compare."
-    choice = make_dataclass(
-        "Choice",
-        [
-            ("mechanism", str, option(DEFAULT, which)),
-            ("accountant", str, option("exact", f"{', '.join(others)} or {last}.")),
-        ],
-    )
-    return merged("PlanOptions", [choice, *(mechanism.options for mechanism in known)])
 
 
 def asked(

@@ -9,7 +9,7 @@ import typer
 
 from labeldp.cli.derived import given
 from labeldp.cli.options import Budget, Json, PassOptions, Table
-from labeldp.cli.plan import asked, planned, read_plan
+from labeldp.cli.plan import PlanOptions, asked, planned, read_plan
 from labeldp.mechanisms import mechanism_named
 from labeldp.mechanisms.options import Encoding, names
 from labeldp.mechanisms.registry import NEVER_PRIVATE
@@ -26,7 +26,7 @@ def release(
     table: Table,
     out: Annotated[Path, typer.Option(help="The release directory to create.")],
     budget: Budget,
-    options: Any,
+    options: PlanOptions,
     encoding: Encoding,
     reading: PassOptions,
     plan: Annotated[
