@@ -82,8 +82,9 @@ class EngineOptions:
     def make(self, checkpoint: Path | None = None) -> Engine:
         """The engine that the options name."""
         from labeldp.cli.output import progress
-        from labeldp.engines import LocalEngine, SparkEngine
+        from labeldp.engines import LocalEngine
         from labeldp.errors import InputError
+        from labeldp.spark import SparkEngine
 
         if self.engine == "local":
             return LocalEngine(self.threads, progress, checkpoint=checkpoint)
@@ -113,7 +114,7 @@ def opened(data: str, engine: str) -> Any:
     """What `scan` reads under a name: a path, or what Spark finds there."""
     if engine != "spark":
         return data
-    from labeldp.spark.engine import read
+    from labeldp.spark import read
 
     return read(data)
 
