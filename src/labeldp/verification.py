@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,8 +109,10 @@ def public_rows(release: Release, data: Any) -> Source:
 
 
 def _summary(certificate: dict[str, Any]) -> str:
-    words = mechanism_named(certificate["mechanism"]).words(certificate)
-    how = ", ".join((f"{certificate['accountant']['name']} accountant", *words.summary))
+    told: tuple[str, ...] = ()
+    with suppress(KeyError, TypeError, ValueError):  # a section may be another mechanism's
+        told = mechanism_named(certificate["mechanism"]).words(certificate).summary
+    how = ", ".join((f"{certificate['accountant']['name']} accountant", *told))
     text = (
         f"{certificate['bags']:,} aggregates of {certificate['bag_size']:,} rows, "
         f"label-DP with ε = {certificate['epsilon']:g}, δ = {certificate['delta']:g} "
