@@ -237,6 +237,15 @@ def test_all_columns_are_kept_unless_some_are_left_out():
     assert (some.kept_scales == every.scales[[0, 1, 3]]).all()
 
 
+def test_the_constant_is_the_first_kept_column_if_it_is_kept():
+    table = scan(pa.table({"intercept": [1.0, 2.0, 5.0], "k": ["a", "b", "c"]}))
+    features = fit_features(table)
+    assert features.constant == features.names.index("intercept") == 0
+    assert features.keep([0, 2]).constant == 0
+    assert features.keep([1, 2]).constant is None
+    assert fit_features(table, intercept=False).constant is None  # a column may have its name
+
+
 def test_equal_maps_are_equal():
     first, second = (fit({"x": [1.0, 2.0], "k": ["a", "b"]}) for _ in range(2))
     assert first == second

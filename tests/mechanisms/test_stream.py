@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp import LocalEngine, Release, ReleaseError, door, plan, verify
-from labeldp._digest import Digest, table_digest
 from labeldp._random import Randomness, words
 from labeldp._threads import in_order
 from labeldp.engines.protocol import Progress, quiet

@@ -14,8 +14,8 @@ from enum import StrEnum
 
 from scipy import special
 
-from labeldp._check import at_least, in_range, positive
 from labeldp.accounting import gaussian
+from labeldp.errors import at_least, in_range, positive
 
 
 class FloorMode(StrEnum):

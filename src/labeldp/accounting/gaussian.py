@@ -11,7 +11,7 @@ import math
 import numpy as np
 from scipy import optimize, special
 
-from labeldp._check import at_least, in_range
+from labeldp.errors import at_least, in_range
 
 _MARGIN = 1e-11  # relative; `delta` is good to 1e-12
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)

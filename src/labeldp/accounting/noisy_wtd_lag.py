@@ -27,13 +27,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from labeldp._check import at_least, in_range, ordered, positive
 from labeldp.accounting import gaussian, random_mu, search
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.decimals import exact
 from labeldp.accounting.sampled_wtd_flag import affordable_bags, affordable_delta, scaled
 from labeldp.accounting.smallest import smallest_integer
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError, PlanError, at_least, in_range, ordered, positive
 
 Reals = npt.NDArray[np.float64]
 

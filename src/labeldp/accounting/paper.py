@@ -15,8 +15,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp._check import at_least, ordered, positive
 from labeldp.accounting.decimals import exact, log_ratio
+from labeldp.errors import at_least, ordered, positive
 
 HANSON_WRIGHT = Fraction(145, 1000)  # c0
 

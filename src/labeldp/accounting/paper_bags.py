@@ -26,11 +26,10 @@ import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from labeldp._check import at_least, in_range, ordered, positive
 from labeldp.accounting.decimals import exact, log_ratio
 from labeldp.accounting.paper import HANSON_WRIGHT, Answer
 from labeldp.accounting.smallest import smallest_integer
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range, ordered, positive
 
 MOST_EPSILON = 10  # beyond it Theorem 2 says nothing
 _MOST_BAG_SIZE = 10**18

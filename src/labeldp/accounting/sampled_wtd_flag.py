@@ -23,13 +23,12 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from labeldp._check import at_least, in_range, positive
 from labeldp.accounting import search, wtd_flag
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.family import SketchFamily
 from labeldp.accounting.smallest import smallest_integer
 from labeldp.accounting.wtd_flag import Facts
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError, PlanError, at_least, in_range, positive
 
 MOST_BAG_SIZE = 10**12
 _MOST_EPSILON = 1e6

@@ -15,11 +15,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from labeldp._check import at_least, in_range, ordered, positive
 from labeldp.accounting import gaussian, search
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.family import SketchFamily, residual_cosine
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError, PlanError, at_least, in_range, ordered, positive
 
 MOST_BAGS = 10**12
 _MOST_EPSILON = 1e6

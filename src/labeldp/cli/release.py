@@ -44,9 +44,9 @@ def release(
     json: Json = False,
 ) -> None:
     """Publish private aggregates with a certificate, as one new directory."""
-    from labeldp._files import check_target
     from labeldp.cli.output import emit_json, note
     from labeldp.errors import InputError
+    from labeldp.files import check_target
 
     check_target(out)
     naive = options.mechanism in NEVER_PRIVATE

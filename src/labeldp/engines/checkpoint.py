@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from labeldp._files import json_digest
 from labeldp.errors import InputError
+from labeldp.files import json_digest
 from labeldp.source.labels import LabelCheck
 from labeldp.statistics import FeatureGram, LabelMoments
 

@@ -16,12 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp._check import at_least
 from labeldp.engines.checkpoint import Checkpoint, Totals
 from labeldp.engines.memory import Keeper, Memory
 from labeldp.engines.protocol import Progress, Visitor, quiet
 from labeldp.engines.streams import Streams, place, recut
-from labeldp.errors import DataError
+from labeldp.errors import DataError, at_least
 from labeldp.features import Encoder, FeatureMap, Rows
 from labeldp.features.fold import Kind, check_rows
 from labeldp.kernels import Kernels, best

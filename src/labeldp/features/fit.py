@@ -10,8 +10,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from labeldp import _check
-from labeldp.errors import DataError
+from labeldp.errors import DataError, at_least
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoding import FeatureMap
 from labeldp.features.fold import Fold, serial
@@ -54,8 +53,8 @@ def fit_features(
       fold: how to run over the rows, an engine's `fold`; by default one batch after another.
     """
     if min_count is not None:
-        _check.at_least(1, min_count=min_count)
-    _check.at_least(1, max_columns=max_columns)
+        at_least(1, min_count=min_count)
+    at_least(1, max_columns=max_columns)
     fold = fold or partial(serial, progress=progress or (lambda _rows: None))
     kernels = best(source.total_rows or 0)  # where rows are unknown, many workers would load numba
     columns = source.columns  # and not the source, which may be too large to travel

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from labeldp._check import at_least, in_range, positive
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range, positive
 
 
 def option(

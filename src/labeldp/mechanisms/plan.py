@@ -16,15 +16,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from labeldp._digest import table_digest
-from labeldp._files import check_target, json_digest
 from labeldp._random import GENERATOR, KEY_BITS, Randomness
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
+from labeldp.files import check_target, json_digest
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.release import EXPERIMENT, Claim, Drawing, FloorOutcome, Release, certify, seal
+from labeldp.release.digest import table_digest
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid
 

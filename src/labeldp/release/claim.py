@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from labeldp._files import json_digest
 from labeldp.accounting import best_true_positive_rate
 from labeldp.errors import PlanError
+from labeldp.files import json_digest
 
 FORMAT = "labeldp-certificate/1"
 

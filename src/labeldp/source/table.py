@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp import _check
-from labeldp.errors import DataError, InputError
+from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.files import Reader, find, joined
 from labeldp.source.frames import frame_reader
@@ -217,7 +216,7 @@ def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | Non
     if len(label_range) != 2:
         raise InputError("label_range must be two numbers, LO HI")
     low, high = float(label_range[0]), float(label_range[1])
-    _check.ordered(low, high, "label_range")
+    ordered(low, high, "label_range")
     return low, high
 
 

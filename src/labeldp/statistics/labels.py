@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp._check import ordered
-from labeldp.errors import InputError
+from labeldp.errors import InputError, ordered
 from labeldp.features import Encoded, FeatureMap
 from labeldp.kernels import Kernels, Scratch, best, with_numpy
 from labeldp.statistics.gram import category_blocks, exact_products

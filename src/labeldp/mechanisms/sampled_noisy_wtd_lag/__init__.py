@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp._check import positive
+from labeldp.errors import positive
 from labeldp.mechanisms import (
     DrawOptions,
     Inspection,

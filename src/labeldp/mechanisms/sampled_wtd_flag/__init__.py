@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from labeldp._check import positive
+from labeldp.errors import positive
 from labeldp.mechanisms import (
     DrawOptions,
     FloorOptions,

@@ -56,7 +56,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     assert isinstance(claim, SampledFlagClaim)
     plan.bind(
         source,
-        claim.facts.centred <= (features.intercept and 0 in features.kept_columns),
+        claim.facts.centred <= (features.constant is not None),
         (claim.facts.rows, claim.bags) == (claim.draw.bag_size, claim.draw.bags),
         claim.rank == len(features.names),
         (claim.promise is not None) == (claim.accountant == "paper"),

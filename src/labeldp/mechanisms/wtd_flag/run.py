@@ -54,7 +54,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     assert isinstance(claim, WeightedFlagClaim)
     plan.bind(
         source,
-        claim.facts.centred <= (features.intercept and 0 in features.kept_columns),
+        claim.facts.centred <= (features.constant is not None),
         not claim.compact or claim.bags > (claim.facts.features or 0) + 1,
     )
     randomness.spend()
