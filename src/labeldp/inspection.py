@@ -11,7 +11,7 @@ from labeldp.mechanisms import mechanisms
 from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.survey import Survey, survey
 from labeldp.source import Source
-from labeldp.statistics import FeatureGram, LabelMoments, Residual
+from labeldp.statistics import FeatureGram, GramSum, LabelMoments, MomentSum, Residual
 
 _SHOWN = 8
 
@@ -29,8 +29,24 @@ def inspect(
     `encoding` are those keywords of `plan` that say how columns are encoded.
     """
     engine = engine or engine_for(source)
+<<<<<<< HEAD
     found = survey(source, engine=engine, encoding=Encoding(**encoding))
     gram, moments = engine.labelled_sums(source, found.features, found.labels)
+=======
+    found = survey(
+        source,
+        engine=engine,
+        encoding=Encoding(
+            min_count=min_count, intercept=intercept, max_leverage=max_leverage, strict=strict
+        ),
+    )
+    gram, moments = engine.fold(
+        "label sums",
+        source,
+        GramSum(found.features),
+        MomentSum(found.features, found.labels),
+    )
+>>>>>>> main
     residual = Residual(found.factor, moments)
     unit = math.ldexp(1.0, 2 * found.labels.exponent)
     residual_ss = float(residual.square_low) * unit
