@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -76,7 +77,27 @@ def _print(title: str, body: Any) -> None:
 
 def note(text: str) -> None:
     """A remark that is not part of the answer."""
-    print(text, file=sys.stderr)
+    print(in_flags(text), file=sys.stderr)
+
+
+_ARGUMENT = re.compile(r"`([a-z][a-z_]*)(?:=([^`]*))?`")
+
+
+def in_flags(text: str) -> str:
+    """What the library says of its arguments, with the options that set them in their place.
+
+    `bags` is --bags, `floor="declared"` is --floor declared, `strict=True` is --strict and
+    `intercept=False` is --no-intercept.
+    """
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found[1].replace("_", "-"), found[2]
+        if value in (None, "True"):
+            return f"--{name}"
+        plain = value.strip("\"'[]()")
+        return f"--no-{name}" if value == "False" else f"--{name} {plain}"
+
+    return _ARGUMENT.sub(flag, text)
 
 
 @contextmanager
