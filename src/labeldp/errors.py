@@ -94,4 +94,6 @@ def in_range(low: float, high: float, **values: float) -> None:
 def ordered(low: float, high: float, name: str) -> None:
     """Refuse an empty range."""
     if not -math.inf < low < high < math.inf:
-        raise InputError(f"`{name}` must be two finite numbers, the lower one first, not {low:g} {high:g}")
+        raise InputError(
+            f"`{name}` must be two finite numbers, the lower one first, not {low:g} {high:g}"
+        )

@@ -79,7 +79,7 @@ class FloorOptions:
         None, "Residual floor: measured+added (default), measured, added or declared."
     )
     residual_ms: float | None = option(
-        None, "With --floor declared: the residual mean square you promise.", check=positive
+        None, "With `floor='declared'`: the residual mean square you promise.", check=positive
     )
 
 
@@ -135,5 +135,4 @@ def refuse_foreign(choices: dict[str, Any], own: Iterable[str], whose: str) -> N
     """Refuse choices that a mechanism does not have, rather than let them count for nothing."""
     for name, value in choices.items():
         if name not in own and value is not None and value is not False:  # 0 was given
-            flag = "--" + name.replace("_", "-")
-            raise InputError(f"{flag} does not apply to {whose}; leave it out")
+            raise InputError(f"`{name}` does not apply to {whose}; leave it out")

@@ -136,11 +136,11 @@ class Source:
 
     def _needs_label(self) -> tuple[str, tuple[float, float]]:
         if self.label is None:
-            raise InputError("labels are needed here; name the label column (label, --label)")
+            raise InputError("labels are needed here; name the label column (`label`)")
         if self.label_range is None:
             raise InputError(
                 f"label column {self.label!r} needs a public range, chosen without looking at the "
-                f"labels (label_range, --label-range LO HI)"
+                f"labels (`label_range`)"
             )
         return self.label, self.label_range
 
@@ -182,7 +182,7 @@ def scan(
     reader = _open(data)
     _check_names(reader.schema.names, label, features, categorical, numeric, drop)
     if drop_missing_labels and label is None:
-        raise InputError("drop_missing_labels needs a label column (label, --label)")
+        raise InputError("`drop_missing_labels` needs a label column (`label`)")
     if label is not None:
         check_label_type(reader.schema.field(label), parse=reader.text)
     names = _chosen(reader.schema.names, label, features, drop)

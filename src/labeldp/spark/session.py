@@ -41,8 +41,7 @@ def _read(spark: Any, data: str) -> ClusterReader:
         return ClusterReader.open(_delimited(spark, data, _DELIMITERS[form]), text=True)
     if form not in ("Parquet", "ORC"):
         raise DataError(
-            f"{data}: {form} files are not read by --engine spark; write Parquet, or register a "
-            f"table"
+            f"{data}: {form} files are not read by Spark here; write Parquet, or register a table"
         )
     return ClusterReader.open(spark.read.format(form.lower()).load(data))
 
@@ -142,7 +141,7 @@ def session() -> Any:
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
-    cure = f"install one (JDK {_JAVA}) and set JAVA_HOME, or use --engine local"
+    cure = f"install one (JDK {_JAVA}) and set JAVA_HOME, or read the table without Spark"
     if java is None:
         place = f"in JAVA_HOME={home}" if home else "on PATH"
         raise InputError(f"Spark needs Java {_JAVA} or newer, and there is none {place}; {cure}")

@@ -68,7 +68,7 @@ def planned_weights(claim: NoisyLagClaim, source: Source | None) -> Weights:
     elif source is not None:
         noisy = chosen_rows(claim.draw, source, claim.noisy_column)
     else:
-        raise PlanError("which rows are noisy stands in the table; give it (--data)")
+        raise PlanError("which rows are noisy stands in the table; give it (`data`)")
     return draw_weights(claim.draw, noisy, claim.width, claim.noise_std, claim.mu)
 
 

@@ -77,9 +77,9 @@ def noisy_share(source: Source, column: str) -> float:
 
 def _check_column(source: Source, column: str) -> None:
     if column == source.label:
-        raise InputError(f"--noisy-column {column!r} is the label; name a public column")
+        raise InputError(f"`noisy_column` {column!r} is the label; name a public column")
     if column not in source.reader.schema.names:
-        raise InputError(f"--noisy-column: there is no column {column!r}; name a public column")
+        raise InputError(f"`noisy_column`: there is no column {column!r}; name a public column")
 
 
 def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
@@ -106,7 +106,7 @@ def _truth(values: pa.Array, column: str) -> NDArray[np.bool_]:
         if pc.all(pc.is_in(words, pa.array(list(_TRUTH)))).as_py():
             marks = pc.is_in(words, pa.array([word for word, truth in _TRUTH.items() if truth]))
             return np.asarray(marks.to_numpy(zero_copy_only=False))
-    raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0, and no gaps")
+    raise DataError(f"`noisy_column` {column!r} must hold true/false or 1/0, and no gaps")
 
 
 def draw_weights(

@@ -73,7 +73,7 @@ def _compact(options: WeightedFlagOptions, bags: int, rank: int) -> bool:
     if options.compact and bags <= rank + 1:
         raise PlanError(
             f"{bags} aggregates of {rank} columns have no compact form of fewer rows; ask for more "
-            "bags, or leave --compact out"
+            "bags, or leave `compact` out"
         )
     return options.compact
 
@@ -87,7 +87,7 @@ def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
     if not needed <= promised:
         raise PlanError(
             f"{bags} bags need a residual mean square of {needed / terms.facts.rows:.6g}, more "
-            f"than the declared {residual_ms:.6g}; ask for fewer bags or use --floor measured+added"
+            f"than the declared {residual_ms:.6g}; ask for fewer bags or use `floor='measured+added'`"
         )
     return promised
 
