@@ -80,8 +80,6 @@ def note(text: str) -> None:
     print(in_flags(text), file=sys.stderr)
 
 
-_OTHERWISE = {"source": "data"}
-"""Arguments whose options have other names."""
 _ARGUMENT = re.compile(r"`([a-z][a-z_]*)(?:=([^`]*))?`")
 
 
@@ -93,7 +91,7 @@ def in_flags(text: str) -> str:
     """
 
     def flag(found: re.Match[str]) -> str:
-        name, value = _OTHERWISE.get(found[1], found[1]).replace("_", "-"), found[2]
+        name, value = found[1].replace("_", "-"), found[2]
         if value in (None, "True"):
             return f"--{name}"
         plain = value.strip("\"'[]()")

@@ -75,7 +75,7 @@ class Release:
         if not self.aggregates_features:
             raise ReleaseError(
                 "this release aggregates labels alone: give the table whose rows its bags name "
-                "(`source`)"
+                "(`data`; in Python, fit(release, source))"
             )
         columns = [self.table.column(name).to_numpy() for name in self.features.names]
         return np.column_stack(columns)

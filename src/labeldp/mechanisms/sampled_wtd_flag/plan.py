@@ -170,7 +170,8 @@ def _floor(claim: SampledFlagClaim, request: Request[SampledFlagOptions]) -> flo
         raise PlanError(
             f"bags of {claim.draw.bag_size:,} rows need a residual mean square of "
             f"{needed / claim.draw.bag_size:.6g}, more than the declared "
-            f"{request.options.residual_ms:.6g}; ask for larger bags or use `floor='measured+added'`"
+            f"{request.options.residual_ms:.6g}; ask for larger bags or use "
+            "`floor='measured+added'`"
         )
     return promised
 

@@ -87,7 +87,8 @@ def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
     if not needed <= promised:
         raise PlanError(
             f"{bags} bags need a residual mean square of {needed / terms.facts.rows:.6g}, more "
-            f"than the declared {residual_ms:.6g}; ask for fewer bags or use `floor='measured+added'`"
+            f"than the declared {residual_ms:.6g}; ask for fewer bags or use "
+            "`floor='measured+added'`"
         )
     return promised
 
