@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 import labeldp
+from labeldp.source.frames import ELSEWHERE
 
 ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
-    "errors", "_arrow", "_check", "_files", "_random", "_threads", "_digest", "kernels", "source",
-    "features", "statistics", "engines", "spark", "accounting", "door", "release", "mechanisms",
-    "planning", "inspection", "verification", "learners", "datasets", "cli",
+    "errors", "files", "_arrow", "_check", "_files", "_random", "_threads", "_digest", "kernels",
+    "source", "features", "statistics", "engines", "spark", "accounting", "door", "release",
+    "mechanisms", "planning", "inspection", "verification", "learners", "datasets", "cli",
 )  # fmt: skip
 
 EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba", "matplotlib"}
@@ -88,6 +89,14 @@ def f():
         from labeldp.source.files import find
 """
     assert list(imports(ast.parse(code))) == ["cli", "door", "release", "source.files"]
+
+
+def test_one_module_of_the_data_road_looks_rooms_up_by_name() -> None:
+    """Frames of other packages have readers further down the road, imported when one is met."""
+    late = {n for n, path in modules() if "import_module" in path.read_text(encoding="utf-8")}
+    assert {name for name in late if room_of(name) in DATA_ROAD} == {"source.frames"}
+    for module in ELSEWHERE.values():
+        assert callable(importlib.import_module(module).reader_of)
 
 
 def test_every_module_imports() -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from labeldp import Release, ReleaseError, plan, verify
 from labeldp._digest import table_digest
-from labeldp._files import canonical_json, json_digest, new_directory, new_path, read_json
+from labeldp.files import canonical_json, json_digest, new_directory, new_path, read_json
 from labeldp.release.files import StoredTable
 from tests.tables import source, table
 
@@ -203,8 +203,8 @@ MOMENTS = {
         "after",
     ),
     "the aggregates are written": ("labeldp.release.files.pq.ParquetWriter", "close", 1, "after"),
-    "one file is on the disk": ("labeldp._files", "_sync", 1, "after"),
-    "every file is on the disk": ("labeldp._files", "_sync", 4, "after"),
+    "one file is on the disk": ("labeldp.files", "_sync", 1, "after"),
+    "every file is on the disk": ("labeldp.files", "_sync", 4, "after"),
     "it is about to be renamed": ("pathlib.Path", "rename", 1, "before"),
     "it has just been renamed": ("pathlib.Path", "rename", 1, "after"),
 }

@@ -25,11 +25,13 @@ if TYPE_CHECKING:
         ReleaseError,
     )
     from labeldp.features import FeatureMap
+    from labeldp.inspection import inspect
     from labeldp.learners import BagRegressor, LinearRegressor
+    from labeldp.mechanisms.forecast import Forecast, forecast
     from labeldp.planning import Plan, plan
     from labeldp.release import Release
     from labeldp.source import Source, scan
-    from labeldp.spark.engine import SparkEngine
+    from labeldp.spark import SparkEngine
     from labeldp.verification import Verification, verify
 
 _HOMES = {
@@ -39,6 +41,7 @@ _HOMES = {
     "Facts": "accounting",
     "FeatureMap": "features",
     "FloorMode": "accounting",
+    "Forecast": "mechanisms.forecast",
     "InputError": "errors",
     "LabelDPError": "errors",
     "LinearRegressor": "learners",
@@ -49,8 +52,10 @@ _HOMES = {
     "Release": "release",
     "ReleaseError": "errors",
     "Source": "source",
-    "SparkEngine": "spark.engine",
+    "SparkEngine": "spark",
     "Verification": "verification",
+    "forecast": "mechanisms.forecast",
+    "inspect": "inspection",
     "plan": "planning",
     "scan": "source",
     "verify": "verification",
@@ -63,6 +68,7 @@ __all__ = [
     "Facts",
     "FeatureMap",
     "FloorMode",
+    "Forecast",
     "InputError",
     "LabelDPError",
     "LinearRegressor",
@@ -75,6 +81,8 @@ __all__ = [
     "Source",
     "SparkEngine",
     "Verification",
+    "forecast",
+    "inspect",
     "plan",
     "scan",
     "verify",

@@ -16,6 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+__all__ = ["CENSUS_LEVELS", "CENSUS_RANGE", "census_like", "write_census_like"]
+
 CENSUS_RANGE = (0.0, 51.0)
 """WKSWORK1, weeks worked: B_Y = 25.5 in the paper."""
 

@@ -1,4 +1,4 @@
-"""What can go wrong, as one tree.
+"""What can go wrong, as one tree, and checks of arguments that say so.
 
     LabelDPError
     ├── InputError          the request is wrong; the command line exits with 2
@@ -9,10 +9,27 @@
 
 Every message is one line that names the thing, the cause and the cure. No message
 ever contains a label, a residual or a fitted value: features, arguments and
-certificates are public, labels are not.
+certificates are public, labels are not. Checks take the argument's name from their
+keyword: ``positive(bags=m)``.
 """
 
 from __future__ import annotations
+
+import math
+
+__all__ = [
+    "DataError",
+    "InputError",
+    "LabelDPError",
+    "MissingExtraError",
+    "PlanError",
+    "ReleaseError",
+    "at_least",
+    "finite",
+    "in_range",
+    "ordered",
+    "positive",
+]
 
 
 class LabelDPError(Exception):
@@ -40,3 +57,41 @@ class MissingExtraError(LabelDPError, ImportError):
 
     def __init__(self, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs an extra: pip install 'labeldp[{extra}]'")
+
+
+def finite(**values: float) -> None:
+    """Refuse NaN and infinities."""
+    for name, value in values.items():
+        if not math.isfinite(value):
+            raise InputError(f"{name} must be a finite number, not {value}")
+
+
+def positive(**values: float) -> None:
+    """Refuse anything that is not a finite number above zero."""
+    finite(**values)
+    for name, value in values.items():
+        if value <= 0:
+            raise InputError(f"{name} must be above 0, not {value}")
+
+
+def at_least(low: float, **values: float) -> None:
+    """Refuse anything below `low`."""
+    finite(**values)
+    for name, value in values.items():
+        if value < low:
+            raise InputError(f"{name} must be at least {low}, not {value}")
+
+
+def in_range(low: float, high: float, **values: float) -> None:
+    """Refuse anything outside the open interval (low, high)."""
+    finite(**values)
+    for name, value in values.items():
+        if not low < value < high:
+            raise InputError(f"{name} must lie between {low} and {high}, not {value}")
+
+
+def ordered(low: float, high: float, name: str) -> None:
+    """Refuse an empty range."""
+    finite(**{f"{name} (low)": low, f"{name} (high)": high})
+    if not low < high:
+        raise InputError(f"{name} must be LO HI with LO below HI, not {low} {high}")

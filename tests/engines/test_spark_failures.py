@@ -23,7 +23,7 @@ from labeldp import (
     scan,
 )
 from labeldp._random import Randomness
-from labeldp.engines import spark as spark_module
+from labeldp.spark import reader, session
 from labeldp.spark.reader import over_parts
 from labeldp.statistics import factorise
 from tests.console import labeldp
@@ -142,11 +142,9 @@ def test_a_failure_of_ours_says_where_and_quotes_nothing(spark: Any) -> None:
     """What executors raise ends up in logs: the error's own words, here a label, must not."""
     data = table(50)
     source = scan(spark.createDataFrame(data).coalesce(1), **LABEL)
-    from labeldp.source import cluster
-
-    part = cluster.PartReader(pa.schema([]), False)
+    part = reader.PartReader(pa.schema([]), False)
     with pytest.raises(RuntimeError) as raised:
-        cluster._answer(lambda _part: _break(scan(data, **LABEL), None), part)
+        reader._answer(lambda _part: _break(scan(data, **LABEL), None), part)
     assert str(raised.value).startswith("KeyError in _break, line ")
     assert str(data["label"][0].as_py()) not in str(raised.value)
     with pytest.raises(DataError, match="Spark could not read"):
@@ -232,7 +230,7 @@ def test_without_pyspark_the_remedy_is_one_line(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'labeldp\[spark\]'"):
-        spark_module.session()
+        session.session()
     assert "labeldp[spark]" in labeldp(*REQUEST, "--engine", "spark").error
 
 
@@ -242,13 +240,13 @@ def test_engine_options_are_checked() -> None:
 
 
 def test_pyspark_is_imported_by_one_module_and_late() -> None:
-    root = Path(spark_module.__file__).parents[1]
+    root = Path(session.__file__).parents[1]
     importers = {
         path.name
         for path in root.rglob("*.py")
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.strip().startswith(("import pyspark", "from pyspark"))
     }
-    assert importers == {"spark.py"}
-    code = "import sys, labeldp.spark.engine; sys.exit('pyspark' in sys.modules)"
+    assert importers == {"session.py"}
+    code = "import sys, labeldp.spark; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from labeldp import SparkEngine, scan
-from labeldp.engines import spark_progress
 from labeldp.features import fit_features
+from labeldp.spark import progress
 from labeldp.spark.progress import reported
 from tests.tables import RANGE, table
 
 
 @pytest.fixture(autouse=True)
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spark_progress, "_EVERY", 0.005)
+    monkeypatch.setattr(progress, "_EVERY", 0.005)
 
 
 def frame_of(tracker: Any) -> Any:

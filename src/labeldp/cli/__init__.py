@@ -2,31 +2,41 @@
 
 Exit codes: 0 done, 1 a check said no, 2 the request is wrong (one line, nothing written).
 Standard output carries the answer alone (one JSON document with --json); progress bars
-and notes go to standard error. Heavy imports happen inside commands.
+and notes go to standard error. Commands are imported when they are used (`commands`), and
+heavy imports happen inside them.
+
+The names here are also for commands of other packages (entry points `labeldp.commands`).
 """
 
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
 
-from labeldp.cli.account import account
-from labeldp.cli.attack import attack
-from labeldp.cli.demo import demo
-from labeldp.cli.fit import fit
-from labeldp.cli.inspect import inspect
-from labeldp.cli.plan import plan
-from labeldp.cli.predict import predict
-from labeldp.cli.release import release
-from labeldp.cli.verify import verify
+from labeldp.cli.commands import LazyGroup
+from labeldp.cli.options import Json
+from labeldp.cli.output import WORDS, emit_facts, emit_json, emit_table, note, number, progress
+
+__all__ = [
+    "WORDS",
+    "Json",
+    "app",
+    "emit_facts",
+    "emit_json",
+    "emit_table",
+    "main",
+    "note",
+    "number",
+    "progress",
+]
 
 _INTERRUPTED = 130
 
 app = typer.Typer(
     name="labeldp",
+    cls=LazyGroup,
     help="Publish regression data whose labels are private.",
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -49,24 +59,6 @@ def _options(
     ] = False,
 ) -> None:
     """Publish regression data whose labels are private."""
-
-
-_COMMANDS = (
-    demo,
-    inspect,
-    account,
-    plan,
-    release,
-    verify,
-    fit,
-    predict,
-    attack,
-)
-
-for command in _COMMANDS:
-    app.command()(command)
-for entry in sorted(entry_points(group="labeldp.commands"), key=lambda entry: entry.name):
-    app.command(entry.name)(entry.load())
 
 
 def main() -> None:

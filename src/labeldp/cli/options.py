@@ -66,8 +66,9 @@ ReleaseDirectory = Annotated[Path, typer.Argument(help="A release directory.")]
 def make_engine(name: str, threads: int, checkpoint: Path | None = None) -> Engine:
     """The engine that the options name."""
     from labeldp.cli.output import progress
-    from labeldp.engines import LocalEngine, SparkEngine
+    from labeldp.engines import LocalEngine
     from labeldp.errors import InputError
+    from labeldp.spark import SparkEngine
 
     if name == "local":
         return LocalEngine(threads, progress, checkpoint=checkpoint)
@@ -82,7 +83,7 @@ def opened(data: str, engine: str) -> Any:
     """What `scan` reads under a name: a path, or what Spark finds there."""
     if engine != "spark":
         return data
-    from labeldp.spark.engine import read
+    from labeldp.spark import read
 
     return read(data)
 

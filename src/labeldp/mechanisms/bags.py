@@ -31,7 +31,6 @@ from labeldp.release import BAGS, SECRET_WEIGHTS
 from labeldp.source import Source
 from labeldp.source.labels import LabelCheck
 from labeldp.source.rows import check_rows
-from labeldp.spark.reader import ClusterReader
 
 MOST_MEMBERS = 200_000_000
 """Rows in bags are held in memory: some gigabytes of them."""
@@ -275,7 +274,7 @@ def check_members(table: pa.Table | None, draw: Draw) -> Iterator[str]:
 
 def check_stable_rows(source: Source) -> None:
     """Bags name rows by their numbers, which a source must have."""
-    if isinstance(source.reader, ClusterReader):
+    if not source.numbered:
         raise InputError(
             "bags name rows by number, and rows on Spark have none; use --mechanism wtd-flag or "
             "--engine local"

@@ -24,6 +24,8 @@ from labeldp.mechanisms.survey import Encoding, survey
 from labeldp.release import AGGREGATES, BAGS, FEATURES, WARNING, features_text, label_column
 from labeldp.source import Source
 
+__all__ = ["NAIVE", "NAIVE_FLAG", "NAIVE_LAG", "NaiveSums", "naive_sums", "recover"]
+
 NAIVE_FLAG, NAIVE_LAG = "naive-flag", "naive-lag"
 NAIVE = (NAIVE_FLAG, NAIVE_LAG)
 _BLOCK_ROWS = 1 << 14

@@ -52,6 +52,8 @@ class DelimitedReader:
     format: str
     schema: pa.Schema = field(repr=False)
     rows: int | None = None
+    text: bool = True
+    engine: None = None
 
     @classmethod
     def open(cls, paths: tuple[Path, ...], format: str) -> DelimitedReader:

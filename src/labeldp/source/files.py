@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import glob
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -52,6 +52,14 @@ class Reader(Protocol):
     @property
     def rows(self) -> int | None:
         """Number of rows, where it is known without reading the data."""
+
+    @property
+    def text(self) -> bool:
+        """Whether values are spelt out in text, a label's as well."""
+
+    @property
+    def engine(self) -> Callable[[], Any] | None:
+        """What makes the one engine that reads it, where its rows are; None: it is read here."""
 
     def prepared(
         self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]

@@ -6,14 +6,30 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
 from labeldp.errors import DataError
-from labeldp.source.files import sliced, unique_names
+from labeldp.source.files import Reader, sliced, unique_names
 
+ELSEWHERE = {"pyspark.sql": "labeldp.spark.reader"}
+"""Frames that another room reads, by the module of their type; it is imported when one is met."""
 _KNOWN = "pass a path, or a pandas, polars, pyarrow or duckdb table"
+
+
+def frame_reader(frame: Any) -> Reader:
+    """The reader of a frame; a reader is its own."""
+    if hasattr(type(frame), "units"):
+        reader: Reader = frame
+        return reader
+    for types, room in ELSEWHERE.items():
+        if type(frame).__module__.startswith(types):
+            found: Reader | None = import_module(room).reader_of(frame)
+            if found is not None:
+                return found
+    return FrameReader.open(frame)
 
 
 @dataclass(frozen=True)
@@ -25,6 +41,8 @@ class FrameReader:
     rows: int | None
     format: str
     files: tuple[str, ...] = ()
+    text: bool = False
+    engine: None = None
 
     @classmethod
     def open(cls, frame: Any) -> FrameReader:

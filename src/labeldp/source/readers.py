@@ -33,6 +33,8 @@ class ParquetReader:
     rows: int
     dictionaries: tuple[str, ...] = ()
     format: str = "Parquet"
+    text: bool = False
+    engine: None = None
     groups: range | None = None
     """Of a part of one file: its row groups."""
     footer: Any = field(default=None, repr=False, compare=False)
@@ -129,6 +131,8 @@ class ArrowReader:
     schema: pa.Schema = field(repr=False)
     rows: int | None = None
     format: str = "Arrow"
+    text: bool = False
+    engine: None = None
 
     @classmethod
     def open(cls, paths: tuple[Path, ...]) -> ArrowReader:

@@ -17,11 +17,10 @@ from labeldp import _check
 from labeldp.errors import DataError, InputError
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.files import Reader, find, joined
-from labeldp.source.frames import FrameReader
+from labeldp.source.frames import frame_reader
 from labeldp.source.kinds import Column, column_of
 from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
 from labeldp.source.readers import ArrowReader, ParquetReader
-from labeldp.spark.reader import ClusterReader, is_cluster_frame
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
@@ -54,6 +53,11 @@ class Source:
     def total_rows(self) -> int | None:
         """Rows in the data before `drop_missing_labels` removes any; None if not known yet."""
         return self.reader.rows
+
+    @property
+    def numbered(self) -> bool:
+        """Whether rows have numbers; where they are read on several machines they have none."""
+        return self.reader.engine is None
 
     def feature_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the feature columns (or some of them) in file order; labels are not read.
@@ -181,8 +185,7 @@ def scan(
     if drop_missing_labels and label is None:
         raise InputError("drop_missing_labels needs a label column (label, --label)")
     if label is not None:
-        parse = isinstance(reader, DelimitedReader) or getattr(reader, "text", False)
-        check_label_type(reader.schema.field(label), parse=parse)
+        check_label_type(reader.schema.field(label), parse=reader.text)
     names = _chosen(reader.schema.names, label, features, drop)
     reader = reader.prepared(names, numeric, categorical)
     if reader.rows == 0:
@@ -219,12 +222,8 @@ def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | Non
 
 
 def _open(data: Any) -> Reader:
-    if isinstance(data, ClusterReader):
-        return data
-    if is_cluster_frame(data):
-        return ClusterReader.open(data)
     if not isinstance(data, str | Path):
-        return FrameReader.open(data)
+        return frame_reader(data)
     paths, form = find(data)
     if form == "Parquet":
         return ParquetReader.open(paths)

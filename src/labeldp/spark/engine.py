@@ -1,33 +1,20 @@
-"""Passes on a Spark cluster, and the way from the command line to a Spark data frame.
-
-The only module that imports pyspark, and only when it is used. Executors add up integers;
-they draw no randomness and know no budget.
-"""
+"""Passes on a Spark cluster: executors add up integers; they draw nothing and know no budget."""
 
 from __future__ import annotations
 
-import os
-import re
-import shutil
-import subprocess
-import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import chain
 from operator import add
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from labeldp.engines.protocol import Progress, quiet
-from labeldp.errors import DataError, InputError, MissingExtraError
+from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap
 from labeldp.features.fold import Kind, check_rows
 from labeldp.kernels import best
 from labeldp.source import Source
-from labeldp.source.files import FORMATS
 from labeldp.spark.parts import (
     fold_part,
     gram_part,
@@ -35,15 +22,10 @@ from labeldp.spark.parts import (
     leverage_part,
 )
 from labeldp.spark.progress import reported
-from labeldp.spark.reader import Advance, ClusterReader, asking, over_parts
+from labeldp.spark.reader import Advance, ClusterReader, over_parts
 from labeldp.statistics import Factor, FeatureGram, LabelGrid, LabelMoments, Leverage, LeverageScan
 
 Part = TypeVar("Part")
-
-_JAVA = 17
-_ENDINGS = {**FORMATS, ".orc": "ORC", ".avro": "Avro", ".json": "JSON"}
-_DELIMITERS = {"CSV": ",", "TSV": "\t"}
-_MALFORMED = "labeldp malformed line"
 
 
 @dataclass(frozen=True)
@@ -141,143 +123,3 @@ def _check_same(gram: FeatureGram, factor: Factor) -> None:
 
 def _no_rows() -> DataError:
     return DataError("the data have no rows; nothing can be released")
-
-
-def read(data: str) -> ClusterReader:
-    """What Spark reads under a name: files by how their names end, otherwise a table."""
-    spark = session()
-    with asking(data):
-        return _read(spark, data)
-
-
-def _read(spark: Any, data: str) -> ClusterReader:
-    if not _is_path(data):
-        return ClusterReader.open(_table(spark, data))
-    form = _format(spark, data)
-    if form in _DELIMITERS:
-        return ClusterReader.open(_delimited(spark, data, _DELIMITERS[form]), text=True)
-    if form not in ("Parquet", "ORC"):
-        raise DataError(
-            f"{data}: {form} files are not read by --engine spark; write Parquet, or register a "
-            f"table"
-        )
-    return ClusterReader.open(spark.read.format(form.lower()).load(data))
-
-
-def _is_path(data: str) -> bool:
-    return "/" in data or os.sep in data or _ending(data) is not None or Path(data).exists()
-
-
-def _ending(path: str) -> str | None:
-    name = path.rstrip("/").lower()
-    return next((form for end, form in _ENDINGS.items() if name.endswith(end)), None)
-
-
-def _table(spark: Any, name: str) -> Any:
-    if not spark.catalog.tableExists(name):
-        raise DataError(
-            f"{name}: Spark knows no such table; register it, or pass a path (with a / or an "
-            f"ending such as .parquet)"
-        )
-    return spark.table(name)
-
-
-def _format(spark: Any, path: str) -> str:
-    """The format that a path's name announces, or else the names of the files in it."""
-    form = _ending(path)
-    if form is not None and "*" not in path:
-        _listed(spark, path)
-        return form
-    forms = {_ending(name) for name in _listed(spark, path)}
-    if len(forms) != 1 or None in forms:
-        raise DataError(
-            f"{path}: its files have no single known format; their names must all end in one of "
-            f".parquet, .orc, .csv, .tsv"
-        )
-    return str(forms.pop())
-
-
-def _listed(spark: Any, path: str) -> list[str]:
-    """The files under a path, listed and not read."""
-    from pyspark.errors import AnalysisException
-
-    try:
-        files: list[str] = spark.read.format("binaryFile").load(path).inputFiles()
-    except AnalysisException as problem:
-        if problem.getCondition() != "PATH_NOT_FOUND":
-            raise
-        files = []
-    if not files:
-        raise DataError(f"{path}: Spark finds no such file or directory; check the path")
-    return files
-
-
-def _delimited(spark: Any, path: str, delimiter: str) -> Any:
-    """Every column as text, for types that do not depend on Spark's guesses.
-
-    Spark's own refusal of a malformed line would quote the line, label and all, in its log: it
-    is asked to mark such lines instead.
-    """
-    options = {
-        "header": True,
-        "enforceSchema": False,
-        "sep": delimiter,
-        "quote": '"',
-        "escape": '"',
-        "mode": "PERMISSIVE",
-        "columnNameOfCorruptRecord": _MALFORMED,
-        "columnPruning": False,
-        "maxCharsPerColumn": -1,
-    }
-    names = spark.read.options(**options).csv(path).columns
-    schema = ", ".join(f"`{name.replace('`', '``')}` string" for name in (*names, _MALFORMED))
-    frame = spark.read.options(**options).schema(schema).csv(path)
-    return frame.withColumn(_MALFORMED, frame[_MALFORMED].isNotNull())
-
-
-def session() -> Any:
-    """The Spark session that runs, or a new one with the settings of spark-submit."""
-    try:
-        from pyspark.sql import SparkSession
-    except ModuleNotFoundError:
-        raise MissingExtraError("the Spark engine", "spark") from None
-    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-    running = SparkSession.getActiveSession()
-    if running is not None:
-        return running
-    _check_java()
-    # In local mode workers would otherwise be whatever python3 is found first.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("labeldp").config("spark.ui.showConsoleProgress", False)
-    with _stdout_is_stderr():
-        made = builder.getOrCreate()
-    if made.conf.get("spark.log.level", None) is None:
-        made.sparkContext.setLogLevel("OFF")
-    return made
-
-
-def _check_java() -> None:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
-    cure = f"install one (JDK {_JAVA}) and set JAVA_HOME, or use --engine local"
-    if java is None:
-        place = f"in JAVA_HOME={home}" if home else "on PATH"
-        raise InputError(f"Spark needs Java {_JAVA} or newer, and there is none {place}; {cure}")
-    text = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', text)
-    if version is None or int(version.group(1)) < _JAVA:
-        found = f"Java {version.group(1)}" if version else "something else"
-        raise InputError(f"Spark needs Java {_JAVA} or newer, and {java} is {found}; {cure}")
-
-
-@contextmanager
-def _stdout_is_stderr() -> Iterator[None]:
-    """Let the Java process inherit standard error twice: standard output is for the answer."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)

@@ -57,9 +57,9 @@ _MOST_PARTS = 512
 """More answers than this would crowd the driver; the data are then read in fewer tasks."""
 
 
-def is_cluster_frame(data: Any) -> bool:
-    """Whether the data are a Spark data frame."""
-    return type(data).__module__.startswith("pyspark.sql") and hasattr(data, "mapInArrow")
+def reader_of(data: Any) -> ClusterReader | None:
+    """The reader of a Spark data frame; None for anything else that Spark makes."""
+    return ClusterReader.open(data) if hasattr(data, "mapInArrow") else None
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,13 @@ class ClusterReader:
             names = [(column.name, column.dataType.simpleString()) for column in frame.schema]
         fields = [(name, _arrow_type(spelt)) for name, spelt in names]
         return cls(numbered, pa.schema(fields[:-1] if text else fields), text)
+
+    @property
+    def engine(self) -> Callable[[], Any]:
+        """The one that reads it."""
+        from labeldp.spark.engine import SparkEngine
+
+        return SparkEngine
 
     def prepared(
         self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
@@ -150,6 +157,7 @@ class PartReader:
     rows: int | None = None
     format: str = "Spark"
     files: tuple[str, ...] = ()
+    engine: None = None
 
     def prepared(
         self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from labeldp.cli.options import Json
+from labeldp.cli import Json, emit_facts, emit_json, number, progress
 
 if TYPE_CHECKING:
     from labeldp_paper.datasets import Made
@@ -46,7 +46,6 @@ def datasets(
     json: Json = False,
 ) -> None:
     """List the datasets, convert one to Parquet, or generate a synthetic one."""
-    from labeldp.cli.output import emit_json, progress
     from labeldp.errors import InputError
     from labeldp_paper.datasets import Options, convert, generate
     from labeldp_paper.datasets.catalogue import find
@@ -86,7 +85,6 @@ def datasets(
 def _list(json: bool) -> None:
     from dataclasses import asdict
 
-    from labeldp.cli.output import emit_facts, emit_json
     from labeldp_paper.datasets import DATASETS
 
     if json:
@@ -106,8 +104,6 @@ def _list(json: bool) -> None:
 
 
 def _show(made: Made) -> None:
-    from labeldp.cli.output import emit_facts, number
-
     advice = None
     if made.label and made.label_range:
         low, high = made.label_range

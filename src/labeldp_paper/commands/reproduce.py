@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.options import Json
+from labeldp.cli import WORDS, Json, emit_facts, emit_json, emit_table, note, progress
 
 if TYPE_CHECKING:
     from labeldp_paper.experiments import Result, Run
@@ -52,7 +52,6 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """The paper's tables and figures again, with the true ε beside every number."""
-    from labeldp.cli.output import emit_json, note, progress
     from labeldp.errors import InputError
     from labeldp_paper.experiments import NOT_PRIVATE, Run, find
     from labeldp_paper.experiments.plots import need_matplotlib
@@ -99,7 +98,6 @@ def _set() -> bool:
 
 
 def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list[str]]:
-    from labeldp.cli.output import note
     from labeldp_paper.experiments import EXPERIMENTS
     from labeldp_paper.experiments.writing import versions, write
 
@@ -131,8 +129,6 @@ def _document(result: Result, files: list[str]) -> dict[str, Any]:
 
 
 def _show(result: Result) -> None:
-    from labeldp.cli.output import WORDS, emit_facts, emit_table
-
     emit_facts(result.title, [("data", result.data), ("skipped", result.skipped)])
     for table in result.tables:
         header = [WORDS if "because" in name else name for name in table.header]

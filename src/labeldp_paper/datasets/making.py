@@ -16,9 +16,8 @@ from typing import BinaryIO
 import pyarrow as pa
 from pyarrow import csv
 
-from labeldp._check import at_least, positive
-from labeldp._files import check_target, new_path
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, positive
+from labeldp.files import check_target, new_path
 from labeldp_paper.datasets import catalogue, census, synthetic_criteo
 from labeldp_paper.datasets.catalogue import Dataset
 from labeldp_paper.datasets.criteo import criteo, label_range

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from labeldp.accounting import Facts, wtd_flag
+from labeldp import ACCOUNTANTS, Facts
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.result import Row
 
@@ -85,12 +85,12 @@ def sampled_epsilon(
         return no_privacy(f"one label moves a residual norm of {norm:.3g} by up to {width:g}")
     leverage = None if facts.leverage >= 1.0 else facts.leverage
     known = Facts(bag_size, label_range, None, leverage)
-    return judged(wtd_flag.epsilon(known, 1, facts.residual_ss, delta))
+    return judged(ACCOUNTANTS["exact"].epsilon(known, 1, facts.residual_ss, delta))
 
 
-def judged(epsilon: float) -> Row:
+def judged(epsilon: float | None) -> Row:
     """ε, or why there is none to speak of."""
-    if epsilon <= MOST_EPSILON:
+    if epsilon is not None and epsilon <= MOST_EPSILON:
         return {"epsilon": epsilon, "reason": ""}
     return no_privacy(f"no ε below {MOST_EPSILON:g}")
 

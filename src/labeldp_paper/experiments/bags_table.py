@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.learners import BagRegressor, LinearRegressor
+from labeldp import BagRegressor, LinearRegressor, Source, plan, scan
 from labeldp.mechanisms.naive import NAIVE_FLAG, naive_sums
-from labeldp.planning import plan
-from labeldp.source import Source, scan
 from labeldp_paper.experiments.bag_grid import mean_and_spread
 from labeldp_paper.experiments.bag_law import no_privacy
 from labeldp_paper.experiments.neural import has_torch

@@ -18,7 +18,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from labeldp._files import json_digest
+from labeldp.files import json_digest
 from labeldp_paper.experiments.result import Row
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]

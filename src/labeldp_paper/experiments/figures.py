@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from labeldp.accounting import Facts, paper, wtd_flag
-from labeldp.mechanisms.forecast import forecast
+from labeldp import ACCOUNTANTS, Facts, forecast
+from labeldp.accounting import paper
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, FIGURE2_MSE, PARAMETERS
 from labeldp_paper.experiments.result import Curve, Picture, Result, Row, Table, spread
@@ -149,8 +149,8 @@ def _bags(which: str, law: Covariance, data: Data, epsilon: int) -> dict[str, tu
         low, high = data.source.label_range or said.label_range
         rows, limits, residual = law.rows, (float(low), float(high)), law.residual_ms
     theorem = paper.theorem1_max_bags(rows, limits, residual, epsilon, said.delta)
-    exact = wtd_flag.max_bags(Facts(rows, limits), residual * rows, epsilon, said.delta)
-    answers = {PAPER: (int(theorem.value or 0), theorem.reason), OURS: (exact, "")}
+    exact = ACCOUNTANTS["exact"].max_bags(Facts(rows, limits), residual * rows, epsilon, said.delta)
+    answers = {PAPER: (int(theorem.value or 0), theorem.reason), OURS: (exact.bags, "")}
     if which == "criteo":
         halved = (-CRITEO_BOUND_USED, CRITEO_BOUND_USED)
         used = paper.theorem1_max_bags(rows, halved, residual, epsilon, said.delta)

@@ -81,6 +81,6 @@ def _of_weights(mu: npt.NDArray[np.float64], delta: float) -> tuple[Row, float |
     if empty:
         return no_privacy(f"bags without a noisy row: {empty:,}"), None
     if noisy_wtd_lag.realised_delta(mu, MOST_EPSILON) > delta:
-        return judged(np.inf), None
+        return judged(None), None
     epsilon = noisy_wtd_lag.realised_epsilon(mu, delta)
     return judged(epsilon), epsilon

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from labeldp.accounting import Facts, paper, wtd_flag
+from labeldp import ACCOUNTANTS, Facts
+from labeldp.accounting import paper
 from labeldp_paper.experiments.printed import PARAMETERS, TABLE1
 from labeldp_paper.experiments.result import Result, Row, Table
 from labeldp_paper.experiments.run import Run, version_of
@@ -54,7 +55,9 @@ def _row(dataset: str, epsilon: int) -> Row:
     theorem = paper.theorem1_max_bags(
         said.rows, said.label_range, said.residual_ms, epsilon, said.delta
     )
-    floor = said.residual_ms * said.rows
+    exact = ACCOUNTANTS["exact"].max_bags(
+        Facts(said.rows, said.label_range), said.residual_ms * said.rows, epsilon, said.delta
+    )
     return {
         "delta": said.delta,
         "singular_value_ss": said.singular_value_ss,
@@ -65,7 +68,5 @@ def _row(dataset: str, epsilon: int) -> Row:
         ),
         "theorem": int(theorem.value or 0),
         "theorem_reason": theorem.reason,
-        "exact_worst_case": wtd_flag.max_bags(
-            Facts(said.rows, said.label_range), floor, epsilon, said.delta
-        ),
+        "exact_worst_case": exact.bags,
     }

@@ -12,10 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
+from labeldp import LinearRegressor, forecast, plan
 from labeldp.accounting import paper
-from labeldp.learners import LinearRegressor
-from labeldp.mechanisms.forecast import forecast
-from labeldp.planning import plan
 from labeldp_paper.experiments.bag_grid import mean_and_spread
 from labeldp_paper.experiments.figures import Covariance
 from labeldp_paper.experiments.result import Curve, Picture, Result, Row, Table, spread

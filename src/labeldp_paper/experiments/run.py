@@ -11,10 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from labeldp.engines import LocalEngine
-from labeldp.errors import DataError
-from labeldp.inspection import inspect
-from labeldp.source import Source, scan
+from labeldp import DataError, LocalEngine, Source, inspect, scan
 from labeldp_paper.datasets import DATASETS, generate
 from labeldp_paper.experiments.cells import Cell, Cells, Progress
 from labeldp_paper.experiments.result import Row

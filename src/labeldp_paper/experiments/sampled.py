@@ -12,8 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from labeldp.accounting import Facts, sampled_wtd_flag
-from labeldp.mechanisms.forecast import mean_excess
+from labeldp import Facts
+from labeldp.accounting import sampled_wtd_flag
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread, square
 from labeldp_paper.experiments.bag_law import BagFacts, bag_facts, sampled_epsilon
 from labeldp_paper.experiments.design import least_squares
@@ -203,3 +203,8 @@ def _private_size(grid: Grid, instance: Row) -> str:
         error = f"MSE {instance['mse'] * (1 + excess):.1f}" if excess < 1e3 else "too few to fit"
         parts.append(f"ε = {target:g}: k = {size:,}, room for {bags:,} bags, {error}")
     return f"{grid.name}, bags that need no noise at all: " + "; ".join(parts) + "."
+
+
+def mean_excess(columns: int, bags: int) -> float:
+    """E[(val − opt)/opt] of least squares on m aggregates: d/(m−d−1) (theory §5)."""
+    return columns / (bags - columns - 1) if bags > columns + 1 else math.inf

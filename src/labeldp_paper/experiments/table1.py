@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from labeldp.accounting import Facts, paper, wtd_flag
+from labeldp import ACCOUNTANTS, Facts
+from labeldp.accounting import paper
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table, shown
 from labeldp_paper.experiments.run import Run, version_of
@@ -48,11 +49,13 @@ def _row(dataset: str, epsilon: int, facts: Row | None) -> Row:
     )
     theorem = int(answer.value or 0)
     floor = said.residual_ms * said.rows
-    exact = wtd_flag.max_bags(Facts(said.rows, said.label_range), floor, epsilon, said.delta)
+    exact = ACCOUNTANTS["exact"].max_bags(
+        Facts(said.rows, said.label_range), floor, epsilon, said.delta
+    )
     return {
         "paper_printed": printed,
         "theorem": theorem,
-        "exact_worst_case": exact,
+        "exact_worst_case": exact.bags,
         "exact": _exact(facts, epsilon, said.delta) if facts else None,
         "disagrees": theorem != printed,
         "reason": "" if theorem == printed else _reason(dataset, epsilon, theorem, answer.reason),
@@ -62,7 +65,8 @@ def _row(dataset: str, epsilon: int, facts: Row | None) -> Row:
 def _exact(facts: Row, epsilon: int, delta: float) -> int:
     """With the public features of the table that was given."""
     known = Facts(facts["rows"], tuple(facts["label_range"]), facts["rank"], facts["max_leverage"])
-    return wtd_flag.max_bags(known, facts["residual_ms"] * facts["rows"], epsilon, delta)
+    floor = facts["residual_ms"] * facts["rows"]
+    return ACCOUNTANTS["exact"].max_bags(known, floor, epsilon, delta).bags
 
 
 def _reason(dataset: str, epsilon: int, theorem: int, why: str) -> str:

@@ -12,10 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.engines import LocalEngine
-from labeldp.learners import LinearRegressor
-from labeldp.planning import Plan
-from labeldp.source import Source
+from labeldp import LinearRegressor, LocalEngine, Plan, Source
 from labeldp.statistics import Residual, factorise
 from labeldp_paper.experiments.run import Data, given
 

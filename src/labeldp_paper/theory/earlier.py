@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 
-from labeldp._check import in_range, positive
+from labeldp.errors import in_range, positive
 
 _DIGITS = 50
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from labeldp._check import at_least, ordered, positive
+from labeldp.errors import at_least, ordered, positive
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labeldp._check import at_least, in_range, positive
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range, positive
 
 HANSON_WRIGHT = 0.145
 """c0 of the Gaussian Hanson–Wright inequality."""

@@ -16,8 +16,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from labeldp._check import at_least, in_range, ordered, positive
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range, ordered, positive
 from labeldp_paper.theory.tails import (
     HANSON_WRIGHT,
     Tail,

@@ -1,0 +1,73 @@
+"""What the command line prints as JSON: every accountant by `account`, a comparison by `plan`."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from tests.console import labeldp
+from tests.golden import tables
+
+ROWS = ("--label-range", 0, 51, "--rows")
+BUDGETS = ((0.01, 1e-3), (1, 1e-6), (50, 1e-12))
+KNOWN = ("--features", 40, "--max-leverage", 0.02)
+SPREAD = ("--features", 40, "--leverage-factor", 3)
+PROMISE = ("--min-eigenvalue", 0.5, "--feature-bound", 3)
+FLAG, SAMPLED, NOISY = "wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
+
+ASKED: list[tuple[Any, ...]] = [
+    *(
+        (FLAG, *ROWS, rows, "--residual-ms", 64.22, *more)
+        for rows, more in product(
+            (5000, 131_903_910), ((), KNOWN, ("--bags", 1), ("--bags", 10**7))
+        )
+    ),
+    (FLAG, *ROWS, 5000, "--residual-ms", 64.22, *KNOWN, "--no-intercept"),
+    *(
+        (SAMPLED, *ROWS, 10**6, "--residual-ms", 64.22, *more)
+        for more in (
+            (),
+            SPREAD,
+            (*SPREAD, *PROMISE),
+            ("--bag-size", 12_000, "--bags", 40),
+            ("--bag-size", 5000, *SPREAD, *PROMISE),
+            ("--bag-size", 5000, *KNOWN, "--bags", 1),
+        )
+    ),
+    *(
+        (NOISY, *ROWS, 10**6, "--noise-std", 60, "--noisy-fraction", *more)
+        for more in ((1,), (0.2,), (1, "--bag-size", 40), (0.2, "--bag-size", 800, "--bags", 30))
+    ),
+]
+NAIVE: list[tuple[Any, ...]] = [
+    (name, *ROWS, 1000, "--bags", 20, "--bag-size", 10) for name in ("naive-flag", "naive-lag")
+]
+
+
+def account(*arguments: Any) -> Any:
+    """The document, or how the command refused."""
+    found = labeldp("account", *arguments, "--json")
+    return found.json if found.code == 0 else {"refused": found.error}
+
+
+def compared() -> Any:
+    """Every mechanism's offer for a file, and the plan of the best."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "table.parquet"
+        pq.write_table(tables.table("five thousand"), file)
+        options = ("--label", "label", "--label-range", 0, 10, "--mechanism", "auto", "--json")
+        return labeldp("plan", file, *options).json
+
+
+CASES = {
+    " ".join(map(str, arguments)): partial(account, *arguments)
+    for arguments in (
+        *((*one, "--epsilon", e, "--delta", d) for one, (e, d) in product(ASKED, BUDGETS)),
+        *NAIVE,
+    )
+} | {"plan --mechanism auto": compared}

@@ -1,0 +1,131 @@
+"""Plans as they are written, and the fields their certificates would claim."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from typing import Any
+
+from labeldp import LabelDPError, Plan, plan
+from tests.golden import inside, tables
+
+TABLE = "five thousand"
+FLAG, SAMPLED, NOISY = "wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
+BUDGET = {"epsilon": 1.0, "delta": 1e-5}
+ROOMY = {"epsilon": 20.0, "delta": 1e-3}
+LARGE_BAGS = {"bags": 4, "bag_size": 1000}
+TIGHT = {"epsilon": 0.3, "delta": 1e-8}
+WIDE = {"epsilon": 6.0, "delta": 1e-6}
+THEOREM3 = {"epsilon": 1.0, "delta": 1e-3, "bags": 3, "bag_size": 1600}
+LARGEST = {"epsilon": 100.0, "delta": 1e-3}
+
+Options = dict[str, Any]
+
+
+def _floors(mechanism: str, accountant: str, **more: Any) -> dict[str, Options]:
+    """A plan of every floor mode."""
+    asked: dict[str, Options] = {
+        "measured+added": {},
+        "measured": {"floor": "measured", **(LARGE_BAGS if mechanism == SAMPLED else {})},
+        "added": {"floor": "added"},
+        "declared": {"floor": "declared", "residual_ms": 5.0},
+    }
+    words = "over-draw" if "over_draw" in more else ""
+    return {
+        f"{mechanism} {accountant} {mode} {words}".strip(): {
+            "mechanism": mechanism,
+            "accountant": accountant,
+            "residual_guess": None if mode == "declared" else 5.0,
+            **ROOMY,
+            **options,
+            **more,
+        }
+        for mode, options in asked.items()
+    }
+
+
+OPTIONS: dict[str, Options] = {
+    **_floors(FLAG, "exact"),
+    **_floors(FLAG, "exact-worst-case"),
+    "wtd-flag paper added": {"accountant": "paper", "floor": "added", "bags": 60},
+    "wtd-flag paper declared": {
+        **LARGEST,
+        "accountant": "paper",
+        "floor": "declared",
+        "residual_ms": 5.0,
+        "bags": 20,
+    },
+    "wtd-flag budget": {},
+    "wtd-flag tight": {**TIGHT},
+    "wtd-flag wide compact": {**WIDE, "compact": True},
+    "wtd-flag compact added": {"compact": True, "floor": "added", "bags": 300},
+    "wtd-flag bags": {"bags": 1},
+    "wtd-flag megabytes": {**WIDE, "max_megabytes": 0.01},
+    "wtd-flag guess": {"residual_guess": 6.5},
+    "wtd-flag encoding": {
+        "intercept": False,
+        "standardise": False,
+        "indicators": False,
+        "min_count": 1700,
+    },
+    **_floors(SAMPLED, "exact"),
+    **_floors(SAMPLED, "exact-worst-case"),
+    **_floors(SAMPLED, "exact", over_draw=True, **LARGE_BAGS),
+    "sampled-wtd-flag exact seeded": {"mechanism": SAMPLED, "bag_seed": 5, "bag_size": 100},
+    "sampled-wtd-flag paper": {
+        "mechanism": SAMPLED,
+        "accountant": "paper",
+        "epsilon": 9.0,
+        "delta": 1e-3,
+        "min_eigenvalue": 1000.0,
+        "over_draw": True,
+    },
+    **{
+        f"{NOISY} {accountant}{' over-draw' * over_draw}": {
+            "mechanism": NOISY,
+            "accountant": accountant,
+            "over_draw": over_draw,
+            **(THEOREM3 if accountant == "paper" else {}),
+        }
+        for accountant, over_draw in product(("exact", "exact-worst-case", "paper"), (False, True))
+    },
+    f"{NOISY} fraction": {"mechanism": NOISY, "noisy_fraction": 0.4},
+    f"{NOISY} column": {"mechanism": NOISY, "noisy_column": "mark", "bag_size": 200},
+    f"{NOISY} noise": {"mechanism": NOISY, "noise_std": 25.0, "bag_seed": 9},
+    f"{NOISY} tight": {"mechanism": NOISY, **TIGHT, "bags": 40, "bag_size": 100},
+}
+
+
+def made(name: str) -> Plan:
+    """The plan of this name."""
+    return plan(tables.source(TABLE), **(BUDGET | OPTIONS[name]))
+
+
+def documents(name: str) -> dict[str, Any]:
+    """Its file, and what a certificate would claim beyond it; or how it was refused."""
+    try:
+        found = made(name)
+    except LabelDPError as refusal:
+        return {"refused": f"{type(refusal).__name__}: {refusal}"}
+    document, claimed = found.to_json(), inside.claimed(found)
+    same = {key for key, value in claimed.items() if document.get(key) == value}
+    assert same >= {"mechanism", "accountant", "epsilon", "delta", "bags", "curve", "floor"}
+    more = {key: value for key, value in claimed.items() if key not in same}
+    return {"plan": document, "claimed": without_words(more)}
+
+
+WORDS = ("definition", "unit", "not_protected", "trust_model")
+
+
+def without_words(claimed: dict[str, Any]) -> dict[str, Any]:
+    """The same with a digest in place of the texts that every certificate has."""
+    words = tables.digest([claimed[key] for key in WORDS])
+    return {key: value for key, value in claimed.items() if key not in WORDS} | {"words": words}
+
+
+def words() -> dict[str, Any]:
+    claimed = inside.claimed(made("wtd-flag bags"))
+    return {key: claimed[key] for key in WORDS}
+
+
+CASES = {name: partial(documents, name) for name in OPTIONS} | {"words": words}

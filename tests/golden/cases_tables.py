@@ -1,0 +1,29 @@
+"""Feature maps, exact sums, ranks and leverages of the generated tables."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from tests.golden import inside, tables
+
+ENCODINGS: dict[str, dict[str, Any]] = {
+    "": {},
+    "plain": {"intercept": False, "standardise": False, "indicators": False},
+    "merged": {"min_count": 60, "max_leverage": 0.2},
+}
+
+
+def statistics(name: str, encoding: str) -> dict[str, Any]:
+    """What is public about a table and, by digests alone, its exact sums."""
+    found = inside.statistics(tables.source(name), **ENCODINGS[encoding])
+    big = {key: tables.digest(found.pop(key)) for key in ("features", "names", "gram", "moments")}
+    return big | found
+
+
+CASES = {
+    f"{name} {encoding}".strip(): partial(statistics, name, encoding)
+    for name in tables.MADE
+    for encoding in ENCODINGS
+    if (name, encoding) != ("tiny", "merged")
+}
