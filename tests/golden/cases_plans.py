@@ -9,17 +9,17 @@ from typing import Any
 from labeldp import LabelDPError, Plan, plan
 from tests.golden import inside, tables
 
+Options = dict[str, Any]
+
 TABLE = "five thousand"
 FLAG, SAMPLED, NOISY = "wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
-BUDGET = {"epsilon": 1.0, "delta": 1e-5}
-ROOMY = {"epsilon": 20.0, "delta": 1e-3}
-LARGE_BAGS = {"bags": 4, "bag_size": 1000}
-TIGHT = {"epsilon": 0.3, "delta": 1e-8}
-WIDE = {"epsilon": 6.0, "delta": 1e-6}
-THEOREM3 = {"epsilon": 1.0, "delta": 1e-3, "bags": 3, "bag_size": 1600}
-LARGEST = {"epsilon": 100.0, "delta": 1e-3}
-
-Options = dict[str, Any]
+BUDGET: Options = {"epsilon": 1.0, "delta": 1e-5}
+ROOMY: Options = {"epsilon": 20.0, "delta": 1e-3}
+LARGE_BAGS: Options = {"bags": 4, "bag_size": 1000}
+TIGHT: Options = {"epsilon": 0.3, "delta": 1e-8}
+WIDE: Options = {"epsilon": 6.0, "delta": 1e-6}
+THEOREM3: Options = {"epsilon": 1.0, "delta": 1e-3, "bags": 3, "bag_size": 1600}
+LARGEST: Options = {"epsilon": 100.0, "delta": 1e-3}
 
 
 def _floors(mechanism: str, accountant: str, **more: Any) -> dict[str, Options]:

@@ -87,45 +87,42 @@ def _measurement(price: tuple[float, float] | None) -> Measurement | None:
     return None if price is None else Measurement(*price)
 
 
+def _facts(public: tuple[Any, ...]) -> Facts:
+    return Facts(*public)
+
+
 def _with(name: str) -> Answers:
     """Questions about wtd-flag under the accountant of this name."""
     method = ACCOUNTANTS[name]
 
-    def facts(public: tuple[Any, ...]) -> Facts:
-        return Facts(public[0], tuple(public[1]), *public[2:])
-
     return {
         "delta": lambda public, bags, floor, epsilon, price=None, group=1: method.delta(
-            facts(public), bags, floor, epsilon, _measurement(price), group
+            _facts(public), bags, floor, epsilon, _measurement(price), group
         ),
         "epsilon": lambda public, bags, floor, delta, price=None, group=1: method.epsilon(
-            facts(public), bags, floor, delta, _measurement(price), group
+            _facts(public), bags, floor, delta, _measurement(price), group
         ),
         "max_bags": lambda public, floor, epsilon, delta, price=None: (
-            method.max_bags(facts(public), floor, epsilon, delta, _measurement(price)).bags
+            method.max_bags(_facts(public), floor, epsilon, delta, _measurement(price)).bags
         ),
         "min_floor": lambda public, bags, epsilon, delta, price=None: method.min_floor(
-            facts(public), bags, epsilon, delta, _measurement(price)
+            _facts(public), bags, epsilon, delta, _measurement(price)
         ),
     }
 
 
-def _bag_facts(public: tuple[Any, ...]) -> Facts:
-    return Facts(public[0], tuple(public[1]), *public[2:])
-
-
 SAMPLED: Answers = {
     "delta": lambda public, floor, epsilon, price=(0.0, 0.0), group=1, chance=1.0: (
-        sampled_wtd_flag.delta(_bag_facts(public), floor, epsilon, *price, group, chance).upper
+        sampled_wtd_flag.delta(_facts(public), floor, epsilon, *price, group, chance).upper
     ),
     "epsilon": lambda public, floor, delta, price=(0.0, 0.0), group=1, chance=1.0: (
-        sampled_wtd_flag.epsilon(_bag_facts(public), floor, delta, *price, group, chance)
+        sampled_wtd_flag.epsilon(_facts(public), floor, delta, *price, group, chance)
     ),
     "max_bags": lambda public, rows, floor, epsilon, delta, price=(0.0, 0.0): (
-        sampled_wtd_flag.max_bags(_bag_facts(public), rows, floor, epsilon, delta, *price)
+        sampled_wtd_flag.max_bags(_facts(public), rows, floor, epsilon, delta, *price)
     ),
     "min_floor": lambda public, epsilon, delta, price=(0.0, 0.0), chance=1.0: (
-        sampled_wtd_flag.min_floor(_bag_facts(public), epsilon, delta, *price, chance)
+        sampled_wtd_flag.min_floor(_facts(public), epsilon, delta, *price, chance)
     ),
     "min_bag_size": lambda labels, residual_ms, epsilon, delta, features=None, factor=None: (
         sampled_wtd_flag.min_bag_size(labels, residual_ms, epsilon, delta, features, factor)
@@ -135,7 +132,7 @@ SAMPLED: Answers = {
 
 
 def _noisy(public: tuple[Any, ...]) -> noisy_wtd_lag.Facts:
-    return noisy_wtd_lag.Facts(public[0], tuple(public[1]), *public[2:])
+    return noisy_wtd_lag.Facts(*public)
 
 
 NOISY: Answers = {

@@ -16,7 +16,7 @@ import json
 import math
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ from tests.golden.inside import pinned_seeds
 VALUES = Path(__file__).with_name("values")
 
 Case = Callable[[], Any]
-KINDS: dict[str, dict[str, Case]] = {
+KINDS: Mapping[str, Mapping[str, Case]] = {
     "tables": cases_tables.CASES,
     "accounting": cases_accounting.CASES,
     "command": cases_command.CASES,
