@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from labeldp.accounting import ACCOUNTANTS, noisy_wtd_lag, sampled_wtd_flag
+from labeldp.accounting import ACCOUNTANTS, Gaussian, SizedBag, invert
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import LabelDPError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms.sampled_noisy_wtd_lag.sizing import realised_std
 from labeldp.mechanisms.survey import Encoding, Survey, survey
+from labeldp.mechanisms.wtd_flag.sizing import max_bags
 from labeldp.source import Source
 from labeldp.statistics import FeatureGram, LabelMoments, Residual
 
@@ -44,13 +45,13 @@ def inspect(
     residual_ss = float(residual.square_low) * unit
     label_ss = _label_ss(moments) * unit
     answers = {}
-    for name, accountant in ACCOUNTANTS.items():
+    for name in ACCOUNTANTS:
         if residual_ss == 0.0:
             answers[name] = {"max_bags": 0, "reason": "the labels lie in the span of the features"}
             continue
-        answer = accountant.max_bags(found.facts, residual_ss, epsilon, delta)
+        answer = max_bags(name, found.facts, residual_ss, epsilon, delta)
         answers[name] = {
-            "max_bags": answer.bags,
+            "max_bags": answer.value,
             **({"reason": answer.reason} if answer.reason else {}),
         }
     return {
@@ -79,13 +80,14 @@ def _bags(found: Survey, residual_ms: float, epsilon: float, delta: float) -> di
     facts = found.facts
     smallest: dict[str, Any]
     try:
-        least = sampled_wtd_flag.min_bag_size(facts.label_range, residual_ms, epsilon, delta)
+        law = SizedBag(facts.label_range, residual_ms)
+        least = invert.limit(law, "bag_size", epsilon, delta)
         smallest = {"min_bag_size": least}
         if least > facts.rows:
             smallest["reason"] = f"more than the {facts.rows:,} rows of the table; add noise"
     except LabelDPError as problem:
         smallest = {"min_bag_size": None, "reason": str(problem)}
-    target = noisy_wtd_lag.target_mu(epsilon, delta)
+    target = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
     noise = {size: realised_std(size, 1.0, facts.width, target) for size in _BAG_SIZES}
     return {
         "sampled-wtd-flag": smallest,

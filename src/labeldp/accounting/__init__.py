@@ -18,11 +18,11 @@ paper_bags its Theorems 2 and 3
 accountants  paper, exact-worst-case and exact for wtd-FLAg
 """
 
-from labeldp.accounting import invert
+from labeldp.accounting import gaussian, invert
 from labeldp.accounting.accountants import ACCOUNTANTS, Accountant
 from labeldp.accounting.bounds import Answer, Bounds
-from labeldp.accounting.curve import Curve, Steps, best_true_positive_rate
-from labeldp.accounting.draw import OverDraw, membership
+from labeldp.accounting.curve import Curve, Nothing, Steps, best_true_positive_rate
+from labeldp.accounting.draw import BagDraw, OverDraw, membership
 from labeldp.accounting.family import SketchFamily, residual_cosine
 from labeldp.accounting.floor import (
     FloorMode,
@@ -42,6 +42,7 @@ __all__ = [
     "ACCOUNTANTS",
     "Accountant",
     "Answer",
+    "BagDraw",
     "Bags",
     "Bounds",
     "Curve",
@@ -50,6 +51,7 @@ __all__ = [
     "Gaussian",
     "Laplace",
     "Measurement",
+    "Nothing",
     "OverDraw",
     "Pure",
     "RandomWeights",
@@ -63,6 +65,7 @@ __all__ = [
     "added_variance",
     "best_true_positive_rate",
     "default_measurement",
+    "gaussian",
     "invert",
     "membership",
     "price",

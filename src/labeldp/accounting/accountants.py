@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from labeldp.accounting.curve import Curve
 from labeldp.accounting.floor import Measurement, price
@@ -18,7 +18,13 @@ from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.sketch import Facts, Sketch
 from labeldp.errors import PlanError
 
-Accountant = Callable[[Facts, int, float, Measurement | None], Curve]
+
+class Accountant(Protocol):
+    """What bags over a floor cost."""
+
+    def __call__(
+        self, facts: Facts, bags: int, floor: float, measurement: Measurement | None = None
+    ) -> Curve: ...
 
 
 def exact(facts: Facts, bags: int, floor: float, measurement: Measurement | None = None) -> Curve:

@@ -99,7 +99,7 @@ class Curve(ABC):
 class Steps(Curve):
     """`size` labels as so many single steps: (ε/k, δ) at each gives (ε, δ(1 + … + e^{(k−1)ε/k})).
 
-    With a declared floor the promise must hold at every step; an added floor holds always.
+    The sum is shown as it is, also above 1, where it promises nothing. With a declared floor the promise must hold at every step; an added floor holds always.
     """
 
     curve: Curve
@@ -110,8 +110,10 @@ class Steps(Curve):
 
     def delta(self, epsilon: float) -> Bounds:
         step = epsilon / self.size
-        each = self.curve.step(self.size).delta(step).upper
-        upper = min(1.0, group_delta(step, each, self.size))
+        each = self.curve.step(self.size).delta(step)
+        upper = group_delta(step, each.upper, self.size)
+        if each is NO_GUARANTEE or math.isinf(upper):
+            return NO_GUARANTEE
         return Bounds(0.0, upper, upper)
 
     def group(self, size: int) -> Curve:

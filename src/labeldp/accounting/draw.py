@@ -7,7 +7,7 @@ of δ given the bags: the chance mk/n that the row is in a bag at all, times it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from labeldp._check import at_least
@@ -18,20 +18,17 @@ from labeldp.errors import InputError
 
 @dataclass(frozen=True)
 class OverDraw(Curve):
-    """`curve` given the bags, over the draw of `bags` disjoint bags of `bag_size` of `rows` rows.
+    """`curve` given the bags, times the `chance` to be in one.
 
     One of several labels is in a bag with at most as many times the chance.
     """
 
     curve: Curve
-    rows: int
-    bags: int
-    bag_size: int
-    labels: int = 1
+    chance: float
 
-    @property
-    def chance(self) -> float:
-        return min(1.0, self.labels * membership(self.rows, self.bags, self.bag_size))
+    def __post_init__(self) -> None:
+        if not 0.0 < self.chance <= 1.0:
+            raise InputError(f"chance must lie above 0 and not above 1, not {self.chance}")
 
     def delta(self, epsilon: float) -> Bounds:
         return self.curve.delta(epsilon).times(self.chance)
@@ -44,13 +41,41 @@ class OverDraw(Curve):
         return self.curve.by_steps
 
     def group(self, size: int) -> Curve:
-        at_least(1, size=size)
         if self.by_steps:
             return Steps(self, size)
-        return replace(self, curve=self.curve.group(size), labels=size * self.labels)
+        return OverDraw(self.curve.group(size), min(1.0, size * self.chance))
 
     def inside(self, delta: float) -> tuple[Curve, float]:
         return self.curve, affordable_delta(delta, self.chance)
+
+
+@dataclass(frozen=True)
+class BagDraw(Curve):
+    """`curve` given the bags, over the draw of `bags` disjoint bags of `bag_size` rows each."""
+
+    curve: Curve
+    rows: int
+    bag_size: int
+    bags: int = 1
+
+    def __post_init__(self) -> None:
+        at_least(1, rows=self.rows, bag_size=self.bag_size, bags=self.bags)
+
+    @property
+    def over(self) -> OverDraw:
+        return OverDraw(self.curve, membership(self.rows, self.bags, self.bag_size))
+
+    def delta(self, epsilon: float) -> Bounds:
+        return self.over.delta(epsilon)
+
+    def guess(self, epsilon: float) -> Bounds:
+        return self.over.guess(epsilon)
+
+    def group(self, size: int) -> Curve:
+        return self.over.group(size)
+
+    def inside(self, delta: float) -> tuple[Curve, float]:
+        return self.over, delta
 
     def search(self, name: str, epsilon: float, delta: float) -> Range | float:
         """All bags that fit if one is private given the draw; else as few as make mk/n small."""

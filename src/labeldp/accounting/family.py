@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -98,12 +98,7 @@ class SketchFamily:
         `upper` holds for every neighbour. `lower` is attained when the features are
         unknown; with public features by the pair (u, v) that the facts leave open.
         """
-        value, best = self._value(epsilon, gaussian), NO_GUARANTEE
-        for at_ends, chart in sorted(self._ends(value), key=lambda each: each[0].upper):
-            if at_ends.upper < best.upper:
-                found = _certify(chart, value, at_ends)
-                best = min(best, found, key=lambda bounds: bounds.upper)
-        return best
+        return _supremum(self, epsilon, gaussian)
 
     def guess(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
         """`delta` at the ends of the family only: quick, never above `delta`, mostly equal."""
@@ -147,6 +142,16 @@ class SketchFamily:
             return np.nan_to_num(out, nan=1.0)  # what cannot be computed promises nothing
 
         return value
+
+
+@lru_cache(maxsize=4096)  # plan, certificate and verification ask the same
+def _supremum(family: SketchFamily, epsilon: float, gaussian: float) -> Bounds:
+    value, best = family._value(epsilon, gaussian), NO_GUARANTEE
+    for at_ends, chart in sorted(family._ends(value), key=lambda each: each[0].upper):
+        if at_ends.upper < best.upper:
+            found = _certify(chart, value, at_ends)
+            best = min(best, found, key=lambda bounds: bounds.upper)
+    return best
 
 
 @dataclass(frozen=True)

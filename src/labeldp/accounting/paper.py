@@ -84,7 +84,8 @@ class Theorem1(Curve):
         return Answer(math.floor(eps * self.ratio / 160 * factor))
 
     def delta(self, epsilon: float) -> Bounds:
-        return self.answer(epsilon).bounds if epsilon > 0.0 else NO_GUARANTEE
+        found = self.answer(epsilon) if epsilon > 0.0 else Answer(None)
+        return NO_GUARANTEE if found.value is None else found.bounds
 
     def step(self, size: int) -> Curve:
         """Single steps pass through tables whose residual norm may be (size−1)Δ smaller."""

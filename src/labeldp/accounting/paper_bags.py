@@ -150,7 +150,8 @@ class Theorem2(Curve):
         return Answer(size)
 
     def delta(self, epsilon: float) -> Bounds:
-        return self.answer(epsilon).bounds if epsilon > 0.0 else NO_GUARANTEE
+        found = self.answer(epsilon) if epsilon > 0.0 else Answer(None)
+        return NO_GUARANTEE if found.value is None else found.bounds
 
     def step(self, size: int) -> Curve:
         """Each of `size` single steps may shrink σ_min([X|y]) by Δ."""
@@ -256,9 +257,9 @@ class Theorem3(Curve):
             hopeless = f"Theorem 3 needs bags of more than {most:.0e} rows here"
             return Range(_TURN, most, 4 * _TURN, whole=True, hopeless=hopeless)
         if name == "noise_std":
-            least, most = self.width * 1e-3, self.width * 1e9
+            least, largest = self.width * 1e-3, self.width * 1e9
             hopeless = "Theorem 3 promises these bags nothing, whatever the noise"
-            return Range(least, most, least, how=How.STEPS, hopeless=hopeless)
+            return Range(least, largest, least, how=How.STEPS, hopeless=hopeless)
         return super().search(name, epsilon, delta)
 
     def _nothing_below(self, delta: str) -> Answer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from labeldp.cli.options import Delta, Epsilon, Json, LabelRange
 
 if TYPE_CHECKING:
-    from labeldp.accounting import Accountant, Facts
+    from labeldp.accounting import Facts
 
 MECHANISMS = ("wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag", "naive-flag", "naive-lag")
 
@@ -123,30 +124,27 @@ def _wtd_flag(request: Any) -> dict[str, Any]:
         "bags": bags,
         "max_leverage": max_leverage,
         "features": features,
-        "accountants": {
-            name: _answer(ACCOUNTANTS[name], facts, floor, *budget, bags) for name in names
-        },
+        "accountants": {name: _answer(name, facts, floor, *budget, bags) for name in names},
     }
 
 
 def _answer(
-    accountant: Accountant,
-    facts: Facts,
-    floor: float,
-    epsilon: float,
-    delta: float,
-    bags: int | None,
+    name: str, facts: Facts, floor: float, epsilon: float, delta: float, bags: int | None
 ) -> dict[str, Any]:
+    from labeldp.accounting import ACCOUNTANTS, invert
+    from labeldp.mechanisms.wtd_flag.sizing import max_bags
+
     if bags is None:
-        answer = accountant.max_bags(facts, floor, epsilon, delta)
-        found: dict[str, Any] = {"max_bags": answer.bags}
+        answer = max_bags(name, facts, floor, epsilon, delta)
+        found: dict[str, Any] = {"max_bags": answer.value}
         return found | ({"reason": answer.reason} if answer.reason else {})
+    law = ACCOUNTANTS[name](facts, bags, floor, None)
     found = {
-        "epsilon": accountant.epsilon(facts, bags, floor, delta),
-        "delta": accountant.delta(facts, bags, floor, epsilon),
+        "epsilon": epsilon_at if math.isfinite(epsilon_at := invert.epsilon(law, delta)) else None,
+        "delta": law.group(1).delta(epsilon).upper,
     }
     if found["epsilon"] is None:
-        reason = accountant.max_bags(facts, floor, epsilon, delta).reason
+        reason = max_bags(name, facts, floor, epsilon, delta).reason
         found["reason"] = reason or f"no ε is enough for {bags} bags at δ = {delta:g}"
     return found
 

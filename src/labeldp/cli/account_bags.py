@@ -8,13 +8,25 @@ counts the chance mk/n of that; `max_bags` is the most bags within the budget ov
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from labeldp.accounting import noisy_wtd_lag, paper_bags, sampled_wtd_flag
-from labeldp.accounting.paper import Answer
-from labeldp.accounting.wtd_flag import Facts
+from labeldp.accounting import (
+    Answer,
+    BagDraw,
+    Curve,
+    Facts,
+    Gaussian,
+    Nothing,
+    RandomWeights,
+    SizedBag,
+    Sketch,
+    Theorem2,
+    Theorem3,
+    invert,
+    membership,
+    spans_labels,
+)
 from labeldp.errors import InputError, PlanError
 
 Found = dict[str, Any]
@@ -69,7 +81,11 @@ class Request:
         bags, bag_size = self.given["bags"], self.given["bag_size"]
         if bags is None or bag_size is None:
             return None
-        return sampled_wtd_flag.membership(self.rows, bags, bag_size)
+        return membership(self.rows, bags, bag_size)
+
+    def over(self, curve: Curve) -> BagDraw:
+        """The same over the draw of the bags that are asked about, or of one."""
+        return BagDraw(curve, self.rows, self.given["bag_size"], self.given["bags"] or 1)
 
 
 def document(request: Request) -> Found:
@@ -80,7 +96,7 @@ def document(request: Request) -> Found:
     if bag_size is None and request.given["bags"] is not None:
         raise InputError("--bags needs --bag-size: the chance of being in a bag depends on both")
     if bag_size is not None:
-        sampled_wtd_flag.membership(request.rows, request.given["bags"] or 1, bag_size)
+        membership(request.rows, request.given["bags"] or 1, bag_size)
     answers: Found = {}
     if request.mechanism == "sampled-wtd-flag":
         answers = {"accountants": _sampled_wtd_flag(request)}
@@ -118,30 +134,22 @@ def _sampled_wtd_flag(request: Request) -> Found:
 def _exact_flag(request: Request, residual_ms: float, public: bool) -> Found:
     given, bag_size = request.given, request.given["bag_size"]
     features, factor = given["features"], given["leverage_factor"] if public else None
+    budget = request.epsilon, request.delta
     if bag_size is None:
-        found = sampled_wtd_flag.min_bag_size(
-            request.label_range,
-            residual_ms,
-            request.epsilon,
-            request.delta,
-            features=features,
-            leverage_factor=factor,
-            centred=request.centred,
+        law = SizedBag(
+            request.label_range, residual_ms, 1, features, factor, centred=request.centred
         )
-        return _smallest(Answer(found), request)
-    if features is not None and (hopeless := sampled_wtd_flag.spans_labels(bag_size, features)):
-        return _priced(request, lambda _: None, lambda _: None, 0) | {"reason": hopeless}
+        return _smallest(Answer(invert.limit(law, "bag_size", *budget)), request)
+    if features is not None and (hopeless := spans_labels(bag_size, features)):
+        found = _priced(request, Nothing()) | {"max_bags": 0, "reason": hopeless}
+        if request.chance is not None:
+            found["unconditional"]["delta"] = request.chance
+        return found
     leverage = given["max_leverage"] if public else None
     if factor is not None:
         leverage = min(1.0, factor * features / bag_size)
     facts = Facts(bag_size, request.label_range, features, leverage, request.centred)
-    floor, budget = residual_ms * bag_size, (request.epsilon, request.delta)
-    return _priced(
-        request,
-        lambda c: sampled_wtd_flag.epsilon(facts, floor, request.delta, chance=c),
-        lambda c: sampled_wtd_flag.delta(facts, floor, request.epsilon, chance=c).upper,
-        sampled_wtd_flag.max_bags(facts, request.rows, floor, *budget),
-    )
+    return _priced(request, Sketch(facts, 1, residual_ms * bag_size))
 
 
 def _theorem2(request: Request) -> Found:
@@ -153,68 +161,51 @@ def _theorem2(request: Request) -> Found:
     rows, label_range, bag_size = request.rows, request.label_range, given["bag_size"]
     promise = rows, label_range, given["min_eigenvalue"], given["feature_bound"], given["features"]
     if bag_size is None:
-        smallest = paper_bags.theorem2_min_bag_size(*promise, request.epsilon, request.delta)
+        smallest = Theorem2(*promise).min_bag_size(request.epsilon, request.delta)
         return _smallest(smallest, request)
-    return _by_theorem(
-        request,
-        lambda delta: paper_bags.theorem2_epsilon(*promise, bag_size, delta),
-        paper_bags.theorem2_delta(*promise, bag_size, request.epsilon),
-    )
+    return _by_theorem(request, Theorem2(*promise, bag_size))
 
 
 def _noisy_wtd_lag(request: Request) -> Found:
     request.need("noisy_fraction")
-    realised: Found = {"target_mu": noisy_wtd_lag.target_mu(request.epsilon, request.delta)}
+    budget = request.epsilon, request.delta
+    realised: Found = {"target_mu": invert.limit(Gaussian(1.0), "mu", *budget)}
     if request.given["bag_size"] is None:
         paper, exact = _smallest_noisy(request)
         return {"paper": paper, "exact": exact | {"realised": realised}}
     if request.chance is not None:
-        realised["unconditional_target_mu"] = noisy_wtd_lag.target_mu(
-            request.epsilon, request.delta, request.chance
-        )
+        over = request.over(Gaussian(1.0))
+        realised["unconditional_target_mu"] = invert.limit(over, "mu", *budget)
     paper, a_priori = _priced_noisy(request)
     return {"paper": paper, "exact": {"a_priori": a_priori, "realised": realised}}
 
 
 def _smallest_noisy(request: Request) -> tuple[Found, Found]:
     fraction, std = request.given["noisy_fraction"], _noise_std(request)
-    labels, budget = request.label_range, (request.epsilon, request.delta)
-    paper = paper_bags.theorem3_min_bag_size(labels, fraction, *budget, noise_std=std)
-    try:
-        size = noisy_wtd_lag.min_bag_size(labels, fraction, *budget, std, request.rows)
-        exact = _smallest(Answer(size), request)
-    except PlanError as problem:
-        exact = _smallest(Answer(None, str(problem)), request)
-    return _smallest(paper, request), exact
+    labels = request.label_range
+    paper = _limit(Theorem3(labels, fraction, noise_std=std), "bag_size", request)
+    exact = _limit(RandomWeights(1, labels, fraction, std, request.rows), "bag_size", request)
+    return _smallest(paper, request), _smallest(exact, request)
 
 
 def _priced_noisy(request: Request) -> tuple[Found, Found]:
     fraction, std = request.given["noisy_fraction"], _noise_std(request)
     labels, size, bags = request.label_range, request.given["bag_size"], request.given["bags"] or 1
-    facts = noisy_wtd_lag.Facts(size, labels, fraction, std, request.rows)
-    paper = _by_theorem(
-        request,
-        lambda delta: paper_bags.theorem3_epsilon(labels, fraction, size, delta, bags, std),
-        paper_bags.theorem3_delta(labels, fraction, size, request.epsilon, bags, std),
-    )
-    a_priori = _priced(
-        request,
-        lambda chance: noisy_wtd_lag.epsilon(facts, request.delta, chance),
-        lambda chance: noisy_wtd_lag.delta(facts, request.epsilon, chance).upper,
-        noisy_wtd_lag.max_bags(facts, request.epsilon, request.delta),
-    )
-    budget = (request.epsilon, request.delta)
-    a_priori["min_noise_std"] = _found(noisy_wtd_lag.min_noise_std, facts, *budget)
-    a_priori["min_noisy_fraction"] = _found(noisy_wtd_lag.min_noisy_fraction, facts, *budget)
-    return paper, a_priori
+    law = RandomWeights(size, labels, fraction, std, request.rows)
+    paper = _by_theorem(request, Theorem3(labels, fraction, size, bags, std))
+    needs = {f"min_{name}": _limit(law, name, request).value for name in _NOISE}
+    return paper, _priced(request, law) | needs
 
 
-def _found(solve: Callable[..., float], *arguments: Any) -> float | None:
-    """An answer, or None where there is none."""
+_NOISE = ("noise_std", "noisy_fraction")
+
+
+def _limit(law: Curve, name: str, request: Request) -> Answer:
+    """A limit, or why there is none."""
     try:
-        return solve(*arguments)
-    except PlanError:
-        return None
+        return Answer(invert.limit(law, name, request.epsilon, request.delta))
+    except PlanError as problem:
+        return Answer(None, str(problem))
 
 
 def _noise_std(request: Request) -> float:
@@ -250,37 +241,30 @@ def _smallest(answer: Answer, request: Request) -> Found:
     return found
 
 
-def _priced(
-    request: Request,
-    epsilon: Callable[[float], float | None],
-    delta: Callable[[float], float | None],
-    most: int,
-) -> Found:
+def _priced(request: Request, law: Curve) -> Found:
     """ε and δ when the row is in a bag, and over the draw."""
 
-    def both(chance: float) -> Found:
-        e, d = epsilon(chance), delta(chance)
-        finite = e is not None and math.isfinite(e)
-        return {"epsilon": e if finite else None, "delta": chance if d is None else d}
+    def both(curve: Curve, delta: float) -> Found:
+        epsilon = invert.epsilon(curve, request.delta)
+        return {"epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta}
 
-    found: Found = {"conditional": both(1.0), "max_bags": most}
+    given = law.delta(request.epsilon)
+    most = invert.limit(request.over(law), "bags", request.epsilon, request.delta)
+    found: Found = {"conditional": both(law, given.upper), "max_bags": most}
     if request.chance is not None:
-        found["unconditional"] = {"chance": request.chance} | both(request.chance)
+        over = both(request.over(law), given.times(request.chance).upper)
+        found["unconditional"] = {"chance": request.chance} | over
     if found["conditional"]["epsilon"] is None:
         found["reason"] = f"no ε is enough for δ = {request.delta:g} when the row is in a bag"
     return found
 
 
-def _by_theorem(request: Request, epsilon: Callable[[float], Answer], delta: Answer) -> Found:
-    def at(chance: float) -> float | None:
-        target = sampled_wtd_flag.affordable_delta(request.delta, chance)
-        return 0.0 if target >= 1.0 else epsilon(target).value
-
-    value = 1.0 if delta.value is None else delta.value
-    bag_size = request.given["bag_size"]
-    most = sampled_wtd_flag.affordable_bags(request.rows, bag_size, value, request.delta)
-    found = _priced(request, at, lambda chance: value * chance, most)
-    reason = epsilon(request.delta).reason or delta.reason
+def _by_theorem(request: Request, law: Theorem2 | Theorem3) -> Found:
+    found = _priced(request, law)
+    given = law.answer(request.epsilon)
+    if request.chance is not None:
+        found["unconditional"]["delta"] = (given.value or 1.0) * request.chance
+    reason = law.epsilon(request.delta).reason or given.reason
     return found | ({"reason": reason} if reason else {})
 
 

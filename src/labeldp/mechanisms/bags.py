@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from labeldp._arrow import arrow_numbers
 from labeldp._random import fresh_seed, public_stream, words
-from labeldp.accounting.sampled_wtd_flag import membership
+from labeldp.accounting import BagDraw, Curve, membership
 from labeldp.engines import Engine
 from labeldp.engines.protocol import Visitor
 from labeldp.errors import InputError, PlanError
@@ -89,6 +89,10 @@ class Draw:
     def chance(self) -> float:
         """What δ is multiplied by: mk/n over the draw, 1 given the bags."""
         return membership(self.rows, self.bags, self.bag_size) if self.over_draw else 1.0
+
+    def over(self, curve: Curve) -> Curve:
+        """What is guaranteed if `curve` is the guarantee given the bags."""
+        return BagDraw(curve, self.rows, self.bag_size, self.bags) if self.over_draw else curve
 
     @cached_property
     def members(self) -> NDArray[np.int64]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from labeldp.accounting import FloorMode, default_measurement, paper_bags, sampled_wtd_flag
+from labeldp.accounting import FloorMode, Theorem2, invert
 from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
-from labeldp.mechanisms.floors import floor_mode
+from labeldp.mechanisms.floors import Terms, floor_mode
 from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.protocol import Draft, Request
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
-from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim, Theorem2, measured_price
+from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
 from labeldp.mechanisms.survey import survey
 from labeldp.source import Source
@@ -37,14 +37,12 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     mode = _mode(request)
     found = survey(source, engine=engine, encoding=request.encoding)
     promise = _promise(request, found.features)
+    residual_ms = request.residual(found.facts.width)
+    terms = Terms(
+        found.facts, request.epsilon, request.delta, request.accountant, mode, residual_ms
+    )
     sizes = Sizes(
-        found.facts,
-        request.epsilon,
-        request.delta,
-        request.accountant == "exact" and not request.over_draw,
-        mode,
-        default_measurement(request.epsilon, request.delta) if mode.measures else None,
-        request.residual(found.facts.width),
+        terms,
         request.over_draw,
         request.bags,
         int(request.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
@@ -64,7 +62,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         bags,
         0.0,
         mode,
-        sizes.measurement,
+        terms.measurement,
         facts,
         found.factor.rank,
         draw,
@@ -80,8 +78,8 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
             rows=bag_size,
             rank=found.factor.rank,
             bags=bags,
-            residual_ms=sizes.residual_ms,
-            added_variance=sizes.added(floor, bag_size),
+            residual_ms=residual_ms,
+            added_variance=terms.added(floor, bag_size),
         ),
         found.notes,
     )
@@ -112,10 +110,10 @@ def _mode(request: Request) -> FloorMode:
     return FloorMode.DECLARED
 
 
-def _promise(request: Request, features: FeatureMap) -> Theorem2 | None:
+def _promise(request: Request, features: FeatureMap) -> Promise | None:
     if request.min_eigenvalue is None:
         return None
-    return Theorem2(request.min_eigenvalue, feature_bound(features))
+    return Promise(request.min_eigenvalue, feature_bound(features))
 
 
 def feature_bound(features: FeatureMap) -> float:
@@ -128,18 +126,13 @@ def feature_bound(features: FeatureMap) -> float:
     return math.sqrt(square) * (1 + 1e-12)
 
 
-def _default_size(request: Request, sizes: Sizes, promise: Theorem2 | None) -> int:
+def _default_size(request: Request, sizes: Sizes, promise: Promise | None) -> int:
     if promise is None:
         return choose_bag_size(sizes)
-    answer = paper_bags.theorem2_min_bag_size(
-        sizes.facts.rows,
-        sizes.facts.label_range,
-        promise.min_eigenvalue,
-        promise.feature_bound,
-        sizes.rank,
-        request.epsilon,
-        request.delta,
-    )
+    facts = sizes.terms.facts
+    promised = promise.min_eigenvalue, promise.feature_bound
+    theorem = Theorem2(facts.rows, facts.label_range, *promised, sizes.terms.rank)
+    answer = theorem.min_bag_size(request.epsilon, request.delta)
     if answer.value is None:
         raise PlanError(f"{answer.reason}; use the accountant exact")
     return int(answer.value)
@@ -155,13 +148,8 @@ def _floor(claim: SampledFlagClaim, request: Request) -> float:
                 f"ε = {claim.epsilon:g}; ask for larger bags or use the accountant exact"
             )
         return claim.expected_floor
-    needed = sampled_wtd_flag.min_floor(
-        claim.known,
-        claim.epsilon,
-        claim.delta,
-        *measured_price(claim.measurement),
-        claim.draw.chance,
-    )
+    law = replace(claim, floor=1.0).law
+    needed = invert.limit(law, "floor", claim.epsilon, claim.delta)
     if request.residual_ms is None:
         return needed
     promised = request.residual_ms * claim.draw.bag_size

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from labeldp.accounting import ACCOUNTANTS, default_measurement
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
-from labeldp.mechanisms.floors import floor_mode
+from labeldp.mechanisms.floors import Terms, floor_mode
 from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.protocol import Draft, Request
 from labeldp.mechanisms.survey import survey
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
-from labeldp.mechanisms.wtd_flag.sizing import Terms, cap_from_size, check_number, choose_bags
+from labeldp.mechanisms.wtd_flag.sizing import (
+    cap_from_size,
+    check_number,
+    choose_bags,
+    needed_floor,
+)
 from labeldp.source import Source
 
 
@@ -23,18 +27,11 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         accountant=request.accountant,
     )
     found = survey(source, engine=engine, encoding=request.encoding)
-    terms = Terms(
-        facts=found.facts,
-        epsilon=request.epsilon,
-        delta=request.delta,
-        accountant=ACCOUNTANTS[request.accountant],
-        mode=mode,
-        measurement=default_measurement(request.epsilon, request.delta) if mode.measures else None,
-    )
     guess = request.residual(found.facts.width)
+    terms = Terms(found.facts, request.epsilon, request.delta, request.accountant, mode, guess)
     bags = request.bags
     if bags is None:
-        bags = choose_bags(terms, guess, cap_from_size(request.max_megabytes, terms.rank))
+        bags = choose_bags(terms, cap_from_size(request.max_megabytes, terms.rank))
     check_number(bags)
     floor = _floor(terms, bags, request.residual_ms)
     return Draft(
@@ -57,7 +54,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
             rank=terms.rank,
             bags=bags,
             residual_ms=guess,
-            added_variance=terms.expected_noise(floor, guess),
+            added_variance=terms.added(floor, found.facts.rows),
         ),
         found.notes,
         found.factor,
@@ -75,7 +72,7 @@ def _compact(request: Request, bags: int, rank: int) -> bool:
 
 def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
     """The floor the claim rests on: what the bags need, or the whole of what was promised."""
-    needed = terms.needed_floor(bags)
+    needed = needed_floor(terms, bags)
     if residual_ms is None:
         return needed
     promised = residual_ms * terms.facts.rows
