@@ -46,7 +46,7 @@ def ours(bags: WeightedBags) -> float:
     """Rows per second of processor time of the learner: gathering, shuffling and all."""
     from labeldp.learners.training import train
 
-    settings = Settings.checked(
+    settings = Settings(
         hidden=HIDDEN,
         epochs=1,
         learning_rate=1e-3,
@@ -58,7 +58,7 @@ def ours(bags: WeightedBags) -> float:
         scale_labels=True,
         seed=0,
         threads=1,
-    )
+    ).checked()
     start = time.process_time()
     train(bags, bags.units(), settings, lambda _: None)
     return bags.rows / (time.process_time() - start)

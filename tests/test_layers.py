@@ -16,7 +16,7 @@ from labeldp.source.frames import ELSEWHERE
 ROOT = Path(labeldp.__file__).parent
 
 ROOMS = (
-    "errors", "files", "_arrow", "_check", "_files", "_random", "_threads", "_digest", "kernels",
+    "errors", "files", "_arrow", "_random", "_threads", "kernels",
     "source", "features", "statistics", "engines", "spark", "accounting", "door", "release",
     "mechanisms", "planning", "inspection", "verification", "learners", "datasets", "cli",
 )  # fmt: skip

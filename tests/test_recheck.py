@@ -13,8 +13,7 @@ from labeldp import plan, scan, verify
 from labeldp.engines import LocalEngine
 from labeldp.mechanisms import read_claim
 from labeldp.mechanisms.wtd_flag import check_features
-from labeldp.release import Release, claimed_fields, seal
-from labeldp.verification import public_rows
+from labeldp.release import Release, claimed_fields, public_rows, seal
 from tests.tables import RANGE, table
 
 

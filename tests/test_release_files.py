@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import Release, ReleaseError, plan, verify
-from labeldp._digest import table_digest
 from labeldp.files import canonical_json, json_digest, new_directory, new_path, read_json
+from labeldp.release.digest import table_digest
 from labeldp.release.files import StoredTable
 from tests.tables import source, table
 

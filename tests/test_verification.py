@@ -24,7 +24,6 @@ import pytest
 
 import labeldp.verification as verification
 from labeldp import Release, plan, scan, verify
-from labeldp._digest import table_digest
 from labeldp._random import Randomness
 from labeldp.accounting import FloorMode, added_variance, invert
 from labeldp.door import grid_for
@@ -39,6 +38,7 @@ from labeldp.release import (
     schema,
     seal,
 )
+from labeldp.release.digest import table_digest
 from labeldp.verification import conform
 from tests.console import labeldp
 from tests.tables import RANGE, source, table

@@ -1,4 +1,4 @@
-"""Writing so that a reader sees the old state or the new one, never a half.
+"""Writing so that a reader sees the old state or the new one, never a half; JSON, read strictly.
 
 A file or directory is filled under a hidden name beside its target and renamed when complete;
 a crash leaves at most the hidden one, which the next write of the same target removes.
@@ -11,19 +11,31 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
 from labeldp.errors import ReleaseError
 
+Check = Callable[[Any], bool]
+
 __all__ = [
+    "Check",
     "canonical_json",
     "check_target",
+    "is_count",
+    "is_flag",
+    "is_number",
+    "is_positive",
+    "is_text",
+    "is_whole",
     "json_digest",
+    "list_of",
     "new_directory",
     "new_path",
+    "optional",
     "read_json",
     "refuse_existing",
 ]
@@ -49,6 +61,47 @@ def read_json(path: Path) -> Any:
         raise ReleaseError(f"{path} is missing; check the path, or make it again") from None
     except (OSError, ValueError, RecursionError) as problem:
         raise ReleaseError(f"{path} cannot be read as JSON: {problem}") from None
+
+
+def is_text(value: Any) -> bool:
+    """Text. This and those below tell what a value that was read from JSON is."""
+    return isinstance(value, str)
+
+
+def is_flag(value: Any) -> bool:
+    """True or false."""
+    return isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    """A number that is a finite double."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) <= sys.float_info.max
+
+
+def is_positive(value: Any) -> bool:
+    """A finite number above zero."""
+    return is_number(value) and value > 0
+
+
+def is_whole(value: Any) -> bool:
+    """A whole number that is a double as well."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53
+
+
+def is_count(value: Any) -> bool:
+    """A whole number, zero or more."""
+    return is_whole(value) and value >= 0
+
+
+def list_of(check: Check) -> Check:
+    """A list of what passes `check`."""
+    return lambda value: isinstance(value, list) and all(check(item) for item in value)
+
+
+def optional(check: Check) -> Check:
+    """Null, or what passes `check`."""
+    return lambda value: value is None or check(value)
 
 
 @contextmanager

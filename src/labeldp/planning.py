@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp._files import check_target
 from labeldp._random import Randomness
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
+from labeldp.files import check_target
 from labeldp.mechanisms import MECHANISMS, Draft, Request, mechanism_named, read_claim
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.survey import Encoding

@@ -16,12 +16,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from labeldp._digest import table_digest
-from labeldp._files import json_digest
 from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
-from labeldp.features import FeatureMap
+from labeldp.files import json_digest
 from labeldp.mechanisms import MECHANISMS, read_claim
 from labeldp.release import (
     AGGREGATES,
@@ -35,10 +33,11 @@ from labeldp.release import (
     claimed_fields,
     features_text,
     label_column,
+    public_rows,
     schema,
     seal,
 )
-from labeldp.source import Source, scan
+from labeldp.release.digest import table_digest
 
 _TOLERANCE = 1e-6
 _SECRET = {"generator": GENERATOR, "key_bits": KEY_BITS, "private": True, "warning": None}
@@ -85,25 +84,6 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
         source = public_rows(release, data)
         problems += mechanism.check_features(release, source, engine or engine_for(source))
     return Verification(tuple(problems), _summary(certificate))
-
-
-def public_rows(release: Release, data: Any) -> Source:
-    """The rows a release was made from, its feature columns only.
-
-    If rows without a label were dropped, the label column is needed to drop them again, and
-    only for that.
-    """
-    labels = release.certificate["labels"]
-    dropped = labels["missing"] == "rows dropped"
-    features: FeatureMap = release.features
-    return scan(
-        data,
-        label=labels["column"] if dropped else None,
-        features=features.columns,
-        categorical=tuple(column.name for column in features.categorical),
-        numeric=tuple(column.name for column in features.numeric),
-        drop_missing_labels=dropped,
-    )
 
 
 def _summary(certificate: dict[str, Any]) -> str:

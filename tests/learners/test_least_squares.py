@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from labeldp.errors import InputError
 from labeldp.learners import least_squares
-from labeldp.learners.least_squares import Fit, bounded_norm, intervals, ordinary, ridge
+from labeldp.learners.least_squares import Fit, bounded_norm, intervals, ridge
 
 
 def normals(*shape: int, seed: int = 7) -> np.ndarray:
@@ -28,30 +28,30 @@ T = Z @ [1.0, -2.0, 5.0, 0.3, 0.0] + normals(40, seed=8)
 
 def test_ordinary_is_numpy_lstsq() -> None:
     expected, residual, rank, _ = np.linalg.lstsq(Z, T, rcond=None)
-    fit = ordinary(Z, T)
+    fit = ridge(Z, T, 0.0)
     np.testing.assert_allclose(fit.coefficients, expected, rtol=1e-12)
     np.testing.assert_allclose(fit.residual_ss, residual[0], rtol=1e-12)
     assert (fit.rows, fit.rank, fit.dof, fit.multiplier) == (40, rank, 35.0, 0.0)
 
 
 def test_covariance_factor_is_the_inverse_gram() -> None:
-    factor = ordinary(Z, T).covariance_factor
+    factor = ridge(Z, T, 0.0).covariance_factor
     np.testing.assert_allclose(factor @ factor.T, np.linalg.inv(Z.T @ Z), rtol=1e-9, atol=1e-14)
 
 
 def test_rank_deficient_gives_the_least_norm_solution() -> None:
     doubled = np.column_stack([Z, Z[:, 0] + Z[:, 1], np.zeros(len(Z))])
-    fit = ordinary(doubled, T)
+    fit = ridge(doubled, T, 0.0)
     np.testing.assert_allclose(fit.coefficients, np.linalg.pinv(doubled) @ T, rtol=1e-9, atol=1e-12)
     assert fit.rank == 5
     assert fit.dof == 35
-    np.testing.assert_allclose(fit.residual_ss, ordinary(Z, T).residual_ss, rtol=1e-10)
+    np.testing.assert_allclose(fit.residual_ss, ridge(Z, T, 0.0).residual_ss, rtol=1e-10)
 
 
 def test_rank_deficient_with_a_free_intercept_is_sklearn() -> None:
     levels = np.eye(3)[np.arange(40) % 7 % 3]
     design = np.column_stack([np.ones(40), levels])
-    fit = ordinary(design, T, intercept=0)
+    fit = ridge(design, T, 0.0, intercept=0)
     other = LinearRegression().fit(levels, T)
     np.testing.assert_allclose(fit.coefficients, [other.intercept_, *other.coef_], atol=1e-12)
     assert fit.rank == 3
@@ -59,8 +59,8 @@ def test_rank_deficient_with_a_free_intercept_is_sklearn() -> None:
 
 def test_rank_tolerance_decides_what_is_noise() -> None:
     nearly = np.column_stack([Z[:, 0], Z[:, 0] + 1e-12 * normals(40)])
-    assert ordinary(nearly, T).rank == 2
-    assert ordinary(nearly, T, rank_tolerance=1e-9).rank == 1
+    assert ridge(nearly, T, 0.0).rank == 2
+    assert ridge(nearly, T, 0.0, rank_tolerance=1e-9).rank == 1
 
 
 def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,7 +204,7 @@ def test_bounded_norm_on_singular_values_of_every_size(
     right, _ = np.linalg.qr(normals(8, 8))
     design = left * np.geomspace(1, spread, 8) @ right.T
     labels = left @ np.ones(8) + normals(30, seed=8) / 9
-    least = np.linalg.norm(ordinary(design, labels).coefficients)
+    least = np.linalg.norm(ridge(design, labels, 0.0).coefficients)
     for radius in np.geomspace(1e-3, 0.999 * least, 25):
         fit = bounded_norm(design, labels, radius)
         assert np.linalg.norm(fit.coefficients) == pytest.approx(radius, rel=1e-12)
@@ -214,7 +214,7 @@ def test_bounded_norm_on_singular_values_of_every_size(
 
 def test_a_wide_ball_is_the_least_norm_solution() -> None:
     doubled = np.column_stack([Z, Z[:, :2]])
-    least = ordinary(doubled, T)
+    least = ridge(doubled, T, 0.0)
     fit = bounded_norm(doubled, T, float(np.linalg.norm(least.coefficients)) * 1.0001)
     assert fit.multiplier == 0
     np.testing.assert_array_equal(fit.coefficients, least.coefficients)
@@ -226,7 +226,7 @@ def test_a_wide_ball_is_the_least_norm_solution() -> None:
     [(Z, np.zeros(40)), (np.zeros((40, 2)), T), (Z[:3], np.zeros(3)), ([[1.0], [0.0]], [0.0, 5.0])],
 )
 def test_nothing_to_explain_gives_zero(design: np.ndarray, labels: np.ndarray) -> None:
-    for fit in (ordinary(design, labels), bounded_norm(design, labels, 1.0)):
+    for fit in (ridge(design, labels, 0.0), bounded_norm(design, labels, 1.0)):
         np.testing.assert_array_equal(fit.coefficients, 0.0)
         assert fit.multiplier == 0
         assert fit.residual_ss == pytest.approx(float(np.sum(np.square(labels))))
@@ -237,7 +237,7 @@ def test_nothing_to_explain_gives_zero(design: np.ndarray, labels: np.ndarray) -
 
 def test_intervals_are_the_textbook_ones() -> None:
     transform = normals(3, 5)
-    value, low, high = intervals(ordinary(Z, T), transform, confidence=0.9)
+    value, low, high = intervals(ridge(Z, T, 0.0), transform, confidence=0.9)
     inverse = np.linalg.inv(Z.T @ Z)
     beta = inverse @ Z.T @ T
     variance = np.sum((T - Z @ beta) ** 2) / 35
@@ -250,7 +250,7 @@ def test_intervals_are_the_textbook_ones() -> None:
 @given(st.floats(0.01, 0.98), st.floats(0.001, 0.01))
 @settings(max_examples=30, deadline=None)
 def test_more_confidence_is_wider(confidence: float, more: float) -> None:
-    fit = ordinary(Z, T)
+    fit = ridge(Z, T, 0.0)
     _, low, high = intervals(fit, confidence=confidence)
     _, lower, higher = intervals(fit, confidence=confidence + more)
     assert (lower < low).all()
@@ -260,8 +260,8 @@ def test_more_confidence_is_wider(confidence: float, more: float) -> None:
 @pytest.mark.parametrize("rows", [1, 4, 5])
 def test_intervals_need_more_bags_than_columns(rows: int) -> None:
     with pytest.raises(InputError, match="needs more bags than columns"):
-        intervals(ordinary(Z[:rows], T[:rows]))
-    intervals(ordinary(Z[:6], T[:6]))
+        intervals(ridge(Z[:rows], T[:rows], 0.0))
+    intervals(ridge(Z[:6], T[:6], 0.0))
 
 
 @pytest.mark.parametrize("fit", [ridge(Z, T, 1.0), bounded_norm(Z, T, 0.1)])
@@ -288,7 +288,7 @@ def test_penalty_must_not_be_negative(penalty: float) -> None:
 @pytest.mark.parametrize("confidence", [0.0, 1.0, 95.0, np.nan])
 def test_confidence_must_be_a_probability(confidence: float) -> None:
     with pytest.raises(InputError, match="confidence"):
-        intervals(ordinary(Z, T), confidence=confidence)
+        intervals(ridge(Z, T, 0.0), confidence=confidence)
 
 
 @pytest.mark.parametrize(
@@ -297,12 +297,12 @@ def test_confidence_must_be_a_probability(confidence: float) -> None:
 )
 def test_shapes_must_agree(design: np.ndarray, labels: np.ndarray) -> None:
     with pytest.raises(InputError, match="shape"):
-        ordinary(design, labels)
+        ridge(design, labels, 0.0)
 
 
 def test_errors_show_no_label() -> None:
     with pytest.raises(InputError, match="finite") as caught:
-        ordinary(Z, np.where(T[3] < T, np.nan, 123.456))
+        ridge(Z, np.where(T[3] < T, np.nan, 123.456), 0.0)
     assert "123" not in str(caught.value)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, f, kstest
 
-from labeldp.learners.least_squares import intervals, ordinary
+from labeldp.learners.least_squares import intervals, ridge
 
 ROWS, REPLICATIONS = 300, 8000
 
@@ -39,7 +39,7 @@ def simulate(tail: str, bags: int, *, directly: bool) -> tuple[np.ndarray, np.nd
     covered, short, excess = [], [], []
     for _ in range(REPLICATIONS):
         release = rng.normal(size=(bags, len(A))) @ A
-        fit = ordinary(release[:, :-1], release[:, -1])
+        fit = ridge(release[:, :-1], release[:, -1], 0.0)
         value, low, high = intervals(fit, transform, confidence=0.95)
         miss = np.abs(transform @ beta - value)
         covered.append((low <= transform @ beta) & (transform @ beta <= high))
@@ -94,7 +94,7 @@ def test_intervals_are_exact_for_the_least_norm_fit_of_collinear_columns() -> No
     covered = []
     for _ in range(4000):
         release = rng.normal(size=(12, len(R))) @ R
-        fit = ordinary(release[:, :-1], release[:, -1], rank_tolerance=1e-9)
+        fit = ridge(release[:, :-1], release[:, -1], 0.0, rank_tolerance=1e-9)
         assert fit.rank == 4
         _, low, high = intervals(fit)
         covered.append((low <= beta) & (beta <= high))

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,8 +24,8 @@ from sklearn.preprocessing import StandardScaler
 from labeldp.errors import InputError
 from labeldp.features import fit_features
 from labeldp.learners import Coefficient, LinearRegressor
-from labeldp.learners.linear import constant_column
 from labeldp.source import scan
+from tests.learners.conftest import features_of, release_of
 
 Make = Callable[..., Any]
 
@@ -135,23 +133,12 @@ def test_without_intercept_the_constant_is_held_at_zero(
     assert len(model.coefficients_) == 6
 
 
-def test_a_map_without_constant_gets_none(
-    make_release: Make, table: pa.Table, feature_map_type: Any
-) -> None:
-    release = make_release(table, 60, 3, feature_map_type(intercept=False))
+def test_a_map_without_constant_gets_none(make_release: Make, table: pa.Table) -> None:
+    release = make_release(table, 60, 3, features_of(table, intercept=False))
     on, off = (LinearRegressor(fit_intercept=flag).fit(release) for flag in (True, False))
     np.testing.assert_array_equal(on.coef_, off.coef_)
     assert on.intercept_ == 0
     assert on.coef_.shape == (5,)
-
-
-def test_constant_column_is_found_by_name(feature_map_type: Any) -> None:
-    assert constant_column(feature_map_type()) == 0
-    assert constant_column(feature_map_type(intercept=False)) is None
-    last = SimpleNamespace(intercept=True, names=("age", "intercept"))
-    assert constant_column(last) == 1  # type: ignore[arg-type]
-    pruned = SimpleNamespace(intercept=True, names=("age", "job=cook"))
-    assert constant_column(pruned) is None  # type: ignore[arg-type]
 
 
 def test_predict_and_score_take_any_frame(release: Any, table: pa.Table) -> None:
@@ -197,11 +184,9 @@ def test_wrong_parameters(release: Any, parameters: dict[str, Any], message: str
 
 def test_wrong_releases(release: Any, table: pa.Table) -> None:
     with pytest.raises(InputError, match="belong together"):
-        LinearRegressor().fit(replace(release, design=release.design[:, 1:]))
-    with pytest.raises(InputError, match="shape"):
-        LinearRegressor().fit(replace(release, labels=release.labels[1:]))
+        LinearRegressor().fit(replace(release, table=release.table.remove_column(1)))
     with pytest.raises(InputError, match="finite"):
-        LinearRegressor().fit(replace(release, labels=release.labels * np.nan))
+        LinearRegressor().fit(release_of(release.features, release.design, release.labels * np.nan))
     with pytest.raises(ValueError, match="requires y"):
         LinearRegressor().fit(table)
     with pytest.raises(NotFittedError):
@@ -258,13 +243,6 @@ def test_penalty_can_be_chosen_on_the_aggregates(release: Any) -> None:
 # --- files ---
 
 
-@pytest.fixture
-def as_features(monkeypatch: pytest.MonkeyPatch, feature_map_type: Any) -> None:
-    """Put the stand-in feature map where `load` looks for the real one."""
-    module = SimpleNamespace(FeatureMap=feature_map_type)
-    monkeypatch.setitem(sys.modules, "labeldp.features", module)  # type: ignore[arg-type]
-
-
 def state(model: LinearRegressor) -> dict[str, Any]:
     values = dict(vars(model))
     for name in ("coef_", "feature_names_in_"):
@@ -276,7 +254,6 @@ def state(model: LinearRegressor) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "parameters", [{}, {"penalty": 0.1}, {"max_norm": 1 / 3, "confidence": 0.9}, {"max_norm": 1e9}]
 )
-@pytest.mark.usefixtures("as_features")
 def test_save_then_load_is_identity(
     release: Any, table: pa.Table, tmp_path: Path, parameters: dict[str, Any]
 ) -> None:
@@ -341,7 +318,6 @@ def test_load_refuses_other_files(tmp_path: Path, text: str) -> None:
         LinearRegressor.load(tmp_path / "absent.json")
 
 
-@pytest.mark.usefixtures("as_features")
 def test_load_needs_every_field(release: Any, tmp_path: Path) -> None:
     path = tmp_path / "model.json"
     document = saved(release, path)
@@ -352,7 +328,6 @@ def test_load_needs_every_field(release: Any, tmp_path: Path) -> None:
             LinearRegressor.load(path)
 
 
-@pytest.mark.usefixtures("as_features")
 @pytest.mark.parametrize(
     "change",
     [
@@ -375,14 +350,6 @@ def test_load_needs_every_field(release: Any, tmp_path: Path) -> None:
         {"feature_names": ["a", "b", "c", "d", "e", "f"]},
         {"features": []},
         {"features": {}},
-        {
-            "features": {
-                "centre": [float("nan"), 35.0],
-                "scale": [12.0, 0.25],
-                "levels": ["cook", "nurse", "smith"],
-                "intercept": True,
-            }
-        },
     ],
     ids=str,
 )

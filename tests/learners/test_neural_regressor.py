@@ -10,8 +10,8 @@ import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,9 @@ from sklearn.preprocessing import StandardScaler
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap, fit_features
 from labeldp.learners import BagRegressor, LinearRegressor, WeightedBags
+from labeldp.release import Release
 from labeldp.source import scan
+from tests.learners.conftest import bag_release_of
 
 pytest.importorskip("torch", reason="the neural learner needs the extra torch")
 
@@ -54,11 +56,15 @@ def bag_release(table: pa.Table, labels: np.ndarray, bags: int, size: int, seed:
     rng = np.random.default_rng(seed)
     row = rng.permutation(len(labels))[: bags * size]
     bag, weight = np.repeat(np.arange(bags), size), rng.normal(size=bags * size)
-    return SimpleNamespace(
-        bag_table=pa.table({"bag": bag, "row": row, "weight": weight}),
-        labels=np.bincount(bag, weight * labels[row]),
-        features=fit_features(scan(table)),
-    )
+    sums = np.bincount(bag, weight * labels[row])
+    return bag_release_of(fit_features(scan(table)), (bag, row, weight), sums)
+
+
+def relabelled(release: Release, labels: np.ndarray) -> Release:
+    """The same bags with other labels."""
+    place = len(release.table.column_names) - 1
+    name = release.table.column_names[place]
+    return replace(release, table=release.table.set_column(place, name, pa.array(labels)))
 
 
 @pytest.fixture(scope="module")
@@ -145,8 +151,7 @@ def test_labels_at_any_scale(release: Any, data: tuple[pa.Table, np.ndarray]) ->
     expected = BagRegressor(**FAST).fit(release, source)
 
     def refit(labels: np.ndarray) -> BagRegressor:
-        changed = SimpleNamespace(**vars(release) | {"labels": labels})
-        return BagRegressor(**FAST).fit(changed, source)
+        return BagRegressor(**FAST).fit(relabelled(release, labels), source)
 
     for factor in (2.0**40, 2.0**-40):
         model = refit(release.labels * factor)
@@ -173,7 +178,7 @@ def test_a_pruned_feature_map(release: Any, data: tuple[pa.Table, np.ndarray]) -
     width = release.features.width
     rows, labels = data[0].slice(0, 1000), data[1][:1000]
     for kept in (range(width - 1), range(1, width)):
-        pruned = SimpleNamespace(**vars(release) | {"features": release.features.keep(kept)})
+        pruned = replace(release, features=release.features.keep(kept))
         model = BagRegressor(epochs=30, batch_rows=1024).fit(pruned, scan(data[0]))
         assert model.score(rows, labels) > 0.9
         assert model.n_features_in_ == width - 1
@@ -303,7 +308,7 @@ def test_other_refusals(release: Any, data: tuple[pa.Table, np.ndarray]) -> None
         BagRegressor().predict(data[0])
     with pytest.raises(NotFittedError):
         BagRegressor().save("never-written")
-    wrong = SimpleNamespace(**vars(release) | {"labels": release.labels * np.nan})
+    wrong = relabelled(release, release.labels * np.nan)
     with pytest.raises(InputError, match="finite"):
         BagRegressor().fit(wrong, scan(data[0]))
     with pytest.raises(InputError, match="rows but the release was made from"):

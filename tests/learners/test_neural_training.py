@@ -24,7 +24,7 @@ from labeldp.learners.training import (  # noqa: E402
     train,
 )
 
-SETTINGS = Settings.checked(
+SETTINGS = Settings(
     hidden=(12,),
     epochs=12,
     learning_rate=0.01,
@@ -36,7 +36,7 @@ SETTINGS = Settings.checked(
     scale_labels=True,
     seed=0,
     threads=None,
-)
+).checked()
 
 
 def random_bags(seed: int = 0, bags: int = 40, pruned: bool = True) -> WeightedBags:

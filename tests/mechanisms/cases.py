@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from labeldp import Release
-from labeldp._digest import table_digest
 from labeldp.mechanisms import MECHANISMS, read_claim
 from labeldp.planning import Plan, plan
 from labeldp.release import claimed_fields, seal
+from labeldp.release.digest import table_digest
 from labeldp.source import Source
 from tests.tables import source
 

@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp import LocalEngine, Release, ReleaseError, door, plan, verify
-from labeldp._digest import Digest, table_digest
 from labeldp._random import Randomness, words
 from labeldp._threads import in_order
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.mechanisms.label_law import LabelLaw
 from labeldp.mechanisms.wtd_flag import draw
 from labeldp.mechanisms.wtd_flag.draw import block_rows, draw_aggregates
+from labeldp.release.digest import Digest, table_digest
 from tests.tables import source
 from tests.test_law import Sketcher, table
 

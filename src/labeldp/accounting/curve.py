@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any
 
-from labeldp._check import at_least, in_range
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.limits import LEAST_GROUP_EPSILON, MOST_EPSILON, MOST_GROUP_EPSILON
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range
 
 
 class How(Enum):
@@ -99,7 +98,8 @@ class Curve(ABC):
 class Steps(Curve):
     """`size` labels as so many single steps: (ε/k, δ) at each gives (ε, δ(1 + … + e^{(k−1)ε/k})).
 
-    The sum is shown as it is, also above 1, where it promises nothing. With a declared floor the promise must hold at every step; an added floor holds always.
+    The sum is shown as it is, also above 1, where it promises nothing. With a declared floor the
+    promise must hold at every step; an added floor holds always.
     """
 
     curve: Curve

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from labeldp._check import in_range
+from labeldp.errors import in_range
 
 
 def exact(value: float) -> Fraction:

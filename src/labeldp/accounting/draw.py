@@ -10,10 +10,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from labeldp._check import at_least
 from labeldp.accounting.bounds import Bounds, round_up
 from labeldp.accounting.curve import Curve, How, Range, Steps
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least
 
 
 @dataclass(frozen=True)

@@ -35,9 +35,9 @@ from functools import lru_cache, partial
 import numpy as np
 import numpy.typing as npt
 
-from labeldp._check import at_least, positive
 from labeldp.accounting import contour
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
+from labeldp.errors import at_least, positive
 
 Reals = npt.NDArray[np.float64]
 Pairs = tuple[Reals, Reals]  # u and v of many neighbours

@@ -14,9 +14,9 @@ from enum import StrEnum
 
 from scipy import special
 
-from labeldp._check import at_least, in_range, positive
 from labeldp.accounting import invert
 from labeldp.accounting.gaussian import Gaussian
+from labeldp.errors import at_least, in_range, positive
 
 
 class FloorMode(StrEnum):

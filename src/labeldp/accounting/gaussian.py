@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from labeldp._check import at_least
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.curve import Curve, How, Range
 from labeldp.accounting.limits import LEAST_MU, MOST_EPSILON, MOST_MU
+from labeldp.errors import at_least
 
 _MARGIN = 1e-11  # relative; `delta` is good to 1e-12
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)

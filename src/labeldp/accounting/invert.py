@@ -16,10 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 
-from labeldp._check import in_range
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
-from labeldp.errors import PlanError
+from labeldp.errors import PlanError, in_range
 
 Function = Callable[[float], float]
 

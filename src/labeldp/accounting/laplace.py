@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labeldp._check import at_least, positive
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
+from labeldp.errors import at_least, positive
 
 _MARGIN = 1e-14  # relative, of a few elementary functions
 _CELLS = 256

@@ -24,13 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labeldp._check import at_least, ordered, positive
 from labeldp.accounting import random_mu
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
 from labeldp.accounting.decimals import exact
 from labeldp.accounting.limits import MOST_LOG_NOISE, MOST_MEAN_EPSILON, MOST_NOISY_BAG_SIZE
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, ordered, positive
 
 Reals = npt.NDArray[np.float64]
 

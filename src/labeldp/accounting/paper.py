@@ -15,10 +15,10 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from labeldp._check import at_least, ordered, positive
 from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds
 from labeldp.accounting.curve import Curve, How, Nothing, Range
 from labeldp.accounting.decimals import exact, log_ratio
+from labeldp.errors import at_least, ordered, positive
 
 HANSON_WRIGHT = Fraction(145, 1000)  # c0
 

@@ -27,13 +27,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
-from labeldp._check import at_least, in_range, ordered, positive
 from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds
 from labeldp.accounting.curve import Curve, How, Nothing, Range
 from labeldp.accounting.decimals import exact, log_ratio
 from labeldp.accounting.limits import MOST_THEOREM2_EPSILON, MOST_THEOREM3_BAG_SIZE
 from labeldp.accounting.paper import HANSON_WRIGHT
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range, ordered, positive
 
 _ROUNDING = 1e-13
 _TURN = 16  # k·e^{−√k/2} falls from here on

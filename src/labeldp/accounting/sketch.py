@@ -21,13 +21,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from labeldp._check import at_least, ordered, positive
 from labeldp.accounting import gaussian
 from labeldp.accounting.bounds import Bounds, round_up
 from labeldp.accounting.curve import Curve, Range
 from labeldp.accounting.family import SketchFamily, residual_cosine
 from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError, PlanError, at_least, ordered, positive
 
 
 @dataclass(frozen=True)

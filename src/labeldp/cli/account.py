@@ -60,10 +60,9 @@ def account(
     json: Json = False,
 ) -> None:
     """What each accountant allows, from public quantities alone: no data are read."""
-    from labeldp._check import in_range, ordered, positive
     from labeldp.cli import account_bags, account_show
     from labeldp.cli.output import emit_json
-    from labeldp.errors import InputError
+    from labeldp.errors import InputError, in_range, ordered, positive
 
     if mechanism not in MECHANISMS:
         raise InputError(f"mechanism {mechanism!r} is unknown; choose {', '.join(MECHANISMS)}")

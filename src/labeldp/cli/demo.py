@@ -36,11 +36,11 @@ def demo(
 
 
 def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
-    from labeldp._check import in_range, positive
-    from labeldp._files import check_target
     from labeldp.cli.output import progress
     from labeldp.datasets import CENSUS_RANGE, write_census_like
     from labeldp.engines import LocalEngine
+    from labeldp.errors import in_range, positive
+    from labeldp.files import check_target
     from labeldp.inspection import inspect
     from labeldp.learners import LinearRegressor
     from labeldp.planning import plan

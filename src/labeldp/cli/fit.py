@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 from labeldp.cli.options import Json, ReleaseDirectory, raw_rows
 
 if TYPE_CHECKING:
+    from labeldp.learners.protocol import Learner, Model
     from labeldp.release import Release
     from labeldp.source import Source
 
@@ -40,46 +42,39 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a regression on a release. Costs no privacy."""
-    from labeldp._files import check_target
-    from labeldp.cli.output import emit_json, emit_table, note, number
+    from labeldp.cli.output import emit_json, emit_table, note, number, progress
     from labeldp.errors import InputError
+    from labeldp.files import check_target
+    from labeldp.learners import LEARNERS, find_learner
     from labeldp.release import Release
-    from labeldp.verification import public_rows
 
     if (test is None) != (label is None):
         raise InputError("--test and --label go together: give both or neither")
-    if model not in ("linear", "neural"):
-        raise InputError(f"--model {model!r} is unknown; choose linear or neural")
-    if model == "neural" and ridge:
-        raise InputError("--ridge is for --model linear; leave it out")
+    if model not in LEARNERS:
+        raise InputError(f"--model {model!r} is unknown; choose {' or '.join(LEARNERS)}")
+    learner = find_learner(model)
+    asked = {
+        "penalty": ridge,
+        "max_norm": max_norm,
+        "confidence": confidence,
+        "epochs": epochs,
+        "seed": seed,
+    }
+    options = _options(learner, asked)
     if out is not None:
         check_target(out)
     released = Release.load(directory)
-    if data is None and not released.aggregates_features:
-        raise InputError(
-            f"{directory} aggregates labels alone; give the table whose rows its bags name (--data)"
-        )
-    learner = (
-        _linear(ridge, max_norm, confidence)
-        if model == "linear"
-        else _network(released, max_norm, epochs, seed)
-    )
-    if released.aggregates_features:
-        learner.fit(released)
-    else:
-        learner.fit(released, public_rows(released, str(data)))
+    fitted = learner.fit(released, _rows(learner, released, directory, data), options, progress)
     mse = None
     if test is not None and label is not None:
-        mse = _score(learner, test, raw_rows(test, released.features, label))
+        mse = _score(fitted, test, raw_rows(test, released.features, label))
     if out is not None:
-        learner.save(out)
-    coefficients = getattr(learner, "coefficients_", ())
+        fitted.save(out)
+    coefficients = fitted.coefficients
     document: dict[str, Any] = {
         "release": str(directory),
         "model": model,
-        "coefficients": [
-            {"name": c.name, "value": c.value, "low": c.low, "high": c.high} for c in coefficients
-        ],
+        "coefficients": [asdict(coefficient) for coefficient in coefficients],
         "confidence": confidence,
         "test_mse": mse,
     }
@@ -95,32 +90,41 @@ def fit(
             [[c.name, *(number(v, 5) for v in (c.value, c.low, c.high))] for c in coefficients],
         )
     else:
-        epochs_run = len(learner.losses_)
-        print(f"a network was fitted on {released.bags:,} bags in {epochs_run} epochs")
+        print(fitted.summary(released.bags))
     if mse is not None:
         print(f"mean squared error on {test}: {mse:.6g}")
 
 
-def _linear(ridge: float, max_norm: float | None, confidence: float) -> Any:
-    from labeldp.learners import LinearRegressor
-
-    return LinearRegressor(penalty=ridge, max_norm=max_norm, confidence=confidence)
-
-
-def _network(released: Release, max_norm: float | None, epochs: int, seed: int) -> Any:
-    from labeldp.cli.output import progress
+def _options(learner: Learner, asked: dict[str, Any]) -> Any:
+    """What was asked for, as far as the learner has it."""
     from labeldp.errors import InputError
-    from labeldp.learners import BagRegressor
+
+    names = [each.name for each in fields(learner.options) if each.name in asked]
+    if asked["penalty"] and "penalty" not in names:
+        raise InputError("--ridge is for --model linear; leave it out")
+    return learner.options(**{name: asked[name] for name in names})
+
+
+def _rows(learner: Learner, released: Release, directory: Path, data: str | None) -> Source | None:
+    """The table whose rows the bags name, where they name any."""
+    from labeldp.errors import InputError
+    from labeldp.release import public_rows
 
     if released.aggregates_features:
+        if learner.reads_rows:
+            raise InputError(
+                "a network cannot be learnt from aggregated features; fit --model linear, or "
+                "release with --mechanism sampled-noisy-wtd-lag"
+            )
+        return None
+    if data is None:
         raise InputError(
-            "a network cannot be learnt from aggregated features; fit --model linear, or release "
-            "with --mechanism sampled-noisy-wtd-lag"
+            f"{directory} aggregates labels alone; give the table whose rows its bags name (--data)"
         )
-    return BagRegressor(max_norm=max_norm, epochs=epochs, seed=seed, progress=progress)
+    return public_rows(released, data)
 
 
-def _score(model: Any, test: str, source: Source) -> float:
+def _score(model: Model, test: str, source: Source) -> float:
     import numpy as np
 
     from labeldp.errors import DataError

@@ -103,8 +103,8 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
-    from labeldp._files import check_target
     from labeldp.cli.output import emit_json, note
+    from labeldp.files import check_target
 
     if out is not None:
         check_target(out)
@@ -201,7 +201,7 @@ def show_offers(offers: list[dict[str, Any]]) -> None:
 def _write(path: Path, made: Plan) -> None:
     from json import dumps
 
-    from labeldp._files import new_path
+    from labeldp.files import new_path
 
     text = dumps(made.to_json(), indent=1, ensure_ascii=False)
     with new_path(path) as partial:
@@ -210,8 +210,8 @@ def _write(path: Path, made: Plan) -> None:
 
 def read_plan(path: Path) -> Plan:
     """Read what `_write` wrote."""
-    from labeldp._files import read_json
     from labeldp.errors import InputError
+    from labeldp.files import read_json
     from labeldp.planning import Plan
 
     try:

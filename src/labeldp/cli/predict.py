@@ -13,6 +13,7 @@ from labeldp.cli.options import Data, Json, raw_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from labeldp.learners.protocol import Model
     from labeldp.source import Source
 
 
@@ -23,26 +24,25 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict labels of raw rows with a fitted model, one prediction a row, in row order."""
-    from labeldp._files import check_target
     from labeldp.cli.output import emit_json
     from labeldp.errors import InputError
-    from labeldp.features import FeatureMap
+    from labeldp.files import check_target
     from labeldp.learners import load_model
 
     if out.suffix not in (".csv", ".parquet"):
         raise InputError(f"{out}: predictions are written as .csv or .parquet; name one of them")
     check_target(out)
     fitted = load_model(model)
-    if not isinstance(fitted.features_, FeatureMap):
+    if fitted.features is None:
         raise InputError(f"{model} was not fitted on a release; use it from Python")
-    rows = _write(out, _predictions(fitted, raw_rows(data, fitted.features_)))
+    rows = _write(out, _predictions(fitted, raw_rows(data, fitted.features)))
     if json:
         emit_json({"predictions": str(out), "rows": rows})
     else:
         print(f"{rows:,} predictions in {out}")
 
 
-def _predictions(model: Any, source: Source) -> Iterator[pa.RecordBatch]:
+def _predictions(model: Model, source: Source) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     for batch in source.feature_batches():
@@ -53,7 +53,7 @@ def _write(out: Path, batches: Iterator[pa.RecordBatch]) -> int:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-    from labeldp._files import new_path
+    from labeldp.files import new_path
 
     schema = pa.schema([("prediction", pa.float64())])
     rows = 0

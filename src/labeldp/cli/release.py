@@ -87,9 +87,9 @@ def release(
     json: options.Json = False,
 ) -> None:
     """Publish private aggregates with a certificate, as one new directory."""
-    from labeldp._files import check_target
     from labeldp.cli.output import emit_json, note
     from labeldp.errors import InputError
+    from labeldp.files import check_target
 
     check_target(out)
     if not_private and mechanism not in NAIVE:

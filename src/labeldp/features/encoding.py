@@ -59,6 +59,11 @@ class FeatureMap:
         return tuple(range(self.width)) if self.kept is None else self.kept
 
     @property
+    def constant(self) -> int | None:
+        """Place of the intercept among the kept columns; None where other columns span it."""
+        return 0 if self.intercept and self.kept_columns[:1] == (0,) else None
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the kept design columns."""
         return tuple(self.all_names[index] for index in self.kept_columns)
@@ -153,7 +158,7 @@ class FeatureMap:
         mean that missing values count as. Exact for x on the grid, else within half a step.
         """
         kept = self.kept_columns
-        added = self.intercept and (not kept or kept[0] != 0)
+        added = self.intercept and self.constant is None
         names = ((INTERCEPT,) if added else ()) + self.names
         matrix = np.eye(len(names))[:, int(added) :]
         for column, position in zip(self.numeric, self._numeric_positions, strict=True):

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.files import (
+    Check,
+    is_count,
+    is_flag,
+    is_number,
+    is_positive,
+    is_text,
+    is_whole,
+    list_of,
+    optional,
+)
 
 if TYPE_CHECKING:
     from labeldp.features.encoding import FeatureMap
 
 FORMAT = "labeldp-features/1"
-
-Check = Callable[[Any], bool]
 
 
 def to_json(features: FeatureMap) -> dict[str, Any]:
@@ -67,59 +74,35 @@ def _shape(entry: Any, checks: dict[str, Check], what: str) -> None:
             raise DataError(f"{what} has a malformed {name!r}; restore the original file")
 
 
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _flag(value: Any) -> bool:
-    return isinstance(value, bool)
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53
-
-
-def _count(value: Any) -> bool:
-    return _whole(value) and value >= 0
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _list_of(check: Check) -> Check:
-    return lambda value: isinstance(value, list) and all(check(item) for item in value)
-
-
 def _levels(value: Any) -> bool:
-    return _list_of(_text)(value) and value == sorted(set(value))
+    return list_of(is_text)(value) and value == sorted(set(value))
 
 
 _DOCUMENT: dict[str, Check] = {
-    "format": _text,
-    "rows": _count,
-    "intercept": _flag,
-    "numeric": _list_of(lambda item: isinstance(item, dict)),
-    "categorical": _list_of(lambda item: isinstance(item, dict)),
-    "notes": _list_of(_text),
-    "kept": lambda value: value is None or _list_of(_count)(value),
+    "format": is_text,
+    "rows": is_count,
+    "intercept": is_flag,
+    "numeric": list_of(lambda item: isinstance(item, dict)),
+    "categorical": list_of(lambda item: isinstance(item, dict)),
+    "notes": list_of(is_text),
+    "kept": optional(list_of(is_count)),
 }
 _NUMERIC: dict[str, Check] = {
-    "name": _text,
-    "exponent": lambda value: _whole(value) and abs(value) <= 1000,
-    "centre": _whole,
-    "fill": _whole,
-    "scale": lambda value: _number(value) and value > 0,
-    "low": _number,
-    "high": _number,
-    "missing": _count,
-    "indicator": _flag,
+    "name": is_text,
+    "exponent": lambda value: is_whole(value) and abs(value) <= 1000,
+    "centre": is_whole,
+    "fill": is_whole,
+    "scale": is_positive,
+    "low": is_number,
+    "high": is_number,
+    "missing": is_count,
+    "indicator": is_flag,
 }
 _CATEGORICAL: dict[str, Check] = {
-    "name": _text,
+    "name": is_text,
     "levels": _levels,
     "missing": lambda value: value in ("own", "other", "none"),
-    "other": _flag,
+    "other": is_flag,
 }
 
 assert set(_NUMERIC) == {field.name for field in fields(NumericColumn)}

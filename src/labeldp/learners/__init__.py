@@ -3,36 +3,66 @@
     LinearRegressor   least squares, ridge and bounded norm, with exact intervals
     BagRegressor      a neural network on weighted bags; needs the extra "torch" to fit
     WeightedBags      what it learns from: rows with weights, grouped, one label a group
+    load_model        what either has saved, without scikit-learn
 
-The last two are imported when first used, and torch only when a network is fitted.
+Names are imported when first used: scikit-learn by the two estimators alone, torch only when a
+network is fitted. A learner is a module that declares itself (`protocol.Learner`) and its line in
+`LEARNERS`.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from labeldp.learners.linear import Coefficient, LinearRegressor
-
 if TYPE_CHECKING:
     from labeldp.learners.bags import WeightedBags
-    from labeldp.learners.neural import BagRegressor
+    from labeldp.learners.estimators import BagRegressor, LinearRegressor
+    from labeldp.learners.protocol import Coefficient, Learner, Model
 
-__all__ = ["BagRegressor", "Coefficient", "LinearRegressor", "WeightedBags", "load_model"]
+__all__ = [
+    "LEARNERS",
+    "BagRegressor",
+    "Coefficient",
+    "LinearRegressor",
+    "WeightedBags",
+    "find_learner",
+    "load_model",
+]
 
-_HOMES = {"BagRegressor": "neural", "WeightedBags": "bags"}
+LEARNERS = {
+    "linear": "labeldp.learners.linear",
+    "neural": "labeldp.learners.network",
+}
+"""Where each learner declares itself, by its name on the command line."""
+
+_HOMES = {
+    "BagRegressor": "estimators",
+    "Coefficient": "protocol",
+    "LinearRegressor": "estimators",
+    "WeightedBags": "bags",
+}
 
 
-def load_model(path: str | PathLike[str]) -> LinearRegressor | BagRegressor:
-    """Read a model written by either learner's `save`."""
-    with suppress(OSError), open(path, "rb") as file:  # a missing file is the reader's to report
-        if file.read(2) == b"PK":  # a network is an .npz, which is a zip file
-            from labeldp.learners.neural import BagRegressor
+def find_learner(name: str) -> Learner:
+    """The learner of this name."""
+    from labeldp.errors import InputError
 
-            return BagRegressor.load(path)
-    return LinearRegressor.load(path)
+    if name not in LEARNERS:
+        raise InputError(f"the model {name!r} is unknown; choose {' or '.join(LEARNERS)}")
+    learner: Learner = import_module(LEARNERS[name]).LEARNER
+    return learner
+
+
+def load_model(path: str | PathLike[str]) -> Model:
+    """Read a model written by any learner's `save`."""
+    from labeldp.learners import model_file
+
+    document, arrays = model_file.read(path)
+    known = [find_learner(name) for name in LEARNERS]
+    fitting = [each for each in known if each.format == document.get("format")]
+    return model_file.parse((fitting or known)[0], document, arrays, path)
 
 
 def __getattr__(name: str) -> Any:

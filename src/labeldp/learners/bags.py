@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,13 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from labeldp.errors import DataError, InputError
 from labeldp.features import Encoded, FeatureMap
 from labeldp.learners.inputs import Inputs, concatenated
-from labeldp.learners.linear import FeatureMapLike, constant_column
-
-
-class FeatureSource(Protocol):
-    """What bags ask of a source: its features, in row order."""
-
-    def feature_batches(self, columns: Any = None, /) -> Iterator[pa.RecordBatch]: ...
+from labeldp.source import Source
 
 
 @dataclass(frozen=True)
@@ -55,7 +48,7 @@ class WeightedBags:
     constants: NDArray[np.float64] = field(repr=False)
     """What the function 1 contributes to each bag: Σ w, or the aggregated constant column."""
     aggregated: bool = False
-    features: FeatureMapLike | None = field(default=None, repr=False)
+    features: FeatureMap | None = field(default=None, repr=False)
     """How raw rows become these; None if they were never raw."""
 
     def __post_init__(self) -> None:
@@ -154,7 +147,7 @@ class WeightedBags:
 
     @classmethod
     def from_source(
-        cls, features: FeatureMap, source: FeatureSource, bag_table: pa.Table, labels: ArrayLike
+        cls, features: FeatureMap, source: Source, bag_table: pa.Table, labels: ArrayLike
     ) -> WeightedBags:
         """The bags of a release and the rows they name, taken from the source in one pass.
 
@@ -168,7 +161,7 @@ class WeightedBags:
 
     @classmethod
     def from_aggregates(
-        cls, design: ArrayLike, labels: ArrayLike, features: FeatureMapLike | None = None
+        cls, design: ArrayLike, labels: ArrayLike, features: FeatureMap | None = None
     ) -> WeightedBags:
         """One pseudo-row of weight 1 per aggregate of a wtd-FLAg release; linear models only."""
         Z = np.asarray(design, dtype=np.float64)
@@ -176,7 +169,7 @@ class WeightedBags:
             raise InputError(
                 f"the design has shape {Z.shape}, which is not bags by columns of the feature map"
             )
-        constant = None if features is None else constant_column(features)
+        constant = None if features is None else features.constant
         constants = np.zeros(len(Z)) if constant is None else Z[:, constant].copy()
         Z = Z if constant is None else np.delete(Z, constant, axis=1)
         t, one_each = _vector(labels, len(Z)), np.arange(len(Z) + 1)

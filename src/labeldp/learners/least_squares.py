@@ -28,8 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import stdtrit
 
-from labeldp._check import at_least, in_range, positive
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range, positive
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -67,13 +66,6 @@ class Fit:
         return self.residual_ss / self.dof if self.dof > 0 else math.nan
 
 
-def ordinary(
-    Z: ArrayLike, t: ArrayLike, *, intercept: int | None = None, rank_tolerance: float | None = None
-) -> Fit:
-    """argmin ‖t − Zr‖, of least norm where that is not unique (column `intercept` not counted)."""
-    return ridge(Z, t, 0.0, intercept=intercept, rank_tolerance=rank_tolerance)
-
-
 def ridge(
     Z: ArrayLike,
     t: ArrayLike,
@@ -82,7 +74,11 @@ def ridge(
     intercept: int | None = None,
     rank_tolerance: float | None = None,
 ) -> Fit:
-    """argmin ‖t − Zr‖² + penalty·‖r‖²; the column `intercept`, if given, is not penalised."""
+    """argmin ‖t − Zr‖² + penalty·‖r‖²; the column `intercept`, if given, is not penalised.
+
+    At penalty 0 that is ordinary least squares, of least norm where it is not unique (the norm
+    does not count `intercept`).
+    """
     at_least(0, penalty=penalty)
     small = _compress(Z, t, rank_tolerance)
     constant = _Constant.of(small.design, intercept)

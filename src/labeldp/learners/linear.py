@@ -1,302 +1,287 @@
-"""LinearRegressor: a scikit-learn estimator over `least_squares`, for a release or plain rows."""
+"""`LinearModel`: a regression on a release's aggregates, over `least_squares`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from inspect import getattr_static
+import math
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labeldp._check import at_least, in_range, positive
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range, positive
+from labeldp.features import FeatureMap
+from labeldp.files import is_flag, is_number, is_text, list_of, optional
 from labeldp.learners import model_file
-from labeldp.learners.aggregation import weighted_design
-from labeldp.learners.least_squares import (
-    Array,
-    Fit,
-    bounded_norm,
-    intervals,
-    require_freedom,
-    ridge,
-)
+from labeldp.learners.least_squares import Fit, bounded_norm, intervals, require_freedom, ridge
+from labeldp.learners.protocol import Array, Coefficient, Learner, bag_source
+from labeldp.source import Source
+from labeldp.source.rows import take_rows
+
+if TYPE_CHECKING:
+    from labeldp.engines.protocol import Progress
+    from labeldp.release import Release
 
 _RELEASE_RANK_TOLERANCE = 1e-9
 """Features are quantised to about 20 bits, so a true direction stands far above this, while the
 float noise of an exactly collinear one (one-hot levels and a constant) stays far below."""
 
 
-class FeatureMapLike(Protocol):
-    """What a learner asks of a feature map."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def intercept(self) -> bool: ...
-    def design(self, rows: Any, /) -> NDArray[np.float64]: ...
-    def to_original_units(self) -> tuple[Any, NDArray[np.float64]]: ...
-    def to_json(self) -> dict[str, Any]: ...
-
-
 @dataclass(frozen=True)
-class Coefficient:
-    """One coefficient in original units; `low` and `high` are None where no interval is exact."""
+class LinearOptions:
+    """The parameters of `LinearRegressor`; see there."""
 
-    name: str
-    value: float
-    low: float | None
-    high: float | None
+    penalty: float = 0.0
+    max_norm: float | None = None
+    fit_intercept: bool = True
+    confidence: float = 0.95
 
-
-class LinearRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """Linear regression on a release's aggregates: least squares, ridge or bounded norm.
-
-    `fit(release)` learns from the m aggregates; `predict` and `score` then take raw rows.
-    `fit(X, y)` learns from plain rows, as any scikit-learn regressor, for baselines and pipelines.
-
-    Parameters
-    ----------
-    penalty : float
-        Ridge penalty, in the units of the rows: `Ridge(alpha=penalty)` on all the rows is what the
-        fit on a release estimates (on m aggregates it is scaled by m). The intercept is free.
-    max_norm : float or None
-        Bound on the Euclidean norm of the design coefficients, the intercept's included: the
-        paper's class F_{B_r}. "Design" means the release's own columns (scaled, encoded), not
-        original units. At most one of `penalty` and `max_norm` may be set.
-    fit_intercept : bool
-        On plain rows, add a constant. On a release the constant is already a column, if its feature
-        map has one: False then holds its design coefficient at zero (original units may still show
-        an intercept, from columns that the feature map centred). True cannot add one.
-    confidence : float
-        Level of the intervals in `coefficients_`.
-
-    Attributes
-    ----------
-    coef_ : ndarray (p,)
-        Coefficients of the design columns (of X on plain rows). The constant column of a release
-        has 0 here and its coefficient in `intercept_`: predictions are design @ coef_ + intercept_.
-    intercept_ : float
-    coefficients_ : tuple of Coefficient
-        In original units. Intervals are given if `penalty` is 0, the norm bound did not bind, and
-        a degree of freedom is left. On a release of wtd-FLAg each holds the coefficient of the fit
-        on all the rows with probability exactly `confidence` (if a norm bound was set: as long as
-        it had no real chance to bind); on sampled bags, whose covariances differ, approximately.
-        On plain rows they are the classical ones, right for iid normal errors.
-    residual_ms_ : float
-        Residual mean square of what was fitted. On a release it estimates the residual *sum* of
-        squares on all the rows plus any added floor variance, not a variance per row.
-    dof_ : float
-        Residual degrees of freedom (effective, if shrunk).
-    multiplier_ : float
-        Lagrange multiplier of the penalty or norm bound, in units of the rows; 0 if nothing bound.
-    features_ : feature map of the release, None after a fit on plain rows
-    n_features_in_, feature_names_in_ :
-        Number and names of the columns of `coef_` (names on plain rows only if X has them).
-    """
-
-    def __init__(
-        self,
-        penalty: float = 0.0,
-        max_norm: float | None = None,
-        fit_intercept: bool = True,
-        confidence: float = 0.95,
-    ) -> None:
-        self.penalty = penalty
-        self.max_norm = max_norm
-        self.fit_intercept = fit_intercept
-        self.confidence = confidence
-
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit `(release)`, `(release, source)` of labels aggregated alone, or plain rows `(X, y)`.
-
-        A release of labels alone names the rows of its bags; their features are read from the
-        source. Its aggregates have noise of different, public deviations and are weighed by them.
-        """
-        self._check_parameters()
-        if _is_release(X) and not getattr(X, "aggregates_features", True):
-            return self._fit_labels_alone(X, y)
-        if y is None and _is_release(X):
-            bags = getattr(X, "bags", len(X.labels))
-            return self._fit_release(X.features, X.design, X.labels, bags)
-        if y is None:
-            raise InputError(
-                "LinearRegressor requires y to be passed, but the target y is None; "
-                "only a release carries its own labels"
-            )
-        return self._fit_rows(X, y)
-
-    def predict(self, X: Any) -> Array:
-        """Predictions for raw rows (after `fit(release)`) or for an array like the one fitted."""
-        check_is_fitted(self)
-        if self.features_ is None:
-            design = validate_data(self, X, reset=False, dtype=np.float64)
-        else:
-            design = np.asarray(self.features_.design(X), dtype=np.float64)
-        return np.asarray(design @ self.coef_ + self.intercept_)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions for rows `X` with labels `y` (any array: numpy, Arrow, Series)."""
-        return float(r2_score(np.asarray(y), self.predict(X), sample_weight=sample_weight))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model as one JSON file, atomically; floats survive to the last bit."""
-        check_is_fitted(self)
-        model_file.write(path, model_file.document_of(self))
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a model written by `save`."""
-        model = model_file.parse(model_file.read(path), path)
-        learner = cls(**model.parameters)
-        learner._remember(
-            model.coef,
-            model.intercept,
-            tuple(Coefficient(*entry) for entry in model.coefficients),
-            features=model.features,
-        )
-        learner.residual_ms_, learner.dof_ = model.residual_ms, model.dof
-        learner.multiplier_ = model.multiplier
-        if model.feature_names is not None:
-            learner.feature_names_in_ = np.array(model.feature_names, dtype=object)
-        return learner
-
-    def _check_parameters(self) -> None:
+    def checked(self) -> LinearOptions:
+        """The same in plain numbers; refuse what cannot be meant, naming it."""
         at_least(0, penalty=self.penalty)
         in_range(0, 1, confidence=self.confidence)
         if self.max_norm is not None:
             positive(max_norm=self.max_norm)
             if self.penalty > 0:
                 raise InputError("set penalty or max_norm, not both: each is the other's price")
+        return LinearOptions(
+            float(self.penalty),
+            None if self.max_norm is None else float(self.max_norm),
+            bool(self.fit_intercept),
+            float(self.confidence),
+        )
 
-    def _fit_labels_alone(self, release: Any, source: Any) -> Self:
-        design = weighted_design(release.features, source, release.bag_table, release.bags)
-        noise = release.noise
-        labels, bags = release.labels / noise, release.bags
-        return self._fit_release(release.features, design / noise[:, None], labels, bags)
 
-    def _fit_release(
-        self, features: FeatureMapLike, aggregates: Array, labels: Array, bags: int
-    ) -> Self:
-        """Fit `bags` aggregates, or fewer rows that stand for them (a compact release)."""
-        constant = constant_column(features)
-        design = np.asarray(aggregates, dtype=np.float64)
-        if design.ndim != 2 or design.shape[1] != len(features.names):
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """All of a fitted linear model; what the fields are stands at `LinearRegressor`."""
+
+    options: LinearOptions
+    coef: Array = field(repr=False)
+    intercept: float
+    coefficients: tuple[Coefficient, ...] = field(repr=False)
+    residual_ms: float
+    dof: float
+    multiplier: float
+    features: FeatureMap | None = field(repr=False)
+    feature_names: tuple[str, ...] | None = field(repr=False)
+
+    @property
+    def width(self) -> int:
+        return len(self.coef)
+
+    @property
+    def takes_array(self) -> bool:
+        return self.features is None
+
+    def predict(self, rows: Any) -> Array:
+        """Predictions for raw rows or, without a feature map, for an array."""
+        design = rows if self.features is None else self.features.design(rows)
+        return np.asarray(design @ self.coef + self.intercept)
+
+    def summary(self, bags: int) -> str:
+        """One line for people."""
+        return f"a linear model was fitted on {bags:,} bags"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model as one JSON file."""
+        document = {
+            "parameters": asdict(self.options),
+            "coef": self.coef.tolist(),
+            "intercept": self.intercept,
+            "coefficients": [asdict(coefficient) for coefficient in self.coefficients],
+            "residual_ms": None if math.isnan(self.residual_ms) else self.residual_ms,
+            "dof": self.dof,
+            "multiplier": self.multiplier,
+            "feature_names": self.feature_names,
+            "features": model_file.features_document(self.features),
+        }
+        model_file.write(path, LEARNER, document)
+
+
+def fit_release(
+    release: Release,
+    source: Source | None,
+    options: LinearOptions,
+    progress: Progress | None = None,  # noqa: ARG001  a solution takes no steps to count
+) -> LinearModel:
+    """Fit a release; one of labels alone names the rows of its bags, which the source holds.
+
+    The labels of the latter have noise of different, public deviations and are weighed by them.
+    """
+    options = options.checked()
+    if release.aggregates_features:
+        if tuple(release.table.column_names[:-1]) != release.features.names:
             raise InputError(
-                f"the release has a design of shape {design.shape} but a feature map of "
-                f"{len(features.names)} columns; they do not belong together"
+                "the release has aggregates of other columns than its feature map; "
+                "they do not belong together"
             )
-        used = np.ones(design.shape[1], dtype=bool)
-        if constant is not None and not self.fit_intercept:
-            used[constant], constant = False, None
-        fit = self._solve(
-            design[:, used],
-            labels,
-            constant,
-            scale=bags,
-            rank_tolerance=_RELEASE_RANK_TOLERANCE,
+        return _fit_aggregates(release, release.design, release.labels, options)
+    design = weighted_design(release, bag_source(source)) / release.noise[:, None]
+    return _fit_aggregates(release, design, release.labels / release.noise, options)
+
+
+def fit_rows(
+    rows: Array, labels: Array, options: LinearOptions, names: tuple[str, ...] | None
+) -> LinearModel:
+    """Fit plain rows, as any regression does; columns without names are x0, x1, …."""
+    options = options.checked()
+    shown = names or tuple(f"x{column}" for column in range(rows.shape[1]))
+    if not options.fit_intercept:
+        fit = _solve(rows, labels, options, None)
+        return _model(
+            fit, options, fit.coefficients, 0.0, _coefficients(fit, shown, options), names
         )
-        fit = replace(fit, dof=fit.dof + bags - len(design))
-        if self.penalty == 0 and self.max_norm is None:
-            require_freedom(fit)
-        coef = np.zeros(design.shape[1])
-        coef[used] = fit.coefficients
-        names, T = features.to_original_units()
-        coefficients = self._coefficients(fit, tuple(names), np.asarray(T)[:, used])
-        intercept = 0.0
-        if constant is not None:
-            intercept, coef[constant] = float(coef[constant]), 0.0
-        self._remember(coef, intercept, coefficients, features=features)
-        self._remember_quality(fit, scale=bags)
-        self.feature_names_in_ = np.array(features.names, dtype=object)
-        return self
-
-    def _fit_rows(self, X: Any, y: Any) -> Self:
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
-        columns = X.shape[1]
-        names = tuple(getattr(self, "feature_names_in_", [f"x{j}" for j in range(columns)]))
-        if self.fit_intercept:
-            fit = self._solve(np.column_stack([np.ones(len(X)), X]), y, 0)
-            names, coef, intercept = (
-                ("intercept", *names),
-                fit.coefficients[1:],
-                float(fit.coefficients[0]),
-            )
-        else:
-            fit = self._solve(X, y, None)
-            coef, intercept = fit.coefficients, 0.0
-        self._remember(coef, intercept, self._coefficients(fit, names, None), features=None)
-        self._remember_quality(fit, scale=1)
-        return self
-
-    def _solve(
-        self,
-        design: Array,
-        labels: Array,
-        constant: int | None,
-        *,
-        scale: int = 1,
-        rank_tolerance: float | None = None,
-    ) -> Fit:
-        if self.max_norm is not None:
-            return bounded_norm(design, labels, self.max_norm, rank_tolerance=rank_tolerance)
-        return ridge(
-            design, labels, scale * self.penalty, intercept=constant, rank_tolerance=rank_tolerance
-        )
-
-    def _coefficients(
-        self, fit: Fit, names: tuple[str, ...], T: Array | None
-    ) -> tuple[Coefficient, ...]:
-        if fit.multiplier > 0 or fit.dof < 1:
-            values = fit.coefficients if T is None else T @ fit.coefficients
-            return tuple(
-                Coefficient(str(name), float(value), None, None)
-                for name, value in zip(names, values, strict=True)
-            )
-        bounds = intervals(fit, T, confidence=self.confidence)
-        return tuple(
-            Coefficient(str(name), float(value), float(low), float(high))
-            for name, value, low, high in zip(names, *bounds, strict=True)
-        )
-
-    def _remember(
-        self,
-        coef: Array,
-        intercept: float,
-        coefficients: tuple[Coefficient, ...],
-        *,
-        features: FeatureMapLike | None,
-    ) -> None:
-        self.coef_ = coef
-        self.intercept_ = intercept
-        self.coefficients_ = coefficients
-        self.features_ = features
-        self.n_features_in_ = len(coef)
-
-    def _remember_quality(self, fit: Fit, *, scale: int) -> None:
-        self.residual_ms_ = fit.residual_ms
-        self.dof_ = fit.dof
-        self.multiplier_ = fit.multiplier / scale
+    fit = _solve(np.column_stack([np.ones(len(rows)), rows]), labels, options, 0)
+    intercept, coef = float(fit.coefficients[0]), fit.coefficients[1:]
+    coefficients = _coefficients(fit, ("intercept", *shown), options)
+    return _model(fit, options, coef, intercept, coefficients, names)
 
 
-def _is_release(value: Any) -> bool:
-    """Has it the attributes of a release? Looked up without computing them: they may be large."""
-    absent = object()
-    return all(
-        getattr_static(value, name, absent) is not absent
-        for name in ("design", "labels", "features")
+def weighted_design(release: Release, source: Source) -> Array:
+    """Σ w·x of every bag, in one pass over the source; labels are not read."""
+    assert release.bag_table is not None
+    features = release.features
+    members = (release.bag_table.column(name).to_numpy() for name in ("bag", "row", "weight"))
+    bag, row, weight = members
+    order = np.argsort(row, kind="stable")
+    bag, row, weight = bag[order], row[order], weight[order]
+    total = np.zeros((release.bags, len(features.names)))
+    for places, batch in take_rows(source.feature_batches(features.columns), row, features.rows):
+        design = features.integers(features.encode(batch)) * features.kept_scales
+        np.add.at(total, bag[places], weight[places, None] * design)
+    return total
+
+
+def _fit_aggregates(
+    release: Release, design: Array, labels: Array, options: LinearOptions
+) -> LinearModel:
+    """Fit `bags` aggregates, or fewer rows that stand for them (a compact release)."""
+    features, bags = release.features, release.bags
+    constant = features.constant
+    used = np.ones(design.shape[1], dtype=bool)
+    if constant is not None and not options.fit_intercept:
+        used[constant], constant = False, None
+    fit = _solve(
+        design[:, used],
+        labels,
+        options,
+        constant,
+        scale=bags,
+        rank_tolerance=_RELEASE_RANK_TOLERANCE,
+    )
+    fit = replace(fit, dof=fit.dof + bags - len(design))
+    if options.penalty == 0 and options.max_norm is None:
+        require_freedom(fit)
+    names, to_original = features.to_original_units()
+    coefficients = _coefficients(fit, names, options, to_original[:, used])
+    coef, intercept = np.zeros(design.shape[1]), 0.0
+    coef[used] = fit.coefficients
+    if constant is not None:
+        intercept, coef[constant] = float(coef[constant]), 0.0
+    learnt = replace(fit, multiplier=fit.multiplier / bags)
+    model = _model(learnt, options, coef, intercept, coefficients, features.names)
+    return replace(model, features=features)
+
+
+def _solve(
+    design: Array,
+    labels: Array,
+    options: LinearOptions,
+    constant: int | None,
+    *,
+    scale: int = 1,
+    rank_tolerance: float | None = None,
+) -> Fit:
+    if options.max_norm is not None:
+        return bounded_norm(design, labels, options.max_norm, rank_tolerance=rank_tolerance)
+    return ridge(
+        design, labels, scale * options.penalty, intercept=constant, rank_tolerance=rank_tolerance
     )
 
 
-def constant_column(features: FeatureMapLike) -> int | None:
-    """Index of the aggregated constant among the design columns, None if there is none.
+def _coefficients(
+    fit: Fit, names: tuple[str, ...], options: LinearOptions, transform: Array | None = None
+) -> tuple[Coefficient, ...]:
+    if fit.multiplier > 0 or fit.dof < 1:
+        values = fit.coefficients if transform is None else transform @ fit.coefficients
+        pairs = zip(names, values, strict=True)
+        return tuple(Coefficient(name, float(value), None, None) for name, value in pairs)
+    bounds = intervals(fit, transform, confidence=options.confidence)
+    return tuple(
+        Coefficient(name, float(value), float(low), float(high))
+        for name, value, low, high in zip(names, *bounds, strict=True)
+    )
 
-    A map may have an intercept and yet not keep its column, where other columns span it.
-    """
-    if not features.intercept or "intercept" not in features.names:
-        return None
-    return features.names.index("intercept")
+
+def _model(
+    fit: Fit,
+    options: LinearOptions,
+    coef: Array,
+    intercept: float,
+    coefficients: tuple[Coefficient, ...],
+    names: tuple[str, ...] | None,
+) -> LinearModel:
+    return LinearModel(
+        options=options,
+        coef=coef,
+        intercept=intercept,
+        coefficients=coefficients,
+        residual_ms=fit.residual_ms,
+        dof=fit.dof,
+        multiplier=fit.multiplier,
+        features=None,
+        feature_names=names,
+    )
+
+
+_OPTIONS = {
+    "penalty": is_number,
+    "max_norm": optional(is_number),
+    "fit_intercept": is_flag,
+    "confidence": is_number,
+}
+_COEFFICIENT = {
+    "name": is_text,
+    "value": is_number,
+    "low": optional(is_number),
+    "high": optional(is_number),
+}
+_FIELDS = {
+    "coef": list_of(is_number),
+    "intercept": is_number,
+    "coefficients": lambda value: isinstance(value, list),
+    "residual_ms": optional(is_number),
+    "dof": is_number,
+    "multiplier": is_number,
+    "feature_names": optional(list_of(is_text)),
+}
+
+
+def _read(document: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> LinearModel:
+    options = LinearOptions(**model_file.checked(document["parameters"], _OPTIONS))
+    values = model_file.checked(document, _FIELDS)
+    features = model_file.read_features(document["features"])
+    coef, names = np.array(values["coef"], dtype=np.float64), values["feature_names"]
+    if names is not None and len(coef) != len(names):
+        raise ValueError("coef and feature_names differ in length")
+    if features is not None and features.names != tuple(names or ()):
+        raise ValueError("features and feature_names differ")
+    entries = (model_file.checked(entry, _COEFFICIENT) for entry in values["coefficients"])
+    learnt = {
+        "coef": coef,
+        "coefficients": tuple(Coefficient(**entry) for entry in entries),
+        "residual_ms": math.nan if values["residual_ms"] is None else values["residual_ms"],
+        "feature_names": None if names is None else tuple(names),
+    }
+    return LinearModel(options=options, features=features, **values | learnt)
+
+
+LEARNER = Learner(
+    name="linear",
+    format="labeldp.linear-regressor",
+    options=LinearOptions,
+    fit=fit_release,
+    read=_read,
+)

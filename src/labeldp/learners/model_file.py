@@ -1,94 +1,66 @@
-"""A fitted linear model as one JSON file: no pickle, floats exact, written whole or not at all."""
+"""A fitted model as one file: no pickle, floats exact, written whole or not at all.
+
+A model is a JSON document and, where it has arrays, a NumPy .npz that holds the document's text as
+the bytes of `header`. The .npz is stored without compression, so it cannot unfold into more than it
+is. `numpy.load(path, allow_pickle=False)` opens it anywhere.
+"""
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import secrets
+import zipfile
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.errors import InputError
-from labeldp.learners.least_squares import Array
+from labeldp.features import FeatureMap
+from labeldp.learners.protocol import Learner, Model
 
-FORMAT = "labeldp.linear-regressor"
 VERSION = 1
 
+Document = dict[str, Any]
+Arrays = dict[str, NDArray[Any]]
 
-class _Fitted(Protocol):
-    """The attributes of a fitted learner that are written."""
-
-    penalty: float
-    max_norm: float | None
-    fit_intercept: bool
-    confidence: float
-    coef_: Array
-    intercept_: float
-    coefficients_: Any
-    residual_ms_: float
-    dof_: float
-    multiplier_: float
-    features_: Any
-
-
-@dataclass(frozen=True, eq=False)
-class Model:
-    """A model file, read and checked."""
-
-    parameters: dict[str, Any]
-    coef: Array
-    intercept: float
-    coefficients: list[tuple[str, float, float | None, float | None]]
-    residual_ms: float
-    dof: float
-    multiplier: float
-    features: Any
-    feature_names: list[str] | None
+_DAMAGE = (
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    EOFError,
+    MemoryError,
+    RuntimeError,  # of which RecursionError and NotImplementedError, by zipfile
+    zipfile.BadZipFile,
+)
 
 
-def document_of(learner: _Fitted) -> dict[str, Any]:
-    """The JSON document of a fitted learner."""
-    names = getattr(learner, "feature_names_in_", None)
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "parameters": {
-            "penalty": float(learner.penalty),
-            "max_norm": None if learner.max_norm is None else float(learner.max_norm),
-            "fit_intercept": bool(learner.fit_intercept),
-            "confidence": float(learner.confidence),
-        },
-        "coef": [float(value) for value in learner.coef_],
-        "intercept": float(learner.intercept_),
-        "coefficients": [
-            {"name": c.name, "value": c.value, "low": c.low, "high": c.high}
-            for c in learner.coefficients_
-        ],
-        "residual_ms": None if math.isnan(learner.residual_ms_) else float(learner.residual_ms_),
-        "dof": float(learner.dof_),
-        "multiplier": float(learner.multiplier_),
-        "feature_names": None if names is None else [str(name) for name in names],
-        "features": None if learner.features_ is None else learner.features_.to_json(),
-    }
-
-
-def write(path: str | PathLike[str], document: dict[str, Any]) -> None:
-    """Write `document` to `path` by way of a new file beside it and a rename."""
-    try:
-        text = json.dumps(document, allow_nan=False, indent=1)  # floats are written by repr: exact
+def write(
+    path: str | PathLike[str], learner: Learner, fields: Document, arrays: Arrays | None = None
+) -> None:
+    """Write to `path` by way of a new file beside it and a rename."""
+    document = {"format": learner.format, "version": VERSION, **fields}
+    try:  # floats are written by repr: exact
+        text = json.dumps(document, allow_nan=False, indent=None if arrays else 1)
     except ValueError as error:
         raise InputError("the model holds a number that is not finite; fit it again") from error
     target = Path(path)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with open(beside, "x", encoding="utf-8") as file:
-            file.write(text + "\n")
+        with open(beside, "xb") as file:
+            if arrays:
+                header = np.frombuffer(text.encode(), dtype=np.uint8)
+                np.savez(file, allow_pickle=False, **{"header": header, **arrays})
+            else:
+                file.write(text.encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, target)
@@ -99,103 +71,67 @@ def write(path: str | PathLike[str], document: dict[str, Any]) -> None:
             beside.unlink()
 
 
-def read(path: str | PathLike[str]) -> Any:
-    """The JSON value in the file at `path`."""
+def read(path: str | PathLike[str]) -> tuple[Document, Arrays]:
+    """The document and the arrays in a file."""
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_constant)
+        with open(path, "rb") as file:
+            zipped = file.read(2) == b"PK"
+            file.seek(0)
+            arrays = _arrays(file, path) if zipped else {}
+            text = arrays.pop("header", np.empty(0)).tobytes() if zipped else file.read()
     except OSError as error:
         raise InputError(f"cannot read a model from {path}: {error.strerror}") from error
+    try:
+        document = json.loads(text.decode(), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path} is not a model file: it is not JSON") from error
+    return document if isinstance(document, dict) else {}, arrays
 
 
-def parse(document: Any, path: str | PathLike[str]) -> Model:
-    """Check a document and take it apart; anything out of place is an InputError."""
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError(f'{path} is not a model file: "format" is not "{FORMAT}"')
+def parse(learner: Learner, document: Document, arrays: Arrays, path: str | PathLike[str]) -> Model:
+    """The model in what `read` found; anything out of place is an InputError."""
+    if document.get("format") != learner.format:
+        raise InputError(f'{path} is not a model file: "format" is not "{learner.format}"')
     if document.get("version") != VERSION:
         raise InputError(
             f"{path} is a model file of a version other than {VERSION}; update labeldp"
         )
     try:
-        return _model(document)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise InputError(f"{path} is a damaged model file: {_where(error)}") from error
+        return learner.read(document, arrays)
+    except _DAMAGE as error:
+        where = f"no field {error}" if isinstance(error, KeyError) else str(error)
+        raise InputError(f"{path} is a damaged model file: {where}") from error
 
 
-def _model(document: dict[str, Any]) -> Model:
-    coef = np.array([_number(value) for value in _list(document["coef"])], dtype=np.float64)
-    residual_ms = _optional(document["residual_ms"])
-    names = document["feature_names"]
-    features = _features(document["features"])
-    if names is not None:
-        names = [_text(name) for name in _list(names)]
-    if len(coef) != len(coef if names is None else names):
-        raise ValueError("coef and feature_names differ in length")
-    if features is not None and tuple(features.names) != tuple(names or ()):
-        raise ValueError("features and feature_names differ")
-    return Model(
-        parameters=_parameters(document["parameters"]),
-        coef=coef,
-        intercept=_number(document["intercept"]),
-        coefficients=[
-            (_text(c["name"]), _number(c["value"]), _optional(c["low"]), _optional(c["high"]))
-            for c in _list(document["coefficients"])
-        ],
-        residual_ms=math.nan if residual_ms is None else residual_ms,
-        dof=_number(document["dof"]),
-        multiplier=_number(document["multiplier"]),
-        features=features,
-        feature_names=names,
-    )
+def features_document(features: FeatureMap | None) -> Document | None:
+    """The feature map of a model as JSON."""
+    return None if features is None else features.to_json()
 
 
-def _parameters(document: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(document["fit_intercept"], bool):
-        raise TypeError("fit_intercept is not true or false")
-    return {
-        "penalty": _number(document["penalty"]),
-        "max_norm": _optional(document["max_norm"]),
-        "fit_intercept": document["fit_intercept"],
-        "confidence": _number(document["confidence"]),
-    }
+def read_features(document: Any) -> FeatureMap | None:
+    """What `features_document` wrote."""
+    return None if document is None else FeatureMap.from_json(document)
 
 
-def _features(document: Any) -> Any:
-    if document is None:
-        return None
-    from labeldp.features import FeatureMap  # late: a model of plain rows needs no feature map
-
-    return FeatureMap.from_json(document)
-
-
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise TypeError("a list is missing")
-    return value
+def checked(document: Any, checks: dict[str, Callable[[Any], bool]]) -> Document:
+    """The fields that are named, each as its check wants it."""
+    for name, check in checks.items():
+        if not check(document[name]):
+            raise ValueError(f"{name} is malformed")
+    return {name: document[name] for name in checks}
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError("a name is not text")
-    return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError("a number is missing")
-    if not math.isfinite(value):
-        raise ValueError("a number is out of range")
-    return float(value)
-
-
-def _optional(value: Any) -> float | None:
-    return None if value is None else _number(value)
+def _arrays(file: Any, path: str | PathLike[str]) -> Arrays:
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if any(entry.compress_type != zipfile.ZIP_STORED for entry in archive.infolist()):
+                raise ValueError("it is compressed")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as arrays:
+            return dict(arrays)
+    except _DAMAGE as error:
+        raise InputError(f"{path} is not a model file, or a damaged one") from error
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
-
-
-def _where(error: Exception) -> str:
-    return f"no field {error}" if isinstance(error, KeyError) else str(error)

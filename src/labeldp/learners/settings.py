@@ -6,44 +6,40 @@ from dataclasses import dataclass
 from operator import index
 from typing import Any
 
-from labeldp._check import at_least, finite, positive
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, finite, positive
 
 
 @dataclass(frozen=True)
 class Settings:
     """The parameters of `BagRegressor` that training reads; see there."""
 
-    hidden: tuple[int, ...]
-    epochs: int
-    learning_rate: float
-    final_rate: float
-    batch_rows: int
-    patience: int
-    validation_fraction: float
-    max_norm: float | None
-    scale_labels: bool
-    seed: int
-    threads: int | None
+    hidden: tuple[int, ...] = (128, 64)
+    epochs: int = 200
+    learning_rate: float = 1e-3
+    final_rate: float = 1e-6
+    batch_rows: int = 8192
+    patience: int = 3
+    validation_fraction: float = 0.1
+    max_norm: float | None = None
+    scale_labels: bool = True
+    seed: int = 0
+    threads: int | None = None
 
-    @classmethod
-    def checked(cls, **values: Any) -> Settings:
-        """Refuse what cannot be meant, naming it."""
+    def checked(self) -> Settings:
+        """The same in plain numbers; refuse what cannot be meant, naming it."""
         try:
-            settings = cls(
-                hidden=tuple(_whole("hidden", width, 1) for width in values["hidden"]),
-                epochs=_whole("epochs", values["epochs"], 1),
-                learning_rate=float(values["learning_rate"]),
-                final_rate=float(values["final_rate"]),
-                batch_rows=_whole("batch_rows", values["batch_rows"], 1),
-                patience=_whole("patience", values["patience"], 1),
-                validation_fraction=float(values["validation_fraction"]),
-                max_norm=None if values["max_norm"] is None else float(values["max_norm"]),
-                scale_labels=bool(values["scale_labels"]),
-                seed=_whole("seed", values["seed"], 0),
-                threads=None
-                if values["threads"] is None
-                else _whole("threads", values["threads"], 1),
+            settings = Settings(
+                hidden=tuple(_whole("hidden", width, 1) for width in self.hidden),
+                epochs=_whole("epochs", self.epochs, 1),
+                learning_rate=float(self.learning_rate),
+                final_rate=float(self.final_rate),
+                batch_rows=_whole("batch_rows", self.batch_rows, 1),
+                patience=_whole("patience", self.patience, 1),
+                validation_fraction=float(self.validation_fraction),
+                max_norm=None if self.max_norm is None else float(self.max_norm),
+                scale_labels=bool(self.scale_labels),
+                seed=_whole("seed", self.seed, 0),
+                threads=None if self.threads is None else _whole("threads", self.threads, 1),
             )
         except (TypeError, ValueError) as error:
             raise InputError(f"a parameter of the wrong kind: {error}") from error

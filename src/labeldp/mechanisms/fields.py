@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from labeldp._digest import table_digest
-from labeldp._files import json_digest
 from labeldp._random import GENERATOR, KEY_BITS, Randomness
 from labeldp.errors import PlanError
+from labeldp.files import json_digest
 from labeldp.mechanisms.protocol import Draft
 from labeldp.release import EXPERIMENT, FloorOutcome, certify
+from labeldp.release.digest import table_digest
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from labeldp._check import positive
+from labeldp.errors import positive
 
 QUANTILES = (0.05, 0.5, 0.95)
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp._files import new_directory
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap
+from labeldp.files import new_directory
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows, members_table
 from labeldp.mechanisms.survey import Encoding, survey
 from labeldp.release import AGGREGATES, BAGS, FEATURES, WARNING, features_text, label_column

@@ -9,11 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp._check import at_least, in_range, positive
 from labeldp._random import Randomness
 from labeldp.accounting import ACCOUNTANTS
 from labeldp.engines import Engine
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features import FeatureMap
 from labeldp.mechanisms.bags import Draw
 from labeldp.mechanisms.forecast import Forecast

@@ -27,6 +27,7 @@ from labeldp.release.files import (
     certificate_text,
     features_text,
     label_column,
+    public_rows,
 )
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "claimed_fields",
     "features_text",
     "label_column",
+    "public_rows",
     "read_head",
     "schema",
     "seal",

@@ -20,9 +20,9 @@ from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, ClassVar
 
-from labeldp._files import json_digest
 from labeldp.accounting import Curve, best_true_positive_rate, invert
 from labeldp.errors import PlanError
+from labeldp.files import json_digest
 
 FORMAT = "labeldp-certificate/1"
 

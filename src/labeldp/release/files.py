@@ -25,10 +25,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp._arrow import arrow_numbers, numpy_numbers
-from labeldp._digest import Digest, table_digest
-from labeldp._files import new_directory, read_json
 from labeldp.errors import ReleaseError
 from labeldp.features import FeatureMap
+from labeldp.files import new_directory, read_json
+from labeldp.release.digest import Digest, table_digest
+from labeldp.source import Source, scan
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 BAGS = "bags.parquet"
@@ -133,6 +134,25 @@ class Release:
         if bag_table is not None and bag_table.schema not in BAG_SCHEMAS:
             raise ReleaseError(f"{folder / BAGS} does not have the columns of a bag table")
         return release
+
+
+def public_rows(release: Release, data: Any) -> Source:
+    """The rows a release was made from, its feature columns only.
+
+    If rows without a label were dropped, the label column is needed to drop them again, and
+    only for that.
+    """
+    labels = release.certificate["labels"]
+    dropped = labels["missing"] == "rows dropped"
+    features = release.features
+    return scan(
+        data,
+        label=labels["column"] if dropped else None,
+        features=features.columns,
+        categorical=tuple(column.name for column in features.categorical),
+        numeric=tuple(column.name for column in features.numeric),
+        drop_missing_labels=dropped,
+    )
 
 
 @dataclass(frozen=True)

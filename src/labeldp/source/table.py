@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp import _check
-from labeldp.errors import DataError, InputError
+from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.files import Reader, find, joined
 from labeldp.source.frames import frame_reader
@@ -76,7 +75,7 @@ class Source:
                 yield kept.select(names)
 
     def labelled_batches(
-        self, check: LabelCheck | None = None
+        self, check: LabelCheck | None = None, columns: Sequence[str] | None = None
     ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
         """Yield features with labels as float64, row by row the rows of `feature_batches`.
 
@@ -85,7 +84,7 @@ class Source:
         batch; use nothing from this iterator unless it ends. Whoever reads the table in
         `parts` gives all of them one `check` and finishes it after the last.
         """
-        names = list(self.names)
+        names = list(self.names if columns is None else columns)
         for batch, labels in self._with_labels(names, check):
             yield batch.select(names), labels
 
@@ -217,7 +216,7 @@ def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | Non
     if len(label_range) != 2:
         raise InputError("label_range must be two numbers, LO HI")
     low, high = float(label_range[0]), float(label_range[1])
-    _check.ordered(low, high, "label_range")
+    ordered(low, high, "label_range")
     return low, high
 
 

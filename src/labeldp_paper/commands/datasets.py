@@ -47,8 +47,7 @@ def datasets(
 ) -> None:
     """List the datasets, convert one to Parquet, or generate a synthetic one."""
     from labeldp.errors import InputError
-    from labeldp_paper.datasets import Options, convert, generate
-    from labeldp_paper.datasets.catalogue import find
+    from labeldp_paper.datasets import Options, convert, find, generate
 
     if name is None:
         _list(json)
@@ -83,12 +82,10 @@ def datasets(
 
 
 def _list(json: bool) -> None:
-    from dataclasses import asdict
-
     from labeldp_paper.datasets import DATASETS
 
     if json:
-        emit_json({"datasets": [asdict(dataset) for dataset in DATASETS.values()]})
+        emit_json({"datasets": [dataset.facts() for dataset in DATASETS.values()]})
         return
     for dataset in DATASETS.values():
         low, high = dataset.label_range

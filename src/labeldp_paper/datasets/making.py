@@ -5,51 +5,23 @@ Nothing is left behind by a pass that fails, and nothing is overwritten.
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
-from pyarrow import csv
 
 from labeldp.errors import InputError, at_least, positive
 from labeldp.files import check_target, new_path
-from labeldp_paper.datasets import catalogue, census, synthetic_criteo
-from labeldp_paper.datasets.catalogue import Dataset
-from labeldp_paper.datasets.criteo import criteo, label_range
-from labeldp_paper.datasets.flights import flights
-from labeldp_paper.datasets.ipums import ipums
+from labeldp_paper.datasets.catalogue import find
+from labeldp_paper.datasets.declaration import Dataset, Model, Options
 from labeldp_paper.datasets.projection import projected
-from labeldp_paper.datasets.reading import Watch, nothing
-from labeldp_paper.datasets.synthetic_census import census_coded, census_codes
+from labeldp_paper.datasets.reading import Progress, Watch, quiet
 from labeldp_paper.datasets.writing import categories, counted, reader, sink_for, write_parquet
 
 ENCODINGS = ("levels", "projection")
-Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to read; each dataset has its own, and refuses the others."""
-
-    codebook: Path | None = None
-    columns: tuple[str, ...] = ()
-    keep_zero_weeks: bool = False
-    log_base: float = 2.0
-
-    def check(self, dataset: Dataset) -> None:
-        """Refuse an option that would change nothing."""
-        for entry in fields(self):
-            changed = getattr(self, entry.name) != entry.default
-            if changed and entry.name not in dataset.options:
-                option = entry.name.replace("_", "-")
-                raise InputError(f"--{option} does not apply to {dataset.name}; leave it out")
-        if not (math.isfinite(self.log_base) and self.log_base > 1):
-            raise InputError(f"log_base must be above 1, not {self.log_base}")
 
 
 @dataclass(frozen=True)
@@ -69,36 +41,37 @@ class Made:
     categorical: tuple[str, ...]
 
 
-@contextmanager
-def quiet(_task: str, _total: int | None) -> Iterator[Callable[[int], None]]:
-    """No progress bar."""
-    yield nothing
-
-
 def stream(
     name: str, inputs: Sequence[Path], options: Options | None = None, watch: Watch | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a dataset from its original files."""
-    dataset, options, watch = catalogue.find(name), options or Options(), watch or Watch()
-    if dataset.synthetic:
+    dataset, options, watch = find(name), options or Options(), watch or Watch()
+    if dataset.read is None:
         raise InputError(f"{name} is not read from files; leave them out")
-    if not inputs and name != "flights":
+    if dataset.needs_files and not inputs:
         raise InputError(f"{name} needs {dataset.needs}; name the files")
     options.check(dataset)
-    return _READERS[name](inputs, options, watch)
+    return dataset.read(inputs, options, watch)
 
 
 def synthetic_stream(
     name: str, rows: int, seed: int = 0, options: Options | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a synthetic dataset."""
-    dataset, options = catalogue.find(name), options or Options()
-    if not dataset.synthetic:
-        raise InputError(f"{name} is not synthetic: it needs {dataset.needs}; name the files")
+    dataset, options = find(name), options or Options()
+    model = _model(dataset)
     positive(rows=rows)
     at_least(0, seed=seed)
     options.check(dataset)
-    return _GENERATORS[name](rows, seed, options)
+    return model.prepare(model.draw(rows, seed), options)
+
+
+def _model(dataset: Dataset) -> Model:
+    if dataset.model is None:
+        raise InputError(
+            f"{dataset.name} is not synthetic: it needs {dataset.needs}; name the files"
+        )
+    return dataset.model
 
 
 def convert(
@@ -112,7 +85,7 @@ def convert(
     progress: Progress = quiet,
 ) -> Made:
     """Write original files as one Parquet table; `seed` is of the public projection."""
-    dataset, options, watch = catalogue.find(name), options or Options(), Watch()
+    dataset, options, watch = find(name), options or Options(), Watch()
     _check_output(path, (".parquet",), encoding)
     batches = stream(name, inputs, options, watch)
     size = sum(file.stat().st_size for file in inputs if file.exists()) or None
@@ -133,11 +106,11 @@ def generate(
     progress: Progress = quiet,
 ) -> Made:
     """Write a synthetic dataset: Parquet, or as the original is written (.dat, .tsv, with .gz)."""
-    dataset, options = catalogue.find(name), options or Options()
+    dataset, options = find(name), options or Options()
     rows = dataset.rows if rows is None else rows
     batches = synthetic_stream(name, rows, seed, options)
-    original = ".tsv" if name == "synthetic-criteo" else ".dat"
-    _check_output(path, (".parquet", original, f"{original}.gz"), encoding)
+    model = _model(dataset)
+    _check_output(path, (".parquet", model.ending, f"{model.ending}.gz"), encoding)
     with progress(f"generating {name}", rows) as advance:
         if path.name.endswith(".parquet"):
             return _write(
@@ -145,7 +118,7 @@ def generate(
             )
         if encoding != "levels" or options != Options():
             raise InputError(f"{path.name} holds original values; choose encodings when reading it")
-        return _write_original(dataset, path, rows, seed, advance)
+        return _write_original(dataset, path, model.write, counted(model.draw(rows, seed), advance))
 
 
 def _check_output(path: Path, endings: tuple[str, ...], encoding: str) -> None:
@@ -186,11 +159,7 @@ def _write(
 
 def _made(dataset: Dataset, path: Path, rows: int, schema: pa.Schema, options: Options) -> Made:
     label = dataset.label if dataset.label in schema.names else None
-    limits = dataset.label_range if label else None
-    if limits and options.keep_zero_weeks:
-        limits = (0.0, limits[1])
-    if "log_base" in dataset.options:
-        limits = label_range(options.log_base)
+    limits = dataset.limits(options) if label else None
     levels = categories(schema)
     numeric = tuple(name for name in schema.names if name not in (*levels, label))
     return Made(
@@ -208,46 +177,14 @@ def _made(dataset: Dataset, path: Path, rows: int, schema: pa.Schema, options: O
 
 
 def _write_original(
-    dataset: Dataset, path: Path, rows: int, seed: int, advance: Callable[[int], None]
+    dataset: Dataset,
+    path: Path,
+    write: Callable[[pa.RecordBatch, int, BinaryIO], None],
+    batches: Iterable[pa.RecordBatch],
 ) -> Made:
     done, schema = 0, None
     with new_path(path) as partial, sink_for(partial, path.name.endswith(".gz")) as sink:
-        for batch in _RAW[dataset.name](rows, seed):
-            _TEXTS[dataset.name](batch, done, sink)
+        for batch in batches:
+            write(batch, done, sink)
             done, schema = done + batch.num_rows, batch.schema
-            advance(batch.num_rows)
     return _made(dataset, path, done, schema, Options())
-
-
-def _census_text(batch: pa.RecordBatch, done: int, sink: BinaryIO) -> None:
-    sink.write(census.as_records(census_codes(batch), done))
-
-
-def _criteo_text(batch: pa.RecordBatch, _done: int, sink: BinaryIO) -> None:
-    style = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
-    csv.write_csv(synthetic_criteo.as_log(batch), sink, style)
-
-
-_READERS: dict[str, Callable[[Sequence[Path], Options, Watch], Iterator[pa.RecordBatch]]] = {
-    "census-1940": lambda paths, o, watch: census.census_1940(paths, o.keep_zero_weeks, watch),
-    "ipums": lambda paths, o, watch: ipums(paths, o.codebook, o.columns, o.keep_zero_weeks, watch),
-    "criteo": lambda paths, o, watch: criteo(paths, o.log_base, watch),
-    "flights": lambda paths, _, watch: flights(paths, watch),
-}
-_RAW: dict[str, Callable[[int, int], Iterator[pa.RecordBatch]]] = {
-    "synthetic-census": lambda rows, seed: census_coded(rows, seed, "all"),
-    "synthetic-census-labelled": lambda rows, seed: census_coded(rows, seed, "labelled"),
-    "synthetic-criteo": synthetic_criteo.criteo_sales,
-}
-_GENERATORS: dict[str, Callable[[int, int, Options], Iterator[pa.RecordBatch]]] = {
-    "synthetic-census": lambda rows, seed, _: _RAW["synthetic-census"](rows, seed),
-    "synthetic-census-labelled": lambda rows, seed, _: _RAW["synthetic-census-labelled"](
-        rows, seed
-    ),
-    "synthetic-criteo": lambda rows, seed, o: synthetic_criteo.criteo_like(rows, seed, o.log_base),
-}
-_TEXTS: dict[str, Callable[[pa.RecordBatch, int, BinaryIO], None]] = {
-    "synthetic-census": _census_text,
-    "synthetic-census-labelled": _census_text,
-    "synthetic-criteo": _criteo_text,
-}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar, cast
@@ -14,6 +14,8 @@ import pyarrow as pa
 from labeldp.errors import DataError
 
 T = TypeVar("T")
+Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
+"""progress(task, size or None) opens a bar; what it yields is told of what is done."""
 
 _BLOCK = 1 << 24
 _LONGEST_LINE = 1 << 20
@@ -22,6 +24,11 @@ _GZIP = b"\x1f\x8b"
 
 def nothing(_count: int) -> None:
     """A follower who does not care."""
+
+
+def quiet(_task: str, _size: int | None) -> AbstractContextManager[Callable[[int], None]]:
+    """No progress bar."""
+    return nullcontext(nothing)
 
 
 @dataclass

@@ -47,8 +47,8 @@ def test_the_transform() -> None:
     np.testing.assert_allclose(squared_log(values, 2.0), [0, 1.5, 2, 1, 4, 100], rtol=2e-6)
     assert squared_log(np.array([math.e**3]), math.e)[0] == pytest.approx(9)
     assert pytest.approx(62_452.6, abs=0.1) == LARGEST_SALE
-    assert label_range(2.0) == (0.0, 254.0)
-    assert label_range(math.e) == (0.0, 122.0)
+    assert label_range(Options()) == (0.0, 254.0)
+    assert label_range(Options(log_base=math.e)) == (0.0, 122.0)
 
 
 def cell(column: str, value: str) -> Callable[[list[str]], list[str]]:

@@ -80,7 +80,7 @@ def check_promise(claim: SampledFlagClaim, features: FeatureMap, labels: LabelGr
     sound = (
         labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
         and claim.facts.label_range == labels.range
-        and claim.facts.centred <= (features.intercept and 0 in features.kept_columns)
+        and claim.facts.centred <= (features.constant is not None)
         and claim.draw.rows == features.rows
         and (claim.facts.rows, claim.bags) == (claim.draw.bag_size, claim.draw.bags)
         and claim.rank == len(features.names)
@@ -212,7 +212,7 @@ class _Bags:
     def _residual(self, factor: Factor, bag: int) -> Residual:
         sums = MomentSum(self._features, self._labels)
         sums.add(self._rows.bag(bag), self._values[bag])
-        return Residual(factor, sums.total())
+        return Residual(factor, sums.result())
 
 
 def std_bounds(fits: Fits, added_variance: float, labels: LabelGrid) -> tuple[Labels, Labels]:

@@ -1,0 +1,284 @@
+"""The scikit-learn estimators: a skin over the models, and the only module that knows scikit-learn.
+
+An estimator's parameters are the fields of its learner's options, its learnt attributes the fields
+of the model with an underscore at their end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from labeldp.errors import InputError, at_least
+from labeldp.learners import layers, linear, model_file, network
+from labeldp.learners.bags import WeightedBags
+from labeldp.learners.linear import LinearModel, LinearOptions
+from labeldp.learners.network import NetworkModel
+from labeldp.learners.protocol import Array, Learner, Model
+from labeldp.learners.settings import Settings
+from labeldp.release import Release
+
+if TYPE_CHECKING:
+    from labeldp.engines.protocol import Progress
+
+
+class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What the estimators share: all but how they learn."""
+
+    _learner: ClassVar[Learner]
+    _kind: ClassVar[Callable[..., Model]]
+
+    def predict(self, X: Any) -> Array:
+        """Predictions for raw rows (after a release) or for an array like the one fitted."""
+        model = self._model()
+        if model.takes_array:
+            X = validate_data(self, X, reset=False, dtype=np.float64)
+        return model.predict(X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions for rows `X` with labels `y` (any array: numpy, Arrow, Series)."""
+        return float(r2_score(np.asarray(y), self.predict(X), sample_weight=sample_weight))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model as one file without pickle, atomically and exactly."""
+        self._model().save(path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read a model written by `save`; predicting with it needs no extra."""
+        model = model_file.parse(cls._learner, *model_file.read(path), path)
+        return cls(**asdict(model.options))._remember(model)
+
+    def _options(self) -> Any:
+        """The parameters, checked."""
+        kind = self._learner.options
+        return kind(**{each.name: getattr(self, each.name) for each in fields(kind)}).checked()
+
+    def _rows(self, X: Any, y: Any) -> tuple[Array, Array, tuple[str, ...] | None]:
+        """Plain rows, their labels and the names of their columns."""
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; "
+                "only a release or bags carry their own labels"
+            )
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        names = getattr(self, "feature_names_in_", None)
+        return X, y, None if names is None else tuple(map(str, names))
+
+    def _model(self) -> Model:
+        check_is_fitted(self)
+        names = (each.name for each in fields(self._kind))  # type: ignore[arg-type]
+        return self._kind(**{name: getattr(self, f"{name}_") for name in names})
+
+    def _remember(self, model: Any) -> Self:
+        for each in fields(model):
+            setattr(self, f"{each.name}_", getattr(model, each.name))
+        self.n_features_in_ = model.width
+        self.__dict__.pop("feature_names_in_", None)
+        if model.feature_names is not None:
+            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        return self
+
+
+class LinearRegressor(_Estimator):
+    """Linear regression on a release's aggregates: least squares, ridge or bounded norm.
+
+    `fit(release)` learns from the m aggregates; `predict` and `score` then take raw rows.
+    `fit(X, y)` learns from plain rows, as any scikit-learn regressor, for baselines and pipelines.
+
+    Parameters
+    ----------
+    penalty : float
+        Ridge penalty, in the units of the rows: `Ridge(alpha=penalty)` on all the rows is what the
+        fit on a release estimates (on m aggregates it is scaled by m). The intercept is free.
+    max_norm : float or None
+        Bound on the Euclidean norm of the design coefficients, the intercept's included: the
+        paper's class F_{B_r}. "Design" means the release's own columns (scaled, encoded), not
+        original units. At most one of `penalty` and `max_norm` may be set.
+    fit_intercept : bool
+        On plain rows, add a constant. On a release the constant is already a column, if its feature
+        map has one: False then holds its design coefficient at zero (original units may still show
+        an intercept, from columns that the feature map centred). True cannot add one.
+    confidence : float
+        Level of the intervals in `coefficients_`.
+
+    Attributes
+    ----------
+    coef_ : ndarray (p,)
+        Coefficients of the design columns (of X on plain rows). The constant column of a release
+        has 0 here and its coefficient in `intercept_`: predictions are design @ coef_ + intercept_.
+    intercept_ : float
+    coefficients_ : tuple of Coefficient
+        In original units. Intervals are given if `penalty` is 0, the norm bound did not bind, and
+        a degree of freedom is left. On a release of wtd-FLAg each holds the coefficient of the fit
+        on all the rows with probability exactly `confidence` (if a norm bound was set: as long as
+        it had no real chance to bind); on sampled bags, whose covariances differ, approximately.
+        On plain rows they are the classical ones, right for iid normal errors.
+    residual_ms_ : float
+        Residual mean square of what was fitted. On a release it estimates the residual *sum* of
+        squares on all the rows plus any added floor variance, not a variance per row.
+    dof_ : float
+        Residual degrees of freedom (effective, if shrunk).
+    multiplier_ : float
+        Lagrange multiplier of the penalty or norm bound, in units of the rows; 0 if nothing bound.
+    features_ : feature map of the release, None after a fit on plain rows
+    options_ : the parameters that were fitted with
+    feature_names_, n_features_in_, feature_names_in_ :
+        Number and names of the columns of `coef_` (names on plain rows only if X has them).
+    """
+
+    _learner, _kind = linear.LEARNER, LinearModel
+
+    def __init__(
+        self,
+        penalty: float = LinearOptions.penalty,
+        max_norm: float | None = LinearOptions.max_norm,
+        fit_intercept: bool = LinearOptions.fit_intercept,
+        confidence: float = LinearOptions.confidence,
+    ) -> None:
+        self.penalty = penalty
+        self.max_norm = max_norm
+        self.fit_intercept = fit_intercept
+        self.confidence = confidence
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit `(release)`, `(release, source)` of labels aggregated alone, or plain rows `(X, y)`.
+
+        A release of labels alone names the rows of its bags; their features are read from the
+        source. Its aggregates have noise of different, public deviations and are weighed by them.
+        """
+        options = self._options()
+        if isinstance(X, Release):
+            return self._remember(linear.fit_release(X, y, options))
+        rows, labels, names = self._rows(X, y)
+        return self._remember(linear.fit_rows(rows, labels, options, names))
+
+
+class BagRegressor(_Estimator):
+    """A network f that minimises Σ_j (t_j − Σ_r w_jr f(x_jr))² over bags j of weighted rows r.
+
+    `fit(release, source)` learns from the bags of a sampled-noisy-wtd-LAg release; their rows are
+    read from the source, whose labels are not. `fit(release)` takes a release of aggregated
+    features, for a linear model only: Σ w f(x) cannot be had from Σ w x otherwise. (There
+    `LinearRegressor` solves the same problem exactly.) `predict` and `score` then take raw rows.
+    `fit(bags)` takes any `WeightedBags`, such as the instance-level baseline of single rows.
+    `fit(X, y)` takes plain rows, standardised column by column, as any scikit-learn regressor.
+
+    Inside, f = shift_ + scale_ · g: the network g sees labels less the best constant,
+    in units of what that leaves per row. Aggregation is linear, so this is exact for any bags, and
+    training goes the same way whatever the unit of the labels.
+
+    Parameters
+    ----------
+    hidden : tuple of int
+        Widths of the ReLU layers; () is the linear model.
+    epochs, learning_rate, final_rate :
+        Adam, its rate falling from the first to the last epoch along half a cosine.
+    batch_rows : int
+        Rows per mini-batch at most, give or take a bag, since batches hold whole bags; fewer where
+        that would leave less than 16 batches an epoch (but not below 64 rows).
+    patience, validation_fraction :
+        Stop when the loss on this part of the bags, never trained on, has not fallen for so many
+        epochs, and return the best network. At fraction 0 all the epochs are run.
+    max_norm : float or None
+        Bound K on the Frobenius norm of every layer [W | b] of g, kept by projection after every
+        step: the paper's class F_NN(K, l0). With scaled labels the bound is on g, so f lies in the
+        class stretched by `scale_` and moved by `shift_`.
+    scale_labels : bool
+        False leaves labels as they are: f = g. The class is then literally the paper's, and labels
+        far from the scale of 1 are learnt slowly.
+    seed, threads : int, int or None
+        The same seed and threads give the same network on the same machine. None is one thread:
+        the steps are short, and gain little from more. Nothing global is seeded or left changed.
+    progress : callable or None
+        `progress(task, total)` opens a bar; one step an epoch.
+
+    Attributes
+    ----------
+    layers_ : Layers
+        The matrices of g.
+    shift_, scale_ : float
+    losses_, validation_losses_ : list of float
+        Per epoch, in squared label units per row: residual sum of squares over Σ w².
+    best_epoch_ : int
+        The epoch (from 0) whose network is kept; `len(losses_)` were run.
+    row_norm_ : float or None
+        Largest norm of an encoded training row; None after a fit on aggregates.
+    features_ : feature map, None after a fit on plain rows
+    options_ : the parameters that were fitted with
+    input_, centre_, spread_, feature_names_ :
+        How rows become inputs of the network; an array is (X − centre_) / spread_.
+    n_features_in_, feature_names_in_ :
+        As in `LinearRegressor`: design columns after a release.
+    """
+
+    _learner, _kind = network.LEARNER, NetworkModel
+
+    def __init__(
+        self,
+        hidden: tuple[int, ...] = Settings.hidden,
+        epochs: int = Settings.epochs,
+        learning_rate: float = Settings.learning_rate,
+        final_rate: float = Settings.final_rate,
+        batch_rows: int = Settings.batch_rows,
+        patience: int = Settings.patience,
+        validation_fraction: float = Settings.validation_fraction,
+        max_norm: float | None = Settings.max_norm,
+        scale_labels: bool = Settings.scale_labels,
+        seed: int = Settings.seed,
+        threads: int | None = Settings.threads,
+        progress: Progress | None = None,
+    ) -> None:
+        self.hidden = hidden
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.final_rate = final_rate
+        self.batch_rows = batch_rows
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.max_norm = max_norm
+        self.scale_labels = scale_labels
+        self.seed = seed
+        self.threads = threads
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit `(release, source)`, `(release)` of aggregates, `(bags)` or plain rows `(X, y)`."""
+        settings = self._options()
+        if isinstance(X, WeightedBags):
+            return self._remember(network.fit_bags(X, settings, self.progress))
+        if isinstance(X, Release):
+            return self._remember(network.fit_release(X, y, settings, self.progress))
+        rows, labels, names = self._rows(X, y)
+        return self._remember(network.fit_rows(rows, labels, settings, names, self.progress))
+
+    def output_bound(self, row_norm: float | None = None) -> float:
+        """Largest |f(x)| that any network of the class takes on rows of norm at most `row_norm`.
+
+        By default the largest norm among the training rows. In label units: |shift_| +
+        scale_ · K √((K^{2l0+2} − 1)/(K² − 1)), with K the larger of max_norm and row_norm.
+        """
+        bound = layers.output_bound(*self._class(row_norm))
+        return float(abs(self.shift_) + self.scale_ * bound)
+
+    def lipschitz_constant(self, row_norm: float | None = None) -> float:
+        """How fast f moves with the weights of g, over the class, in label units."""
+        return float(self.scale_ * layers.lipschitz_constant(*self._class(row_norm)))
+
+    def _class(self, row_norm: float | None) -> tuple[float, int]:
+        """K and l0 of the class F_NN(K, l0) in which g was sought."""
+        check_is_fitted(self)
+        if self.max_norm is None:
+            raise InputError("without max_norm the weights are unbounded, and so is the class")
+        longest = self.row_norm_ if row_norm is None else row_norm
+        if longest is None:
+            raise InputError("aggregates do not show how long rows are; pass row_norm")
+        at_least(0, row_norm=longest)
+        return max(float(self.max_norm), float(longest)), len(self.layers_.matrices)
