@@ -46,7 +46,8 @@ from labeldp.accounting import (
 from labeldp.accounting.curve import group_delta
 from labeldp.accounting.draw import affordable_delta
 from labeldp.mechanisms import bags as bags_module
-from labeldp.mechanisms.survey import Encoding, survey
+from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.survey import survey
 from labeldp.release import claimed_fields
 from labeldp.statistics import GramSum, MomentSum
 from labeldp_paper import theory

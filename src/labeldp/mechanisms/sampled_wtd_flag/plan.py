@@ -3,54 +3,54 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-from labeldp.accounting import FloorMode, Theorem2, invert
+from labeldp.accounting import FloorMode, SizedBag, Theorem2, invert
 from labeldp.engines import Engine
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.features import FeatureMap
+from labeldp.mechanisms import Request, Shown, number
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
 from labeldp.mechanisms.floors import Terms, floor_mode
 from labeldp.mechanisms.forecast import forecast
-from labeldp.mechanisms.protocol import Draft, Request
+from labeldp.mechanisms.plan import Plan
+from labeldp.mechanisms.sampled_wtd_flag import SampledFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
-from labeldp.mechanisms.survey import survey
+from labeldp.mechanisms.survey import Survey, survey
 from labeldp.source import Source
 
 _BYTES = 8
 
 
-def draft(request: Request, source: Source, engine: Engine) -> Draft:
+def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) -> Plan:
     """Read the features; draw bags; fix the floor."""
-    request.allow(
-        SampledFlagClaim.mechanism,
-        "floor",
-        "residual_ms",
-        "bag_size",
-        "over_draw",
-        "min_eigenvalue",
-        "bag_seed",
-    )
     check_stable_rows(source)
     mode = _mode(request)
     found = survey(source, engine=engine, encoding=request.encoding)
     promise = _promise(request, found.features)
-    residual_ms = request.residual(found.facts.width)
+    options = request.options
+    residual_ms = options.residual_ms or options.residual(found.facts.width)
     terms = Terms(
         found.facts, request.epsilon, request.delta, request.accountant, mode, residual_ms
     )
     sizes = Sizes(
         terms,
-        request.over_draw,
-        request.bags,
-        int(request.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
+        request.options.over_draw,
+        request.options.bags,
+        int(request.options.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
     )
-    bag_size = request.bag_size or _default_size(request, sizes, promise)
+    bag_size = request.options.bag_size or _default_size(request, sizes, promise)
     bags = max(1, sizes.bags(bag_size))
     draw = Draw.new(
-        found.facts.rows, bags, bag_size, over_draw=request.over_draw, seed=request.bag_seed
+        found.facts.rows,
+        bags,
+        bag_size,
+        over_draw=request.options.over_draw,
+        seed=request.options.bag_seed,
     )
     draw.check_budget(request.delta)
     rows = BagRows(found.features, draw).read(source, engine)
@@ -69,7 +69,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         promise,
     )
     floor = _floor(claim, request)
-    return Draft(
+    return Plan(
         replace(claim, floor=floor),
         found.features,
         found.labels,
@@ -85,24 +85,24 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     )
 
 
-def _mode(request: Request) -> FloorMode:
+def _mode(request: Request[SampledFlagOptions]) -> FloorMode:
     if request.accountant != "paper":
-        if request.min_eigenvalue is not None:
+        if request.options.min_eigenvalue is not None:
             raise InputError(
                 "--min-eigenvalue is Theorem 2's promise: use it with the accountant "
                 "paper, or leave it out"
             )
         return floor_mode(
-            request.floor,
-            declared=request.residual_ms is not None,
+            request.options.floor,
+            declared=request.options.residual_ms is not None,
             accountant=request.accountant,
         )
-    if request.floor not in (None, "declared") or request.residual_ms is not None:
+    if request.options.floor not in (None, "declared") or request.options.residual_ms is not None:
         raise InputError(
             "Theorem 2 has no floor but the smallest eigenvalue of the whole table; give "
             "--min-eigenvalue alone, without --floor or --residual-ms"
         )
-    if request.min_eigenvalue is None or not request.over_draw:
+    if request.options.min_eigenvalue is None or not request.options.over_draw:
         raise InputError(
             "Theorem 2 rests on a promise about the table and on the draw of the bags; "
             "give --min-eigenvalue and --over-draw"
@@ -110,10 +110,10 @@ def _mode(request: Request) -> FloorMode:
     return FloorMode.DECLARED
 
 
-def _promise(request: Request, features: FeatureMap) -> Promise | None:
-    if request.min_eigenvalue is None:
+def _promise(request: Request[SampledFlagOptions], features: FeatureMap) -> Promise | None:
+    if request.options.min_eigenvalue is None:
         return None
-    return Promise(request.min_eigenvalue, feature_bound(features))
+    return Promise(request.options.min_eigenvalue, feature_bound(features))
 
 
 def feature_bound(features: FeatureMap) -> float:
@@ -126,7 +126,9 @@ def feature_bound(features: FeatureMap) -> float:
     return math.sqrt(square) * (1 + 1e-12)
 
 
-def _default_size(request: Request, sizes: Sizes, promise: Promise | None) -> int:
+def _default_size(
+    request: Request[SampledFlagOptions], sizes: Sizes, promise: Promise | None
+) -> int:
     if promise is None:
         return choose_bag_size(sizes)
     facts = sizes.terms.facts
@@ -138,7 +140,7 @@ def _default_size(request: Request, sizes: Sizes, promise: Promise | None) -> in
     return int(answer.value)
 
 
-def _floor(claim: SampledFlagClaim, request: Request) -> float:
+def _floor(claim: SampledFlagClaim, request: Request[SampledFlagOptions]) -> float:
     """What every bag must reach: what the budget needs, or the whole of what was promised."""
     if claim.promise is not None:
         spent = claim.delta_at(claim.epsilon)
@@ -150,13 +152,36 @@ def _floor(claim: SampledFlagClaim, request: Request) -> float:
         return claim.expected_floor
     law = replace(claim, floor=1.0).law
     needed = invert.limit(law, "floor", claim.epsilon, claim.delta)
-    if request.residual_ms is None:
+    if request.options.residual_ms is None:
         return needed
-    promised = request.residual_ms * claim.draw.bag_size
+    promised = request.options.residual_ms * claim.draw.bag_size
     if not needed <= promised:
         raise PlanError(
             f"bags of {claim.draw.bag_size:,} rows need a residual mean square of "
             f"{needed / claim.draw.bag_size:.6g}, more than the declared "
-            f"{request.residual_ms:.6g}; ask for larger bags or use --floor measured+added"
+            f"{request.options.residual_ms:.6g}; ask for larger bags or use --floor measured+added"
         )
     return promised
+
+
+def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:
+    """The smallest bag without noise, for bags like the whole table."""
+    facts = found.facts
+    smallest: dict[str, Any]
+    try:
+        law = SizedBag(facts.label_range, residual_ss / facts.rows)
+        least = invert.limit(law, "bag_size", epsilon, delta)
+        smallest = {"min_bag_size": least}
+        if least > facts.rows:
+            smallest["reason"] = f"more than the {facts.rows:,} rows of the table; add noise"
+    except LabelDPError as problem:
+        smallest = {"min_bag_size": None, "reason": str(problem)}
+    return {"bags": {SampledFlagClaim.mechanism: smallest}}
+
+
+def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:
+    """The same for people."""
+    found = document["bags"][SampledFlagClaim.mechanism]
+    least = found.get("reason") or f"{number(found['min_bag_size'])} rows"
+    line = (f"{SampledFlagClaim.mechanism}, smallest bag without noise", least)
+    yield Shown("Bags at that budget", [line])
