@@ -68,7 +68,6 @@ def make_engine(name: str, threads: int, checkpoint: Path | None = None) -> Engi
     from labeldp.cli.output import progress
     from labeldp.engines import LocalEngine
     from labeldp.errors import InputError
-    from labeldp.spark import SparkEngine
 
     if name == "local":
         return LocalEngine(threads, progress, checkpoint=checkpoint)
@@ -76,6 +75,8 @@ def make_engine(name: str, threads: int, checkpoint: Path | None = None) -> Engi
         raise InputError(f"engine {name!r} is unknown; choose local or spark")
     if threads:
         raise InputError("--threads is for --engine local; Spark has settings of its own")
+    from labeldp.spark import SparkEngine
+
     return SparkEngine(progress)
 
 
