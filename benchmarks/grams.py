@@ -85,7 +85,7 @@ def our_gram(rows: Rows, features: FeatureMap) -> Callable[[Kernels], FeatureGra
             sums = GramSum(features, kernels)
             for batch in batches[first::threads]:
                 sums.add(batch)
-            return sums.total()
+            return sums.result()
 
         with ThreadPoolExecutor(threads) as pool:
             return reduce(add, pool.map(work, range(threads)))

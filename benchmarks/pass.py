@@ -48,7 +48,7 @@ from labeldp.engines import LocalEngine
 from labeldp.engines.memory import Memory
 from labeldp.features import FeatureMap, fit_features
 from labeldp.source import Source
-from labeldp.statistics import LabelGrid
+from labeldp.statistics import GramSum, LabelGrid, MomentSum
 
 MOST_NUMBERS = {"dense": 1 << 25, "scipy": 1 << 27}
 """Of the one-hot matrix (which scipy never holds) of the rows that these see."""
@@ -64,7 +64,9 @@ def our_pass(source: Source, features: FeatureMap, grid: LabelGrid, numba: bool)
     saved = kernels.available, kernels.WORTH_COMPILING
     kernels.available, kernels.WORTH_COMPILING = (lambda: numba), 0
     try:
-        gram, _ = LocalEngine(memory=Memory(0)).labelled_sums(source, features, grid)
+        gram, _ = LocalEngine(memory=Memory(0)).fold(
+            "label sums", source, GramSum(features), MomentSum(features, grid)
+        )
     finally:
         kernels.available, kernels.WORTH_COMPILING = saved
     return gram.digest()

@@ -19,8 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from labeldp import LinearRegressor, plan
-from labeldp.mechanisms.forecast import forecast
+from labeldp import LinearRegressor, forecast, plan
 from labeldp_paper.experiments.truth import FERTILITY, FLIGHTS, WAGES, RealTable, Truth
 
 EPSILON, DELTA = 1.0, 1e-6

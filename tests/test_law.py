@@ -18,7 +18,7 @@ from labeldp.features import fit_features
 from labeldp.mechanisms.wtd_flag import draw_aggregates, draw_compact
 from labeldp.planning import plan
 from labeldp.source import scan
-from labeldp.statistics import LabelGrid, Residual, factorise
+from labeldp.statistics import GramSum, LabelGrid, MomentSum, Residual, factorise
 from tests.tables import RANGE, table, with_label
 
 ROWS, BAGS, RELEASES = 60, 1000, 1500
@@ -32,7 +32,9 @@ class Sketcher:
         source = scan(data, label="label", label_range=RANGE)
         features = fit_features(source, min_count=1)
         self.grid = LabelGrid.for_range(RANGE, intercept=True)
-        gram, moments = ENGINE.labelled_sums(source, features, self.grid)
+        gram, moments = ENGINE.fold(
+            "label sums", source, GramSum(features), MomentSum(features, self.grid)
+        )
         self.factor = factorise(gram, features)
         self.residual = Residual(self.factor, moments)
         self.scales = features.scales[list(self.factor.kept)]

@@ -29,6 +29,7 @@ _ROWS = (
 import hashlib, time
 from labeldp import LocalEngine, plan, scan
 from labeldp.engines.memory import Memory
+from labeldp.statistics import GramSum, MomentSum
 path, label, high, budget, private = sys.argv[1:]
 source = scan(path, label=label, label_range=(0, float(high)))
 engine = LocalEngine(
@@ -36,7 +37,9 @@ engine = LocalEngine(
 )
 started = time.perf_counter()
 made = plan(source, epsilon=1, delta=1e-6, bags=500, engine=engine)
-gram, moments = engine.labelled_sums(source, made.features, made.labels)
+gram, moments = engine.fold(
+    "label sums", source, GramSum(made.features), MomentSum(made.features, made.labels)
+)
 private_sums = repr((moments.rows, list(moments.cross), moments.total, moments.square))
 made.release(source, engine=engine)
 print(json.dumps({

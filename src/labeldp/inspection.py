@@ -12,7 +12,7 @@ from labeldp.features import FeatureMap
 from labeldp.mechanisms.sampled_noisy_wtd_lag.sizing import realised_std
 from labeldp.mechanisms.survey import Encoding, Survey, survey
 from labeldp.source import Source
-from labeldp.statistics import FeatureGram, LabelMoments, Residual
+from labeldp.statistics import FeatureGram, GramSum, LabelMoments, MomentSum, Residual
 
 _SHOWN = 8
 _BAG_SIZES = (2, 16, 128)
@@ -38,7 +38,12 @@ def inspect(
             min_count=min_count, intercept=intercept, max_leverage=max_leverage, strict=strict
         ),
     )
-    gram, moments = engine.labelled_sums(source, found.features, found.labels)
+    gram, moments = engine.fold(
+        "label sums",
+        source,
+        GramSum(found.features),
+        MomentSum(found.features, found.labels),
+    )
     residual = Residual(found.factor, moments)
     unit = math.ldexp(1.0, 2 * found.labels.exponent)
     residual_ss = float(residual.square_low) * unit

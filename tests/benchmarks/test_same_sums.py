@@ -16,7 +16,7 @@ from labeldp import kernels
 from labeldp.accounting import contour
 from labeldp.engines import LocalEngine
 from labeldp.features import FeatureMap, fit_features
-from labeldp.statistics import LabelGrid
+from labeldp.statistics import GramSum, LabelGrid, MomentSum
 
 Program = Callable[[str], Any]
 ROWS = 4000
@@ -33,7 +33,7 @@ def our_gram(table: Any, path: Path) -> tuple[FeatureMap, NDArray[np.float64]]:
     source, engine = table.source(path), LocalEngine()
     features = fit_features(source, fold=engine.fold)
     grid = LabelGrid.for_range(table.label_range, intercept=True)
-    gram, _ = engine.labelled_sums(source, features, grid)
+    gram, _ = engine.fold("label sums", source, GramSum(features), MomentSum(features, grid))
     return features, gram.exact(range(gram.width)).astype(float)
 
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import labeldp
 from labeldp import InputError, Source, engines, plan, scan
 from labeldp._random import Randomness
+from labeldp.statistics import GramSum, MomentSum
 from tests.tables import RANGE, table
 
 ROWS = 1200
@@ -37,7 +38,9 @@ def opened(data: Any) -> Source:
 def answers(source: Source) -> dict[str, str]:
     """The plan file and the sums, the private ones included, as digests."""
     made = plan(source, **OPTIONS)
-    gram, moments = engines.engine_for(source).labelled_sums(source, made.features, made.labels)
+    gram, moments = engines.engine_for(source).fold(
+        "label sums", source, GramSum(made.features), MomentSum(made.features, made.labels)
+    )
     private = (moments.rows, list(moments.cross), moments.total, moments.square)
     notes = {"notes": None, "seal": None}  # rows have numbers in one place and none in the other
     return {

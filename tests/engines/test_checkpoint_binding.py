@@ -16,7 +16,7 @@ from labeldp import DataError, FeatureMap, InputError, LocalEngine, Source, scan
 from labeldp.engines import local, memory
 from labeldp.features import fit_features
 from labeldp.source import readers
-from labeldp.statistics import LabelGrid
+from labeldp.statistics import GramSum, LabelGrid, MomentSum
 from tests.tables import RANGE, table
 
 ROWS = 900
@@ -73,7 +73,7 @@ def sums(
     rows: Source, features: FeatureMap, folder: Path | None, **options: Any
 ) -> tuple[Any, ...]:
     engine = LocalEngine(1, memory=memory.Memory(0), checkpoint=folder, **options)
-    _, moments = engine.labelled_sums(rows, features, GRID)
+    _, moments = engine.fold("label sums", rows, GramSum(features), MomentSum(features, GRID))
     return moments.rows, tuple(moments.cross), moments.total, moments.square
 
 

@@ -13,7 +13,7 @@ from labeldp import DataError, LocalEngine, plan, scan, verify
 from labeldp._random import Randomness
 from labeldp.features import FeatureMap
 from labeldp.inspection import inspect
-from labeldp.statistics import Factor, LabelGrid, factorise
+from labeldp.statistics import Factor, GramSum, LabelGrid, LeverageScan, MomentSum, factorise
 from tests.engines.conftest import Home
 from tests.engines.fitting import fitted
 from tests.tables import RANGE, table
@@ -58,7 +58,7 @@ CODES = GRID.codes(MIXED["label"].to_numpy()).astype(int).astype(object)
 
 
 def factor() -> Factor:
-    return factorise(LOCAL.feature_gram(SOURCE, FEATURES), FEATURES)
+    return factorise(LOCAL.fold("feature sums", SOURCE, GramSum(FEATURES)), FEATURES)
 
 
 def test_the_feature_map_is_the_same(home: Home) -> None:
@@ -66,14 +66,16 @@ def test_the_feature_map_is_the_same(home: Home) -> None:
 
 
 def test_feature_sums_are_those_of_the_dense_design(either: Home) -> None:
-    gram = either.engine.feature_gram(either.scan(MIXED), FEATURES)
+    gram = either.engine.fold("feature sums", either.scan(MIXED), GramSum(FEATURES))
     assert gram.rows == len(DESIGN)
     assert np.array_equal(gram.exact(range(FEATURES.width)), DESIGN.T @ DESIGN)
-    assert gram.digest() == LOCAL.feature_gram(SOURCE, FEATURES).digest()
+    assert gram.digest() == LOCAL.fold("feature sums", SOURCE, GramSum(FEATURES)).digest()
 
 
 def test_label_sums_are_those_of_the_dense_design(home: Home) -> None:
-    gram, moments = home.engine.labelled_sums(home.scan(MIXED), FEATURES, GRID)
+    gram, moments = home.engine.fold(
+        "label sums", home.scan(MIXED), GramSum(FEATURES), MomentSum(FEATURES, GRID)
+    )
     assert np.array_equal(gram.exact(range(FEATURES.width)), DESIGN.T @ DESIGN)
     assert np.array_equal(moments.cross, DESIGN.T @ CODES)
     assert (moments.rows, moments.total, moments.square) == (
@@ -87,8 +89,8 @@ def test_label_sums_are_those_of_the_dense_design(home: Home) -> None:
 
 
 def test_leverages_are_the_same_to_the_last_bit(either: Home) -> None:
-    found = either.engine.leverage(either.scan(MIXED), FEATURES, factor())
-    expected = LOCAL.leverage(SOURCE, FEATURES, factor())
+    found = either.engine.fold("leverages", either.scan(MIXED), LeverageScan(FEATURES, factor()))
+    expected = LOCAL.fold("leverages", SOURCE, LeverageScan(FEATURES, factor()))
     assert found.maximum == expected.maximum
     assert [(c.leverage, c.column) for c in found.costliest] == [
         (c.leverage, c.column) for c in expected.costliest
@@ -151,7 +153,7 @@ def test_wrong_labels_are_refused_in_the_same_words(either: Home, fault: str) ->
     source = either.scan(labelled(labels))
     features = fitted(source)
     with pytest.raises(DataError, match=fault) as refusal:
-        either.engine.labelled_sums(source, features, GRID)
+        either.engine.fold("label sums", source, GramSum(features), MomentSum(features, GRID))
     assert "77" not in str(refusal.value)
     assert str(refusal.value).startswith("label column 'label'")
     assert refusal.value.__context__ is None or refusal.value.__suppress_context__
@@ -162,13 +164,15 @@ def test_labels_are_clipped_and_rows_without_one_dropped(either: Home) -> None:
     labels[7], labels[8], labels[9] = None, float("nan"), 77.25
     source = either.scan(labelled(labels), clip=True, drop_missing_labels=True)
     features = fitted(source)
-    gram, moments = either.engine.labelled_sums(source, features, GRID)
+    gram, moments = either.engine.fold(
+        "label sums", source, GramSum(features), MomentSum(features, GRID)
+    )
     kept = np.array([v for v in labels if v is not None and v == v]).clip(*RANGE)
     codes = GRID.codes(kept).astype(int)
     assert (features.rows, gram.rows, moments.rows) == (298, 298, 298)
     assert moments.total == codes.sum()
     assert moments.square == codes @ codes
-    assert either.engine.feature_gram(source, features).rows == 298
+    assert either.engine.fold("feature sums", source, GramSum(features)).rows == 298
 
 
 BAD_FEATURES: dict[str, tuple[Any, str]] = {
@@ -191,7 +195,7 @@ def test_a_level_that_the_plan_did_not_see_is_refused(either: Home) -> None:
     features = fitted(scan(table(300), label="label", label_range=RANGE))
     strange = table(300).set_column(2, "colour", pa.array(["mauve"] * 300))
     with pytest.raises(DataError, match="column 'colour' has level 'mauve'"):
-        either.engine.feature_gram(either.scan(strange), features)
+        either.engine.fold("feature sums", either.scan(strange), GramSum(features))
 
 
 def test_no_rows_are_refused(either: Home) -> None:
@@ -201,9 +205,9 @@ def test_no_rows_are_refused(either: Home) -> None:
     none = pa.array([None] * 300, pa.float64())
     source = either.scan(labelled(none), drop_missing_labels=True)
     with pytest.raises(DataError, match="no rows"):
-        either.engine.feature_gram(source, features)
+        either.engine.fold("feature sums", source, GramSum(features))
     with pytest.raises(DataError, match="no rows"):
-        either.engine.labelled_sums(source, features, GRID)
+        either.engine.fold("label sums", source, GramSum(features), MomentSum(features, GRID))
 
 
 def test_a_release_verifies_and_its_features_are_rechecked(either: Home, tmp_path: Any) -> None:

@@ -16,11 +16,12 @@ import pytest
 
 from labeldp.engines import LocalEngine, local
 from labeldp.engines.memory import Memory
-from labeldp.engines.streams import Streams, place
+from labeldp.engines.streams import Streams
 from labeldp.errors import DataError, InputError
 from labeldp.features import fit_features
+from labeldp.features.fold import Needs
 from labeldp.source import Source, readers, scan
-from labeldp.statistics import LabelGrid, factorise
+from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, factorise
 from tests.tables import RANGE, table
 
 ROWS = 900
@@ -56,12 +57,17 @@ def open_(data: Any, batch_rows: int = 65_536, missing: bool = False) -> Source:
 def everything(source: Source, engine: LocalEngine) -> tuple[Any, ...]:
     """All that a release asks of an engine, as comparable values."""
     features = fit_features(source, fold=engine.fold)
-    gram = engine.feature_gram(source, features)
+    gram = engine.fold("feature sums", source, GramSum(features))
     factor = factorise(gram, features)
-    before = engine.leverage(source, features, factor)
+    before = engine.fold("leverages", source, LeverageScan(features, factor))
     grid = LabelGrid.for_range(RANGE, intercept=True)
-    again, moments = engine.labelled_sums(source, features.keep(factor.kept), grid)
-    after = engine.leverage(source, features.keep(factor.kept), factor)
+    again, moments = engine.fold(
+        "label sums",
+        source,
+        GramSum(features.keep(factor.kept)),
+        MomentSum(features.keep(factor.kept), grid),
+    )
+    after = engine.fold("leverages", source, LeverageScan(features.keep(factor.kept), factor))
     assert again.digest() == gram.digest()
     assert after == before
     private = (tuple(moments.cross), moments.total, moments.square, moments.rows)
@@ -139,12 +145,12 @@ def test_files_that_changed_between_passes_are_read_again(tmp_path: Path) -> Non
     rewritten(path, rows())
     source, engine = open_(path), LocalEngine(2)
     features = fit_features(source, fold=engine.fold)
-    digest = engine.feature_gram(source, features).digest()
+    digest = engine.fold("feature sums", source, GramSum(features)).digest()
     scores = rows()["score"].to_numpy().copy()
     scores[3] += 1 if scores[3] < 500 else -1
     rewritten(path, rows().set_column(1, "score", pa.array(scores)))
     grid = LabelGrid.for_range(RANGE, intercept=True)
-    gram, _ = engine.labelled_sums(source, features, grid)
+    gram, _ = engine.fold("label sums", source, GramSum(features), MomentSum(features, grid))
     assert gram.digest() != digest
 
 
@@ -162,23 +168,24 @@ def test_files_that_change_while_labels_are_read_are_refused(tmp_path: Path) -> 
     features = fit_features(source, fold=engine.fold)
     grid = LabelGrid.for_range(RANGE, intercept=True)
     with pytest.raises(DataError, match="changed while"):
-        engine.labelled_sums(source, features, grid)
+        engine.fold("label sums", source, GramSum(features), MomentSum(features, grid))
 
 
 def test_frames_are_not_kept_because_they_change_unseen() -> None:
     engine = LocalEngine(1)
     source = open_(rows())
     fit_features(source, fold=engine.fold)
-    assert engine.memory.held(0, source.names) is None
+    assert not engine.memory.holds_all(Needs(source.names))
 
 
 def test_another_source_replaces_what_is_kept(tmp_path: Path) -> None:
     path = split(tmp_path, rows(), [ROWS], 100)
     engine, one, two = LocalEngine(1), open_(path), open_(path)
     features = fit_features(one, fold=engine.fold)
-    assert engine.memory.holds_all(features)
+    needs = GramSum(features).needs
+    assert engine.memory.holds_all(needs)
     engine.memory.parts(two)
-    assert not engine.memory.holds_all(features)
+    assert not engine.memory.holds_all(needs)
 
 
 def test_bad_labels_are_refused_after_the_last_batch(tmp_path: Path) -> None:
@@ -196,7 +203,12 @@ def test_bad_labels_are_refused_after_the_last_batch(tmp_path: Path) -> None:
     source, engine = open_(path), LocalEngine(2, counting)
     features = fit_features(source, fold=engine.fold)
     with pytest.raises(DataError, match="outside the range"):
-        engine.labelled_sums(source, features, LabelGrid.for_range(RANGE, intercept=True))
+        engine.fold(
+            "label sums",
+            source,
+            GramSum(features),
+            MomentSum(features, LabelGrid.for_range(RANGE, intercept=True)),
+        )
     assert sum(told) == ROWS
 
 
@@ -213,10 +225,10 @@ class TestStreams:
         parts = [[[0, 1], [2]], [], [[3], [4, 5, 6]]]
         told: list[int] = []
         streams: Streams[list[int]] = Streams([lambda p=p: p for p in parts], len, told.append)
-        seen = {batch[0]: place(number) for number, batch in streams}
+        seen = {batch[0]: (part, first) for part, first, batch in streams}
         assert seen == {0: (0, 0), 2: (0, 2), 3: (2, 0), 4: (2, 1)}
-        assert streams.rows == sum(told) == 7
-        assert streams.row((2 << 40) + 3) == 6
+        assert streams.rows == [3, 0, 4]
+        assert sum(told) == 7
 
     def test_a_failure_reaches_the_caller_and_stops_the_others(self) -> None:
         def broken() -> Iterator[list[int]]:

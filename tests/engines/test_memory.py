@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp.engines import LocalEngine
+from labeldp.engines import LocalEngine, memory
 from labeldp.engines.memory import Memory
 from labeldp.engines.narrow import Narrow
-from labeldp.engines.protocol import Visitor
-from labeldp.features import Encoder, Packed, fit_features
-from labeldp.kernels import with_numpy
+from labeldp.features import Encoder, Packed, Rows, fit_features
+from labeldp.features.fold import Needs
+from labeldp.features.tally import LevelsAndRanges
 from labeldp.source import readers, scan
+from labeldp.statistics import GramSum
 
 
 def test_narrow_batches_hold_the_same_values() -> None:
@@ -133,6 +134,21 @@ def test_no_code_is_taken_for_a_missing_one(code: int, indicators: bool) -> None
     assert np.array_equal(found, features.encode(batch).numbers)
 
 
+def batches_of(memory: Memory) -> list[Rows]:
+    return [batch for part in memory._kept.values() for batch in part.batches]
+
+
+class Failing(LevelsAndRanges):
+    """Stops half-way through the first part, and at once in others."""
+
+    def new(self) -> Failing:
+        return Failing(self._columns, self._total_rows, self._format)
+
+    def add(self, _batch: object, _labels: object, first: int) -> None:
+        if first >= 60:
+            raise InterruptedError
+
+
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(readers, "_UNIT", 100)
@@ -147,20 +163,21 @@ def test_the_first_pass_that_encodes_packs_what_the_fit_kept(path: Path) -> None
     source, engine = scan(path), LocalEngine(2)
     features = fit_features(source, fold=engine.fold)
     loose = engine.memory._spent
-    engine.feature_gram(source, features)
-    kept = [engine.memory.held_rows(part, features) for part in range(10)]
-    assert all(rows is not None and isinstance(rows[0], Packed) for rows in kept)
-    assert engine.memory._spent == sum(batch.nbytes for rows in kept for batch in rows or ())
+    engine.fold("feature sums", source, GramSum(features))
+    kept = batches_of(engine.memory)
+    assert len(kept) == 10
+    assert all(isinstance(batch, Packed) for batch in kept)
+    assert engine.memory._spent == sum(batch.nbytes for batch in kept)
     assert engine.memory._spent < loose
-    assert engine.memory.held(0, features.columns) is None
+    assert not engine.memory.holds(0, Needs(features.columns))
     # other levels have other codes: these rows are read again, and take the others' place
     other = fit_features(source, min_count=350)
     assert other.categorical != features.categorical
-    assert not engine.memory.holds_all(other)
-    want = LocalEngine(1, memory=Memory(0)).feature_gram(source, other).digest()
-    assert engine.feature_gram(source, other).digest() == want
-    assert engine.memory.holds_all(other)
-    assert not engine.memory.holds_all(features)
+    assert not engine.memory.holds_all(GramSum(other).needs)
+    want = LocalEngine(1, memory=Memory(0)).fold("feature sums", source, GramSum(other)).digest()
+    assert engine.fold("feature sums", source, GramSum(other)).digest() == want
+    assert engine.memory.holds_all(GramSum(other).needs)
+    assert not engine.memory.holds_all(GramSum(features).needs)
 
 
 def test_packing_makes_room_for_more(path: Path) -> None:
@@ -169,10 +186,10 @@ def test_packing_makes_room_for_more(path: Path) -> None:
     room = 100 * (6 + 8) * 7 + 99  # for seven parts as they come
     engine = LocalEngine(1, memory=Memory(room))
     fit_features(source, fold=engine.fold)
-    held = [engine.memory.held(part, features.columns) is not None for part in range(10)]
-    assert sum(held) == 7
-    engine.feature_gram(source, features)
-    assert engine.memory.holds_all(features)
+    needs = Needs(features.columns)
+    assert sum(engine.memory.holds(part, needs) for part in range(10)) == 7
+    engine.fold("feature sums", source, GramSum(features))
+    assert engine.memory.holds_all(GramSum(features).needs)
     assert engine.memory._spent <= room + 1000  # the batch that spends the rest is kept
 
 
@@ -180,41 +197,38 @@ def test_numbers_take_half_the_room_once_they_are_codes(path: Path) -> None:
     source, engine = scan(path, drop=[f"c{k}" for k in range(6)]), LocalEngine(1)
     features = fit_features(source, fold=engine.fold)
     assert engine.memory._spent >= 8 * 1000
-    engine.feature_gram(source, features)
-    assert engine.memory.holds_all(features)
+    engine.fold("feature sums", source, GramSum(features))
+    assert engine.memory.holds_all(GramSum(features).needs)
     assert engine.memory._spent == 4 * 1000
     # on another grid they have other codes: what is kept does not serve
     finer = replace(features.numeric[0], exponent=features.numeric[0].exponent - 1)
-    assert not engine.memory.holds_all(replace(features, numeric=(finer,)))
+    assert not engine.memory.holds_all(GramSum(replace(features, numeric=(finer,))).needs)
 
 
 def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:
     source = scan(path, batch_rows=20)
     engine = LocalEngine(1, memory=Memory(30_000))
 
-    def fails() -> Visitor:
-        def visit(first: int, *_: object) -> None:
-            if first >= 60:
-                raise InterruptedError
-
-        return visit
-
     for _ in range(30):
         with pytest.raises(InterruptedError):
-            engine.visit("half", source, source.names, fails)
+            engine.fold("half", source, Failing(source.columns, source.total_rows, "Parquet"))
     features = fit_features(source, fold=engine.fold)
-    assert engine.memory.holds_all(features)
-    engine.feature_gram(source, features)
-    kept = [engine.memory.held_rows(part, features) for part in range(10)]
-    assert engine.memory._spent == sum(batch.nbytes for rows in kept for batch in rows or ())
+    assert engine.memory.holds_all(GramSum(features).needs)
+    engine.fold("feature sums", source, GramSum(features))
+    assert engine.memory._spent == sum(batch.nbytes for batch in batches_of(engine.memory))
 
 
 def test_packing_lets_go_of_what_it_has_packed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both forms of a part at once would take twice the room."""
     source, engine = scan(path, batch_rows=10), LocalEngine(1)
     features = fit_features(source, fold=engine.fold)
-    loose = engine.memory.held(0, features.columns)
-    assert loose is not None
-    monkeypatch.setattr(engine.memory, "held", lambda *_: loose)
-    left = [len(loose) for _ in engine.memory.rows(0, features, with_numpy())]
+    given = memory._Part.given
+    held: list[list[Rows]] = []
+
+    def noted(part: memory._Part, needs: Needs) -> list[Rows]:
+        held.append(given(part, needs))
+        return held[-1]
+
+    monkeypatch.setattr(memory._Part, "given", noted)
+    left = [len(held[0]) for _ in engine.memory.read(0, GramSum(features).needs, None)]
     assert left == list(range(9, -1, -1))

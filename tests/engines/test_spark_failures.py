@@ -25,7 +25,7 @@ from labeldp import (
 from labeldp._random import Randomness
 from labeldp.spark import reader, session
 from labeldp.spark.reader import over_parts
-from labeldp.statistics import factorise
+from labeldp.statistics import GramSum, LeverageScan, factorise
 from tests.console import labeldp
 from tests.engines.fitting import fitted
 from tests.tables import RANGE, table
@@ -108,10 +108,10 @@ def test_a_frame_that_changes_between_passes_is_refused(spark: Any, tmp_path: Pa
         plan(scan(restless(frame, tmp_path / "plan", "score"), **LABEL), **OPTIONS)
     here = scan(table(600), **LABEL)
     features = fitted(here)
-    factor = factorise(LocalEngine().feature_gram(here, features), features)
+    factor = factorise(LocalEngine().fold("feature sums", here, GramSum(features)), features)
     there = scan(spark.createDataFrame(table(601)), **LABEL)
     with pytest.raises(DataError, match="gives other rows each time it is read"):
-        SparkEngine().leverage(there, features, factor)
+        SparkEngine().fold("leverages", there, LeverageScan(features, factor))
 
 
 def test_a_frame_that_grows_between_passes_is_refused(spark: Any, tmp_path: Path) -> None:
@@ -132,8 +132,7 @@ def test_a_frame_that_grows_between_passes_is_refused(spark: Any, tmp_path: Path
         plan(source, **OPTIONS)
 
 
-def _break(source: Any, advance: Any) -> None:
-    del advance
+def _break(source: Any) -> None:
     for _batch, labels in source.labelled_batches():
         raise KeyError(float(labels[0]))
 
@@ -144,11 +143,11 @@ def test_a_failure_of_ours_says_where_and_quotes_nothing(spark: Any) -> None:
     source = scan(spark.createDataFrame(data).coalesce(1), **LABEL)
     part = reader.PartReader(pa.schema([]), False)
     with pytest.raises(RuntimeError) as raised:
-        reader._answer(lambda _part: _break(scan(data, **LABEL), None), part)
+        reader._answer(lambda _part: _break(scan(data, **LABEL)), part)
     assert str(raised.value).startswith("KeyError in _break, line ")
     assert str(data["label"][0].as_py()) not in str(raised.value)
     with pytest.raises(DataError, match="Spark could not read"):
-        over_parts(source, _break, labels=True)
+        over_parts(source, source.names, _break, labels=True)
 
 
 def test_the_label_column_is_not_read_by_passes_over_features(
@@ -171,9 +170,9 @@ def test_each_engine_says_what_it_reads(spark: Any) -> None:
     there = scan(spark.createDataFrame(table(300)), **LABEL)
     features = fitted(here)
     with pytest.raises(InputError, match="SparkEngine reads Spark data frames"):
-        SparkEngine().feature_gram(here, features)
+        SparkEngine().fold("feature sums", here, GramSum(features))
     with pytest.raises(InputError, match="stay on the cluster"):
-        LocalEngine().feature_gram(there, features)
+        LocalEngine().fold("feature sums", there, GramSum(features))
 
 
 def test_workers_without_our_packages_are_one_line(spark: Any) -> None:

@@ -14,6 +14,7 @@ from labeldp import SparkEngine, scan
 from labeldp.features import fit_features
 from labeldp.spark import progress
 from labeldp.spark.progress import reported
+from labeldp.statistics import GramSum
 from tests.tables import RANGE, table
 
 
@@ -89,6 +90,6 @@ def test_the_bar_of_a_pass_ends_at_all_rows(spark: Any) -> None:
     frame = spark.createDataFrame(table(600)).repartition(24)
     source, engine = scan(frame, label="label", label_range=RANGE), SparkEngine(progress)
     features = fit_features(source, fold=engine.fold)
-    engine.feature_gram(source, features)
+    engine.fold("feature sums", source, GramSum(features))
     assert sum(told.pop("feature sums")) == 600
     assert all(not rows for rows in told.values())

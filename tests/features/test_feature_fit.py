@@ -11,8 +11,8 @@ import pytest
 
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
-from labeldp.features.fit import _FEW, merge_levels
-from labeldp.features.tally import Levels, Sums
+from labeldp.features.fit import merge_levels
+from labeldp.features.tally import FEW, Levels, Sums
 from labeldp.source import scan
 
 
@@ -22,7 +22,7 @@ def fit(columns, scanning=None, **options):
 
 @pytest.mark.parametrize(
     ("distinct", "categorical"),
-    [(_FEW.start - 1, False), (_FEW.start, True), (_FEW.stop - 1, True), (_FEW.stop, False)],
+    [(FEW.start - 1, False), (FEW.start, True), (FEW.stop - 1, True), (FEW.stop, False)],
 )
 def test_integer_columns_with_few_values_are_categories(distinct, categorical):
     mapped = fit({"n": pa.array(list(range(distinct)) * 3 + [None])}, min_count=1)
@@ -145,7 +145,7 @@ def test_defaults_are_the_documented_ones():
     merged = fit({"k": levels + ["d"] * 9 + ["e"] * 9}).categorical[0]  # √118 is 10.9
     assert merged.levels == ("a", "b", "c")
     assert merged.other
-    assert (_FEW.start, _FEW.stop - 1) == (3, 12)
+    assert (FEW.start, FEW.stop - 1) == (3, 12)
 
 
 def test_constant_columns_are_dropped_and_reported():

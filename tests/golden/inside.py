@@ -35,6 +35,7 @@ from labeldp.accounting import (
 from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms.survey import Encoding, survey
 from labeldp.release import claimed_fields
+from labeldp.statistics import GramSum, MomentSum
 from labeldp_paper import theory
 
 # ------------------------------------------------------------------------------------------------
@@ -65,7 +66,12 @@ def statistics(source: Source, **encoding: Any) -> dict[str, Any]:
     """Exact sums of a table and what follows: integers as they are, rationals as fractions."""
     engine = LocalEngine(1)
     found = survey(source, engine=engine, encoding=Encoding(**encoding))
-    gram, moments = engine.labelled_sums(source, found.features, found.labels)
+    gram, moments = engine.fold(
+        "label sums",
+        source,
+        GramSum(found.features),
+        MomentSum(found.features, found.labels),
+    )
     assert gram.digest() == found.feature_sums
     return {
         "features": found.features.to_json(),

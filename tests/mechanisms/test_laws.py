@@ -105,7 +105,7 @@ class Sampler:
         sums = MomentSum(made.features, made.labels)
         sums.add(self._bag, values)
         factor = bag_factor(made.features, self._bag)
-        self._law = LabelLaw(Residual(factor, sums.total()), made.labels, added, True)
+        self._law = LabelLaw(Residual(factor, sums.result()), made.labels, added, True)
         self._scales = made.features.kept_scales
         self.truth = Bag(made.features.design(data)[claim.draw.members[0]], values, added)
 

@@ -80,7 +80,7 @@ def test_sums_equal_the_dense_twin_by_both_kernels(made: tuple[Source, FeatureMa
                 moments.add(piece, some[start : start + 37])
             labels.append(some)
         y = np.array([int(code) for code in grid.codes(np.concatenate(labels))], dtype=object)
-        total, private = gram.total(), moments.total()
+        total, private = gram.result(), moments.result()
         assert (total.exact(range(x.shape[1])) == x.T @ x).all()
         assert (private.cross == x.T @ y).all()
         assert (private.square, private.total, private.rows) == (y @ y, y.sum(), len(y))
@@ -98,7 +98,7 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
     (batch,) = source.feature_batches()
     sums.add(features.encode(batch))
     try:
-        factor = factorise(sums.total(), features)
+        factor = factorise(sums.result(), features)
     except DataError:
         assume(False)
     seen = set()
@@ -106,11 +106,12 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(leverage, "_MANY_NUMBERS", many)  # 99: every row is looked at closely
             scan_ = LeverageScan(features, factor, kernel)
-            parts = [scan_.another(), scan_.another()]
+            parts = [scan_.new(), scan_.new()]
             starts = list(range(0, batch.num_rows, step))
             for place, start in enumerate(reversed(starts)):
-                parts[place % 2].add(start, features.encode(batch.slice(start, step)))
-            found = parts[0].merge(parts[1]).total() if len(starts) > 1 else parts[0].total()
+                parts[place % 2].add(features.encode(batch.slice(start, step)), None, start)
+            parts[0].merge(parts[1].share())
+            found = parts[0].result()
             seen.add((found.maximum, tuple((c.row, c.leverage, c.column) for c in found.costliest)))
     ((maximum, costliest),) = seen
     truth = exact_leverages(dense_codes(features, source)[:, list(factor.kept)])
@@ -134,7 +135,7 @@ def test_of_many_numbers_a_few_rows_are_looked_at_closely(
     (batch,) = source.feature_batches()
     sums = GramSum(features)
     sums.add(features.encode(batch))
-    factor = factorise(sums.total(), features)
+    factor = factorise(sums.result(), features)
     closely = []
 
     def found(many: int) -> Leverage:
@@ -144,8 +145,8 @@ def test_of_many_numbers_a_few_rows_are_looked_at_closely(
             encoded = features.encode(batch.slice(start, step))
             near = scan_._near(encoded)
             closely.append(encoded.rows if near is None else len(near))
-            scan_.add(start, encoded)
-        return scan_.total()
+            scan_.add(encoded, None, start)
+        return scan_.result()
 
     assert found(1) == found(99)
     batches = len(closely) // 2
@@ -163,7 +164,7 @@ def test_rough_leverages_differ_by_rounding_alone(monkeypatch: pytest.MonkeyPatc
     (batch,) = source.feature_batches()
     encoded, sums = features.encode(batch), GramSum(features)
     sums.add(encoded)
-    form = quadratic_form.QuadraticForm(features, factorise(sums.total(), features))
+    form = quadratic_form.QuadraticForm(features, factorise(sums.result(), features))
     slack = 2 * form.rounding(np.abs(encoded.numbers).max(axis=0))
     for kernel in every_kernel():
         rough = form.rough(encoded, kernel, kernels.Scratch())
@@ -185,13 +186,14 @@ def test_of_equal_rows_the_first_are_named() -> None:
     (batch,) = data.feature_batches()
     sums = GramSum(features)
     sums.add(features.encode(batch))
-    whole = LeverageScan(features, factorise(sums.total(), features))
-    halves = [whole.another(), whole.another()]
-    whole.add(0, features.encode(batch))
-    halves[1].add(40, features.encode(batch.slice(40)))
-    halves[0].add(0, features.encode(batch.slice(0, 40)))
-    assert halves[1].merge(halves[0]).total() == whole.total()
-    assert [costly.row for costly in whole.total().costliest] == [3, 7, 11, 15, 19]
+    whole = LeverageScan(features, factorise(sums.result(), features))
+    halves = [whole.new(), whole.new()]
+    whole.add(features.encode(batch))
+    halves[1].add(features.encode(batch.slice(40)), None, 40)
+    halves[0].add(features.encode(batch.slice(0, 40)))
+    halves[1].merge(halves[0].share())
+    assert halves[1].result() == whole.result()
+    assert [costly.row for costly in whole.result().costliest] == [3, 7, 11, 15, 19]
 
 
 @given(st.lists(st.integers(2, 400), max_size=9))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from labeldp.engines import LocalEngine
 from labeldp.features import FeatureMap, fit_features
 from labeldp.source import Source, scan
-from labeldp.statistics import GramSum, LabelGrid, LabelMoments
+from labeldp.statistics import GramSum, LabelGrid, LabelMoments, MomentSum
 from tests.tables import RANGE, source, table
 
 
@@ -37,7 +37,9 @@ def test_gram_and_moments_equal_the_dense_twin(intercept: bool) -> None:
     data = source(300)
     features = fit_features(data, intercept=intercept)
     grid = LabelGrid.for_range(RANGE, intercept=intercept)
-    gram, moments = LocalEngine(1).labelled_sums(data, features, grid)
+    gram, moments = LocalEngine(1).fold(
+        "label sums", data, GramSum(features), MomentSum(features, grid)
+    )
     x = dense_codes(features, data)
     labels = np.concatenate([y for _, y in data.labelled_batches()])
     y = np.array([int(code) for code in grid.codes(labels)], dtype=object)
@@ -56,8 +58,12 @@ def test_any_batch_size_and_thread_count_gives_the_same_bytes(
     features = fit_features(whole)
     assert fit_features(parts) == features
     grid = LabelGrid.for_range(RANGE, intercept=True)
-    gram, moments = LocalEngine(1).labelled_sums(whole, features, grid)
-    gram2, moments2 = LocalEngine(threads).labelled_sums(parts, features, grid)
+    gram, moments = LocalEngine(1).fold(
+        "label sums", whole, GramSum(features), MomentSum(features, grid)
+    )
+    gram2, moments2 = LocalEngine(threads).fold(
+        "label sums", parts, GramSum(features), MomentSum(features, grid)
+    )
     assert gram2.digest() == gram.digest()
     assert (moments2.cross == moments.cross).all()
     assert moments2.square == moments.square
@@ -68,12 +74,17 @@ def test_row_order_does_not_change_the_sums_but_a_changed_cell_does() -> None:
     shuffled = data.take(pa.array(np.random.default_rng(1).permutation(400)))
     features = fit_features(scan(data, label="label"))
     engine = LocalEngine(2)
-    digest = engine.feature_gram(scan(data, label="label"), features).digest()
-    assert engine.feature_gram(scan(shuffled, label="label"), features).digest() == digest
+
+    def digest_of(rows: pa.Table) -> str:
+        sums = GramSum(features)
+        return engine.fold("feature sums", scan(rows, label="label"), sums).digest()
+
+    digest = digest_of(data)
+    assert digest_of(shuffled) == digest
     scores = data["score"].to_numpy().copy()
     scores[17] += 1 if scores[17] < 500 else -1
     changed = data.set_column(1, "score", pa.array(scores))
-    assert engine.feature_gram(scan(changed, label="label"), features).digest() != digest
+    assert digest_of(changed) != digest
 
 
 def test_sums_stay_exact_beyond_two_to_the_63() -> None:
@@ -83,7 +94,7 @@ def test_sums_stay_exact_beyond_two_to_the_63() -> None:
     batch = features.encode(next(iter(data.feature_batches())))
     sums = GramSum(features)
     sums.add(batch)
-    total = one = sums.total()
+    total = one = sums.result()
     for _ in range(20):  # 2**20 copies of 3000 rows of codes near 2**18
         total = total + total
     x = list(features.number_columns)

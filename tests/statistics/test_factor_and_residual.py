@@ -15,7 +15,17 @@ from labeldp.engines import LocalEngine
 from labeldp.errors import DataError
 from labeldp.features import fit_features
 from labeldp.source import Source, scan
-from labeldp.statistics import Factor, FeatureGram, LabelGrid, LabelMoments, Residual, factorise
+from labeldp.statistics import (
+    Factor,
+    FeatureGram,
+    GramSum,
+    LabelGrid,
+    LabelMoments,
+    LeverageScan,
+    MomentSum,
+    Residual,
+    factorise,
+)
 from labeldp.statistics import factor as module
 from tests.statistics.test_exact_sums import dense_codes
 from tests.tables import RANGE, source
@@ -27,7 +37,7 @@ def solved(data: Source) -> tuple[Factor, LabelMoments, Residual]:
     features = fit_features(data)
     assert data.label_range is not None
     grid = LabelGrid.for_range(data.label_range, intercept=True)
-    gram, moments = ENGINE.labelled_sums(data, features, grid)
+    gram, moments = ENGINE.fold("label sums", data, GramSum(features), MomentSum(features, grid))
     factor = factorise(gram, features)
     return factor, moments, Residual(factor, moments)
 
@@ -104,7 +114,7 @@ def test_labels_in_the_span_have_residual_zero_where_floats_say_otherwise() -> N
 def test_rank_is_exact_and_the_most_frequent_level_is_the_baseline() -> None:
     data = source(1000)
     features = fit_features(data)
-    gram = ENGINE.feature_gram(data, features)
+    gram = ENGINE.fold("feature sums", data, GramSum(features))
     factor = factorise(gram, features)
     dense = dense_codes(features, data).astype(float)
     assert factor.rank == np.linalg.matrix_rank(dense)
@@ -135,7 +145,7 @@ def test_columns_kept_are_those_of_exact_elimination(
     columns |= {f"x{k}": rng.normal(size=60) for k in range(numbers)} | {"last": np.arange(60.0)}
     data = scan(pa.table(columns))
     features = fit_features(data, intercept=intercept, min_count=1)
-    gram = ENGINE.feature_gram(data, features)
+    gram = ENGINE.fold("feature sums", data, GramSum(features))
     for kept in (None, tuple(sorted(rng.permutation(features.width)[: 1 + seed % features.width]))):
         chosen = features if kept is None else features.keep([int(column) for column in kept])
         order = module._preference(gram.diagonal(), chosen)
@@ -150,7 +160,7 @@ def test_exact_elimination_is_spared_where_the_sums_show_what_is_dependent(
     monkeypatch.setattr(module, "independent_columns", None)
     for intercept in (True, False):
         features = fit_features(data, intercept=intercept)
-        gram = ENGINE.feature_gram(data, features)
+        gram = ENGINE.fold("feature sums", data, GramSum(features))
         kept = factorise(gram, features).kept
         assert len(kept) == features.width - 1 - intercept
         assert factorise(gram, features.keep(kept)).kept == kept
@@ -177,7 +187,7 @@ def test_duplicate_and_dependent_columns_are_left_out() -> None:
     a, b = rng.integers(0, 50, 300), rng.integers(0, 50, 300)
     data = scan(pa.table({"a": a, "b": b, "again": a, "sum": a + b}))
     features = fit_features(data)
-    factor = factorise(ENGINE.feature_gram(data, features), features)
+    factor = factorise(ENGINE.fold("feature sums", data, GramSum(features)), features)
     assert [features.all_names[k] for k in factor.kept] == ["intercept", "a", "b"]
 
 
@@ -186,7 +196,7 @@ def test_columns_that_differ_by_rounding_alone_are_left_out() -> None:
     a = rng.uniform(0, 1, 5000)
     data = scan(pa.table({"a": a, "b": rng.normal(size=5000), "c": a * (1 + 1e-9)}))
     features = fit_features(data)
-    factor = factorise(ENGINE.feature_gram(data, features), features)
+    factor = factorise(ENGINE.fold("feature sums", data, GramSum(features)), features)
     assert [features.all_names[k] for k in factor.kept] == ["intercept", "a", "b"]
     assert factor.defect < 1e-10
 
@@ -196,7 +206,7 @@ def test_too_few_rows_are_refused_with_the_reason() -> None:
     data = scan(pa.table({f"x{k}": rng.normal(size=4) for k in range(4)}))
     features = fit_features(data)
     with pytest.raises(DataError, match="4 rows cannot protect labels"):
-        factorise(ENGINE.feature_gram(data, features), features)
+        factorise(ENGINE.fold("feature sums", data, GramSum(features)), features)
 
 
 def test_the_defect_bounds_the_true_error_of_the_factor() -> None:
@@ -225,8 +235,8 @@ def test_leverage_is_an_upper_bound_of_the_dense_one_and_names_the_rows(
 ) -> None:
     data = source(700, batch_rows=batch_rows)
     features = fit_features(data)
-    factor = factorise(ENGINE.feature_gram(data, features), features)
-    leverage = LocalEngine(threads).leverage(data, features, factor)
+    factor = factorise(ENGINE.fold("feature sums", data, GramSum(features)), features)
+    leverage = LocalEngine(threads).fold("leverages", data, LeverageScan(features, factor))
     x = features.keep(factor.kept).design(pa.Table.from_batches(data.feature_batches()))
     hat = np.einsum("ij,ji->i", x, np.linalg.pinv(x))
     assert hat.sum() == pytest.approx(factor.rank)
@@ -234,7 +244,7 @@ def test_leverage_is_an_upper_bound_of_the_dense_one_and_names_the_rows(
     assert leverage.maximum == pytest.approx(hat.max(), rel=1e-8)
     assert leverage.costliest[0].row == int(np.argmax(hat))
     assert [r.row for r in leverage.costliest] == list(np.argsort(-hat, kind="stable")[:5])
-    single = ENGINE.leverage(source(700), features, factor)
+    single = ENGINE.fold("leverages", source(700), LeverageScan(features, factor))
     assert leverage.maximum == single.maximum  # the same bytes for any batching
 
 
@@ -244,8 +254,8 @@ def test_the_costliest_row_is_blamed_on_the_right_column() -> None:
     x[123] = 500.0
     data = scan(pa.table({"quiet": rng.normal(size=1000), "loud": x}))
     features = fit_features(data)
-    factor = factorise(ENGINE.feature_gram(data, features), features)
-    worst = ENGINE.leverage(data, features, factor).costliest[0]
+    factor = factorise(ENGINE.fold("feature sums", data, GramSum(features)), features)
+    worst = ENGINE.fold("leverages", data, LeverageScan(features, factor)).costliest[0]
     assert (worst.row, worst.column) == (123, "loud")
 
 

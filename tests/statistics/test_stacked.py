@@ -63,10 +63,10 @@ def alone(features: FeatureMap, bag: Encoded) -> tuple[Factor, float]:
     """The factor and the largest leverage of one bag."""
     sums = GramSum(features)
     sums.add(bag)
-    factor = factorise(sums.total(), features, saturated=True)
+    factor = factorise(sums.result(), features, saturated=True)
     scan = LeverageScan(features, factor)
-    scan.add(0, bag)
-    return factor, scan.total().maximum
+    scan.add(bag)
+    return factor, scan.result().maximum
 
 
 def rationals(matrix: fmpq_mat) -> list[Fraction]:

@@ -1,51 +1,33 @@
-"""Passes on this machine: threads read parts of the table, and their sums are added."""
+"""Passes on this machine: threads read parts of the table, and their shares are merged."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial, reduce
-from itertools import chain, repeat
-from operator import add
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
-from labeldp.engines.checkpoint import Checkpoint, Totals
-from labeldp.engines.memory import Keeper, Memory
-from labeldp.engines.protocol import Progress, Visitor, quiet
-from labeldp.engines.streams import Streams, place, recut
+from labeldp.engines.checkpoint import Checkpoint, Finished
+from labeldp.engines.memory import Memory
+from labeldp.engines.protocol import Progress, quiet
+from labeldp.engines.streams import Streams
 from labeldp.errors import DataError, at_least
-from labeldp.features import Encoder, FeatureMap, Rows
-from labeldp.features.fold import Kind, check_rows
-from labeldp.kernels import Kernels, best
+from labeldp.features.fold import Fold, Pair, Tally, add_up, merge_into, results_of, together
 from labeldp.source import Source
-from labeldp.source.labels import LabelCheck
-from labeldp.statistics import (
-    Factor,
-    FeatureGram,
-    GramSum,
-    LabelGrid,
-    LabelMoments,
-    Leverage,
-    LeverageScan,
-    MomentSum,
-)
-
-Batch = TypeVar("Batch")
-Part = TypeVar("Part")
-Labelled = tuple[Rows, NDArray[np.float64]]
-Visited = tuple[pa.RecordBatch, NDArray[np.float64] | None]
 
 _SUMS = 1 << 30
 """Bytes that the sums of all threads may take."""
 _ROUND = 8
 """Parts between two checkpoints: some million rows, or as many small files."""
+
+Part = Callable[[], Iterable[Pair]]
+"""Opens a part of the table."""
 
 
 @dataclass(frozen=True)
@@ -63,236 +45,107 @@ class LocalEngine:
     def __post_init__(self) -> None:
         at_least(0, threads=self.threads)
 
-    def fold(
-        self, task: str, source: Source, columns: Sequence[str], new: Callable[[], Kind]
-    ) -> Kind:
-        """Tally columns of all rows."""
-        starts = np.cumsum([0, *(part.total_rows or 0 for part in self.memory.parts(source))])
+    @property
+    def fold(self) -> Fold:
+        """One pass over all rows (see `labeldp.features.fold`)."""
+        return self._fold
 
-        def work(streams: Streams[pa.RecordBatch]) -> Kind:
-            tally = new()
-            for number, batch in streams:
-                part, row = place(number)
-                tally.add(int(starts[part]) + row, batch)
-            return tally
-
-        keep = len(columns) == len(source.names)
-        read = partial(self.memory.batches, columns=columns, keep=keep)
-        opened = [partial(read, part) for part in range(len(self.memory.parts(source)))]
-        with self.progress(task, source.total_rows) as advance:
-            parts, streams = self._work(opened, _rows_in, work, 0, advance)
-        check_rows(source, streams.rows)
-        return reduce(lambda one, other: one.merge(other), parts)
-
-    def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
+    def _fold(self, task: str, source: Source, /, *tallies: Tally[Any]) -> Any:
+        """What is known of rows in memory is not tallied again."""
         self.memory.parts(source)
-        every = replace(features, kept=None)  # sums are over all columns, kept or not
-        return self.memory.once(every, every, lambda: self._feature_gram(source, every))
+        needs, keys = together(tallies), [tally.needs.key for tally in tallies]
+        known = self.memory.known(needs)
+        fresh = [tally for tally, key in zip(tallies, keys, strict=True) if key not in known]
+        found = iter(_Pass(self, task, source, fresh).results() if fresh else ())
+        results = [known[key] if key in known else next(found) for key in keys]
+        self.memory.remember(dict(zip(keys, results, strict=True)), needs)
+        return results_of(results)
 
-    def _feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
-        kernels = best(source.total_rows)
 
-        def work(streams: Streams[Rows]) -> Totals:
-            encode, sums = Encoder(features, kernels), GramSum(features, kernels)
-            for _, batch in streams:
-                sums.add(encode(batch))
-            return Totals(sums.total())
+class _Pass:
+    """One pass over the parts of a source: the totals so far, and the rows of every part."""
 
-        resident = self.memory.holds_all(features)
-        checkpoint = self._checkpoint("feature sums", source, features, None, None, resident)
-        opened = self._rows(source, features, kernels)
-        size = GramSum.size(features)
-        total = self._total("feature sums", source, opened, _rows_in, work, size, checkpoint)
-        return cast(FeatureGram, total.gram)
+    def __init__(
+        self, engine: LocalEngine, task: str, source: Source, tallies: Sequence[Tally[Any]]
+    ) -> None:
+        self._engine, self._task, self._source = engine, task, source
+        self._needs = together(tallies)
+        self._check = self._needs.check(source)
+        self._totals = [tally.new() for tally in tallies]
+        parts = engine.memory.parts(source)
+        self._parts: list[Part] = [
+            partial(engine.memory.read, number, self._needs, self._check)
+            for number in range(len(parts))
+        ]
+        if self._needs.numbered and source.drop_missing_labels:
+            # numbers then follow only from all rows before
+            self._parts = [partial(chain.from_iterable, (part() for part in self._parts))]
+        self._sizes = [part.total_rows or 0 for part in parts]
+        self._starts = np.cumsum([0, *self._sizes])
+        self._rows: list[int] = []
+        """Of the parts that are finished, so that other parts' rows can be numbered."""
 
-    def leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
-        self.memory.parts(source)
-        key = (replace(features, kept=None), *factor.identity())
-        return self.memory.once(key, features, lambda: self._leverage(source, features, factor))
-
-    def _leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
-        kernels = best(source.total_rows)
-        tables = LeverageScan(features, factor, kernels)
-
-        def work(streams: Streams[Rows]) -> LeverageScan:
-            encode, scan = Encoder(features, kernels), tables.another()
-            for first, batch in streams:
-                scan.add(first, encode(batch))
-            return scan
-
-        opened = self._rows(source, features, kernels)
-        with self.progress("leverages", source.total_rows) as advance:
-            parts, streams = self._work(opened, _rows_in, work, 0, advance)
-        _check_some(streams.rows)
-        return reduce(LeverageScan.merge, parts).total().renumbered(streams.row)
-
-    def labelled_sums(
-        self, source: Source, features: FeatureMap, grid: LabelGrid
-    ) -> tuple[FeatureGram, LabelMoments]:
-        kernels, check = best(source.total_rows), source.label_check()
-        memory, parts = self.memory, self.memory.parts(source)
-
-        def read(index: int) -> Iterator[Labelled]:
-            held = memory.held_rows(index, features)
-            keeper = partial(memory.packer, index, features, kernels)
-            return self._labelled(parts[index], check, held, keeper)
-
-        opened = [partial(read, index) for index in range(len(parts))]
-        resident = memory.holds_all(features)
-        known = self.feature_gram(source, features) if resident else None
-
-        def work(streams: Streams[Labelled]) -> Totals:
-            encode, moments = Encoder(features, kernels), MomentSum(features, grid, kernels)
-            gram = None if resident else GramSum(features, kernels)
-            for _, (batch, labels) in streams:
-                encoded = encode(batch)
-                moments.add(encoded, labels)
-                if gram is not None:
-                    gram.add(encoded)
-            return Totals(None if gram is None else gram.total(), moments.total())
-
-        size = 0 if resident else GramSum.size(features)
-        checkpoint = self._checkpoint("label sums", source, features, grid, check, resident)
-        total = self._total("label sums", source, opened, _labels_in, work, size, checkpoint)
-        self.memory.check_unchanged()
-        check.finish()
-        return cast(FeatureGram, known or total.gram), cast(LabelMoments, total.moments)
-
-    def visit(
-        self,
-        task: str,
-        source: Source,
-        columns: Sequence[str],
-        new: Callable[[], Visitor],
-        check: LabelCheck | None = None,
-    ) -> int:
-        parts = self.memory.parts(source)
-        starts = np.cumsum([0, *(part.total_rows or 0 for part in parts)])
-
-        def read(number: int) -> Iterable[Visited]:
-            if check is None:
-                return zip(self.memory.batches(number, columns), repeat(None))
-            held = self.memory.held(number, columns)
-            keeper = partial(self.memory.keeper, number, columns)
-            return self._labelled(parts[number], check, held, keeper)
-
-        opened: list[Callable[[], Iterable[Visited]]]
-        opened = [partial(read, number) for number in range(len(parts))]
-        unknown = any(part.total_rows is None for part in parts[:-1])
-        if source.drop_missing_labels or unknown:  # numbers then follow only from all rows before
-            opened = [partial(chain.from_iterable, map(read, range(len(parts))))]
-
-        def work(streams: Streams[Visited]) -> None:
-            visitor = new()
-            for number, (batch, labels) in streams:
-                part, row = place(number)
-                visitor(int(starts[part]) + row, batch, labels)
-
-        with self.progress(task, source.total_rows) as advance:
-            _, streams = self._work(opened, lambda seen: _rows_in(seen[0]), work, 0, advance)
-        if check is not None:
-            self.memory.check_unchanged()
-            check.finish()
-        return streams.rows
-
-    def _labelled(
-        self,
-        part: Source,
-        check: LabelCheck,
-        held: Sequence[Rows] | None,
-        keeper: Callable[[], Keeper],
-    ) -> Iterator[Labelled]:
-        """Features with labels; of features in memory only the labels are read."""
-        if held is not None:
-            lengths = [batch.num_rows for batch in held]
-            yield from zip(held, recut(part.labels(check), lengths), strict=True)
-            return
-        keep = keeper()
-        for batch, labels in part.labelled_batches(check):
-            yield keep.add(batch), labels
-        keep.finish()
-
-    def _rows(
-        self, source: Source, features: FeatureMap, kernels: Kernels
-    ) -> list[Callable[[], Iterator[Rows]]]:
-        """What opens each part for encoders."""
-        read = partial(self.memory.rows, features=features, kernels=kernels)
-        return [partial(read, part) for part in range(len(self.memory.parts(source)))]
-
-    def _checkpoint(
-        self,
-        task: str,
-        source: Source,
-        features: FeatureMap,
-        grid: LabelGrid | None,
-        check: LabelCheck | None,
-        resident: bool,
-    ) -> Checkpoint:
-        """Bound to all that the sums depend on; a frame changes unseen and has none."""
-        state = source.reader.state()
-        bound_to = None
-        if self.checkpoint is not None:
-            parts = [part.total_rows for part in self.memory.parts(source)]
-            options = [source.label, source.clip, source.drop_missing_labels, resident]
-            shown = replace(features, kept=None).to_json()
-            bound_to = [state, parts, options, shown, None if grid is None else asdict(grid)]
-        return Checkpoint(None if state is None else self.checkpoint, task, bound_to, check)
-
-    def _total(
-        self,
-        task: str,
-        source: Source,
-        opened: Sequence[Callable[[], Iterable[Batch]]],
-        length: Callable[[Batch], int],
-        work: Callable[[Streams[Batch]], Totals],
-        size: int,
-        checkpoint: Checkpoint,
-    ) -> Totals:
-        """The sums of all parts; with a checkpoint in rounds, each saved when it is finished."""
-        done, totals = checkpoint.load()
-        step = _ROUND if checkpoint.wanted else len(opened)
-        rows = sum(part.total_rows or 0 for part in self.memory.parts(source)[:done])
-        with self.progress(task, source.total_rows) as advance:
-            advance(rows)
-            for start in range(done, len(opened), step):
-                some = opened[start : start + step]
-                parts, streams = self._work(some, length, work, size, advance)
-                rows += streams.rows
-                totals = [reduce(add, [*totals, *parts])]
-                checkpoint.save(start + len(some), totals[0])
+    def results(self) -> list[Any]:
+        """In rounds if there is a checkpoint, each saved when it is finished."""
+        checkpoint = self._checkpoint()
+        self._resume(checkpoint.load())
+        step = _ROUND if checkpoint.wanted else len(self._parts)
+        with self._engine.progress(self._task, self._source.total_rows) as advance:
+            advance(sum(self._rows))
+            while len(self._rows) < len(self._parts):
+                self._round(self._parts[len(self._rows) :][:step], advance)
+                checkpoint.save(self._finished)
         checkpoint.finish()
-        _check_some(rows)
-        return totals[0]
+        if self._check is not None:
+            self._engine.memory.check_unchanged()
+            self._check.finish()
+        return [total.result(self._row) for total in self._totals]
 
-    def _work(
-        self,
-        opened: Sequence[Callable[[], Iterable[Batch]]],
-        length: Callable[[Batch], int],
-        work: Callable[[Streams[Batch]], Part],
-        size: int,
-        advance: Callable[[int], None],
-    ) -> tuple[list[Part], Streams[Batch]]:
-        """Let every thread work on the shared batches; fewer threads if their sums are large."""
-        workers = self.threads or os.cpu_count() or 1
-        workers = max(1, min(workers, _SUMS // max(1, size)))
-        streams = Streams(opened, length, advance)
+    def _round(self, parts: Sequence[Part], advance: Callable[[int], None]) -> None:
+        """Let every thread tally some of the batches; fewer threads if their sums are large."""
+        workers = self._engine.threads or os.cpu_count() or 1
+        workers = max(1, min(workers, _SUMS // max(1, self._needs.room)))
+        streams = Streams(parts, lambda pair: int(pair[0].num_rows), advance)
         with ThreadPoolExecutor(workers) as pool, streams.stopping():
-            jobs = [pool.submit(work, streams) for _ in range(workers)]
+            jobs = [pool.submit(self._shares, streams) for _ in range(workers)]
             try:
-                return [job.result() for job in jobs], streams
+                shares = [job.result() for job in jobs]
             except DataError:
-                self.memory.check_unchanged()  # the better explanation, if it is one
+                self._engine.memory.check_unchanged()  # the better explanation, if it is one
                 raise
+        for each in shares:
+            merge_into(self._totals, each)
+        self._rows += streams.rows
 
+    def _shares(self, streams: Streams[Pair]) -> list[Any]:
+        """What one thread's batches showed."""
+        starts, fresh = self._starts[len(self._rows) :], [total.new() for total in self._totals]
+        numbered = ((int(starts[part]) + row, *pair) for part, row, pair in streams)
+        add_up(fresh, self._needs.features, numbered)
+        return [tally.share() for tally in fresh]
 
-def _check_some(rows: int) -> None:
-    if rows == 0:
-        raise DataError("the data have no rows; nothing can be released")
+    def _row(self, number: int) -> int:
+        """The row of the table, rows that were left out not counted."""
+        part = int(np.searchsorted(self._starts[: len(self._rows)], number, side="right")) - 1
+        return sum(self._rows[:part]) + number - int(self._starts[part])
 
+    def _checkpoint(self) -> Checkpoint:
+        """Bound to all that the sums depend on; a frame changes unseen and has none."""
+        source, state, bound_to = self._source, self._source.reader.state(), self._needs.bound_to
+        wanted = state is not None and bound_to is not None
+        options = [source.label, source.clip, source.drop_missing_labels]
+        everything = [state, self._sizes, options, bound_to]
+        return Checkpoint(self._engine.checkpoint if wanted else None, self._task, everything)
 
-def _rows_in(batch: Rows) -> int:
-    return int(batch.num_rows)
+    @property
+    def _finished(self) -> Finished:
+        flags = [] if self._check is None else self._check.raised
+        return Finished(self._rows, flags, [total.share() for total in self._totals])
 
-
-def _labels_in(batch: Labelled) -> int:
-    return len(batch[1])
+    def _resume(self, finished: Finished | None) -> None:
+        if finished is None:
+            return
+        self._rows = finished.rows
+        merge_into(self._totals, finished.shares)
+        if self._check is not None:
+            self._check.resume(finished.flags)

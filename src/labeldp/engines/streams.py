@@ -13,27 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from labeldp.errors import DataError
-
 Batch = TypeVar("Batch")
 
-_PART = 40
-"""Bits for the row within a part."""
 
-
-def place(number: int) -> tuple[int, int]:
-    """The part, and the row within it, that a number of `Streams` stands for."""
-    return number >> _PART, number & ((1 << _PART) - 1)
-
-
-class Streams(Generic[Batch], Iterable[tuple[int, Batch]]):
+class Streams(Generic[Batch], Iterable[tuple[int, int, Batch]]):
     """Batches of several parts, each given once to whichever thread asks.
 
-    With each batch comes the number of its first row: the part, and the row within it, in one
-    integer that sorts by both. `row` turns it into the row of the table, once all are read.
+    With each batch come the part and the number of the batch's first row within it.
     """
 
     def __init__(
@@ -47,19 +33,10 @@ class Streams(Generic[Batch], Iterable[tuple[int, Batch]]):
         self._free: list[tuple[int, Iterator[Batch]]] = []
         self._opened = self._busy = 0
         self._failed = False
-        self._rows = [0] * len(parts)
+        self.rows = [0] * len(parts)
+        """Given so far, of every part."""
 
-    @property
-    def rows(self) -> int:
-        """Rows given so far."""
-        return sum(self._rows)
-
-    def row(self, number: int) -> int:
-        """The row of the table that a number stands for."""
-        part, row = place(number)
-        return sum(self._rows[:part]) + row
-
-    def __iter__(self) -> Iterator[tuple[int, Batch]]:
+    def __iter__(self) -> Iterator[tuple[int, int, Batch]]:
         while (stream := self._take()) is not None:
             part, batches = stream
             try:
@@ -70,10 +47,10 @@ class Streams(Generic[Batch], Iterable[tuple[int, Batch]]):
             if batch is None:
                 self._give_back(None)
                 continue
-            first, size = self._rows[part], self._length(batch)
-            self._rows[part] += size
+            first, size = self.rows[part], self._length(batch)
+            self.rows[part] += size
             self._give_back(stream)
-            yield (part << _PART) + first, batch
+            yield part, first, batch
             self._advance(size)
 
     @contextmanager
@@ -110,24 +87,3 @@ class Streams(Generic[Batch], Iterable[tuple[int, Batch]]):
             if stream is not None:
                 self._free.append(stream)
             self._changed.notify_all()
-
-
-def recut(
-    arrays: Iterator[NDArray[np.float64]], lengths: Sequence[int]
-) -> Iterator[NDArray[np.float64]]:
-    """The same numbers in pieces of these lengths; a refusal if there are more or fewer."""
-    rest: NDArray[np.float64] = np.empty(0)
-    for length in lengths:
-        while len(rest) < length:
-            fresh = next(arrays, None)
-            if fresh is None:
-                raise _uneven()
-            rest = np.concatenate([rest, fresh]) if len(rest) else fresh
-        yield rest[:length]
-        rest = rest[length:]
-    if len(rest) or next(arrays, None) is not None:
-        raise _uneven()
-
-
-def _uneven() -> DataError:
-    return DataError("the files changed while they were read; leave them alone, run again")

@@ -7,10 +7,11 @@
 The fit uses only exact sums, extremes and counts, so it gives the same bytes for any batch
 size, file layout or thread count. Modules: `levels` (values of categories as text and as
 codes), `columns` (one encoded column), `compounds` (categories that share a code), `encoder`
-(batches to `encoded` or packed rows), `tally` (exact aggregates), `fold` (how to run over the
-rows), `fit`, `encoding` (FeatureMap), `serial` (its JSON form).
+(batches to `encoded` or packed rows), `encoding` (FeatureMap), `serial` (its JSON form), `fold`
+(what a pass over the rows is), `tally` (exact aggregates), `fit`, `chosen` (some rows, encoded).
 """
 
+from labeldp.features.chosen import ChosenRows
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoded import Encoded, Packed, Rows
 from labeldp.features.encoder import Encoder
@@ -19,6 +20,7 @@ from labeldp.features.fit import fit_features
 
 __all__ = [
     "CategoricalColumn",
+    "ChosenRows",
     "Encoded",
     "Encoder",
     "FeatureMap",

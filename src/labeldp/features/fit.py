@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 from functools import partial
-
-import pyarrow as pa
 
 from labeldp.errors import DataError, at_least
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoding import FeatureMap
-from labeldp.features.fold import Fold, serial
-from labeldp.features.tally import Extremes, Levels, Sums
-from labeldp.kernels import Kernels, best
-from labeldp.source import Column, Source
+from labeldp.features.fold import Fold, fold_in_order
+from labeldp.features.tally import FEW, Extremes, GridSums, Levels, LevelsAndRanges, Sums
+from labeldp.source import Source
 
 _CODES = 2**19
-_FEW = range(3, 13)
-"""An integer column with so many distinct values is taken for a category."""
 
 Progress = Callable[[int], None]
 
@@ -55,13 +49,10 @@ def fit_features(
     if min_count is not None:
         at_least(1, min_count=min_count)
     at_least(1, max_columns=max_columns)
-    fold = fold or partial(serial, progress=progress or (lambda _rows: None))
-    kernels = best(source.total_rows or 0)  # where rows are unknown, many workers would load numba
-    columns = source.columns  # and not the source, which may be too large to travel
-    first = fold("levels and ranges", source, source.names, lambda: _First(columns, kernels))
-    rows, extremes, levels = first.rows, first.extremes, first.levels
-    for tally in levels.values():
-        tally.flush()
+    fold = fold or partial(fold_in_order, progress=progress or (lambda _rows: None))
+    tally = LevelsAndRanges(source.columns, source.total_rows, source.reader.format)
+    found = fold("levels and ranges", source, tally)
+    rows, extremes, levels = found.rows, found.extremes, found.levels
     if min_count is None:
         min_count = math.isqrt(rows)
     notes: list[str] = []
@@ -75,53 +66,6 @@ def fit_features(
     return result
 
 
-class _First:
-    """Extremes and level counts; columns of undecided kind are tallied both ways."""
-
-    def __init__(self, columns: Sequence[Column], kernels: Kernels) -> None:
-        self.rows = 0
-        self.extremes, self.levels = {}, {}
-        for column in columns:
-            if column.kind != "categorical":
-                self.extremes[column.name] = Extremes(column.name)
-            if column.kind == "categorical":
-                self.levels[column.name] = Levels(column.name, kernels=kernels)
-            elif column.kind == "integer":
-                self.levels[column.name] = Levels(column.name, _FEW.stop - 1, kernels)
-
-    def add(self, first: int, batch: pa.RecordBatch) -> None:
-        self.rows += batch.num_rows
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            if name in self.extremes:
-                self.extremes[name].add(column, first)
-            if name in self.levels:
-                self.levels[name].add(column)
-
-    def merge(self, other: _First) -> _First:
-        self.rows += other.rows
-        for name, extremes in self.extremes.items():
-            extremes.merge(other.extremes[name])
-        for name, levels in self.levels.items():
-            levels.merge(other.levels[name])
-        return self
-
-
-class _Second:
-    """Integer sums of numeric codes on their grids."""
-
-    def __init__(self, grids: Iterable[Sums]) -> None:
-        self.sums = {grid.name: replace(grid) for grid in grids}
-
-    def add(self, first: int, batch: pa.RecordBatch) -> None:  # noqa: ARG002
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            self.sums[name].add(column)
-
-    def merge(self, other: _Second) -> _Second:
-        for name, sums in self.sums.items():
-            sums.merge(other.sums[name])
-        return self
-
-
 def _decide_integers(
     source: Source, extremes: dict[str, Extremes], levels: dict[str, Levels], notes: list[str]
 ) -> None:
@@ -131,7 +75,7 @@ def _decide_integers(
             continue
         tally = levels[column.name]
         distinct = len(tally.counts) - (None in tally.counts)
-        if tally.too_many or distinct not in _FEW:
+        if tally.too_many or distinct not in FEW:
             del levels[column.name]
             continue
         del extremes[column.name]
@@ -158,10 +102,10 @@ def _numeric(
     if not varying:
         return []
     grids = [_grid(found, intercept) for found in varying.values()]
-    second = fold("numeric grids", source, list(varying), lambda: _Second(grids))
+    found = fold("numeric grids", source, GridSums(grids, source.reader.format))
     return [
         _column(varying[name], sums, intercept, indicators, standardise, notes)
-        for name, sums in second.sums.items()
+        for name, sums in found.items()
     ]
 
 

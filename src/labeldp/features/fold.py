@@ -1,59 +1,196 @@
-"""Running over the rows of a source: the fit says what to tally, a fold says how.
+"""One pass over the rows of a source: what a tally is, and the loop that every engine runs.
 
-A fold reads batches, in any order and on any number of threads, into tallies of the same
-kind and merges them. Tallies are exact, so all folds give the same.
+A fold gives the rows, in any order and on any number of threads or machines, to tallies of
+one kind, merges their shares and asks for the result. Tallies are exact, so all folds give
+the same. Engines know nothing of what is tallied: a new statistic is a new tally.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Self, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Protocol, TypeVar, overload
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from labeldp.errors import DataError
+from labeldp.features.encoded import Rows
+from labeldp.features.encoder import Encoder
+from labeldp.features.encoding import FeatureMap
+from labeldp.kernels import best
 from labeldp.source import Source
+from labeldp.source.labels import LabelCheck
+
+Labels = NDArray[np.float64]
+Pair = tuple[Rows, Labels | None]
+"""Rows, with their labels if they are asked for."""
+RowNumber = Callable[[int], int | None]
+"""From a number that `Tally.add` was given to the row's in the table; None: it has none."""
+
+Result = TypeVar("Result", covariant=True)
+One = TypeVar("One")
+Two = TypeVar("Two")
 
 
-class Tally(Protocol):
-    """What adds up batches."""
+@dataclass(frozen=True)
+class Needs:
+    """What a tally needs of those who fold it; some of it concerns only some engines.
 
-    def add(self, first: int, batch: pa.RecordBatch) -> None:
-        """Take in a batch whose first row has this number."""
+    columns:   of every row;
+    features:  rows come encoded by this map; None: as they came;
+    labels:    labels come along, and wrong ones are refused after the last row;
+    numbered:  rows come with their very numbers in the table, to tallies of one process, which
+               may write to one array;
+    keep:      columns as they came are worth keeping in memory; encoded ones always are;
+    room:      bytes that one takes, where they are many;
+    key:       while the rows stay in memory, tallies of equal keys have the same result; None,
+               and always with labels: it is not remembered;
+    bound_to:  JSON of all that shares depend on besides the rows, if they may wait in a private
+               file for an interrupted pass to be resumed; they then are dictionaries of arrays
+               and of what JSON holds;
+    made_for:  a tally to fold along where rows may be others each time they are read, and what
+               its result tells: whether they are those that this one was made for.
+    """
 
-    def merge(self, other: Any) -> Self:
-        """Take in what another tally saw."""
+    columns: tuple[str, ...]
+    features: FeatureMap | None = None
+    labels: bool = False
+    numbered: bool = False
+    keep: bool = False
+    room: int = 0
+    key: object = None
+    bound_to: Any = None
+    made_for: tuple[Tally[Any], Callable[[Any], bool]] | None = None
+
+    @property
+    def form(self) -> object:
+        """All that the rows depend on once they are encoded; None: they are not."""
+        features = self.features
+        return None if features is None else (features.numeric, features.categorical)
+
+    def check(self, source: Source) -> LabelCheck | None:
+        """What checks the labels of a pass, if it reads them."""
+        return source.label_check() if self.labels else None
 
 
-Kind = TypeVar("Kind", bound=Tally)
+class Tally(Protocol[Result]):
+    """What a pass adds up. The one that is handed to a fold stays empty."""
+
+    @property
+    def needs(self) -> Needs: ...
+
+    def new(self) -> Tally[Result]:
+        """An empty one. What must be computed once, where the pass begins, is computed here."""
+
+    def add(self, rows: Any, labels: Any, first: int, /) -> None:
+        """Take in rows in the form that is needed, and labels or None; the first row's number."""
+
+    def share(self) -> Any:
+        """What its rows showed, in plain values that may travel to another machine."""
+
+    def merge(self, share: Any, /) -> None:
+        """Take in the share of another."""
+
+    def result(self, row: RowNumber, /) -> Result:
+        """What all rows show, or why they are refused."""
 
 
 class Fold(Protocol):
-    """fold(task, source, columns, new): tally these columns of all rows; `task` names the bar."""
+    """fold(task, source, tally, …): the results of one pass over all rows; `task` names its bar."""
 
+    @overload
+    def __call__(self, task: str, source: Source, tally: Tally[One], /) -> One: ...
+
+    @overload
     def __call__(
-        self, task: str, source: Source, columns: Sequence[str], new: Callable[[], Kind]
-    ) -> Kind: ...
+        self, task: str, source: Source, tally: Tally[One], another: Tally[Two], /
+    ) -> tuple[One, Two]: ...
 
 
-def serial(
-    task: str,  # noqa: ARG001
+def together(tallies: Iterable[Tally[Any]]) -> Needs:
+    """What several tallies need of one pass: rows of one form."""
+    first, *others = needs = [tally.needs for tally in tallies]
+    if any((each.columns, each.form) != (first.columns, first.form) for each in others):
+        raise ValueError("tallies of one pass need the same columns in the same form")
+    bounds = [each.bound_to for each in needs]
+    return Needs(
+        first.columns,
+        first.features,
+        labels=any(each.labels for each in needs),
+        numbered=any(each.numbered for each in needs),
+        keep=any(each.keep for each in needs),
+        room=sum(each.room for each in needs),
+        bound_to=None if None in bounds else bounds,
+    )
+
+
+def pairs_of(source: Source, needs: Needs, check: LabelCheck | None) -> Iterator[Pair]:
+    """The rows of a source as they come, labels checked."""
+    if check is None:
+        return zip(source.feature_batches(needs.columns), repeat(None))
+    return source.labelled_batches(check, needs.columns)
+
+
+def add_up(
+    tallies: Sequence[Tally[Any]],
+    features: FeatureMap | None,
+    numbered: Iterable[tuple[int, Rows, Labels | None]],
+) -> None:
+    """Give every tally all of these rows, each with the number of the first."""
+    encode: Callable[[Rows], Any] = (
+        (lambda rows: rows) if features is None else Encoder(features, best(features.rows))
+    )
+    for first, rows, labels in numbered:
+        ready = encode(rows)
+        for tally in tallies:
+            tally.add(ready, labels, first)
+
+
+def shares_of(
     source: Source,
-    columns: Sequence[str],
-    new: Callable[[], Kind],
+    tallies: Sequence[Tally[Any]],
+    needs: Needs,
+    check: LabelCheck | None,
+    advance: Callable[[int], None] = lambda _rows: None,
+) -> list[Any]:
+    """The shares of one source, or one part of it, read from its first row to its last."""
+
+    def numbered() -> Iterator[tuple[int, pa.RecordBatch, Labels | None]]:
+        first = 0
+        for rows, labels in pairs_of(source, needs, check):
+            yield first, rows, labels
+            first += rows.num_rows
+            advance(rows.num_rows)
+
+    fresh = [tally.new() for tally in tallies]
+    add_up(fresh, needs.features, numbered())
+    return [tally.share() for tally in fresh]
+
+
+def fold_in_order(
+    _task: str,
+    source: Source,
+    /,
+    *tallies: Tally[Any],
     progress: Callable[[int], None] = lambda _rows: None,
-) -> Kind:
-    """One batch after another."""
-    tally, rows = new(), 0
-    for batch in source.feature_batches(columns):
-        tally.add(rows, batch)
-        rows += batch.num_rows
-        progress(batch.num_rows)
-    check_rows(source, rows)
-    return tally
+) -> Any:
+    """The fold without an engine: one batch after another."""
+    needs, totals = together(tallies), [tally.new() for tally in tallies]
+    check = needs.check(source)
+    merge_into(totals, shares_of(source, totals, needs, check, progress))
+    if check is not None:
+        check.finish()
+    return results_of([total.result(int) for total in totals])
 
 
-def check_rows(source: Source, rows: int) -> None:
-    """Refuse a table without rows."""
-    if rows == 0:
-        raise DataError(f"the {source.reader.format} data have no rows; nothing can be learnt")
+def merge_into(totals: Sequence[Tally[Any]], shares: Sequence[Any]) -> None:
+    """Merge the shares of some of the rows."""
+    for total, share in zip(totals, shares, strict=True):
+        total.merge(share)
+
+
+def results_of(results: Sequence[Any]) -> Any:
+    """One result as it is, several as a tuple: what a fold returns."""
+    return results[0] if len(results) == 1 else tuple(results)

@@ -1,4 +1,4 @@
-"""Exact aggregates of public columns: extremes, counts and integer sums.
+"""Exact aggregates of public columns, and the tallies of them from which features are fitted.
 
 All of them are the same for any order and any grouping of the rows.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +18,16 @@ from numpy.typing import NDArray
 
 from labeldp._arrow import arrow_numbers, numpy_numbers
 from labeldp.errors import DataError
+from labeldp.features.fold import Needs
 from labeldp.features.levels import codes_of, names_of, same_dictionary
-from labeldp.kernels import Kernels, every_integer, positions, with_numpy
+from labeldp.kernels import Kernels, best, every_integer, positions, with_numpy
+from labeldp.source import Column
 from labeldp.source.values import integer_ends, is_narrow, to_float
 
 _MOST_LEVELS = 1_000_000
 """Distinct values a category may have: counting them is the only thing that takes memory."""
+FEW = range(3, 13)
+"""An integer column with so many distinct values is taken for a category."""
 
 
 @dataclass
@@ -87,12 +92,11 @@ class Levels:
             self._pending = np.zeros(len(dictionary) + 1, dtype=np.int64)
         self.kernels.count(self._pending, positions)
 
-    def merge(self, other: Levels) -> None:
+    def merge(self, counts: Counter[str | None], too_many: bool) -> None:
         """Take in what other rows showed."""
         self.flush()
-        other.flush()
-        self.counts.update(other.counts)
-        self.too_many |= other.too_many or self._beyond
+        self.counts.update(counts)
+        self.too_many |= too_many or self._beyond
 
     def flush(self) -> None:
         """Bring the counts up to date."""
@@ -110,14 +114,6 @@ class Levels:
     @property
     def _beyond(self) -> bool:
         return len(self.counts) - (None in self.counts) > self.limit
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Counts travel between machines; kernels, which are modules, stay."""
-        self.flush()
-        return {**vars(self), "kernels": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, kernels=with_numpy())
 
     def checked(self) -> Counter[str | None]:
         """Return the counts of a declared category; refuse one that is an identifier."""
@@ -179,3 +175,96 @@ class Sums:
         shift = around - self.base
         square = self.squares - 2 * shift * self.total + self.rows * shift * shift
         return math.sqrt(Fraction(square, self.rows))
+
+
+Share = dict[str, Any]
+
+
+class LevelsAndRanges:
+    """A tally of extremes and level counts; columns of undecided kind are counted both ways."""
+
+    def __init__(self, columns: Sequence[Column], total_rows: int | None, format: str) -> None:
+        self._columns, self._total_rows, self._format = tuple(columns), total_rows, format
+        self.rows = 0
+        self.extremes: dict[str, Extremes] = {}
+        self.levels: dict[str, Levels] = {}
+        kernels = best(total_rows or 0)  # where rows are unknown, many workers would load numba
+        for column in columns:
+            if column.kind != "categorical":
+                self.extremes[column.name] = Extremes(column.name)
+            if column.kind == "categorical":
+                self.levels[column.name] = Levels(column.name, kernels=kernels)
+            elif column.kind == "integer":
+                self.levels[column.name] = Levels(column.name, FEW.stop - 1, kernels)
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(tuple(column.name for column in self._columns), keep=True)
+
+    def new(self) -> LevelsAndRanges:
+        return LevelsAndRanges(self._columns, self._total_rows, self._format)
+
+    def add(self, batch: pa.RecordBatch, _labels: object, first: int) -> None:
+        self.rows += batch.num_rows
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name in self.extremes:
+                self.extremes[name].add(column, first)
+            if name in self.levels:
+                self.levels[name].add(column)
+
+    def share(self) -> Share:
+        for levels in self.levels.values():
+            levels.flush()
+        counted = {name: (each.counts, each.too_many) for name, each in self.levels.items()}
+        return {"rows": self.rows, "extremes": self.extremes, "levels": counted}
+
+    def merge(self, share: Share) -> None:
+        self.rows += share["rows"]
+        for name, extremes in share["extremes"].items():
+            self.extremes[name].merge(extremes)
+        for name, (counts, too_many) in share["levels"].items():
+            self.levels[name].merge(counts, too_many)
+
+    def result(self, *_: object) -> LevelsAndRanges:
+        return _with_rows(self, self._format)
+
+
+class GridSums:
+    """A tally of integer sums of numeric codes on their grids."""
+
+    def __init__(self, grids: Sequence[Sums], format: str) -> None:
+        self.sums = {grid.name: replace(grid) for grid in grids}
+        self._grids, self._format, self.rows = tuple(grids), format, 0
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(tuple(self.sums))
+
+    def new(self) -> GridSums:
+        return GridSums(self._grids, self._format)
+
+    def add(self, batch: pa.RecordBatch, *_: object) -> None:
+        self.rows += batch.num_rows
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            self.sums[name].add(column)
+
+    def share(self) -> Share:
+        return {"rows": self.rows, "sums": self.sums}
+
+    def merge(self, share: Share) -> None:
+        self.rows += share["rows"]
+        for name, sums in share["sums"].items():
+            self.sums[name].merge(sums)
+
+    def result(self, *_: object) -> dict[str, Sums]:
+        return _with_rows(self, self._format).sums
+
+
+Columns = TypeVar("Columns", LevelsAndRanges, GridSums)
+
+
+def _with_rows(tally: Columns, format: str) -> Columns:
+    """Refuse a table without rows."""
+    if tally.rows == 0:
+        raise DataError(f"the {format} data have no rows; nothing can be learnt")
+    return tally

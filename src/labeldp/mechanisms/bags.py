@@ -20,16 +20,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp._arrow import arrow_numbers
 from labeldp._random import fresh_seed, public_stream, words
 from labeldp.accounting.sampled_wtd_flag import membership
 from labeldp.engines import Engine
-from labeldp.engines.protocol import Visitor
 from labeldp.errors import InputError, PlanError
-from labeldp.features import Encoded, Encoder, FeatureMap
+from labeldp.features import ChosenRows, Encoded, FeatureMap
 from labeldp.release import BAGS, SECRET_WEIGHTS
 from labeldp.source import Source
-from labeldp.source.labels import LabelCheck
 from labeldp.source.rows import check_rows
 
 MOST_MEMBERS = 200_000_000
@@ -187,53 +184,24 @@ class BagRows:
     """The encoded features of the rows in bags, and the way back to bags."""
 
     def __init__(self, features: FeatureMap, draw: Draw) -> None:
-        size = draw.members.size
         self._draw, self._features = draw, features
         self.wanted, self._place = _ranked(draw.members.reshape(-1), draw.rows)
-        self._numbers = np.empty((size, len(features.number_columns)))
-        self._codes = tuple(np.empty(size, dtype=np.int32) for _ in features.compounds.groups)
 
     def read(self, source: Source, engine: Engine) -> BagRows:
         """Fill in the features, in one pass; labels are not read."""
-        self._visit(source, engine, None, np.empty(0))
+        self._fill(source, engine, ChosenRows(self._features, self.wanted))
         return self
 
     def read_labelled(self, source: Source, engine: Engine) -> NDArray[np.float64]:
         """Fill in the features and return the labels, one line per bag, in one pass."""
-        labels = np.empty(len(self.wanted))
-        self._visit(source, engine, source.label_check(), labels)
+        rows = ChosenRows(self._features, self.wanted, labels=True)
+        labels = self._fill(source, engine, rows)
         return np.asarray(labels[self._place]).reshape(self._draw.members.shape)
 
-    def _visit(
-        self, source: Source, engine: Engine, check: LabelCheck | None, into: NDArray[np.float64]
-    ) -> None:
-        """Every batch is read, so that all labels are checked; rows in bags alone are encoded."""
-
-        def new() -> Visitor:
-            encode = Encoder(self._features)
-
-            def visitor(
-                first: int, batch: pa.RecordBatch, labels: NDArray[np.float64] | None
-            ) -> None:
-                start, stop = np.searchsorted(self.wanted, [first, first + batch.num_rows])
-                if start == stop:
-                    return
-                places, here = slice(start, stop), self.wanted[start:stop] - first
-                encoded = encode(batch.take(arrow_numbers(here)))
-                self._numbers[places] = encoded.numbers
-                for column, codes in zip(self._codes, encoded.codes, strict=True):
-                    column[places] = codes
-                if labels is not None:
-                    into[places] = labels[here]
-
-            return visitor
-
-        rows = engine.visit("rows of bags", source, self._features.columns, new, check)
-        check_rows(self.wanted, rows, self._draw.rows)
-
-    @property
-    def _encoded(self) -> Encoded:
-        return Encoded(len(self.wanted), self._numbers, self._codes, self._features.compounds)
+    def _fill(self, source: Source, engine: Engine, rows: ChosenRows) -> NDArray[np.float64]:
+        total, self._encoded, labels = engine.fold("rows of bags", source, rows)
+        check_rows(self.wanted, total, self._draw.rows)
+        return labels
 
     def bag(self, number: int) -> Encoded:
         """The rows of one bag."""
@@ -251,7 +219,7 @@ class BagRows:
     def digest(self) -> str:
         """SHA-256 of rows and features: public, and equal only for the same rows."""
         hasher = hashlib.sha256(f"{self._draw.rows} {self._draw.members.shape}".encode())
-        arrays: list[NDArray[Any]] = [self.wanted, self._numbers, *self._encoded.categories]
+        arrays: list[NDArray[Any]] = [self.wanted, self._encoded.numbers, *self._encoded.categories]
         for array in arrays:
             hasher.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
         return hasher.hexdigest()

@@ -1,4 +1,4 @@
-"""Everything public about a table, from its features alone: three passes, no label read."""
+"""Everything public about a table, from its features alone: four passes, no label read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError, in_range
 from labeldp.features import FeatureMap, fit_features
 from labeldp.source import Source
-from labeldp.statistics import Factor, LabelGrid, Leverage, factorise
+from labeldp.statistics import Factor, GramSum, LabelGrid, Leverage, LeverageScan, factorise
 
 ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""
@@ -68,7 +68,7 @@ def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
         indicators=encoding.indicators,
         fold=engine.fold,
     )
-    gram = engine.feature_gram(source, features)
+    gram = engine.fold("feature sums", source, GramSum(features))
     if gram.rows != features.rows:
         raise DataError(
             f"the data had {features.rows:,} rows in one pass and {gram.rows:,} in the next; leave "
@@ -78,7 +78,7 @@ def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
     dependent = _dependent(features, factor)
     if encoding.strict:
         _refuse(_constant(source, features) + dependent)
-    leverage = engine.leverage(source, features, factor)
+    leverage = engine.fold("leverages", source, LeverageScan(features, factor))
     trimmed = []
     while max_leverage is not None and leverage.maximum > max_leverage:
         costly = leverage.costliest[0]
@@ -91,7 +91,7 @@ def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
             f"{costly.column}: left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
         )
         factor = factorise(gram, features.keep(kept))
-        leverage = engine.leverage(source, features, factor)
+        leverage = engine.fold("leverages", source, LeverageScan(features, factor))
     labels = LabelGrid.for_range(source.label_range, intercept=intercept)
     facts = Facts(
         rows=gram.rows,

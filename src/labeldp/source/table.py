@@ -75,7 +75,7 @@ class Source:
                 yield kept.select(names)
 
     def labelled_batches(
-        self, check: LabelCheck | None = None
+        self, check: LabelCheck | None = None, columns: Sequence[str] | None = None
     ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
         """Yield features with labels as float64, row by row the rows of `feature_batches`.
 
@@ -84,7 +84,7 @@ class Source:
         batch; use nothing from this iterator unless it ends. Whoever reads the table in
         `parts` gives all of them one `check` and finishes it after the last.
         """
-        names = list(self.names)
+        names = list(self.names if columns is None else columns)
         for batch, labels in self._with_labels(names, check):
             yield batch.select(names), labels
 

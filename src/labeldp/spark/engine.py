@@ -1,31 +1,22 @@
-"""Passes on a Spark cluster: executors add up integers; they draw nothing and know no budget."""
+"""Passes on a Spark cluster: executors tally what they hold; they draw nothing, know no budget.
+
+What travels to an executor is empty tallies, and what comes back is the shares of its rows,
+in plain values. Shares of labels are private, and exist on their way for nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial, reduce
-from itertools import chain
-from operator import add
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.errors import DataError, InputError
-from labeldp.features import FeatureMap
-from labeldp.features.fold import Kind, check_rows
-from labeldp.kernels import best
+from labeldp.features.fold import Fold, Needs, Tally, merge_into, results_of, shares_of, together
 from labeldp.source import Source
-from labeldp.spark.parts import (
-    fold_part,
-    gram_part,
-    labelled_part,
-    leverage_part,
-)
 from labeldp.spark.progress import reported
-from labeldp.spark.reader import Advance, ClusterReader, over_parts
-from labeldp.statistics import Factor, FeatureGram, LabelGrid, LabelMoments, Leverage, LeverageScan
-
-Part = TypeVar("Part")
+from labeldp.spark.reader import ClusterReader, over_parts
 
 
 @dataclass(frozen=True)
@@ -36,90 +27,62 @@ class SparkEngine:
     threads: int = 0
     """On the driver, which draws the release; Spark has settings of its own for the passes."""
 
-    def fold(
-        self, task: str, source: Source, columns: Sequence[str], new: Callable[[], Kind]
-    ) -> Kind:
-        """Tally columns of all rows."""
-        ask = partial(fold_part, tuple(columns), new)
-        parts = self._parts(task, source, ask, columns=columns)
-        rows, tally = reduce(lambda one, more: (one[0] + more[0], one[1].merge(more[1])), parts)
-        check_rows(source, rows)
-        return tally
+    @property
+    def fold(self) -> Fold:
+        """One pass over all rows (see `labeldp.features.fold`)."""
+        return self._fold
 
-    def feature_gram(self, source: Source, features: FeatureMap) -> FeatureGram:
-        ask = partial(gram_part, features)
-        parts = self._parts("feature sums", source, ask, rows=features.rows)
-        return _with_rows(reduce(add, parts))
+    def _fold(self, task: str, source: Source, /, *tallies: Tally[Any]) -> Any:
+        """Tallies that were made for certain rows refuse others."""
+        proofs = [proof for tally in tallies if (proof := tally.needs.made_for) is not None]
+        every = [*(proof for proof, _ in proofs), *tallies]
+        results = self._results(task, source, every)
+        for (_, is_so), result in zip(proofs, results, strict=False):
+            if not is_so(result):
+                raise _other_rows()
+        return results_of(results[len(proofs) :])
 
-    def leverage(self, source: Source, features: FeatureMap, factor: Factor) -> Leverage:
-        # The form is computed here: linear algebra may round differently on each machine.
-        scan = LeverageScan(features, factor, best(features.rows))
-        ask = partial(leverage_part, features, scan)
-        parts = self._parts("leverages", source, ask, rows=features.rows)
-
-        def taken() -> Iterator[FeatureGram]:
-            for gram, seen in parts:
-                scan.take(seen)
-                yield gram
-
-        _check_same(_with_rows(reduce(add, taken())), factor)
-        return scan.total()
-
-    def labelled_sums(
-        self, source: Source, features: FeatureMap, grid: LabelGrid
-    ) -> tuple[FeatureGram, LabelMoments]:
-        ask = partial(labelled_part, features, grid)
-        parts = self._parts("label sums", source, ask, labels=True, rows=features.rows)
-        total = reduce(add, parts)
-        total.check.finish()
-        return _with_rows(total.gram), total.moments()
-
-    def visit(self, *_: object, **__: object) -> int:
-        raise InputError(
-            "rows on Spark have no numbers, so none can be named; use LocalEngine for bags"
-        )
-
-    def _parts(
-        self,
-        task: str,
-        source: Source,
-        ask: Callable[[Source, Advance], Part],
-        *,
-        columns: Sequence[str] | None = None,
-        labels: bool = False,
-        rows: int | None = None,
-    ) -> Iterator[Part]:
-        """The answers of all parts, one at a time: of wide tables many would not fit at once."""
-        if not isinstance(source.reader, ClusterReader):
+    def _results(self, task: str, source: Source, tallies: Sequence[Tally[Any]]) -> list[Any]:
+        frame, needs = _frame(source), together(tallies)
+        if needs.numbered:
             raise InputError(
-                "SparkEngine reads Spark data frames; pass one to scan, for example "
-                "scan(spark.read.parquet(path), ...)"
+                "rows on Spark have no numbers, so none can be named; use LocalEngine for bags"
             )
-        rows = rows or source.total_rows
-        with (
-            self.progress(task, rows) as advance,
-            reported(source.reader.frame, rows, advance),
-        ):
-            parts = iter(over_parts(source, ask, columns=columns, labels=labels))
-        for first in parts:
-            return chain([first], parts)
-        raise _no_rows()
+        check, totals = needs.check(source), [tally.new() for tally in tallies]
+        rows = source.total_rows if needs.features is None else needs.features.rows
+        with self.progress(task, rows) as advance, reported(frame, rows, advance):
+            ask = partial(_part, totals, replace(needs, bound_to=None))
+            parts = over_parts(source, needs.columns, ask, labels=needs.labels)
+        for shares, flags in parts:  # one at a time: of wide tables many would not fit at once
+            merge_into(totals, shares)
+            if check is not None:
+                check.resume(flags)
+        if check is not None:
+            check.finish()
+        return [total.result(lambda _row: None) for total in totals]
 
 
-def _with_rows(gram: FeatureGram) -> FeatureGram:
-    if gram.rows == 0:
-        raise _no_rows()
-    return gram
+def _part(
+    tallies: Sequence[Tally[Any]], needs: Needs, source: Source
+) -> tuple[list[Any], list[str]]:
+    """The shares of one part, and what is wrong with its labels: that is said for all at once."""
+    check = needs.check(source)
+    shares = shares_of(source, tallies, needs, check)
+    return shares, [] if check is None else check.raised
 
 
-def _check_same(gram: FeatureGram, factor: Factor) -> None:
-    """Refuse a frame that changed: leverages of other rows would not bear out the promise."""
-    if not factor.is_of(gram):
-        raise DataError(
-            "the Spark data frame gives other rows each time it is read (a sample, a limit without "
-            "an order, a table being written?); write it to a table and read that"
+def _frame(source: Source) -> Any:
+    if not isinstance(source.reader, ClusterReader):
+        raise InputError(
+            "SparkEngine reads Spark data frames; pass one to scan, for example "
+            "scan(spark.read.parquet(path), ...)"
         )
+    return source.reader.frame
 
 
-def _no_rows() -> DataError:
-    return DataError("the data have no rows; nothing can be released")
+def _other_rows() -> DataError:
+    """A frame changed: leverages of other rows would not bear out the promise."""
+    return DataError(
+        "the Spark data frame gives other rows each time it is read (a sample, a limit without "
+        "an order, a table being written?); write it to a table and read that"
+    )

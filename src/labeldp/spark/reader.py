@@ -14,7 +14,7 @@ import re
 import sys
 import traceback
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from labeldp.source.table import Source
 
 Answer = TypeVar("Answer")
-Advance = Callable[[int], None]
 
 _ANSWER = pa.schema([("refusal", pa.string()), ("answer", pa.binary())])
 _TYPES = {
@@ -197,32 +196,23 @@ class PartReader:
 
 
 def over_parts(
-    source: Source,
-    ask: Callable[[Source, Advance], Answer],
-    *,
-    columns: Sequence[str] | None = None,
-    labels: bool = False,
-    advance: Advance = lambda _rows: None,
-) -> Iterable[Answer]:
-    """Ask every part of a source; a table on this machine is one part and is asked directly.
+    source: Source, columns: Sequence[str], ask: Callable[[Source], Answer], *, labels: bool = False
+) -> Iterator[Answer]:
+    """Ask every part of a source whose rows are on a cluster.
 
-    `columns` (all features by default), and the label only with `labels` or where rows
-    without one are dropped, are all that a cluster reads.
+    These columns, and the label only with `labels` or where rows without one are dropped, are
+    all that the cluster reads.
     """
-    reader = source.reader
-    if not isinstance(reader, ClusterReader):
-        return [ask(source, advance)]
-    names = list(source.names if columns is None else columns)
+    reader, names = source.reader, list(columns)
+    assert isinstance(reader, ClusterReader)
     if source.label is not None and (labels or source.drop_missing_labels):
         names.append(source.label)
     bare = replace(source, reader=PartReader(pa.schema([]), reader.text))
     return reader.parts(names, partial(_ask_source, bare, ask))
 
 
-def _ask_source(
-    source: Source, ask: Callable[[Source, Advance], Answer], part: PartReader
-) -> Answer:
-    return ask(replace(source, reader=part), lambda _rows: None)
+def _ask_source(source: Source, ask: Callable[[Source], Answer], part: PartReader) -> Answer:
+    return ask(replace(source, reader=part))
 
 
 def _answer(ask: Callable[[PartReader], Any], part: PartReader) -> pa.RecordBatch:

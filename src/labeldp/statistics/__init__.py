@@ -1,10 +1,10 @@
 """Exact sums and what follows from them.
 
-    gram.py        FeatureGram   public   XᵀX in integers
+    gram.py        FeatureGram   public   XᵀX in integers, by the tally GramSum
     labels.py      LabelGrid     public   labels as integers on a power-of-two grid
-                   LabelMoments  private  Xᵀy and yᵀy in integers
+                   LabelMoments  private  Xᵀy and yᵀy in integers, by the tally MomentSum
     factor.py      Factor        public   independent columns, a verified Cholesky factor
-    leverage.py    Leverage      public   the largest leverage, from a second pass
+    leverage.py    Leverage      public   the largest leverage, by the tally LeverageScan
     residual.py    Residual      private  β̂ and σ² in rigorous enclosures
     stacked.py       Stack       public   factors and leverages of many bags at once
     stacked_fits.py  Fits        private  β̂ and σ of many bags at once

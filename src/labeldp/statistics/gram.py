@@ -10,12 +10,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.errors import DataError
 from labeldp.features import Encoded, FeatureMap
+from labeldp.features.fold import Needs
 from labeldp.kernels import Codes, Kernels, best
 
 BLOCK_ROWS = 8192
@@ -75,12 +79,64 @@ class FeatureGram:
 
 
 class GramSum:
-    """Adds up XᵀX batch by batch."""
+    """A tally of XᵀX over all design columns, kept or not."""
 
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
+        self._features, self._kernels = replace(features, kept=None), kernels
+        self._merged: FeatureGram | None = None
+
+    @cached_property
+    def _own(self) -> _Tables:
+        """Of the rows that were added: many numbers, which an empty sum does without."""
+        return _Tables(self._features, self._kernels or best(self._features.rows))
+
+    @property
+    def needs(self) -> Needs:
+        features = self._features
+        return Needs(
+            features.columns,
+            features,
+            room=8 * (2 * features.width**2 + features.compounds.cells),
+            key=(GramSum, features),
+            bound_to=["XᵀX", features.to_json()],
+        )
+
+    def new(self) -> GramSum:
+        return GramSum(self._features, self._kernels)
+
+    def add(self, rows: Encoded, *_: object) -> None:
+        self._own.add(rows)
+
+    def share(self) -> dict[str, Any]:
+        return dict(vars(self._total()))
+
+    def merge(self, share: dict[str, Any]) -> None:
+        more = FeatureGram(**{**share, "numbers": tuple(share["numbers"])})
+        self._merged = more if self._merged is None else self._merged + more
+
+    def result(self, *_: object) -> FeatureGram:
+        total = self._total()
+        if total.rows == 0:
+            raise no_rows()
+        return total
+
+    def _total(self) -> FeatureGram:
+        if self._merged is None:
+            return self._own.total()
+        return self._merged + self._own.total() if "_own" in vars(self) else self._merged
+
+
+def no_rows() -> DataError:
+    """The refusal of a table of which nothing can be said."""
+    return DataError("the data have no rows; nothing can be released")
+
+
+class _Tables:
+    """Counts of compound codes and sums of numbers, from which XᵀX follows."""
+
+    def __init__(self, features: FeatureMap, kernels: Kernels) -> None:
         numbers = len(features.number_columns)
-        self._features = features
-        self._kernels = kernels or best()
+        self._features, self._kernels = features, kernels
         self._compounds = compounds = features.compounds
         self._rows = 0
         self._counts = [np.zeros(width, dtype=np.int64) for width in compounds.widths]
@@ -92,11 +148,6 @@ class GramSum:
         self._level_sums = [np.zeros((numbers, width), np.int64) for width in compounds.widths]
         self._low = np.zeros((numbers, numbers), dtype=np.int64)
         self._high = np.zeros((numbers, numbers), dtype=np.int64)
-
-    @staticmethod
-    def size(features: FeatureMap) -> int:
-        """Bytes that one such sum takes, its total included."""
-        return 8 * (2 * features.width**2 + features.compounds.cells)
 
     def add(self, batch: Encoded) -> None:
         codes = batch.codes

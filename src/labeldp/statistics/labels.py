@@ -8,15 +8,18 @@ nothing of itself when printed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import InputError, ordered
 from labeldp.features import Encoded, FeatureMap
+from labeldp.features.fold import Needs
 from labeldp.kernels import Kernels, Scratch, best, with_numpy
-from labeldp.statistics.gram import category_blocks, exact_products
+from labeldp.statistics.gram import category_blocks, exact_products, no_rows
 
 LABEL_BITS = 20
 LEAST, MOST = 1e-100, 1e100
@@ -92,19 +95,58 @@ class LabelMoments:
 
 
 class MomentSum:
-    """Adds up Xᵀy and yᵀy batch by batch."""
+    """A tally of Xᵀy and yᵀy over all design columns, kept or not: private once it is not empty."""
 
     def __init__(
         self, features: FeatureMap, grid: LabelGrid, kernels: Kernels | None = None
     ) -> None:
-        self._features, self._grid = features, grid
-        self._kernels, self._scratch = kernels or best(), Scratch()
+        self._features, self._grid = replace(features, kept=None), grid
+        self._given, self._scratch = kernels, Scratch()
         self._compounds = features.compounds
         self._level_sums = [np.zeros(width, np.int64) for width in self._compounds.widths]
         self._number_sums: NDArray[np.object_] = np.zeros(len(features.number_columns), object)
         self._rows, self._total, self._square = 0, 0, 0
+        self._merged: LabelMoments | None = None
 
-    def add(self, batch: Encoded, labels: NDArray[np.float64]) -> None:
+    def __getstate__(self) -> dict[str, Any]:
+        if self._rows or self._merged is not None:
+            raise TypeError("label moments are private and are not written anywhere")
+        return vars(self)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return self._given or best(self._features.rows)
+
+    @property
+    def needs(self) -> Needs:
+        features = self._features
+        bound_to = ["Xᵀy", features.to_json(), asdict(self._grid)]
+        return Needs(features.columns, features, labels=True, bound_to=bound_to)
+
+    def new(self) -> MomentSum:
+        return MomentSum(self._features, self._grid, self._given)
+
+    def share(self) -> dict[str, Any]:
+        """Integers that exist for nothing but the way to where all sums are added."""
+        total = self._sum()
+        cross = [int(entry) for entry in total.cross]
+        return {"rows": total.rows, "cross": cross, "total": total.total, "square": total.square}
+
+    def merge(self, share: dict[str, Any]) -> None:
+        more = LabelMoments(**{**share, "cross": np.array(share["cross"], dtype=object)})
+        self._merged = more if self._merged is None else self._merged + more
+
+    def result(self, *_: object) -> LabelMoments:
+        total = self._sum()
+        if total.rows == 0:
+            raise no_rows()
+        return total
+
+    def _sum(self) -> LabelMoments:
+        own = self._own()
+        return own if self._merged is None else self._merged + own
+
+    def add(self, batch: Encoded, labels: NDArray[np.float64], *_: object) -> None:
         codes = self._scratch("codes", labels.shape, np.float64)
         self._grid.write(codes, labels, self._kernels)
         self._rows += batch.rows
@@ -115,7 +157,8 @@ class MomentSum:
         for sums, compound in zip(self._level_sums, batch.codes, strict=True):
             self._kernels.add_sums(sums, compound, codes)
 
-    def total(self) -> LabelMoments:
+    def _own(self) -> LabelMoments:
+        """Of the rows that were added."""
         features = self._features
         cross: NDArray[np.object_] = np.zeros(features.width, dtype=object)
         if features.intercept:

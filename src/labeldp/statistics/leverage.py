@@ -8,16 +8,18 @@ rounding error is added, and the whole is divided by 1 − defect: the result is
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
+from labeldp.features.fold import Needs, RowNumber
 from labeldp.kernels import Kernels, Scratch, best
 from labeldp.statistics.factor import Factor
+from labeldp.statistics.gram import GramSum, no_rows
 from labeldp.statistics.quadratic_form import QuadraticForm
 
 _UNIT = 2.0**-53
@@ -49,18 +51,10 @@ class Leverage:
     maximum: float
     costliest: tuple[CostlyRow, ...]
 
-    def renumbered(self, number: Callable[[int], int]) -> Leverage:
-        """The same with other row numbers."""
-        rows = tuple(
-            costly if costly.row is None else replace(costly, row=number(costly.row))
-            for costly in self.costliest
-        )
-        return replace(self, costliest=rows)
-
 
 @dataclass(frozen=True)
 class _Seen:
-    row: int | None
+    row: int
     value: float
     codes: tuple[int, ...]
     numbers: NDArray[np.float64]
@@ -68,7 +62,7 @@ class _Seen:
     @property
     def rank(self) -> tuple[float, tuple[int, ...], tuple[float, ...], int]:
         """Costliest first; ties by content, so that the order of the rows cannot matter."""
-        return -self.value, self.codes, tuple(self.numbers), self.row or 0
+        return -self.value, self.codes, tuple(self.numbers), self.row
 
 
 Seen = tuple[list[_Seen], NDArray[np.float64]]
@@ -76,26 +70,47 @@ Seen = tuple[list[_Seen], NDArray[np.float64]]
 
 
 class LeverageScan:
-    """Looks at every row's leverage; parts of the rows merge in any order."""
+    """A tally of the largest leverages of the rows from which a factor was made."""
 
     def __init__(
         self, features: FeatureMap, factor: Factor, kernels: Kernels | None = None
     ) -> None:
-        self._form = QuadraticForm(features, factor)
-        self._features, self._defect = features, factor.defect
-        self._kernels, self._scratch = kernels or best(), Scratch()
+        self._features, self._factor, self._given = features, factor, kernels
+        self._defect, self._scratch = factor.defect, Scratch()
         self._costliest: list[_Seen] = []
         self._reach = np.zeros(len(features.number_columns))
 
-    def another(self) -> LeverageScan:
-        """A scan of other rows for the same leverages; the tables are shared."""
+    @cached_property
+    def _form(self) -> QuadraticForm:
+        return QuadraticForm(self._features, self._factor)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return self._given or best(self._features.rows)
+
+    @property
+    def needs(self) -> Needs:
+        every, factor = replace(self._features, kept=None), self._factor
+        return Needs(
+            every.columns,
+            every,
+            key=(LeverageScan, every, *factor.identity()),
+            made_for=(GramSum(every), factor.is_of),
+        )
+
+    def new(self) -> LeverageScan:
+        """With the same form, for linear algebra may round differently on each machine.
+
+        The factor, which may be large and has served its purpose, stays behind.
+        """
         fresh = copy(self)
+        fresh._form, fresh._scratch = self._form, Scratch()
         fresh._costliest, fresh._reach = [], np.zeros_like(self._reach)
-        fresh._scratch = Scratch()
+        vars(fresh).pop("_factor", None)
+        vars(fresh).pop("_kernels", None)
         return fresh
 
-    def add(self, first: int | None, batch: Encoded) -> None:
-        """Look at a batch whose first row has this number, if rows have numbers."""
+    def add(self, batch: Encoded, _labels: object = None, first: int = 0) -> None:
         for reach in (
             batch.numbers.max(axis=0, initial=0.0),
             -batch.numbers.min(axis=0, initial=0.0),
@@ -140,26 +155,23 @@ class LeverageScan:
         first = np.lexsort((equal, *reversed(contents)))[:_COSTLIEST]
         return np.concatenate([np.flatnonzero(values > least), equal[first]])
 
-    def merge(self, other: LeverageScan) -> LeverageScan:
-        """Take in what another part saw."""
-        self.take(other.seen())
-        return self
-
-    def seen(self) -> Seen:
-        """What this part saw, without the form: what travels between machines."""
+    def share(self) -> Seen:
         return self._costliest, self._reach
 
-    def take(self, seen: Seen) -> None:
-        """Take in what `seen` of another part returned."""
-        costliest, reach = seen
+    def merge(self, share: Seen) -> None:
+        costliest, reach = share
         self._keep(costliest)
         self._reach = np.maximum(self._reach, reach)
 
-    def total(self) -> Leverage:
+    def result(self, row: RowNumber = int) -> Leverage:
         """Add the rounding error and the factor's defect: a rigorous upper bound."""
+        if not self._costliest:
+            raise no_rows()
         largest = self._costliest[0].value + self._form.rounding(self._reach)
         maximum = largest / (1 - self._defect) * (1 + 4 * _UNIT)
-        rows = tuple(CostlyRow(seen.row, seen.value, self._blame(seen)) for seen in self._costliest)
+        rows = tuple(
+            CostlyRow(row(seen.row), seen.value, self._blame(seen)) for seen in self._costliest
+        )
         return Leverage(min(1.0, maximum), rows)
 
     def _keep(self, rows: list[_Seen]) -> None:
@@ -184,11 +196,11 @@ class LeverageScan:
 
 
 def _seen(
-    first: int | None, places: NDArray[np.intp], values: NDArray[np.float64], rows: Encoded
+    first: int, places: NDArray[np.intp], values: NDArray[np.float64], rows: Encoded
 ) -> list[_Seen]:
     """Rows of a batch whose first row has this number."""
     codes = np.stack(rows.categories, axis=1).tolist() if rows.codes else [[]] * rows.rows
     return [
-        _Seen(None if first is None else first + int(place), float(value), tuple(levels), numbers)
+        _Seen(first + int(place), float(value), tuple(levels), numbers)
         for place, value, levels, numbers in zip(places, values, codes, rows.numbers, strict=True)
     ]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp_paper.experiments.design import Design, Reals, rank, solve
-from labeldp_paper.experiments.printed import BAG_SIZES, BAGS, PARAMETERS
+from labeldp_paper.experiments.printed import BAG_SIZES, BAGS, PARAMETERS, Spread
 from labeldp_paper.experiments.result import Curve, Picture, Row, Table, shown, spread
 from labeldp_paper.experiments.run import Data, Run
 
@@ -54,6 +54,30 @@ class Grid:
     def label_range(self) -> tuple[float, float]:
         low, high = self.data.source.label_range or (0.0, 1.0)
         return (float(low), float(high))
+
+    @property
+    def kind(self) -> str:
+        """Whose data they are."""
+        return "synthetic" if self.data.key["synthetic"] else "given"
+
+    def common(self, cell: Row, model: str) -> Row:
+        """What every row of a cell says."""
+        return {
+            "dataset": self.name,
+            "synthetic": self.data.key["synthetic"],
+            "model": model,
+            "bags": cell["bags"],
+            "bag_size": cell["bag_size"],
+            "delta": self.delta,
+        }
+
+    def printed(self, table: tuple[tuple[Spread, ...], ...], cell: Row) -> Row:
+        """What the paper prints in this cell; nothing for a tiny grid."""
+        if self.run.small:
+            return {}
+        line, column = self.bags.index(cell["bags"]), self.sizes.index(cell["bag_size"])
+        mean, deviation = table[line][column]
+        return {"paper_mse": mean, "paper_mse_std": deviation}
 
     def draw(self, seed: int, bags: int, size: int) -> NDArray[np.int32]:
         """Disjoint bags of training rows; those of fewer bags are among those of more."""

@@ -21,7 +21,7 @@ _FAINT = 1e-9
 
 
 @dataclass(frozen=True)
-class BagFacts:
+class WorstBag:
     """The worst over bags."""
 
     residual_ss: float
@@ -30,7 +30,7 @@ class BagFacts:
     """Bags whose labels lie in the span of their features."""
 
 
-def bag_facts(design: Design, rows: NDArray[np.int32], marks: Sequence[int]) -> list[BagFacts]:
+def worst_bags(design: Design, rows: NDArray[np.int32], marks: Sequence[int]) -> list[WorstBag]:
     """The worst over the first m bags (lines of `rows`), for every m of `marks`, increasing."""
     smallest, leverage, spanned, found = math.inf, 0.0, 0, []
     for place, members in enumerate(rows, start=1):
@@ -38,7 +38,7 @@ def bag_facts(design: Design, rows: NDArray[np.int32], marks: Sequence[int]) -> 
         smallest, leverage = min(smallest, residual), max(leverage, largest)
         spanned += residual == 0.0
         if place in marks:
-            found.append(BagFacts(smallest, leverage, spanned))
+            found.append(WorstBag(smallest, leverage, spanned))
     return found
 
 
@@ -74,7 +74,7 @@ def _residual(dense: Reals, labels: Reals, *, leverages: bool) -> tuple[float, f
 
 
 def sampled_epsilon(
-    facts: BagFacts, bag_size: int, label_range: tuple[float, float], delta: float
+    facts: WorstBag, bag_size: int, label_range: tuple[float, float], delta: float
 ) -> Row:
     """ε of one aggregate a bag if every bag's residual is at least the smallest seen."""
     if facts.spanned:

@@ -16,9 +16,10 @@ from labeldp import BagRegressor, LinearRegressor, Source, plan, scan
 from labeldp.mechanisms.naive import NAIVE_FLAG, naive_sums
 from labeldp_paper.experiments.bag_grid import mean_and_spread
 from labeldp_paper.experiments.bag_law import no_privacy
+from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.neural import has_torch
 from labeldp_paper.experiments.result import Result, Row, Table, shown, spread
-from labeldp_paper.experiments.run import Data, Run, version_of
+from labeldp_paper.experiments.run import Data, Run
 from labeldp_paper.experiments.truth import FERTILITY
 
 NAME = "bags-table"
@@ -57,7 +58,7 @@ def bags_table(run: Run) -> Result:
     releases = run.size(1, 2, 10)
     ways = [way for way in _WAYS if way.model == "linear" or has_torch()]
     cells = [
-        run.cell(
+        Cell(
             {
                 "mechanism": way.mechanism,
                 "guarantee": way.guarantee,
@@ -70,9 +71,11 @@ def bags_table(run: Run) -> Result:
         for way in ways
         for epsilon in EPSILONS
     ]
-    cells.append(run.cell({"mechanism": NAIVE_FLAG, "model": "linear"}, _naive, data.source, run))
-    cells.append(run.cell({"mechanism": "all labels", "model": "linear"}, _all, data.source))
-    rows = run.cells.run(NAME, version_of(_VERSION), data.key, cells)
+    cells.append(
+        Cell({"mechanism": NAIVE_FLAG, "model": "linear"}, partial(_naive, data.source, run))
+    )
+    cells.append(Cell({"mechanism": "all labels", "model": "linear"}, partial(_all, data.source)))
+    rows = run.rows(NAME, _VERSION, data.key, cells)
     best = rows[-1]["mse"]
     rows = [{**row, "delta": DELTA, "excess": row["mse"] / best - 1} for row in rows]
     notes = [

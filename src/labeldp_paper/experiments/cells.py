@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -41,9 +40,7 @@ class Cells:
     spent: list[float] = field(default_factory=list)
     """Seconds that each cell took, in this run or in an earlier one."""
 
-    def run(
-        self, experiment: str, version: int, data: Row, cells: Sequence[Cell]
-    ) -> list[dict[str, Any]]:
+    def run(self, experiment: str, version: int, data: Row, cells: Sequence[Cell]) -> list[Row]:
         """Every cell's parameters and result, in order; finished ones are read."""
         self.folder.mkdir(parents=True, exist_ok=True)
         paths = [self._path(experiment, version, data, cell) for cell in cells]
@@ -67,11 +64,16 @@ class Cells:
             text = json.dumps(
                 {"parameters": cell.parameters, "seconds": spent, "result": result}, allow_nan=False
             )
-            partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
+            replace_file(path, lambda new: new.write_text(text, encoding="utf-8"))
             advance(cell.cost)
         found = json.loads(path.read_text(encoding="utf-8"))
         self.spent.append(found["seconds"])
         result = found["result"]
         return dict(result)
+
+
+def replace_file(path: Path, fill: Callable[[Path], object]) -> None:
+    """Let `fill` write a file that takes its name when it is whole."""
+    unfinished = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    fill(unfinished)
+    unfinished.replace(path)

@@ -15,10 +15,11 @@ import numpy as np
 
 from labeldp import ACCOUNTANTS, Facts, forecast
 from labeldp.accounting import paper
+from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, FIGURE2_MSE, PARAMETERS
 from labeldp_paper.experiments.result import Curve, Picture, Result, Row, Table, spread
-from labeldp_paper.experiments.run import Data, Run, version_of
+from labeldp_paper.experiments.run import Data, Run
 
 _VERSION = 1
 _EPSILONS = {"census": tuple(range(1, 15)), "criteo": tuple(range(7, 25))}
@@ -90,13 +91,13 @@ def _figure(run: Run, which: str) -> Result:
     law = _law(run, name, data)
     trials = run.size(5, 25, 25)
     cells = [
-        run.cell(
+        Cell(
             {"dataset": which, "epsilon": epsilon, "trials": trials, "seed": run.seed},
             partial(_point, run, which, law, data, epsilon, trials),
         )
         for epsilon in _EPSILONS[which]
     ]
-    found = run.cells.run(name, version_of(_VERSION), data.key, cells)
+    found = run.rows(name, _VERSION, data.key, cells)
     rows = [{**_without(cell, "points"), **point} for cell in found for point in cell["points"]]
     rows = [{**row, "synthetic": data.key["synthetic"], "delta": said.delta} for row in rows]
     return Result(
@@ -120,8 +121,8 @@ def _law(run: Run, name: str, data: Data) -> Covariance:
         law = Covariance.of(*design.gram(), design.rows)
         return {"triangle": law.triangle.tolist(), "rows": law.rows}
 
-    cell = run.cell({"sums": "all rows"}, compute, cost=data.rows)
-    (found,) = run.cells.run(f"{name}-law", version_of(_VERSION), data.key, [cell])
+    cell = Cell({"sums": "all rows"}, compute, cost=data.rows)
+    (found,) = run.rows(f"{name}-law", _VERSION, data.key, [cell])
     return Covariance(np.array(found["triangle"]), found["rows"])
 
 

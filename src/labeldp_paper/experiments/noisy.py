@@ -13,6 +13,7 @@ import numpy as np
 
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread, square
 from labeldp_paper.experiments.bag_law import no_privacy
+from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import least_squares
 from labeldp_paper.experiments.neural import (
     Effort,
@@ -24,7 +25,7 @@ from labeldp_paper.experiments.neural import (
 from labeldp_paper.experiments.noisy_law import PRINTED, kinds, realised
 from labeldp_paper.experiments.printed import NOISY, NOISY_FRACTIONS, NOISY_INSTANCE
 from labeldp_paper.experiments.result import Picture, Result, Row, Table
-from labeldp_paper.experiments.run import Run, version_of
+from labeldp_paper.experiments.run import Run
 
 NAME = "noisy"
 _VERSION = 1
@@ -79,12 +80,12 @@ _WHY = (
 
 
 def _linear(run: Run, grid: Grid, laws: dict[int, list[Row]], seeds: int) -> list[Row]:
-    cells = run.cells.run(
+    cells = run.rows(
         NAME,
-        version_of(_VERSION),
+        _VERSION,
         grid.data.key,
         [
-            run.cell(
+            Cell(
                 {"dataset": grid.name, "bags": m, "bag_size": k, "seeds": seeds, "seed": run.seed},
                 partial(_errors, grid, m, k, laws[k], seeds),
                 cost=seeds * m * (k + 400),
@@ -93,35 +94,19 @@ def _linear(run: Run, grid: Grid, laws: dict[int, list[Row]], seeds: int) -> lis
             for k in grid.sizes
         ],
     )
-    return [
-        {**_common(grid, cell, "linear"), **fit, **_paper(grid, cell, fit, "linear")}
-        for cell in cells
-        for fit in cell["fits"]
-    ]
+    return [{**grid.common(cell, "linear"), **fit} for cell in cells for fit in cell["fits"]]
 
 
-def _common(grid: Grid, cell: Row, model: str) -> Row:
-    return {
-        "dataset": grid.name,
-        "synthetic": grid.data.key["synthetic"],
-        "model": model,
-        "bags": cell["bags"],
-        "bag_size": cell["bag_size"],
-        "delta": grid.delta,
-    }
-
-
-def _paper(grid: Grid, cell: Row, fit: Row, model: str) -> Row:
-    if grid.run.small or model == "linear" or fit["form"] != PRINTED:
+def _paper(grid: Grid, cell: Row, fit: Row) -> Row:
+    """What the paper prints of its network."""
+    if fit["form"] != PRINTED:
         return {}
-    line, column = grid.bags.index(cell["bags"]), grid.sizes.index(cell["bag_size"])
-    mean, deviation = NOISY[grid.name][fit["noisy_fraction"]][line][column]
-    return {"paper_mse": mean, "paper_mse_std": deviation}
+    return grid.printed(NOISY[grid.name][fit["noisy_fraction"]], cell)
 
 
 def _all_kinds(run: Run, grid: Grid) -> dict[int, list[Row]]:
-    cells = [run.cell({"bag_size": k}, partial(kinds, grid, k)) for k in grid.sizes]
-    found = run.cells.run(f"{NAME}-law", version_of(_VERSION), grid.data.key, cells)
+    cells = [Cell({"bag_size": k}, partial(kinds, grid, k)) for k in grid.sizes]
+    found = run.rows(f"{NAME}-law", _VERSION, grid.data.key, cells)
     return {row["bag_size"]: row["kinds"] for row in found}
 
 
@@ -168,12 +153,12 @@ def _neural(
         for kind in laws[k]
         if kind["form"] == PRINTED or kind["noisy_fraction"] == 1.0
     ]
-    cells = run.cells.run(
+    cells = run.rows(
         f"{NAME}-neural",
-        version_of(_VERSION),
+        _VERSION,
         key,
         [
-            run.cell(
+            Cell(
                 {"dataset": grid.name, "bags": m, "bag_size": k, "seed": run.seed, **kind},
                 partial(_network, grid, m, k, kind, work),
                 cost=m * k,
@@ -183,18 +168,18 @@ def _neural(
     )
     rows = [
         {
-            **_common(grid, cell, "128-64-1"),
+            **grid.common(cell, "128-64-1"),
             **{name: value for name, value in cell.items() if name != "seed"},
-            **_paper(grid, cell, cell, "128-64-1"),
+            **_paper(grid, cell, cell),
         }
         for cell in cells
     ]
-    one = run.cell(
+    one = Cell(
         {"rows": work.instance_rows, "seed": run.seed},
         partial(neural_instance, grid, work),
         cost=work.instance_rows,
     )
-    (instance,) = run.cells.run(f"{NAME}-neural-instance", version_of(_VERSION), key, [one])
+    (instance,) = run.rows(f"{NAME}-neural-instance", _VERSION, key, [one])
     return rows, instance
 
 
@@ -229,10 +214,9 @@ def _picture(grid: Grid, rows: list[Row]) -> Picture:
         and row["mse"] is not None
         and row["noisy_fraction"] == 1.0
     ]
-    kind = "synthetic" if grid.data.key["synthetic"] else "given"
     return falling(
         f"noisy-{grid.name}",
-        f"sampled-noisy-wtd-LAg, linear, {kind} {grid.name}, k = {size}",
+        f"sampled-noisy-wtd-LAg, linear, {grid.kind} {grid.name}, k = {size}",
         mine,
         (),
         lambda row: f"ρ = {row['noisy_fraction']:g}, {row['form']}",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from labeldp import ACCOUNTANTS, Facts
 from labeldp.accounting import paper
+from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import PARAMETERS, TABLE1
 from labeldp_paper.experiments.result import Result, Row, Table
-from labeldp_paper.experiments.run import Run, version_of
+from labeldp_paper.experiments.run import Run
 from labeldp_paper.theory import random_projection_max_bags
 
 NAME = "random-projection"
@@ -19,12 +21,12 @@ _EPSILONS = (1, 2, 4, 6, 10, 14)
 def random_projection(run: Run) -> Result:
     """Sheffet's bound beside the theorem and the exact law, at the printed parameters."""
     cells = [
-        run.cell({"dataset": name, "epsilon": epsilon}, _row, name, epsilon)
+        Cell({"dataset": name, "epsilon": epsilon}, partial(_row, name, epsilon))
         for name in TABLE1
         for epsilon in _EPSILONS
     ]
     data = {"parameters": "as printed"}
-    rows = run.cells.run(NAME, version_of(_VERSION), data, cells)
+    rows = run.rows(NAME, _VERSION, data, cells)
     columns = {
         "dataset": "data",
         "epsilon": "ε",

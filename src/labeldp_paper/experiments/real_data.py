@@ -15,9 +15,10 @@ import numpy as np
 from labeldp import LinearRegressor, forecast, plan
 from labeldp.accounting import paper
 from labeldp_paper.experiments.bag_grid import mean_and_spread
+from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.figures import Covariance
 from labeldp_paper.experiments.result import Curve, Picture, Result, Row, Table, spread
-from labeldp_paper.experiments.run import Data, Run, version_of
+from labeldp_paper.experiments.run import Data, Run
 from labeldp_paper.experiments.truth import FERTILITY, FLIGHTS, HOUSEHOLD_WAGES, RealTable, Truth
 
 NAME = "real-data"
@@ -67,13 +68,13 @@ def _table_rows(run: Run, table: RealTable, folder: Path) -> tuple[list[Row], st
     releases = run.size(1, 3, 20)
     epsilons = _FEW if table is FLIGHTS and not run.full else _EPSILONS
     cells = [
-        run.cell(
+        Cell(
             {"table": table.key, "epsilon": epsilon, "releases": releases, "seed": run.seed},
             partial(_point, run, table, data, epsilon, releases),
         )
         for epsilon in epsilons
     ]
-    found = run.cells.run(NAME, version_of(_VERSION), key, cells)
+    found = run.rows(NAME, _VERSION, key, cells)
     rows = [
         {"table": table.key, "epsilon": cell["epsilon"], "delta": DELTA, **point}
         for cell in found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,6 @@ _GIVEN = {
     "census": (DATASETS["census-1940"].label, (0.0, 52.0)),
     "criteo": (DATASETS["criteo"].label, DATASETS["criteo"].label_range),
 }
-
-
-def version_of(experiment: int) -> int:
-    """The version that finished cells carry: a change of either recomputes them."""
-    return 1000 * _FRAME + experiment
 
 
 @dataclass(frozen=True)
@@ -73,11 +68,9 @@ class Run:
         """A number by profile."""
         return full if self.full else small if self.small else quick
 
-    def cell(
-        self, parameters: Row, compute: Callable[..., Row], *arguments: Any, cost: int = 1
-    ) -> Cell:
-        """A cell of this run."""
-        return Cell(parameters, partial(compute, *arguments), cost)
+    def rows(self, experiment: str, version: int, data: Row, cells: Sequence[Cell]) -> list[Row]:
+        """Every cell's parameters and result; a change of either version recomputes them."""
+        return self.cells.run(experiment, 1000 * _FRAME + version, data, cells)
 
     def data(
         self, which: str, rows: int, *, labelled: bool = True, projected: bool = False

@@ -15,11 +15,12 @@ import numpy as np
 from labeldp import Facts
 from labeldp.accounting import sampled_wtd_flag
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread, square
-from labeldp_paper.experiments.bag_law import BagFacts, bag_facts, sampled_epsilon
+from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags
+from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import least_squares
 from labeldp_paper.experiments.printed import SAMPLED, SAMPLED_INSTANCE
 from labeldp_paper.experiments.result import Result, Row
-from labeldp_paper.experiments.run import Run, version_of
+from labeldp_paper.experiments.run import Run
 
 NAME = "sampled"
 _VERSION = 2
@@ -43,7 +44,7 @@ def sampled(run: Run) -> Result:
         pictures.append(
             falling(
                 f"sampled-{grid.name}",
-                f"sampled-wtd-FLAg, linear, {_kind(grid)} {grid.name}, k = {size}",
+                f"sampled-wtd-FLAg, linear, {grid.kind} {grid.name}, k = {size}",
                 [row for row in mine if row["bag_size"] == size],
                 levels,
                 lambda row: str(row["form"]),
@@ -60,18 +61,14 @@ def sampled(run: Run) -> Result:
     )
 
 
-def _kind(grid: Grid) -> str:
-    return "synthetic" if grid.data.key["synthetic"] else "given"
-
-
 def _dataset(run: Run, grid: Grid, seeds: int) -> tuple[list[Row], Grid, Row]:
     key = grid.data.key
-    law = run.cells.run(
+    law = run.rows(
         f"{NAME}-law",
-        version_of(_LAW_VERSION),
+        _LAW_VERSION,
         key,
         [
-            run.cell(
+            Cell(
                 {"bag_size": k, "bags": list(grid.bags), "seed": run.seed},
                 partial(_law, grid, k),
                 cost=grid.bags[-1] * (k + 50),
@@ -80,16 +77,16 @@ def _dataset(run: Run, grid: Grid, seeds: int) -> tuple[list[Row], Grid, Row]:
         ],
     )
     facts = {
-        (m, row["bag_size"]): BagFacts(*values)
+        (m, row["bag_size"]): WorstBag(*values)
         for row in law
         for m, values in zip(grid.bags, row["facts"], strict=True)
     }
-    found = run.cells.run(
+    found = run.rows(
         NAME,
-        version_of(_VERSION),
+        _VERSION,
         key,
         [
-            run.cell(
+            Cell(
                 {"dataset": grid.name, "bags": m, "bag_size": k, "seeds": seeds, "seed": run.seed},
                 partial(_errors, grid, m, k, seeds),
                 cost=seeds * m * (k + 200),
@@ -99,8 +96,8 @@ def _dataset(run: Run, grid: Grid, seeds: int) -> tuple[list[Row], Grid, Row]:
         ],
     )
     few = run.size(2, 3, 10)
-    cell = run.cell({"seeds": few, "seed": run.seed}, partial(grid.instance, few), cost=grid.rows)
-    (instance,) = run.cells.run(f"{NAME}-instance", version_of(_VERSION), key, [cell])
+    cell = Cell({"seeds": few, "seed": run.seed}, partial(grid.instance, few), cost=grid.rows)
+    (instance,) = run.rows(f"{NAME}-instance", _VERSION, key, [cell])
     rows = [
         row for cell in found for row in _rows(grid, cell, facts[(cell["bags"], cell["bag_size"])])
     ]
@@ -109,7 +106,7 @@ def _dataset(run: Run, grid: Grid, seeds: int) -> tuple[list[Row], Grid, Row]:
 
 def _law(grid: Grid, size: int) -> Row:
     bags = grid.draw(grid.run.seed, grid.bags[-1], size)
-    facts = bag_facts(grid.design, bags, grid.bags)
+    facts = worst_bags(grid.design, bags, grid.bags)
     return {"facts": [[f.residual_ss, f.leverage, f.spanned] for f in facts]}
 
 
@@ -131,17 +128,9 @@ def added_std(grid: Grid, size: int, epsilon: float) -> float:
     return math.sqrt(sampled_wtd_flag.min_floor(facts, epsilon, grid.delta))
 
 
-def _rows(grid: Grid, cell: Row, facts: BagFacts) -> list[Row]:
-    bags, size = cell["bags"], cell["bag_size"]
-    common = {
-        "dataset": grid.name,
-        "synthetic": grid.data.key["synthetic"],
-        "model": "linear",
-        "bags": bags,
-        "bag_size": size,
-        "delta": grid.delta,
-    }
-    exact = sampled_epsilon(facts, size, grid.label_range, grid.delta)
+def _rows(grid: Grid, cell: Row, facts: WorstBag) -> list[Row]:
+    common = grid.common(cell, "linear")
+    exact = sampled_epsilon(facts, cell["bag_size"], grid.label_range, grid.delta)
     rows = [
         {
             **common,
@@ -149,21 +138,13 @@ def _rows(grid: Grid, cell: Row, facts: BagFacts) -> list[Row]:
             "noise_std": 0.0,
             **cell["errors"][0],
             **exact,
-            **_printed(grid, bags, size),
+            **grid.printed(SAMPLED[grid.name], cell),
         }
     ]
     for target, std, errors in zip(TARGETS, cell["stds"][1:], cell["errors"][1:], strict=True):
         form = {"form": f"ε = {target:g}", "noise_std": std, "epsilon": target, "reason": ""}
         rows.append({**common, **errors, **form})
     return rows
-
-
-def _printed(grid: Grid, bags: int, size: int) -> Row:
-    if grid.run.small:
-        return {}
-    line, column = grid.bags.index(bags), grid.sizes.index(size)
-    mean, deviation = SAMPLED[grid.name][line][column]
-    return {"paper_mse": mean, "paper_mse_std": deviation}
 
 
 def _notes(grids: list[Grid], instances: list[Row], seeds: int) -> list[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from labeldp import ACCOUNTANTS, Facts
 from labeldp.accounting import paper
+from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table, shown
-from labeldp_paper.experiments.run import Run, version_of
+from labeldp_paper.experiments.run import Run
 from labeldp_paper.theory import HANSON_WRIGHT
 
 NAME = "table1"
@@ -20,12 +22,15 @@ def table1(run: Run) -> Result:
     """Every row of both columns."""
     data = {"parameters": "as printed"}
     cells = [
-        run.cell({"dataset": name, "epsilon": epsilon, "facts": facts}, _row, name, epsilon, facts)
+        Cell(
+            {"dataset": name, "epsilon": epsilon, "facts": facts},
+            partial(_row, name, epsilon, facts),
+        )
         for name in TABLE1
         for facts in [run.given_facts(name)]
         for epsilon in TABLE1[name]
     ]
-    rows = [_flat(row) for row in run.cells.run(NAME, version_of(_VERSION), data, cells)]
+    rows = [_flat(row) for row in run.rows(NAME, _VERSION, data, cells)]
     return Result(
         NAME,
         "Table 1: bags against ε",

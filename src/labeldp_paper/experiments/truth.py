@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from labeldp import LinearRegressor, LocalEngine, Plan, Source
-from labeldp.statistics import Residual, factorise
+from labeldp.statistics import GramSum, MomentSum, Residual, factorise
 from labeldp_paper.experiments.run import Data, given
 
 
@@ -87,7 +87,12 @@ class Truth:
     """The fit with all labels, to measure excesses by: not private."""
 
     def __init__(self, source: Source, made: Plan) -> None:
-        gram, moments = LocalEngine().labelled_sums(source, made.features, made.labels)
+        gram, moments = LocalEngine().fold(
+            "label sums",
+            source,
+            GramSum(made.features),
+            MomentSum(made.features, made.labels),
+        )
         factor = factorise(gram, made.features)
         residual = Residual(factor, moments)
         scales = made.features.scales[list(factor.kept)]

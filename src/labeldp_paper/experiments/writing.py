@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from labeldp_paper.experiments.cells import replace_file
 from labeldp_paper.experiments.plots import draw
 from labeldp_paper.experiments.result import NOT_PRIVATE, Result, Row, Table
 
@@ -35,13 +36,13 @@ def write(result: Result, folder: Path, facts: Row, *, plots: bool) -> list[str]
             "labeldp.experiment": json.dumps({**facts, "note": NOT_PRIVATE, "data": result.data})
         }
         table = pa.Table.from_pylist(_uniform(list(result.rows))).replace_schema_metadata(stamp)
-        _replace(folder / f"{result.name}.parquet", lambda path: pq.write_table(table, path))
+        replace_file(folder / f"{result.name}.parquet", lambda path: pq.write_table(table, path))
         files.append(f"{result.name}.parquet")
     if plots:
         for picture in result.pictures:
             files += draw(picture, folder)
     text = markdown(result, facts, shown=plots)
-    _replace(folder / f"{result.name}.md", lambda path: path.write_text(text, encoding="utf-8"))
+    replace_file(folder / f"{result.name}.md", lambda path: path.write_text(text, encoding="utf-8"))
     return [*files, f"{result.name}.md"]
 
 
@@ -53,12 +54,6 @@ def _uniform(rows: list[Row]) -> list[Row]:
 
 def _plain(value: Any) -> Any:
     return json.dumps(value) if isinstance(value, list | dict) else value
-
-
-def _replace(path: Path, fill: Any) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    fill(partial)
-    partial.replace(path)
 
 
 def markdown(result: Result, facts: Row, *, shown: bool) -> str:

@@ -11,7 +11,7 @@ from scipy import stats
 
 from labeldp.accounting import Facts, noisy_wtd_lag, wtd_flag
 from labeldp.mechanisms.forecast import excess_quantile, mean_excess
-from labeldp_paper.experiments.bag_law import BagFacts, bag_facts, sampled_epsilon
+from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags
 from labeldp_paper.experiments.cells import Progress
 from labeldp_paper.experiments.design import Design, least_squares, rank, solve
 from labeldp_paper.experiments.figures import Covariance, bartlett
@@ -77,7 +77,7 @@ def test_worst_bag(design: Design, size: int) -> None:
         hat = full @ np.linalg.pinv(full)
         residuals.append(float(np.square(labels - hat @ labels).sum()))
         leverages.append(np.diag(hat).max())
-    first, both = bag_facts(design, bags, [1, 2])
+    first, both = worst_bags(design, bags, [1, 2])
     spanned = [r < 1e-6 * np.square(design.labels).sum() for r in residuals]
     assert both.spanned == sum(spanned)
     assert (size == 20) == all(spanned)
@@ -88,7 +88,7 @@ def test_worst_bag(design: Design, size: int) -> None:
 
 
 def test_epsilon_of_bags() -> None:
-    facts = BagFacts(40_000.0, 1.0, 0)
+    facts = WorstBag(40_000.0, 1.0, 0)
     found = sampled_epsilon(facts, 512, (0.0, 51.0), 1e-8)
     exact = wtd_flag.delta(Facts(512, (0.0, 51.0)), 1, 40_000.0, found["epsilon"])
     assert exact.upper <= 1e-8 < 1.05 * exact.upper

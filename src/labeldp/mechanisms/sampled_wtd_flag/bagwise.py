@@ -34,7 +34,7 @@ def bag_factor(features: FeatureMap, bag: Encoded) -> Factor:
     """
     sums = GramSum(features)
     sums.add(bag)
-    return factorise(sums.total(), features, saturated=True)
+    return factorise(sums.result(), features, saturated=True)
 
 
 def bag_leverage(features: FeatureMap, factor: Factor, bag: Encoded) -> float:
@@ -42,8 +42,8 @@ def bag_leverage(features: FeatureMap, factor: Factor, bag: Encoded) -> float:
     if factor.rank >= bag.rows:
         return 1.0
     scan = LeverageScan(features, factor)
-    scan.add(0, bag)
-    return scan.total().maximum
+    scan.add(bag)
+    return scan.result().maximum
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from labeldp.engines import Engine
 from labeldp.errors import PlanError
 from labeldp.features import FeatureMap
 from labeldp.source import Source
-from labeldp.statistics import FeatureGram, LabelGrid, LabelMoments
+from labeldp.statistics import FeatureGram, GramSum, LabelGrid, LabelMoments, MomentSum
 
 _ROUNDING = 1e-11
 """Of eigenvalues, relative to the trace; far above what doubles lose."""
@@ -20,7 +20,9 @@ def check_eigenvalue(
     least: float, features: FeatureMap, labels: LabelGrid, source: Source, engine: Engine
 ) -> None:
     """Refuse a table that breaks the promise. Labels count from the middle of their range."""
-    gram, moments = engine.labelled_sums(source, features, labels)
+    gram, moments = engine.fold(
+        "label sums", source, GramSum(features), MomentSum(features, labels)
+    )
     if smallest_eigenvalue(gram, moments, features, labels) >= gram.rows * least:
         return
     raise PlanError(

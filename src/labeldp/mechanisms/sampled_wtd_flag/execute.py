@@ -212,7 +212,7 @@ class _Bags:
     def _residual(self, factor: Factor, bag: int) -> Residual:
         sums = MomentSum(self._features, self._labels)
         sums.add(self._rows.bag(bag), self._values[bag])
-        return Residual(factor, sums.total())
+        return Residual(factor, sums.result())
 
 
 def std_bounds(fits: Fits, added_variance: float, labels: LabelGrid) -> tuple[Labels, Labels]:

@@ -32,7 +32,16 @@ from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
 from labeldp.mechanisms.wtd_flag.draw import Aggregates, draw_aggregates, draw_compact
 from labeldp.release import Drawing, aggregate_batch, aggregate_schema
 from labeldp.source import Source
-from labeldp.statistics import Factor, LabelGrid, Leverage, Residual, factorise
+from labeldp.statistics import (
+    Factor,
+    GramSum,
+    LabelGrid,
+    Leverage,
+    LeverageScan,
+    MomentSum,
+    Residual,
+    factorise,
+)
 
 
 def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
@@ -42,13 +51,16 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
     check_label_range(labels, source)
     check_promise(claim, features, labels)
     randomness.spend()
-    gram, moments = engine.labelled_sums(source, features, labels)
+    gram, moments = engine.fold(
+        "label sums", source, GramSum(features), MomentSum(features, labels)
+    )
     if gram.digest() != draft.feature_sums:
         raise PlanError(OTHER_FEATURES)
     factor = draft.factor
     if factor is None or factor.kept != features.kept_columns or not factor.is_of(gram):
         factor = factorise(gram, features)  # a plan may have been put together by hand
-    check_facts(claim, features, factor, engine.leverage(source, features, factor))
+    leverage = engine.fold("leverages", source, LeverageScan(features, factor))
+    check_facts(claim, features, factor, leverage)
     residual = Residual(factor, moments)
     outcome = settle_floor(claim, [residual], labels, randomness)
     grid = door.grid_for(math.sqrt(claim.floor))

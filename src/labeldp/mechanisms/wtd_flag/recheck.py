@@ -10,7 +10,7 @@ from labeldp.mechanisms.survey import inflation_for
 from labeldp.mechanisms.wtd_flag.claim import read_claim
 from labeldp.release import Release
 from labeldp.source import Source
-from labeldp.statistics import factorise
+from labeldp.statistics import GramSum, LeverageScan, factorise
 
 
 def check(release: Release) -> Iterator[str]:
@@ -21,7 +21,7 @@ def check(release: Release) -> Iterator[str]:
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
     """Whether rows, columns, leverage and the allowance for rounding are the table's."""
     certificate = release.certificate
-    gram = engine.feature_gram(source, release.features)
+    gram = engine.fold("feature sums", source, GramSum(release.features))
     if gram.rows != certificate["rows"]:
         yield f"the table has {gram.rows} rows, the certificate says {certificate['rows']}"
         return
@@ -32,7 +32,7 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
     if factor.kept != release.features.kept_columns:
         yield "the released columns are not independent in the table"
         return
-    leverage = engine.leverage(source, release.features, factor)
+    leverage = engine.fold("leverages", source, LeverageScan(release.features, factor))
     claimed = certificate["max_leverage"]
     if claimed is not None and claimed < leverage.maximum:
         yield f"the largest leverage is {leverage.maximum:.6g}, the certificate says {claimed:.6g}"
