@@ -15,7 +15,7 @@ from labeldp.accounting import sketch
 from labeldp.engines import LocalEngine
 from labeldp.errors import PlanError
 from labeldp.features import fit_features
-from labeldp.mechanisms.wtd_flag import draw_aggregates, draw_compact
+from labeldp.mechanisms.wtd_flag.run import draw_aggregates, draw_compact
 from labeldp.planning import plan
 from labeldp.source import scan
 from labeldp.statistics import GramSum, LabelGrid, MomentSum, Residual, factorise

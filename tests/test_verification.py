@@ -27,15 +27,15 @@ from labeldp import Release, plan, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import FloorMode, added_variance
 from labeldp.door import grid_for
-from labeldp.mechanisms import read_claim
-from labeldp.mechanisms.wtd_flag import WeightedFlagClaim
+from labeldp.mechanisms.plan import read_claim
+from labeldp.mechanisms.schema import certificate_schema
+from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
 from labeldp.release import (
     METADATA_KEY,
     FloorOutcome,
     certificate_text,
     certify,
     claimed_fields,
-    schema,
     seal,
 )
 from labeldp.release.digest import table_digest
@@ -155,10 +155,10 @@ def test_honest_releases_are_valid(measured: Path, quick: Path) -> None:
 
 
 def test_a_certificate_conforms_to_its_schema(measured: Path, quick: Path) -> None:
-    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.Draft202012Validator.check_schema(certificate_schema())
     for folder in (measured, quick):
-        jsonschema.validate(read(folder), schema())
-        assert list(conform(read(folder), schema(), "certificate")) == []
+        jsonschema.validate(read(folder), certificate_schema())
+        assert list(conform(read(folder), certificate_schema(), "certificate")) == []
 
 
 @pytest.mark.parametrize(
@@ -616,13 +616,13 @@ def test_files_of_two_releases_do_not_mix(measured: Path, quick: Path, tmp_path:
 def test_our_schema_check_agrees_with_jsonschema(quick: Path) -> None:
     """On every field with every type of value, removed, and with one field too many."""
     certificate = read(quick)
-    judge = jsonschema.Draft202012Validator(schema())
+    judge = jsonschema.Draft202012Validator(certificate_schema())
     values = [None, True, 7, -7.5, "text", "paper", [], [1], ["a"], [[1, 2]], {}, {"name": "x"}]
     disagreements, wrong = [], 0
     for path in leaves(certificate):
         for value in values:
             forged = altered(certificate, path, value)
-            ours = not list(conform(forged, schema(), "certificate"))
+            ours = not list(conform(forged, certificate_schema(), "certificate"))
             if ours is not judge.is_valid(forged):
                 disagreements.append((path, value))
             wrong += not ours
@@ -630,9 +630,9 @@ def test_our_schema_check_agrees_with_jsonschema(quick: Path) -> None:
             forged = copy.deepcopy(certificate)
             del at(forged, path[:-1])[path[-1]]
             assert not judge.is_valid(forged)
-            assert list(conform(forged, schema(), "certificate"))
+            assert list(conform(forged, certificate_schema(), "certificate"))
             forged[str(path)] = 1
-            assert list(conform(forged, schema(), "certificate"))
+            assert list(conform(forged, certificate_schema(), "certificate"))
     assert disagreements == []
     assert wrong > 500
 
@@ -640,8 +640,8 @@ def test_our_schema_check_agrees_with_jsonschema(quick: Path) -> None:
 def test_we_are_stricter_about_whole_numbers(quick: Path) -> None:
     """JSON Schema takes 60.0 for an integer; a certificate says 60."""
     forged = altered(read(quick), ("bags",), 60.0)
-    assert jsonschema.Draft202012Validator(schema()).is_valid(forged)
-    assert list(conform(forged, schema(), "certificate")) == [
+    assert jsonschema.Draft202012Validator(certificate_schema()).is_valid(forged)
+    assert list(conform(forged, certificate_schema(), "certificate")) == [
         "certificate.bags must be integer",
     ]
 
@@ -653,11 +653,11 @@ def test_every_field_of_the_schema_is_required_and_nothing_else_allowed() -> Non
         for inner in (*rule.get("properties", {}).values(), rule.get("items")):
             yield from objects(inner) if inner else ()
 
-    for rule in objects(schema()):
+    for rule in objects(certificate_schema()):
         assert sorted(rule["required"]) == sorted(rule["properties"])
         assert rule["additionalProperties"] is False
     used = {"$schema", "title", "description", "type", "properties", "required", "items", "enum"}
-    assert set().union(*map(set, objects(schema()))) <= used | {"additionalProperties"}
+    assert set().union(*map(set, objects(certificate_schema()))) <= used | {"additionalProperties"}
 
 
 def test_certificates_are_written_in_one_way(quick: Path) -> None:

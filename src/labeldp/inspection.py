@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from labeldp.accounting import ACCOUNTANTS, noisy_wtd_lag, sampled_wtd_flag
 from labeldp.engines import Engine, engine_for
-from labeldp.errors import LabelDPError
 from labeldp.features import FeatureMap
-from labeldp.mechanisms.sampled_noisy_wtd_lag.sizing import realised_std
-from labeldp.mechanisms.survey import Encoding, Survey, survey
+from labeldp.mechanisms import mechanisms
+from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.survey import Survey, survey
 from labeldp.source import Source
 from labeldp.statistics import FeatureGram, GramSum, LabelMoments, MomentSum, Residual
 
 _SHOWN = 8
-_BAG_SIZES = (2, 16, 128)
 
 
 def inspect(
@@ -23,14 +21,18 @@ def inspect(
     *,
     epsilon: float = 1.0,
     delta: float = 1e-6,
-    min_count: int | None = None,
-    intercept: bool = True,
-    max_leverage: float | None = None,
-    strict: bool = False,
     engine: Engine | None = None,
+    **encoding: Any,
 ) -> dict[str, Any]:
-    """Facts about the table, some from raw labels: for the curator's eyes only."""
+    """Facts about the table, some from raw labels: for the curator's eyes only.
+
+    `encoding` are those keywords of `plan` that say how columns are encoded.
+    """
     engine = engine or engine_for(source)
+<<<<<<< HEAD
+    found = survey(source, engine=engine, encoding=Encoding(**encoding))
+    gram, moments = engine.labelled_sums(source, found.features, found.labels)
+=======
     found = survey(
         source,
         engine=engine,
@@ -44,20 +46,11 @@ def inspect(
         GramSum(found.features),
         MomentSum(found.features, found.labels),
     )
+>>>>>>> main
     residual = Residual(found.factor, moments)
     unit = math.ldexp(1.0, 2 * found.labels.exponent)
     residual_ss = float(residual.square_low) * unit
     label_ss = _label_ss(moments) * unit
-    answers = {}
-    for name, accountant in ACCOUNTANTS.items():
-        if residual_ss == 0.0:
-            answers[name] = {"max_bags": 0, "reason": "the labels lie in the span of the features"}
-            continue
-        answer = accountant.max_bags(found.facts, residual_ss, epsilon, delta)
-        answers[name] = {
-            "max_bags": answer.bags,
-            **({"reason": answer.reason} if answer.reason else {}),
-        }
     return {
         "rows": gram.rows,
         "features": len(found.features.all_names),
@@ -67,8 +60,7 @@ def inspect(
         "max_leverage": found.leverage.maximum,
         "epsilon": epsilon,
         "delta": delta,
-        "accountants": answers,
-        "bags": _bags(found, residual_ss / gram.rows, epsilon, delta),
+        **_mechanisms(found, residual_ss, epsilon, delta),
         "columns": _columns(found.features),
         "costliest_levels": _rarest(found.features, gram),
         "costliest_rows": [
@@ -79,23 +71,15 @@ def inspect(
     }
 
 
-def _bags(found: Survey, residual_ms: float, epsilon: float, delta: float) -> dict[str, Any]:
-    """What the mechanisms that draw bags would need, for bags like the whole table."""
-    facts = found.facts
-    smallest: dict[str, Any]
-    try:
-        least = sampled_wtd_flag.min_bag_size(facts.label_range, residual_ms, epsilon, delta)
-        smallest = {"min_bag_size": least}
-        if least > facts.rows:
-            smallest["reason"] = f"more than the {facts.rows:,} rows of the table; add noise"
-    except LabelDPError as problem:
-        smallest = {"min_bag_size": None, "reason": str(problem)}
-    target = noisy_wtd_lag.target_mu(epsilon, delta)
-    noise = {size: realised_std(size, 1.0, facts.width, target) for size in _BAG_SIZES}
-    return {
-        "sampled-wtd-flag": smallest,
-        "sampled-noisy-wtd-lag": {"noise_std": {str(size): std for size, std in noise.items()}},
-    }
+def _mechanisms(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:
+    """What each mechanism has to say; where two answer under one name, their answers join."""
+    answers: dict[str, Any] = {}
+    for mechanism in mechanisms():
+        if mechanism.inspection is not None:
+            answer = mechanism.inspection.answer(found, residual_ss, epsilon, delta)
+            for name, value in answer.items():
+                answers[name] = answers.get(name, {}) | value
+    return answers
 
 
 def _label_ss(moments: LabelMoments) -> float:

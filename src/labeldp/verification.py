@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,9 @@ from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
 from labeldp.files import json_digest
-from labeldp.mechanisms import MECHANISMS, read_claim
+from labeldp.mechanisms import mechanism_named
+from labeldp.mechanisms.plan import read_claim
+from labeldp.mechanisms.schema import certificate_schema
 from labeldp.release import (
     AGGREGATES,
     BAGS,
@@ -34,7 +37,6 @@ from labeldp.release import (
     features_text,
     label_column,
     public_rows,
-    schema,
     seal,
 )
 from labeldp.release.digest import table_digest
@@ -70,7 +72,7 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
     except InputError as problem:
         return Verification((str(problem),))
     certificate = release.certificate
-    malformed = list(conform(certificate, schema(), "certificate"))
+    malformed = list(conform(certificate, certificate_schema(), "certificate"))
     if malformed:
         return Verification(tuple(malformed))
     problems = [
@@ -80,21 +82,21 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
         *_claim(release),
     ]
     if data is not None and not problems:
-        mechanism = MECHANISMS[certificate["mechanism"]]
+        mechanism = mechanism_named(certificate["mechanism"])
         source = public_rows(release, data)
         problems += mechanism.check_features(release, source, engine or engine_for(source))
     return Verification(tuple(problems), _summary(certificate))
 
 
 def _summary(certificate: dict[str, Any]) -> str:
-    floor, draw = certificate["floor"], certificate["draw"]
-    how = f"{certificate['accountant']['name']} accountant, "
-    how += f"floor {floor['mode']}" if floor else "noise on labels"
-    holds = f", {draw['guarantee']}" if draw else ""
+    told: tuple[str, ...] = ()
+    with suppress(KeyError, TypeError, ValueError):  # a section may be another mechanism's
+        told = mechanism_named(certificate["mechanism"]).words(certificate).summary
+    how = ", ".join((f"{certificate['accountant']['name']} accountant", *told))
     text = (
         f"{certificate['bags']:,} aggregates of {certificate['bag_size']:,} rows, "
         f"label-DP with ε = {certificate['epsilon']:g}, δ = {certificate['delta']:g} "
-        f"({certificate['mechanism']}, {how}{holds})"
+        f"({certificate['mechanism']}, {how})"
     )
     warning = certificate["randomness"]["warning"]
     return f"{text}; {warning}" if warning else text
@@ -162,7 +164,7 @@ def _claim(release: Release) -> list[str]:
         claim = read_claim(certificate)
         return [
             *_fields(claim, certificate),
-            *MECHANISMS[certificate["mechanism"]].check(release),
+            *mechanism_named(certificate["mechanism"]).check(release),
         ]
     except (InputError, KeyError, TypeError, ValueError, ArithmeticError) as problem:
         return [f"certificate: the claim makes no sense: {problem}"]

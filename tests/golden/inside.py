@@ -33,7 +33,8 @@ from labeldp.accounting import (
     wtd_flag,
 )
 from labeldp.mechanisms import bags as bags_module
-from labeldp.mechanisms.survey import Encoding, survey
+from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.survey import survey
 from labeldp.release import claimed_fields
 from labeldp.statistics import GramSum, MomentSum
 from labeldp_paper import theory

@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from labeldp import Release
-from labeldp.mechanisms import MECHANISMS, read_claim
+from labeldp.mechanisms import mechanism_names
+from labeldp.mechanisms.plan import read_claim
 from labeldp.planning import Plan, plan
 from labeldp.release import claimed_fields, seal
 from labeldp.release.digest import table_digest
@@ -65,4 +66,4 @@ def saved(release: Release, folder: Path) -> Path:
     return folder
 
 
-assert set(SMALL) == set(MECHANISMS)
+assert set(SMALL) == set(mechanism_names())

@@ -9,9 +9,9 @@ import pytest
 
 from labeldp import Release
 from labeldp.mechanisms import bags
-from labeldp.mechanisms.sampled_noisy_wtd_lag import NoisyLagClaim
-from labeldp.mechanisms.sampled_wtd_flag import SampledFlagClaim
-from labeldp.mechanisms.wtd_flag import WeightedFlagClaim
+from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
+from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim
+from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
 from labeldp.planning import Plan
 from tests.mechanisms.cases import ROWS, SMALL, small_plan
 from tests.seeds import seeds_from

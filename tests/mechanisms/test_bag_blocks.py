@@ -17,7 +17,7 @@ from labeldp._random import Randomness, public_stream, words
 from labeldp.features import fit_features
 from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms.bags import BagRows, Draw, distinct
-from labeldp.mechanisms.sampled_wtd_flag import execute
+from labeldp.mechanisms.sampled_wtd_flag import run
 from labeldp.planning import plan
 from labeldp.source import Source, readers
 from labeldp.statistics import Fits, Residual, stacked
@@ -80,7 +80,7 @@ def test_blocks_release_what_a_loop_over_bags_does(
 def test_labels_in_doubt_are_settled_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     """With bounds a million times wider hardly a cell is certain, and none changes."""
     _, expected = released(ordinary(), (40, 30))
-    inner, exact = execute.fit_stack, []
+    inner, exact = run.fit_stack, []
 
     def wide(*arguments: Any) -> Fits:
         fits = inner(*arguments)
@@ -91,8 +91,8 @@ def test_labels_in_doubt_are_settled_exactly(monkeypatch: pytest.MonkeyPatch) ->
         exact.append(1)
         return Residual(*arguments)
 
-    monkeypatch.setattr(execute, "fit_stack", wide)
-    monkeypatch.setattr(execute, "Residual", counted)
+    monkeypatch.setattr(run, "fit_stack", wide)
+    monkeypatch.setattr(run, "Residual", counted)
     _, release = released(ordinary(), (40, 30))
     assert len(exact) > 30
     assert release.table.equals(expected.table)
@@ -105,7 +105,7 @@ def test_of_many_residuals_that_are_zero_one_is_settled(monkeypatch: pytest.Monk
         made.append(1)
         return Residual(*arguments)
 
-    monkeypatch.setattr(execute, "Residual", counted)
+    monkeypatch.setattr(run, "Residual", counted)
     released(rare_labels(), (50, 24))
     assert len(made) == 1
 
@@ -115,7 +115,7 @@ def test_blocks_of_any_size_release_the_same(monkeypatch: pytest.MonkeyPatch) ->
     for numbers in (1, 30 * 10 * 7):
         monkeypatch.setattr(stacked, "_NUMBERS", numbers)
         assert released(ordinary(), (40, 30))[1].table.equals(whole.table)
-    monkeypatch.setattr(execute, "_KEPT", 0)  # nothing stays between the two looks
+    monkeypatch.setattr(run, "_KEPT", 0)  # nothing stays between the two looks
     assert released(ordinary(), (40, 30))[1].table.equals(whole.table)
 
 

@@ -12,9 +12,9 @@ import pytest
 from labeldp import InputError, LinearRegressor, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.engines import LocalEngine
-from labeldp.mechanisms import MECHANISMS
+from labeldp.mechanisms import mechanism_named, mechanism_names
 from labeldp.mechanisms.comparison import compare, simulated_mse
-from labeldp.planning import Plan, make_request, plan
+from labeldp.planning import Plan, plan
 from labeldp.source import Source
 from tests.mechanisms.cases import FLAG, NOISY, SAMPLED
 from tests.tables import source
@@ -61,9 +61,11 @@ def excess_of_simulations(made: Plan, count: int) -> np.ndarray:
     found = []
     for seed in range(count):
         stream = np.random.default_rng(1000 + seed)
-        imagined = MECHANISMS[made.claim.mechanism].imagine(made, labelled(0), stream)
-        assert imagined is not None
-        found.append(simulated_mse(made, imagined, labelled(0), ENGINE, stream) - VARIANCE)
+        rehearse = mechanism_named(made.claim.mechanism).rehearse
+        assert rehearse is not None
+        rehearsal = rehearse(made, labelled(0), stream)
+        assert rehearsal is not None
+        found.append(simulated_mse(made, rehearsal, labelled(0), ENGINE, stream) - VARIANCE)
     return np.array(found)
 
 
@@ -98,8 +100,8 @@ def test_simulated_errors_are_those_of_real_releases(mechanism: str) -> None:
 
 def test_every_mechanism_makes_an_offer_and_the_best_comes_first() -> None:
     data = source(2000)
-    offers = compare(data, make_request(epsilon=1.0, delta=1e-6, bags=40))
-    assert {offer.mechanism for offer in offers} == set(MECHANISMS)
+    offers = compare(data, epsilon=1.0, delta=1e-6, bags=40)
+    assert {offer.mechanism for offer in offers} == set(mechanism_names())
     errors = [offer.mean_mse for offer in offers if offer.mean_mse is not None]
     assert errors == sorted(errors)
     assert len(errors) == 3
@@ -112,15 +114,15 @@ def test_every_mechanism_makes_an_offer_and_the_best_comes_first() -> None:
 
 
 def test_a_mechanism_without_an_offer_says_why() -> None:
-    offers = compare(source(2000), make_request(epsilon=1.0, delta=1e-6, bags=900))
+    offers = compare(source(2000), epsilon=1.0, delta=1e-6, bags=900)
     reasons = {offer.mechanism: offer.reason for offer in offers}
     assert reasons[FLAG] is None
     assert "no size of bags" in str(reasons[SAMPLED])
     assert offers[-1].to_json()["mean_mse"] is None
     with pytest.raises(PlanError, match="no mechanism has an offer"):
-        compare(source(60), make_request(epsilon=1e-3, delta=1e-9, bags=100, accountant="paper"))
+        compare(source(60), epsilon=1e-3, delta=1e-9, bags=100, accountant="paper")
 
 
 def test_choices_of_one_mechanism_are_refused() -> None:
     with pytest.raises(InputError, match="--bag-size does not apply to auto"):
-        compare(source(400), make_request(epsilon=1.0, delta=1e-6, bag_size=10))
+        compare(source(400), epsilon=1.0, delta=1e-6, bag_size=10)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from labeldp import PlanError, _random, planning
+from labeldp import PlanError, _random
 from labeldp.mechanisms import bags
+from labeldp.mechanisms import plan as plans
 from labeldp.mechanisms.sampled_noisy_wtd_lag import plan as noisy_plan
 from tests.mechanisms.cases import FLAG, NOISY, ROWS, SAMPLED, small_plan
 from tests.tables import source
@@ -66,7 +67,7 @@ def test_what_does_not_fit_memory_is_written_as_it_is_drawn(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     made, rows = small_plan(FLAG), source(ROWS)
-    monkeypatch.setattr(planning, "MOST_NUMBERS", 100)
+    monkeypatch.setattr(plans, "MOST_NUMBERS", 100)
     with pytest.raises(PlanError, match="too many to hold in memory"):
         made.release(rows)
     assert made.release_to(tmp_path / "r", rows).table.num_rows == made.claim.bags

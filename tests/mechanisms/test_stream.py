@@ -22,9 +22,8 @@ from labeldp._random import Randomness, words
 from labeldp._threads import in_order
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.mechanisms.label_law import LabelLaw
-from labeldp.mechanisms.wtd_flag import draw
-from labeldp.mechanisms.wtd_flag.draw import block_rows, draw_aggregates
-from labeldp.release.digest import Digest, table_digest
+from labeldp.mechanisms.wtd_flag import run
+from labeldp.mechanisms.wtd_flag.run import block_rows, draw_aggregates
 from tests.tables import source
 from tests.test_law import Sketcher, table
 
@@ -57,8 +56,8 @@ def drawn(bags: int, threads: int, seed: int = 7) -> tuple[bytes, bytes]:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draw, "_MOST_ROWS", 64)
-    monkeypatch.setattr(draw, "_FEWEST_ROWS", 64)
+    monkeypatch.setattr(run, "_MOST_ROWS", 64)
+    monkeypatch.setattr(run, "_FEWEST_ROWS", 64)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -142,7 +141,7 @@ def test_the_twin_knows_the_published_test_vector() -> None:
 def test_the_triangle_is_multiplied_panel_by_panel(columns: int, rows: int) -> None:
     rng = np.random.default_rng(columns)
     left, upper = rng.normal(size=(rows, columns)), np.triu(rng.normal(size=(columns, columns)))
-    product = draw._times_triangle(left, upper)
+    product = run._times_triangle(left, upper)
     assert product.flags.f_contiguous
     assert np.allclose(product, left @ upper, rtol=1e-12, atol=1e-12)
 

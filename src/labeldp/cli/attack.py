@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.options import Delta, Epsilon, Json
+from labeldp.cli.options import Budget, Json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -15,8 +15,7 @@ _ROWS, _BAGS, _BAG_SIZE = 2000, 20, 50
 
 
 def attack(
-    epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-6,
+    budget: Budget,
     seed: Annotated[int, typer.Option(min=0, help="Of the synthetic table and the bags.")] = 0,
     json: Json = False,
 ) -> None:
@@ -33,7 +32,7 @@ def attack(
 
     table = pa.Table.from_batches(list(census_like(_ROWS, seed)))
     found = [_on_sums(table, name, seed) for name in NAIVE]
-    found.append(_on_private(table, epsilon, delta, seed))
+    found.append(_on_private(table, budget.epsilon, budget.delta, seed))
     if json:
         emit_json({"data": "synthetic", "label_range": list(CENSUS_RANGE), "attacks": found})
         return

@@ -14,6 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from labeldp.cli.derived import derived
 from labeldp.errors import LabelDPError
 
 OWN = ("demo", "inspect", "account", "plan", "release", "verify", "fit", "predict", "attack")
@@ -51,7 +52,7 @@ def _offered() -> dict[str, EntryPoint]:
 
 
 def _own(name: str) -> Any:
-    return _parser(name, getattr(import_module(f"labeldp.cli.{name}"), name))
+    return _parser(name, derived(getattr(import_module(f"labeldp.cli.{name}"), name)))
 
 
 def _loaded(entry: EntryPoint) -> Any:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.options import Delta, Epsilon, Json
+from labeldp.cli.options import Budget, Json
 
 if TYPE_CHECKING:
     from labeldp.source import Source
 
 
 def demo(
+    budget: Budget,
     rows: Annotated[int, typer.Option(help="Rows of the synthetic table.")] = 1_000_000,
-    epsilon: Epsilon = 1.0,
-    delta: Delta = 1e-6,
     out: Annotated[
         Path | None, typer.Option(help="Keep the release here; default: a temporary place.")
     ] = None,
@@ -28,7 +27,7 @@ def demo(
 
     with tempfile.TemporaryDirectory() as folder:
         target = out or Path(folder) / "release"
-        story = _story(Path(folder) / "census.parquet", target, rows, epsilon, delta)
+        story = _story(Path(folder) / "census.parquet", target, rows, budget.epsilon, budget.delta)
     if json:
         emit_json(story)
     else:

@@ -8,7 +8,8 @@
     def spend(budget: Budget, json: Json = False) -> None: ...
 
 A parameter that is a dataclass stands for its fields: the parser sees one option for each, and the
-function gets an instance. A field's metadata say the rest:
+function gets an instance. Where it depends on what is known when the command is built, its type is
+`Annotated[Any, make]`, and `make()` the dataclass. A field's metadata say the rest:
 
     help      one sentence; needed
     metavar   what stands for the value in the help
@@ -29,16 +30,18 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 
-def derived(function: Callable[..., None], **groups: type[Any]) -> Callable[..., None]:
+def derived(function: Callable[..., Any], **groups: type[Any]) -> Callable[..., Any]:
     """`function` as the parser is to see it; `groups` are dataclasses known only when it starts."""
     signature = inspect.signature(function, eval_str=True)
-    kinds: dict[str, type[Any]] = {n: p.annotation for n, p in signature.parameters.items()}
-    spelled = {name: kind for name, kind in (kinds | groups).items() if is_dataclass(kind)}
+    kinds = {name: _kind(parameter.annotation) for name, parameter in signature.parameters.items()}
+    spelled: dict[str, type[Any]] = {
+        name: kind for name, kind in (kinds | groups).items() if is_dataclass(kind)
+    }
 
     @wraps(function)
-    def command(**given: Any) -> None:
-        made = {name: _collect(kind, given) for name, kind in spelled.items()}
-        function(**given, **made)
+    def command(**values: Any) -> Any:
+        made = {name: _collect(kind, values) for name, kind in spelled.items()}
+        return function(**values, **made)
 
     parameters = [
         option
@@ -53,6 +56,13 @@ def derived(function: Callable[..., None], **groups: type[Any]) -> Callable[...,
     return command
 
 
+def _kind(annotation: Any) -> type[Any]:
+    """What a parameter is; one that is Annotated by a function of ours is what that makes now."""
+    told = getattr(annotation, "__metadata__", ())
+    found: type[Any] = told[0]() if told and inspect.isfunction(told[0]) else annotation
+    return found
+
+
 def merged(name: str, kinds: Iterable[type[Any]]) -> type[Any]:
     """One dataclass with the fields of several; where two have a field, it is the first's."""
     together: dict[str, tuple[str, Any, Any]] = {}
@@ -64,13 +74,15 @@ def merged(name: str, kinds: Iterable[type[Any]]) -> type[Any]:
     return make_dataclass(name, together.values(), frozen=True, kw_only=True)
 
 
-def given_flags(context: typer.Context, names: Iterable[str]) -> Iterator[str]:
-    """The flags of those parameters that stand on the command line, as they are spelled there."""
-    wanted = set(names)
+def given(context: typer.Context) -> dict[str, str]:
+    """The parameters that stand on the command line, and how they are spelled there."""
+    found = {}
     for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
-        if parameter.name in wanted and source is not None and source.name == "COMMANDLINE":
-            yield parameter.opts[0]
+        name = str(parameter.name)
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            found[name] = parameter.opts[0]
+    return found
 
 
 def _options(kind: type[Any]) -> list[Field[Any]]:
@@ -104,7 +116,7 @@ def _says_no(each: Field[Any]) -> bool:
     return each.default is True
 
 
-def _collect(kind: type[Any], given: dict[str, Any]) -> Any:
-    """Take a dataclass's fields out of what was given."""
-    values = {each.name: given.pop(each.name) for each in _options(kind)}
-    return kind(**values | {e.name: not values[e.name] for e in _options(kind) if _says_no(e)})
+def _collect(kind: type[Any], values: dict[str, Any]) -> Any:
+    """Take a dataclass's fields out of what the parser gives."""
+    taken = {each.name: values.pop(each.name) for each in _options(kind)}
+    return kind(**taken | {e.name: not taken[e.name] for e in _options(kind) if _says_no(e)})

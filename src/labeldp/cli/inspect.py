@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeldp.cli import options
-from labeldp.cli.plan import NoIntercept
+from labeldp.cli.options import Budget, Json, PassOptions, Table
+from labeldp.mechanisms import mechanisms
+from labeldp.mechanisms.options import Encoding
 
 _WARNING = (
     "FOR THE CURATOR ONLY: residual_ms, r_squared and max_bags below are computed from the raw "
@@ -14,53 +15,14 @@ _WARNING = (
 
 
 def inspect(
-    data: options.Data,
-    label: options.Label,
-    label_range: options.LabelRange,
-    epsilon: options.Epsilon = 1.0,
-    delta: options.Delta = 1e-6,
-    features: options.Features = None,
-    categorical: options.Categorical = None,
-    numeric: options.Numeric = None,
-    drop: options.Drop = None,
-    clip: options.Clip = False,
-    drop_missing_labels: options.DropMissing = False,
-    min_count: options.MinCount = None,
-    no_intercept: NoIntercept = False,
-    max_leverage: options.MaxLeverage = None,
-    strict: options.Strict = False,
-    threads: options.Threads = 0,
-    engine: options.EngineName = "local",
-    checkpoint: options.Checkpoint = None,
-    json: options.Json = False,
+    table: Table, budget: Budget, encoding: Encoding, reading: PassOptions, json: Json = False
 ) -> None:
     """Look at a table with raw labels: for the curator's eyes only."""
     from labeldp.cli.output import emit_json, note
     from labeldp.inspection import inspect as look
 
-    runner = options.make_engine(engine, threads, checkpoint)
-    source = options.source(
-        data,
-        label=label,
-        label_range=label_range,
-        features=features,
-        categorical=categorical,
-        numeric=numeric,
-        drop=drop,
-        clip=clip,
-        drop_missing_labels=drop_missing_labels,
-        engine=engine,
-    )
-    found = look(
-        source,
-        epsilon=epsilon,
-        delta=delta,
-        min_count=min_count,
-        intercept=not no_intercept,
-        max_leverage=max_leverage,
-        strict=strict,
-        engine=runner,
-    )
+    runner, source = reading.runner(), table.source(reading.engine)
+    found = look(source, engine=runner, **vars(budget), **vars(encoding))
     note(_WARNING)
     if json:
         emit_json({"warning": _WARNING, **found})
@@ -69,7 +31,7 @@ def inspect(
 
 
 def _show(found: dict[str, Any]) -> None:
-    from labeldp.cli.output import WORDS, emit_facts, emit_table, number
+    from labeldp.cli.output import WORDS, emit_facts, emit_table, number, show
 
     emit_facts(
         "The table",
@@ -100,26 +62,11 @@ def _show(found: dict[str, Any]) -> None:
             for row in found["costliest_rows"]
         ],
     )
-    emit_table(
-        f"Most bags at ε = {found['epsilon']:g}, δ = {found['delta']:g}, were γ public",
-        ["accountant", "bags", WORDS],
-        [
-            [name, number(answer["max_bags"]), answer.get("reason", "")]
-            for name, answer in found["accountants"].items()
-        ],
-    )
-    sampled = found["bags"]["sampled-wtd-flag"]
-    noise = found["bags"]["sampled-noisy-wtd-lag"]["noise_std"]
-    least = sampled.get("reason") or f"{number(sampled['min_bag_size'])} rows"
-    emit_facts(
-        "Bags at that budget",
-        [
-            ("sampled-wtd-flag, smallest bag without noise", least),
-            *(
-                (f"sampled-noisy-wtd-lag, noise in bags of {size}", f"deviation {number(std)}")
-                for size, std in noise.items()
-            ),
-        ],
+    show(
+        piece
+        for mechanism in mechanisms()
+        if mechanism.inspection is not None
+        for piece in mechanism.inspection.show(found)
     )
     for text in found["notes"]:
         print(text)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from labeldp.mechanisms.options import option, required
 
 if TYPE_CHECKING:
     from labeldp.engines import Engine
@@ -15,69 +18,97 @@ if TYPE_CHECKING:
 Data = Annotated[
     str, typer.Argument(help="A Parquet, CSV(.gz), TSV or Arrow file, a glob, or a directory.")
 ]
-Label = Annotated[str, typer.Option(help="The private label column.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 LabelRange = Annotated[
     tuple[float, float], typer.Option(metavar="LO HI", help="Public range of the labels.")
 ]
-Features = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Feature columns; default: all but the label.")
-]
-Categorical = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Columns that are codes, not numbers.")
-]
-Numeric = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Columns that are numbers, not codes.")
-]
-Drop = Annotated[str | None, typer.Option(metavar="A,B", help="Columns to leave out.")]
-Clip = Annotated[bool, typer.Option("--clip", help="Clip labels to the range.")]
-DropMissing = Annotated[
-    bool,
-    typer.Option(
-        "--drop-missing-labels",
-        help="Leave out rows without a label (who lacks one becomes visible).",
-    ),
-]
-MinCount = Annotated[
-    int | None,
-    typer.Option(help="Merge levels seen less often; default: the root of the rows."),
-]
-MaxLeverage = Annotated[
-    float | None,
-    typer.Option(help="Leave out design columns that give a row more leverage than this."),
-]
-Strict = Annotated[
-    bool,
-    typer.Option("--strict", help="Refuse constant or dependent columns; default: leave them out."),
-]
-Threads = Annotated[int, typer.Option(min=0, help="Threads; 0: one for each core.")]
-EngineName = Annotated[str, typer.Option("--engine", help="Where data are read: local or spark.")]
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR", help="A private directory; an interrupted run resumes its sums from it."
-    ),
-]
 Epsilon = Annotated[float, typer.Option(help="Privacy budget ε.")]
 Delta = Annotated[float, typer.Option(help="Privacy budget δ.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 ReleaseDirectory = Annotated[Path, typer.Argument(help="A release directory.")]
 
 
-def make_engine(name: str, threads: int, checkpoint: Path | None = None) -> Engine:
-    """The engine that the options name."""
-    from labeldp.cli.output import progress
-    from labeldp.engines import LocalEngine
-    from labeldp.errors import InputError
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """What a release may cost."""
 
-    if name == "local":
-        return LocalEngine(threads, progress, checkpoint=checkpoint)
-    if name != "spark":
-        raise InputError(f"engine {name!r} is unknown; choose local or spark")
-    if threads:
-        raise InputError("--threads is for --engine local; Spark has settings of its own")
-    from labeldp.spark import SparkEngine
+    epsilon: float = option(1.0, "Privacy budget ε.")
+    delta: float = option(1e-6, "Privacy budget δ.")
 
-    return SparkEngine(progress)
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A table with private labels."""
+
+    data: str = required(
+        "A Parquet, CSV(.gz), TSV or Arrow file, a glob, or a directory.", argument=True
+    )
+    label: str = required("The private label column.")
+    label_range: tuple[float, float] = required("Public range of the labels.", metavar="LO HI")
+    features: str | None = option(
+        None, "Feature columns; default: all but the label.", metavar="A,B"
+    )
+    categorical: str | None = option(None, "Columns that are codes, not numbers.", metavar="A,B")
+    numeric: str | None = option(None, "Columns that are numbers, not codes.", metavar="A,B")
+    drop: str | None = option(None, "Columns to leave out.", metavar="A,B")
+    clip: bool = option(False, "Clip labels to the range.")
+    drop_missing_labels: bool = option(
+        False, "Leave out rows without a label (who lacks one becomes visible)."
+    )
+
+    def source(self, engine: str) -> Source:
+        """The source that these options describe."""
+        from labeldp.source import scan
+
+        return scan(
+            opened(self.data, engine),
+            label=self.label,
+            label_range=self.label_range,
+            features=_names(self.features) or None,
+            categorical=_names(self.categorical),
+            numeric=_names(self.numeric),
+            drop=_names(self.drop),
+            clip=self.clip,
+            drop_missing_labels=self.drop_missing_labels,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions:
+    """Where data are read: no choice here changes a result."""
+
+    threads: int = option(0, "Threads; 0: one for each core.", min=0)
+    engine: str = option("local", "Where data are read: local or spark.")
+
+    def make(self, checkpoint: Path | None = None) -> Engine:
+        """The engine that the options name."""
+        from labeldp.cli.output import progress
+        from labeldp.engines import LocalEngine
+        from labeldp.errors import InputError
+
+        if self.engine == "local":
+            return LocalEngine(self.threads, progress, checkpoint=checkpoint)
+        if self.engine != "spark":
+            raise InputError(f"engine {self.engine!r} is unknown; choose local or spark")
+        if self.threads:
+            raise InputError("--threads is for --engine local; Spark has settings of its own")
+        from labeldp.spark import SparkEngine
+
+        return SparkEngine(progress)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassOptions(EngineOptions):
+    """The same for passes that can be resumed."""
+
+    checkpoint: Path | None = option(
+        None,
+        "A private directory; an interrupted run resumes its sums from it.",
+        metavar="DIR",
+    )
+
+    def runner(self) -> Engine:
+        """The engine, with its checkpoint."""
+        return self.make(self.checkpoint)
 
 
 def opened(data: str, engine: str) -> Any:
@@ -89,38 +120,9 @@ def opened(data: str, engine: str) -> Any:
     return read(data)
 
 
-def names(text: str | None) -> tuple[str, ...]:
+def _names(text: str | None) -> tuple[str, ...]:
     """A comma-separated list of columns."""
     return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
-
-
-def source(
-    data: str,
-    *,
-    label: str,
-    label_range: tuple[float, float],
-    features: str | None,
-    categorical: str | None,
-    numeric: str | None,
-    drop: str | None,
-    clip: bool,
-    drop_missing_labels: bool,
-    engine: str,
-) -> Source:
-    """The source that the data options describe."""
-    from labeldp.source import scan
-
-    return scan(
-        opened(data, engine),
-        label=label,
-        label_range=label_range,
-        features=names(features) or None,
-        categorical=names(categorical),
-        numeric=names(numeric),
-        drop=names(drop),
-        clip=clip,
-        drop_missing_labels=drop_missing_labels,
-    )
 
 
 def raw_rows(data: str, features: FeatureMap, label: str | None = None) -> Source:

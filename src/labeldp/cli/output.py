@@ -7,7 +7,12 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any
+
+from labeldp.mechanisms.words import WORDS, Shown, number
+
+__all__ = ["WORDS", "emit_facts", "emit_json", "emit_table", "note", "number", "progress", "show"]
 
 
 def emit_json(document: Any) -> None:
@@ -38,10 +43,6 @@ def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
     _print(title, table)
 
 
-WORDS = "words"
-"""The heading of a column of remarks; it is not shown."""
-
-
 def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
     """Names and what they are."""
     from rich.table import Table
@@ -55,6 +56,16 @@ def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
     print()
 
 
+def show(pieces: Iterable[Shown]) -> None:
+    """Tables and facts; those that follow each other under one title are one."""
+    for (title, header), group in groupby(pieces, lambda piece: (piece.title, piece.header)):
+        rows = [row for piece in group for row in piece.rows]
+        if header is None:
+            emit_facts(title, [(name, value) for name, value in rows])
+        else:
+            emit_table(title, header, rows)
+
+
 def _print(title: str, body: Any) -> None:
     from rich.console import Console
 
@@ -66,15 +77,6 @@ def _print(title: str, body: Any) -> None:
 def note(text: str) -> None:
     """A remark that is not part of the answer."""
     print(text, file=sys.stderr)
-
-
-def number(value: float | None, digits: int = 4) -> str:
-    """A number for people: thousands separated, few digits."""
-    if value is None:
-        return "–"
-    if float(value).is_integer() and abs(value) < 1e15:
-        return f"{int(value):,}"
-    return f"{value:,.{digits}g}" if abs(value) < 1e5 else f"{value:,.0f}"
 
 
 @contextmanager

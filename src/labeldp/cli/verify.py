@@ -6,25 +6,24 @@ from typing import Annotated
 
 import typer
 
-from labeldp.cli.options import EngineName, Json, ReleaseDirectory, Threads, make_engine, opened
+from labeldp.cli.options import EngineOptions, Json, ReleaseDirectory, opened
 
 
 def verify(
     directory: ReleaseDirectory,
+    reading: EngineOptions,
     data: Annotated[
         str | None,
         typer.Option(help="The table whose features were released: recheck them too."),
     ] = None,
-    threads: Threads = 0,
-    engine: EngineName = "local",
     json: Json = False,
 ) -> int:
     """Recompute a release's certificate from its public fields; exit 1 if anything disagrees."""
     from labeldp.cli.output import emit_json
     from labeldp.verification import verify as check
 
-    runner = make_engine(engine, threads)
-    table = None if data is None else opened(data, engine)
+    runner = reading.make()
+    table = None if data is None else opened(data, reading.engine)
     report = check(directory, table, runner)
     if json:
         emit_json({"valid": report.valid, "problems": list(report.problems)})

@@ -5,40 +5,43 @@
     sampled_noisy_wtd_lag  sampled-noisy-wtd-LAg, Algorithm 3: noisy labels, public weights
     naive                  unweighted sums, never private: the warning example
 
-In each folder: `claim` (what is promised), `plan` (from features alone), `execute` (the one pass
-over labels), `recheck` (what `verify` looks at). What they share stands beside them: `protocol`,
-`floors`, `bags`, `label_law`, `checks`, `fields`.
+A folder's front page declares the mechanism (`protocol.Mechanism`); `registry` knows where the
+folders are. In each: `claim` (what is promised), `plan` (from features alone), `run` (the one pass
+over labels), `check` (what `verify` looks at). What they share stands beside them.
 """
 
-from typing import Any
-
-from labeldp.errors import InputError
-from labeldp.mechanisms import sampled_noisy_wtd_lag, sampled_wtd_flag, wtd_flag
-from labeldp.mechanisms.protocol import Draft, Mechanism, Request
-from labeldp.release import Claim
-
-MECHANISMS: dict[str, Mechanism] = {
-    mechanism.name: mechanism for mechanism in (wtd_flag, sampled_wtd_flag, sampled_noisy_wtd_lag)
-}
-
-
-def mechanism_named(name: str) -> Mechanism:
-    """The mechanism of this name; an unknown one is refused."""
-    if name not in MECHANISMS:
-        raise InputError(f"mechanism {name!r} is unknown; choose {', '.join(MECHANISMS)}")
-    return MECHANISMS[name]
-
-
-def read_claim(document: dict[str, Any]) -> Claim:
-    """The claim of a plan or certificate; KeyError, TypeError or ValueError if there is none."""
-    return MECHANISMS[document["mechanism"]].read_claim(document)
-
+from labeldp.mechanisms.options import DrawOptions, FloorOptions, Options, Request, option
+from labeldp.mechanisms.protocol import Account, Inspection, Mechanism, later
+from labeldp.mechanisms.registry import (
+    forget,
+    make_request,
+    mechanism_named,
+    mechanism_names,
+    mechanisms,
+    register,
+)
+from labeldp.mechanisms.words import WORDS, Shown, Words, draw_words, floor_words, number
 
 __all__ = [
-    "MECHANISMS",
-    "Draft",
+    "WORDS",
+    "Account",
+    "DrawOptions",
+    "FloorOptions",
+    "Inspection",
     "Mechanism",
+    "Options",
     "Request",
+    "Shown",
+    "Words",
+    "draw_words",
+    "floor_words",
+    "forget",
+    "later",
+    "make_request",
     "mechanism_named",
-    "read_claim",
+    "mechanism_names",
+    "mechanisms",
+    "number",
+    "option",
+    "register",
 ]

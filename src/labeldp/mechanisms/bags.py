@@ -121,6 +121,19 @@ class Draw:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Rehearsal:
+    """A release of bags as it might be, for simulations: no label is involved."""
+
+    draw: Draw
+    weights: NDArray[np.float64]
+    """One line per bag, one column per row in it."""
+    variances: NDArray[np.float64]
+    """Of the noise in each aggregate label."""
+    weigh: bool
+    """Whether the deviations are published, so that a fit divides by them."""
+
+
 def distinct(stream: np.random.Generator, population: int, count: int) -> NDArray[np.int64]:
     """An ordered sample of `count` of the numbers below `population`, without replacement.
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import LabelDPError, PlanError
-from labeldp.mechanisms import MECHANISMS, Request
-from labeldp.mechanisms.bags import BagRows
-from labeldp.mechanisms.protocol import Imagined
-from labeldp.planning import Plan, plan_request
+from labeldp.mechanisms import Mechanism, make_request, mechanisms
+from labeldp.mechanisms.bags import BagRows, Rehearsal
+from labeldp.mechanisms.options import Encoding, Options, names, refuse_foreign
+from labeldp.mechanisms.plan import Plan
 from labeldp.source import Source
 
 TRIALS = 10
@@ -27,7 +27,7 @@ _SEED = 20_240
 
 
 @dataclass(frozen=True)
-class Option:
+class Offer:
     """One mechanism's offer, or why it has none."""
 
     mechanism: str
@@ -53,60 +53,65 @@ class Option:
         }
 
 
-def compare(source: Source, request: Request, engine: Engine | None = None) -> list[Option]:
-    """Every mechanism's offer, the best first. Choices that only one mechanism has are refused."""
-    request.allow("auto")
+def compare(source: Source, engine: Engine | None = None, **asked: Any) -> list[Offer]:
+    """Every mechanism's offer, the best first; `asked` are keywords of `plan`.
+
+    Choices that only some mechanisms have are refused.
+    """
+    shared = ("epsilon", "delta", "accountant", *names(Options), *names(Encoding))
+    refuse_foreign(asked, shared, "auto")
     engine = engine or engine_for(source)
-    options = [_offer(name, request, source, engine) for name in MECHANISMS]
-    best_first = sorted(options, key=lambda o: np.inf if o.mean_mse is None else o.mean_mse)
+    offers = [_offer(mechanism, asked, source, engine) for mechanism in mechanisms()]
+    best_first = sorted(offers, key=lambda o: np.inf if o.mean_mse is None else o.mean_mse)
     if best_first[0].plan is None:
         raise PlanError(f"no mechanism has an offer: {best_first[0].reason}")
     return best_first
 
 
-def _offer(name: str, request: Request, source: Source, engine: Engine) -> Option:
+def _offer(mechanism: Mechanism, asked: dict[str, Any], source: Source, engine: Engine) -> Offer:
+    name = mechanism.name
     try:
-        made = plan_request(name, request, source, engine)
+        made = mechanism.draft(make_request(mechanism, **asked), source, engine)
     except LabelDPError as problem:
-        return Option(name, None, None, None, str(problem))
+        return Offer(name, None, None, None, str(problem))
     stream = np.random.default_rng(_SEED)
-    imagined = MECHANISMS[name].imagine(made, source, stream)
-    if imagined is None:
-        return Option(name, made, made.forecast.mean_mse, "closed form")
-    error = simulated_mse(made, imagined, source, engine, stream)
+    rehearsal = mechanism.rehearse(made, source, stream) if mechanism.rehearse else None
+    if rehearsal is None:
+        return Offer(name, made, made.forecast.mean_mse, "closed form")
+    error = simulated_mse(made, rehearsal, source, engine, stream)
     excess = error / made.forecast.residual_ms - 1.0
     forecast = replace(made.forecast, mean_mse=error, excess_mean=excess)
-    return Option(name, replace(made, forecast=forecast), error, "simulated")
+    return Offer(name, replace(made, forecast=forecast), error, "simulated")
 
 
 def simulated_mse(
-    made: Plan, imagined: Imagined, source: Source, engine: Engine, stream: np.random.Generator
+    made: Plan, rehearsal: Rehearsal, source: Source, engine: Engine, stream: np.random.Generator
 ) -> float:
     """The mean squared error of a fit over `TRIALS` sets of synthetic labels."""
-    design, gram = _aggregated(made, imagined, source, engine)
-    scale = np.sqrt(imagined.variances) if imagined.weigh else np.ones(len(design))
-    spread = np.sqrt(np.square(imagined.weights).sum(axis=1) * made.forecast.residual_ms)
+    design, gram = _aggregated(made, rehearsal, source, engine)
+    scale = np.sqrt(rehearsal.variances) if rehearsal.weigh else np.ones(len(design))
+    spread = np.sqrt(np.square(rehearsal.weights).sum(axis=1) * made.forecast.residual_ms)
     total = 0.0
     for _ in range(TRIALS):
         # Σ w·y of independent synthetic labels y ~ N(0, γ), and the noise
         labels = spread * stream.standard_normal(len(design))
-        labels += np.sqrt(imagined.variances) * stream.standard_normal(len(design))
+        labels += np.sqrt(rehearsal.variances) * stream.standard_normal(len(design))
         slope = np.linalg.lstsq(design / scale[:, None], labels / scale, rcond=None)[0]
         total += float(slope @ gram @ slope)
     return made.forecast.residual_ms + total / TRIALS
 
 
 def _aggregated(
-    made: Plan, imagined: Imagined, source: Source, engine: Engine
+    made: Plan, rehearsal: Rehearsal, source: Source, engine: Engine
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Σ w·x of every bag, and the mean of xxᵀ over the rows in bags."""
-    features, size = made.features, imagined.draw.bag_size
+    features, size = made.features, rehearsal.draw.bag_size
     scales = features.kept_scales
-    rows = BagRows(features, imagined.draw).read(source, engine)
+    rows = BagRows(features, rehearsal.draw).read(source, engine)
     parts, gram = [], np.zeros((len(scales), len(scales)))
     for bags, block in rows.blocks(max(1, _BLOCK_ROWS // size)):
         dense = features.integers(block) * scales
         gram += dense.T @ dense
         shaped = dense.reshape(-1, size, len(scales))
-        parts.append(np.einsum("bk,bkd->bd", imagined.weights[bags], shaped))
-    return np.concatenate(parts), gram / imagined.draw.members.size
+        parts.append(np.einsum("bk,bkd->bd", rehearsal.weights[bags], shaped))
+    return np.concatenate(parts), gram / rehearsal.draw.members.size

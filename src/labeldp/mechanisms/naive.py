@@ -21,14 +21,15 @@ from labeldp.errors import InputError
 from labeldp.features import FeatureMap
 from labeldp.files import new_directory
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows, members_table
-from labeldp.mechanisms.survey import Encoding, survey
+from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.registry import NEVER_PRIVATE
+from labeldp.mechanisms.survey import survey
 from labeldp.release import AGGREGATES, BAGS, FEATURES, WARNING, features_text, label_column
 from labeldp.source import Source
 
 __all__ = ["NAIVE", "NAIVE_FLAG", "NAIVE_LAG", "NaiveSums", "naive_sums", "recover"]
 
-NAIVE_FLAG, NAIVE_LAG = "naive-flag", "naive-lag"
-NAIVE = (NAIVE_FLAG, NAIVE_LAG)
+NAIVE_FLAG, NAIVE_LAG = NAIVE = NEVER_PRIVATE
 _BLOCK_ROWS = 1 << 14
 _TEXT = (
     "NOT PRIVATE. These are plain sums of labels over bags, made on request to show why weights "

@@ -7,34 +7,15 @@ from dataclasses import dataclass
 
 from labeldp.accounting import Facts
 from labeldp.engines import Engine
-from labeldp.errors import DataError, InputError, in_range
+from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
+from labeldp.mechanisms.options import Encoding
 from labeldp.source import Source
 from labeldp.statistics import Factor, GramSum, LabelGrid, Leverage, LeverageScan, factorise
 
 ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""
 HEADROOM = 1e-9
-
-
-@dataclass(frozen=True)
-class Encoding:
-    """How raw columns become design columns; `fit_features` says what each choice does.
-
-    max_leverage: leave out design columns that give some row a higher leverage than this.
-    strict: refuse constant and dependent columns instead of leaving them out.
-    """
-
-    min_count: int | None = None
-    intercept: bool = True
-    standardise: bool = True
-    indicators: bool = True
-    max_leverage: float | None = None
-    strict: bool = False
-
-    def __post_init__(self) -> None:
-        if self.max_leverage is not None:
-            in_range(0, 1, max_leverage=self.max_leverage)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from labeldp.release.claim import (
     certify,
     claimed_fields,
     read_head,
-    schema,
     seal,
 )
 from labeldp.release.files import (
@@ -54,6 +53,5 @@ __all__ = [
     "label_column",
     "public_rows",
     "read_head",
-    "schema",
     "seal",
 ]

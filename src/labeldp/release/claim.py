@@ -3,7 +3,7 @@
 A `Claim` is the part that can be recomputed: public facts, mechanism, accountant and budget,
 with every number that follows from them; each mechanism has its own. A certificate is the
 claim as JSON together with what a reader must know to judge it; its layout is fixed by
-`certificate.schema.json`.
+`labeldp.mechanisms.schema`.
 
 No field depends on labels except `floor.measured` (published through the door) and what
 follows from it. In particular no digest covers labels: a hash of private data is a
@@ -12,11 +12,9 @@ function of private data.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from importlib.resources import files
 from typing import Any, ClassVar
 
 from labeldp.accounting import best_true_positive_rate
@@ -166,10 +164,3 @@ def seal(fields: dict[str, Any]) -> dict[str, Any]:
     """Add (or renew) the digest of all other fields."""
     body = {name: value for name, value in fields.items() if name != "seal"}
     return {**body, "seal": json_digest(body)}
-
-
-def schema() -> dict[str, Any]:
-    """The JSON schema of a certificate."""
-    text = files("labeldp.release").joinpath("certificate.schema.json").read_text(encoding="utf-8")
-    loaded: dict[str, Any] = json.loads(text)
-    return loaded

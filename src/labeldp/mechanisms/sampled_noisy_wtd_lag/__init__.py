@@ -1,20 +1,68 @@
 """sampled-noisy-wtd-LAg (Algorithm 3): noisy weighted sums of the labels of m random bags."""
 
-from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim, read_claim
-from labeldp.mechanisms.sampled_noisy_wtd_lag.execute import run
-from labeldp.mechanisms.sampled_noisy_wtd_lag.imagined import imagine
-from labeldp.mechanisms.sampled_noisy_wtd_lag.plan import draft
-from labeldp.mechanisms.sampled_noisy_wtd_lag.recheck import check, check_features
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-name = NoisyLagClaim.mechanism
+from labeldp.errors import positive
+from labeldp.mechanisms import (
+    DrawOptions,
+    Inspection,
+    Mechanism,
+    Options,
+    Words,
+    draw_words,
+    later,
+    number,
+    option,
+)
+from labeldp.mechanisms.schema import DRAW, read_schema
 
-__all__ = [
-    "NoisyLagClaim",
-    "check",
-    "check_features",
-    "draft",
-    "imagine",
-    "name",
-    "read_claim",
-    "run",
-]
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyLagOptions(DrawOptions, Options):
+    """What may be asked of sampled-noisy-wtd-LAg."""
+
+    noise_std: float | None = option(
+        None, "Noise on labels, in label units; default: what the budget needs.", check=positive
+    )
+    noisy_fraction: float | None = option(
+        None, "Part of the rows whose labels carry noise; default: all."
+    )
+    noisy_column: str | None = option(
+        None, "Public column that marks the rows whose labels carry noise."
+    )
+
+
+def words(document: dict[str, Any]) -> Words:
+    """What people read."""
+    noise = document["noise"]
+    std, fraction = f"deviation {number(noise['std'])} on", noise["fraction"]
+    which = (
+        f"rows marked by {noise['column']}" if noise["column"] else f"{fraction:.0%} of the labels"
+    )
+    told = Words(
+        plan=(("noise", f"{std} {which}"),),
+        release=(("noise", f"{std} noisy rows' labels"),),
+        summary=("noise on labels",),
+    )
+    return told + draw_words(document)
+
+
+MECHANISM = Mechanism(
+    name="sampled-noisy-wtd-lag",
+    title="noisy sums of the labels of m random bags, with public Gaussian weights (Algorithm 3)",
+    options=NoisyLagOptions,
+    accountants=("paper", "exact-worst-case", "exact"),
+    draft=later(f"{__name__}.plan:draft"),
+    run=later(f"{__name__}.run:run"),
+    read_claim=later(f"{__name__}.claim:read_claim"),
+    check=later(f"{__name__}.check:check"),
+    check_features=later(f"{__name__}.check:check_features"),
+    words=words,
+    sections={"draw": DRAW, "noise": read_schema(Path(__file__).with_name("noise.schema.json"))},
+    inspection=Inspection(
+        later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
+    ),
+    rehearse=later(f"{__name__}.run:rehearse"),
+)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 from labeldp.accounting import noisy_wtd_lag
 from labeldp.accounting.sampled_wtd_flag import membership
 from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
+from labeldp.mechanisms import Request, Shown, number
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
 from labeldp.mechanisms.forecast import forecast
-from labeldp.mechanisms.protocol import Draft, Request
-from labeldp.mechanisms.sampled_noisy_wtd_lag import sizing
+from labeldp.mechanisms.plan import Plan
+from labeldp.mechanisms.sampled_noisy_wtd_lag import NoisyLagOptions, sizing
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     Weights,
@@ -29,21 +31,13 @@ _BYTES = 21
 """Of one row in bags.parquet."""
 _HAIR = 1e-9
 _DRAWS = 10
+_INSPECTED = (2, 16, 128)
 
 Drawn = tuple[Draw, Weights, float | None]
 
 
-def draft(request: Request, source: Source, engine: Engine) -> Draft:
+def draft(request: Request[NoisyLagOptions], source: Source, engine: Engine) -> Plan:
     """Read the features; draw bags, weights and noisy rows."""
-    request.allow(
-        NoisyLagClaim.mechanism,
-        "bag_size",
-        "over_draw",
-        "noise_std",
-        "noisy_fraction",
-        "noisy_column",
-        "bag_seed",
-    )
     check_stable_rows(source)
     fraction = _fraction(request, source)
     found = survey(source, engine=engine, encoding=request.encoding)
@@ -59,8 +53,8 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         found.features.intercept,
         draw,
         std,
-        None if request.noisy_column is not None else fraction,
-        request.noisy_column,
+        None if request.options.noisy_column is not None else fraction,
+        request.options.noisy_column,
         None if target is None else _claimed_mu(draw, weights, found.facts.width, std, target),
     )
     spent = claim.delta_at(claim.epsilon)
@@ -69,8 +63,8 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
             f"{bags:,} bags of {size:,} rows with noise of deviation {std:g} have δ = {spent:.3g} "
             f"at ε = {claim.epsilon:g}; make bags larger, more rows noisy, or the noise stronger"
         )
-    guess = request.residual(found.facts.width)
-    return Draft(
+    guess = request.options.residual(found.facts.width)
+    return Plan(
         claim,
         found.features,
         found.labels,
@@ -87,7 +81,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
 
 
 def _drawn(
-    request: Request,
+    request: Request[NoisyLagOptions],
     source: Source,
     found: Survey,
     shape: tuple[int, int, float],
@@ -103,11 +97,15 @@ def _drawn(
 
     def once() -> Drawn:
         draw = Draw.new(
-            found.facts.rows, bags, size, over_draw=request.over_draw, seed=request.bag_seed
+            found.facts.rows,
+            bags,
+            size,
+            over_draw=request.options.over_draw,
+            seed=request.options.bag_seed,
         )
         draw.check_budget(request.delta)
-        if request.noisy_column is not None:
-            noisy = chosen_rows(draw, source, request.noisy_column)
+        if request.options.noisy_column is not None:
+            noisy = chosen_rows(draw, source, request.options.noisy_column)
         else:
             noisy = coins(draw, fraction)
         target = None
@@ -115,7 +113,7 @@ def _drawn(
             target = noisy_wtd_lag.target_mu(request.epsilon, request.delta, draw.chance)
         return draw, draw_weights(draw, noisy, found.facts.width, std, target), target
 
-    if request.bag_seed is None:
+    if request.options.bag_seed is None:
         for _ in range(_DRAWS - 1):
             with suppress(PlanError):
                 return once()
@@ -135,34 +133,36 @@ def _claimed_mu(
     return min(target, weights.largest_mu(width, noise_std) * (1 + _HAIR))
 
 
-def _fraction(request: Request, source: Source) -> float:
+def _fraction(request: Request[NoisyLagOptions], source: Source) -> float:
     """ρ; where a column says which rows are noisy it is their share, for sizing alone."""
-    if request.noisy_column is None:
-        fraction = 1.0 if request.noisy_fraction is None else request.noisy_fraction
+    if request.options.noisy_column is None:
+        fraction = 1.0 if request.options.noisy_fraction is None else request.options.noisy_fraction
         if not 0.0 < fraction <= 1.0:
             raise InputError(f"--noisy-fraction must be above 0 and at most 1, not {fraction:g}")
         return fraction
-    if request.noisy_fraction is not None:
+    if request.options.noisy_fraction is not None:
         raise InputError("--noisy-fraction and --noisy-column say the same thing; give one")
     if request.accountant != "exact":
         raise InputError(
             "an a priori claim averages over noisy rows drawn at random; with --noisy-column use "
             "the accountant exact"
         )
-    if request.over_draw:
+    if request.options.over_draw:
         raise InputError(
             "with --noisy-column the guarantee is given the bags; leave --over-draw out"
         )
-    return noisy_share(source, request.noisy_column)
+    return noisy_share(source, request.options.noisy_column)
 
 
-def _shape(request: Request, found: Survey, fraction: float) -> tuple[int, int, float]:
+def _shape(
+    request: Request[NoisyLagOptions], found: Survey, fraction: float
+) -> tuple[int, int, float]:
     """Bag size, number of bags, noise: what was asked, and the best of what was left open."""
     rows, rank = found.facts.rows, found.factor.rank
 
     def bags_of(size: int) -> int:
-        fitting = min(rows, int(request.max_megabytes * 1e6 / _BYTES)) // size
-        return request.bags or max(1, fitting)
+        fitting = min(rows, int(request.options.max_megabytes * 1e6 / _BYTES)) // size
+        return request.options.bags or max(1, fitting)
 
     needed = _needed_noise(request, found, fraction, bags_of)
 
@@ -170,13 +170,15 @@ def _shape(request: Request, found: Survey, fraction: float) -> tuple[int, int, 
         empty = sizing.may_be_empty(size, bags_of(size), fraction)
         return math.inf if empty else needed(size)
 
-    size = request.bag_size
-    if size is None and request.noise_std is not None:
-        size = sizing.size_for_noise(rows // (request.bags or 1), request.noise_std, safe)
+    size = request.options.bag_size
+    if size is None and request.options.noise_std is not None:
+        size = sizing.size_for_noise(
+            rows // (request.options.bags or 1), request.options.noise_std, safe
+        )
     elif size is None:
-        guess = request.residual(found.facts.width)
-        size = sizing.best_size(rows, rank, guess, fraction, safe, bags_of, request.bags)
-    std = request.noise_std or needed(size)
+        guess = request.options.residual(found.facts.width)
+        size = sizing.best_size(rows, rank, guess, fraction, safe, bags_of, request.options.bags)
+    std = request.options.noise_std or needed(size)
     if std == math.inf:
         raise PlanError(
             f"no noise makes {bags_of(size):,} bags of {size:,} rows private at this budget; make "
@@ -186,14 +188,14 @@ def _shape(request: Request, found: Survey, fraction: float) -> tuple[int, int, 
 
 
 def _needed_noise(
-    request: Request, found: Survey, fraction: float, bags_of: Callable[[int], int]
+    request: Request[NoisyLagOptions], found: Survey, fraction: float, bags_of: Callable[[int], int]
 ) -> Callable[[int], float]:
     """size ↦ the noise deviation that the accountant needs."""
     rows, labels, width = found.facts.rows, found.labels.range, found.facts.width
     budget = (request.epsilon, request.delta)
 
     def chance(size: int) -> float:
-        return membership(rows, bags_of(size), size) if request.over_draw else 1.0
+        return membership(rows, bags_of(size), size) if request.options.over_draw else 1.0
 
     def needed(size: int) -> float:
         if request.accountant == "exact":
@@ -204,3 +206,22 @@ def _needed_noise(
         return sizing.a_priori_std(size, fraction, labels, *budget, chance(size))
 
     return needed
+
+
+def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:  # noqa: ARG001
+    """The noise that bags of some sizes need."""
+    target = noisy_wtd_lag.target_mu(epsilon, delta)
+    noise = {
+        str(size): sizing.realised_std(size, 1.0, found.facts.width, target) for size in _INSPECTED
+    }
+    return {"bags": {NoisyLagClaim.mechanism: {"noise_std": noise}}}
+
+
+def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:
+    """The same for people."""
+    name = NoisyLagClaim.mechanism
+    lines = [
+        (f"{name}, noise in bags of {size}", f"deviation {number(std)}")
+        for size, std in document["bags"][name]["noise_std"].items()
+    ]
+    yield Shown("Bags at that budget", lines)

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from labeldp.accounting import FloorMode, default_measurement, paper_bags, sampled_wtd_flag
 from labeldp.engines import Engine
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.features import FeatureMap
+from labeldp.mechanisms import Request, Shown, number
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
 from labeldp.mechanisms.floors import floor_mode
 from labeldp.mechanisms.forecast import forecast
-from labeldp.mechanisms.protocol import Draft, Request
+from labeldp.mechanisms.plan import Plan
+from labeldp.mechanisms.sampled_wtd_flag import SampledFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim, Theorem2, measured_price
 from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
-from labeldp.mechanisms.survey import survey
+from labeldp.mechanisms.survey import Survey, survey
 from labeldp.source import Source
 
 _BYTES = 8
 
 
-def draft(request: Request, source: Source, engine: Engine) -> Draft:
+def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) -> Plan:
     """Read the features; draw bags; fix the floor."""
-    request.allow(
-        SampledFlagClaim.mechanism,
-        "floor",
-        "residual_ms",
-        "bag_size",
-        "over_draw",
-        "min_eigenvalue",
-        "bag_seed",
-    )
     check_stable_rows(source)
     mode = _mode(request)
     found = survey(source, engine=engine, encoding=request.encoding)
@@ -41,18 +36,22 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         found.facts,
         request.epsilon,
         request.delta,
-        request.accountant == "exact" and not request.over_draw,
+        request.accountant == "exact" and not request.options.over_draw,
         mode,
         default_measurement(request.epsilon, request.delta) if mode.measures else None,
-        request.residual(found.facts.width),
-        request.over_draw,
-        request.bags,
-        int(request.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
+        request.options.residual_ms or request.options.residual(found.facts.width),
+        request.options.over_draw,
+        request.options.bags,
+        int(request.options.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
     )
-    bag_size = request.bag_size or _default_size(request, sizes, promise)
+    bag_size = request.options.bag_size or _default_size(request, sizes, promise)
     bags = max(1, sizes.bags(bag_size))
     draw = Draw.new(
-        found.facts.rows, bags, bag_size, over_draw=request.over_draw, seed=request.bag_seed
+        found.facts.rows,
+        bags,
+        bag_size,
+        over_draw=request.options.over_draw,
+        seed=request.options.bag_seed,
     )
     draw.check_budget(request.delta)
     rows = BagRows(found.features, draw).read(source, engine)
@@ -71,7 +70,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         promise,
     )
     floor = _floor(claim, request)
-    return Draft(
+    return Plan(
         replace(claim, floor=floor),
         found.features,
         found.labels,
@@ -87,24 +86,24 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     )
 
 
-def _mode(request: Request) -> FloorMode:
+def _mode(request: Request[SampledFlagOptions]) -> FloorMode:
     if request.accountant != "paper":
-        if request.min_eigenvalue is not None:
+        if request.options.min_eigenvalue is not None:
             raise InputError(
                 "--min-eigenvalue is Theorem 2's promise: use it with the accountant "
                 "paper, or leave it out"
             )
         return floor_mode(
-            request.floor,
-            declared=request.residual_ms is not None,
+            request.options.floor,
+            declared=request.options.residual_ms is not None,
             accountant=request.accountant,
         )
-    if request.floor not in (None, "declared") or request.residual_ms is not None:
+    if request.options.floor not in (None, "declared") or request.options.residual_ms is not None:
         raise InputError(
             "Theorem 2 has no floor but the smallest eigenvalue of the whole table; give "
             "--min-eigenvalue alone, without --floor or --residual-ms"
         )
-    if request.min_eigenvalue is None or not request.over_draw:
+    if request.options.min_eigenvalue is None or not request.options.over_draw:
         raise InputError(
             "Theorem 2 rests on a promise about the table and on the draw of the bags; "
             "give --min-eigenvalue and --over-draw"
@@ -112,10 +111,10 @@ def _mode(request: Request) -> FloorMode:
     return FloorMode.DECLARED
 
 
-def _promise(request: Request, features: FeatureMap) -> Theorem2 | None:
-    if request.min_eigenvalue is None:
+def _promise(request: Request[SampledFlagOptions], features: FeatureMap) -> Theorem2 | None:
+    if request.options.min_eigenvalue is None:
         return None
-    return Theorem2(request.min_eigenvalue, feature_bound(features))
+    return Theorem2(request.options.min_eigenvalue, feature_bound(features))
 
 
 def feature_bound(features: FeatureMap) -> float:
@@ -128,7 +127,9 @@ def feature_bound(features: FeatureMap) -> float:
     return math.sqrt(square) * (1 + 1e-12)
 
 
-def _default_size(request: Request, sizes: Sizes, promise: Theorem2 | None) -> int:
+def _default_size(
+    request: Request[SampledFlagOptions], sizes: Sizes, promise: Theorem2 | None
+) -> int:
     if promise is None:
         return choose_bag_size(sizes)
     answer = paper_bags.theorem2_min_bag_size(
@@ -145,7 +146,7 @@ def _default_size(request: Request, sizes: Sizes, promise: Theorem2 | None) -> i
     return int(answer.value)
 
 
-def _floor(claim: SampledFlagClaim, request: Request) -> float:
+def _floor(claim: SampledFlagClaim, request: Request[SampledFlagOptions]) -> float:
     """What every bag must reach: what the budget needs, or the whole of what was promised."""
     if claim.promise is not None:
         spent = claim.delta_at(claim.epsilon)
@@ -162,13 +163,37 @@ def _floor(claim: SampledFlagClaim, request: Request) -> float:
         *measured_price(claim.measurement),
         claim.draw.chance,
     )
-    if request.residual_ms is None:
+    if request.options.residual_ms is None:
         return needed
-    promised = request.residual_ms * claim.draw.bag_size
+    promised = request.options.residual_ms * claim.draw.bag_size
     if not needed <= promised:
         raise PlanError(
             f"bags of {claim.draw.bag_size:,} rows need a residual mean square of "
             f"{needed / claim.draw.bag_size:.6g}, more than the declared "
-            f"{request.residual_ms:.6g}; ask for larger bags or use --floor measured+added"
+            f"{request.options.residual_ms:.6g}; ask for larger bags or use --floor measured+added"
         )
     return promised
+
+
+def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:
+    """The smallest bag without noise, for bags like the whole table."""
+    facts = found.facts
+    smallest: dict[str, Any]
+    try:
+        least = sampled_wtd_flag.min_bag_size(
+            facts.label_range, residual_ss / facts.rows, epsilon, delta
+        )
+        smallest = {"min_bag_size": least}
+        if least > facts.rows:
+            smallest["reason"] = f"more than the {facts.rows:,} rows of the table; add noise"
+    except LabelDPError as problem:
+        smallest = {"min_bag_size": None, "reason": str(problem)}
+    return {"bags": {SampledFlagClaim.mechanism: smallest}}
+
+
+def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:
+    """The same for people."""
+    found = document["bags"][SampledFlagClaim.mechanism]
+    least = found.get("reason") or f"{number(found['min_bag_size'])} rows"
+    line = (f"{SampledFlagClaim.mechanism}, smallest bag without noise", least)
+    yield Shown("Bags at that budget", [line])

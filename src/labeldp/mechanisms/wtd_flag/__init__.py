@@ -1,24 +1,41 @@
 """wtd-FLAg (Algorithm 1): m sums of all rows with secret Gaussian weights."""
 
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim, read_claim
-from labeldp.mechanisms.wtd_flag.draw import Aggregates, draw_aggregates, draw_compact
-from labeldp.mechanisms.wtd_flag.execute import run
-from labeldp.mechanisms.wtd_flag.imagined import imagine
-from labeldp.mechanisms.wtd_flag.plan import draft
-from labeldp.mechanisms.wtd_flag.recheck import check, check_features
+from dataclasses import dataclass
 
-name = WeightedFlagClaim.mechanism
+from labeldp.mechanisms import (
+    FloorOptions,
+    Inspection,
+    Mechanism,
+    Options,
+    floor_words,
+    later,
+    option,
+)
+from labeldp.mechanisms.schema import FLOOR
 
-__all__ = [
-    "Aggregates",
-    "WeightedFlagClaim",
-    "check",
-    "check_features",
-    "draft",
-    "draw_aggregates",
-    "draw_compact",
-    "imagine",
-    "name",
-    "read_claim",
-    "run",
-]
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedFlagOptions(FloorOptions, Options):
+    """What may be asked of wtd-FLAg."""
+
+    compact: bool = option(
+        False, "Publish wtd-flag in d+1 rows that carry the same information.", flag="--compact"
+    )
+
+
+MECHANISM = Mechanism(
+    name="wtd-flag",
+    title="m sums of all rows with secret Gaussian weights (Algorithm 1)",
+    options=WeightedFlagOptions,
+    accountants=("paper", "exact-worst-case", "exact"),
+    draft=later(f"{__name__}.plan:draft"),
+    run=later(f"{__name__}.run:run"),
+    read_claim=later(f"{__name__}.claim:read_claim"),
+    check=later(f"{__name__}.check:check"),
+    check_features=later(f"{__name__}.check:check_features"),
+    words=floor_words,
+    sections={"floor": FLOOR},
+    inspection=Inspection(
+        later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
+    ),
+)

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from labeldp.accounting import ACCOUNTANTS, default_measurement
+from collections.abc import Iterator
+from typing import Any
+
+from labeldp.accounting import ACCOUNTANTS, Accountant, default_measurement
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
+from labeldp.mechanisms import WORDS, Request, Shown, number
 from labeldp.mechanisms.floors import floor_mode
 from labeldp.mechanisms.forecast import forecast
-from labeldp.mechanisms.protocol import Draft, Request
-from labeldp.mechanisms.survey import survey
+from labeldp.mechanisms.plan import Plan
+from labeldp.mechanisms.survey import Survey, survey
+from labeldp.mechanisms.wtd_flag import WeightedFlagOptions
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
 from labeldp.mechanisms.wtd_flag.sizing import Terms, cap_from_size, check_number, choose_bags
 from labeldp.source import Source
 
 
-def draft(request: Request, source: Source, engine: Engine) -> Draft:
+def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine) -> Plan:
     """Read the features; fix bags and floor."""
-    request.allow(WeightedFlagClaim.mechanism, "floor", "residual_ms", "compact")
+    options = request.options
     mode = floor_mode(
-        request.floor,
-        declared=request.residual_ms is not None,
+        options.floor,
+        declared=options.residual_ms is not None,
         accountant=request.accountant,
     )
     found = survey(source, engine=engine, encoding=request.encoding)
@@ -31,13 +36,13 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
         mode=mode,
         measurement=default_measurement(request.epsilon, request.delta) if mode.measures else None,
     )
-    guess = request.residual(found.facts.width)
-    bags = request.bags
+    guess = options.residual_ms or options.residual(found.facts.width)
+    bags = options.bags
     if bags is None:
-        bags = choose_bags(terms, guess, cap_from_size(request.max_megabytes, terms.rank))
+        bags = choose_bags(terms, guess, cap_from_size(options.max_megabytes, terms.rank))
     check_number(bags)
-    floor = _floor(terms, bags, request.residual_ms)
-    return Draft(
+    floor = _floor(terms, bags, options.residual_ms)
+    return Plan(
         WeightedFlagClaim(
             request.accountant,
             request.epsilon,
@@ -47,7 +52,7 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
             mode,
             terms.measurement,
             found.facts,
-            _compact(request, bags, terms.rank),
+            _compact(options, bags, terms.rank),
         ),
         found.features,
         found.labels,
@@ -64,13 +69,13 @@ def draft(request: Request, source: Source, engine: Engine) -> Draft:
     )
 
 
-def _compact(request: Request, bags: int, rank: int) -> bool:
-    if request.compact and bags <= rank + 1:
+def _compact(options: WeightedFlagOptions, bags: int, rank: int) -> bool:
+    if options.compact and bags <= rank + 1:
         raise PlanError(
             f"{bags} aggregates of {rank} columns have no compact form of fewer rows; ask for more "
             "bags, or leave --compact out"
         )
-    return request.compact
+    return options.compact
 
 
 def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
@@ -85,3 +90,28 @@ def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
             f"than the declared {residual_ms:.6g}; ask for fewer bags or use --floor measured+added"
         )
     return promised
+
+
+def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:
+    """The most bags that each accountant allows, were the residual public."""
+
+    def most(accountant: Accountant) -> dict[str, Any]:
+        if residual_ss == 0.0:
+            return {"max_bags": 0, "reason": "the labels lie in the span of the features"}
+        answer = accountant.max_bags(found.facts, residual_ss, epsilon, delta)
+        reason = {"reason": answer.reason} if answer.reason else {}
+        return {"max_bags": answer.bags, **reason}
+
+    return {"accountants": {name: most(method) for name, method in ACCOUNTANTS.items()}}
+
+
+def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:
+    """The same for people."""
+    yield Shown(
+        f"Most bags at ε = {document['epsilon']:g}, δ = {document['delta']:g}, were γ public",
+        [
+            [name, number(answer["max_bags"]), answer.get("reason", "")]
+            for name, answer in document["accountants"].items()
+        ],
+        ["accountant", "bags", WORDS],
+    )

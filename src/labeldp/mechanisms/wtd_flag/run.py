@@ -1,9 +1,11 @@
-"""wtd-FLAg (Algorithm 1): m sums of all rows with secret Gaussian weights.
+"""Carrying out wtd-FLAg: the labels are read once, and leave by the door alone.
 
 The m rows WᵀA are iid N(0, AᵀA), so no weights are drawn (theory §3a): the aggregated
 features are Z = G·R with RᵀR = XᵀX, and given Z the aggregated labels are independent
 N(Z_j·β̂, σ²). Z does not depend on labels and takes an ordinary float path; the labels go
-through the door. An added floor of variance s² (theory §6) makes σ² into σ² + s².
+through the door. An added floor of variance s² (theory §6) makes σ² into σ² + s². Nothing here
+chooses anything by looking at labels, except through the measured floor, which is published with
+noise and priced in the claim.
 
 Aggregates are independent, so blocks of them are drawn by several threads at once. Where a
 block begins depends on the number of columns alone, its randomness on its place alone
@@ -12,18 +14,31 @@ block begins depends on the number of columns alone, its randomness on its place
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import math
+from collections.abc import Callable, Generator
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from labeldp import door
 from labeldp._random import Randomness
-from labeldp._threads import in_order
+from labeldp._threads import cores, in_order
+from labeldp.engines import Engine
+from labeldp.errors import PlanError
+from labeldp.features import FeatureMap
+from labeldp.mechanisms.floors import settle_floor
 from labeldp.mechanisms.label_law import LabelLaw
-from labeldp.statistics import Factor, LabelGrid, Residual
+from labeldp.mechanisms.plan import OTHER_FEATURES, Plan
+from labeldp.mechanisms.survey import inflation_for
+from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.release import Drawing, aggregate_batch, aggregate_schema
+from labeldp.source import Source
+from labeldp.statistics import Factor, LabelGrid, Leverage, Residual, factorise
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
@@ -31,6 +46,73 @@ _MOST_THREADS = 8
 """They draw faster than one file can be written, and every one holds some MiB."""
 _PANEL = 64
 """Columns of the triangle R multiplied at a time: above a panel's diagonal nothing is zero."""
+
+
+def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+    """One pass over features and labels, then the draw."""
+    claim, features, labels = plan.claim, plan.features, plan.labels
+    assert isinstance(claim, WeightedFlagClaim)
+    plan.bind(
+        source,
+        claim.facts.centred <= (features.constant is not None),
+        not claim.compact or claim.bags > (claim.facts.features or 0) + 1,
+    )
+    randomness.spend()
+    gram, moments = engine.labelled_sums(source, features, labels)
+    plan.check_sums(gram.digest())
+    factor = plan.factor
+    if factor is None or factor.kept != features.kept_columns or not factor.is_of(gram):
+        factor = factorise(gram, features)  # a plan may have been put together by hand
+    check_facts(claim, features, factor, engine.leverage(source, features, factor))
+    residual = Residual(factor, moments)
+    outcome = settle_floor(claim, [residual], labels, randomness)
+    grid = door.grid_for(math.sqrt(claim.floor))
+    schema = aggregate_schema(features, source.label or "label")
+
+    draw: Callable[..., Generator[Aggregates, None, None]] = (
+        draw_compact
+        if claim.compact
+        else partial(draw_aggregates, threads=engine.threads or cores())
+    )
+    drawn = draw(
+        factor,
+        residual,
+        labels,
+        bags=claim.bags,
+        scales=features.kept_scales,
+        added_variance=outcome.added_variance,
+        grid=grid,
+        intercept=features.intercept,
+        randomness=randomness,
+    )
+
+    def batches() -> Generator[pa.RecordBatch, None, None]:
+        with closing(drawn), engine.progress("aggregates", claim.bags) as advance:
+            for block in drawn:
+                yield aggregate_batch(schema, block.features, block.labels)
+                advance(len(block.labels))
+
+    certificate = plan.certifier(outcome, source, grid, randomness)
+    return Drawing(features, schema, batches(), certificate)
+
+
+def check_facts(
+    claim: WeightedFlagClaim, features: FeatureMap, factor: Factor, leverage: Leverage
+) -> None:
+    """The facts that the claim rests on, seen again in the table that is released.
+
+    The digest of the sums does not suffice: tables with equal sums may differ in leverage.
+    """
+    facts = claim.facts
+    same = (
+        factor.rows == facts.rows
+        and factor.kept == features.kept_columns
+        and factor.rank == facts.features
+        and inflation_for(factor.defect) <= facts.inflation
+        and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)
+    )
+    if not same:
+        raise PlanError(OTHER_FEATURES)
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,8 @@ from labeldp import door
 from labeldp._random import Randomness
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
-from labeldp.features import FeatureMap
-from labeldp.mechanisms.bags import BagRows
-from labeldp.mechanisms.fields import (
-    CONTRADICTION,
-    OTHER_FEATURES,
-    certifier,
-    check_label_range,
-)
-from labeldp.mechanisms.protocol import Draft
+from labeldp.mechanisms.bags import BagRows, Rehearsal
+from labeldp.mechanisms.plan import CONTRADICTION, Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     Weights,
@@ -40,44 +33,32 @@ from labeldp.statistics import LabelGrid
 _ULP = 2.0**-52
 
 
-def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
     """One pass over the rows of the bags, then the sums."""
-    claim, features, labels = draft.claim, draft.features, draft.labels
+    claim, features, labels = plan.claim, plan.features, plan.labels
     assert isinstance(claim, NoisyLagClaim)
-    check_label_range(labels, source)
-    check_promise(claim, features, labels)
+    plan.bind(
+        source,
+        claim.bags == claim.draw.bags,
+        claim.rank == len(features.names),
+        (claim.mu is not None) == (claim.accountant == "exact"),
+    )
     weights = planned_weights(claim, source)
     if claim.mu is not None and not weights.largest_mu(claim.width, claim.noise_std) <= claim.mu:
         raise PlanError(CONTRADICTION)
     randomness.spend()
     rows = BagRows(features, claim.draw)
     values = rows.read_labelled(source, engine)
-    if rows.digest() != draft.feature_sums:
-        raise PlanError(OTHER_FEATURES)
+    plan.check_sums(rows.digest())
     noise = weights.noise(claim.noise_std)
     grid = label_grid(noise)
     sums = draw_sums(weights, values, labels, claim.noise_std, grid, randomness)
     table = pa.table({NOISE: noise, label_column(source.label or "label"): sums})
     bag_table = weights.table(claim.draw)
 
-    certificate = certifier(draft, None, source, grid, randomness, bag_table)
+    certificate = plan.certifier(None, source, grid, randomness, bag_table)
     batches = (batch for batch in table.to_batches())
     return Drawing(features, table.schema, batches, certificate, bag_table)
-
-
-def check_promise(claim: NoisyLagClaim, features: FeatureMap, labels: LabelGrid) -> None:
-    """What must hold before a label is read: the plan is sound and is for these labels."""
-    sound = (
-        labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
-        and claim.label_range == labels.range
-        and claim.draw.rows == features.rows
-        and claim.bags == claim.draw.bags
-        and claim.rank == len(features.names)
-        and (claim.mu is not None) == (claim.accountant == "exact")
-        and claim.delta_at(claim.epsilon) <= claim.delta
-    )
-    if not sound:
-        raise PlanError(CONTRADICTION)
 
 
 def planned_weights(claim: NoisyLagClaim, source: Source | None) -> Weights:
@@ -132,3 +113,11 @@ def draw_sums(
         exact,
     )
     return np.ldexp(cells, labels.exponent)
+
+
+def rehearse(plan: Plan, source: Source, stream: np.random.Generator) -> Rehearsal:  # noqa: ARG001
+    """The weights that the plan drew: all but the noise is public already."""
+    claim = plan.claim
+    assert isinstance(claim, NoisyLagClaim)
+    weights = planned_weights(claim, source)
+    return Rehearsal(claim.draw, weights.values, weights.noise(claim.noise_std) ** 2, weigh=True)

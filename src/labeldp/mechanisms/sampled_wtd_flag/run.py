@@ -21,42 +21,51 @@ from labeldp._random import Randomness
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
 from labeldp.features import FeatureMap
-from labeldp.mechanisms.bags import BagRows, members_table
-from labeldp.mechanisms.fields import (
-    CONTRADICTION,
-    OTHER_FEATURES,
-    certifier,
-    check_label_range,
-)
+from labeldp.mechanisms.bags import BagRows, Rehearsal, members_table
 from labeldp.mechanisms.floors import root_bounds, settle_floor
 from labeldp.mechanisms.label_law import LabelLaw, means
-from labeldp.mechanisms.protocol import Draft
+from labeldp.mechanisms.plan import OTHER_FEATURES, Plan
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import Block, bag_blocks, bag_factor
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim
-from labeldp.mechanisms.sampled_wtd_flag.eigenvalue import check_eigenvalue
 from labeldp.mechanisms.survey import inflation_for
 from labeldp.release import Drawing, FloorOutcome, aggregate_batch, aggregate_schema
 from labeldp.source import Source
-from labeldp.statistics import Factor, Fits, LabelGrid, MomentSum, Residual, fit_stack
+from labeldp.statistics import (
+    Factor,
+    FeatureGram,
+    Fits,
+    LabelGrid,
+    LabelMoments,
+    MomentSum,
+    Residual,
+    fit_stack,
+)
 from labeldp.statistics.stacked import stacked_design
 
 Labels = NDArray[np.float64]
 
 _KEPT = 1 << 24
 """Slopes of bags that may stay in memory between two looks: 256 MiB with their errors."""
+_ROUNDING = 1e-11
+"""Of eigenvalues, relative to the trace; far above what doubles lose."""
 
 
-def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
     """One pass over features and labels, then the bags block by block."""
-    claim, features, labels = draft.claim, draft.features, draft.labels
+    claim, features, labels = plan.claim, plan.features, plan.labels
     assert isinstance(claim, SampledFlagClaim)
-    check_label_range(labels, source)
-    check_promise(claim, features, labels)
+    plan.bind(
+        source,
+        claim.facts.centred <= (features.constant is not None),
+        (claim.facts.rows, claim.bags) == (claim.draw.bag_size, claim.draw.bags),
+        claim.rank == len(features.names),
+        (claim.promise is not None) == (claim.accountant == "paper"),
+        claim.floor == claim.expected_floor,
+    )
     randomness.spend()
     rows = BagRows(features, claim.draw)
     values = rows.read_labelled(source, engine)
-    if rows.digest() != draft.feature_sums:
-        raise PlanError(OTHER_FEATURES)
+    plan.check_sums(rows.digest())
     bags = _Bags(claim, features, labels, rows, values)
     outcome = bags.settle(source, engine, randomness)
     grid = door.grid_for(math.sqrt(claim.floor))
@@ -71,25 +80,8 @@ def run(draft: Draft, source: Source, engine: Engine, randomness: Randomness) ->
                 yield aggregate_batch(schema, design * features.kept_scales, sums)
                 advance(len(sums))
 
-    certificate = certifier(draft, outcome, source, grid, randomness, bag_table)
+    certificate = plan.certifier(outcome, source, grid, randomness, bag_table)
     return Drawing(features, schema, batches(), certificate, bag_table)
-
-
-def check_promise(claim: SampledFlagClaim, features: FeatureMap, labels: LabelGrid) -> None:
-    """What must hold before a label is read: the plan is sound and is for these labels."""
-    sound = (
-        labels == LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
-        and claim.facts.label_range == labels.range
-        and claim.facts.centred <= (features.constant is not None)
-        and claim.draw.rows == features.rows
-        and (claim.facts.rows, claim.bags) == (claim.draw.bag_size, claim.draw.bags)
-        and claim.rank == len(features.names)
-        and (claim.promise is not None) == (claim.accountant == "paper")
-        and claim.floor == claim.expected_floor
-        and claim.delta_at(claim.epsilon) <= claim.delta
-    )
-    if not sound:
-        raise PlanError(CONTRADICTION)
 
 
 class _Bags:
@@ -220,3 +212,39 @@ def std_bounds(fits: Fits, added_variance: float, labels: LabelGrid) -> tuple[La
     added = math.ldexp(added_variance, -2 * labels.exponent)
     down, up = np.sqrt(np.square(fits.low) + added), np.sqrt(np.square(fits.high) + added)
     return down * (1 - 2.0**-50), up * (1 + 2.0**-50)
+
+
+def check_eigenvalue(
+    least: float, features: FeatureMap, labels: LabelGrid, source: Source, engine: Engine
+) -> None:
+    """Refuse a table that breaks the promise. Labels count from the middle of their range."""
+    gram, moments = engine.labelled_sums(source, features, labels)
+    if smallest_eigenvalue(gram, moments, features, labels) >= gram.rows * least:
+        return
+    raise PlanError(
+        "the promised smallest eigenvalue does not hold for these labels and features; promise "
+        "less, or use the accountant exact (this refusal tells one bit about the labels)"
+    )
+
+
+def smallest_eigenvalue(
+    gram: FeatureGram, moments: LabelMoments, features: FeatureMap, labels: LabelGrid
+) -> float:
+    """A lower bound of σ_min([X|y])² in design and label units, but for rounding."""
+    kept = list(features.kept_columns)
+    scales = np.append(features.kept_scales, math.ldexp(1.0, labels.exponent))
+    matrix = np.empty((len(scales), len(scales)))
+    matrix[:-1, :-1] = gram.exact(kept).astype(np.float64)
+    matrix[-1, :-1] = matrix[:-1, -1] = moments.cross[kept].astype(np.float64)
+    matrix[-1, -1] = float(moments.square)
+    matrix *= np.outer(scales, scales)
+    return float(np.linalg.eigvalsh(matrix)[0] - _ROUNDING * np.trace(matrix))
+
+
+def rehearse(plan: Plan, source: Source, stream: np.random.Generator) -> Rehearsal:  # noqa: ARG001
+    """Fresh weights, and the noise of the forecast."""
+    claim = plan.claim
+    assert isinstance(claim, SampledFlagClaim)
+    weights = stream.standard_normal((claim.bags, claim.draw.bag_size))
+    variances = np.full(claim.bags, plan.forecast.added_variance)
+    return Rehearsal(claim.draw, weights, variances, weigh=False)

@@ -11,7 +11,7 @@ from labeldp.errors import DataError, LabelDPError
 from labeldp.mechanisms.bags import BagRows, check_members
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim, read_claim
-from labeldp.mechanisms.sampled_noisy_wtd_lag.execute import label_grid, planned_weights
+from labeldp.mechanisms.sampled_noisy_wtd_lag.run import label_grid, planned_weights
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import Weights
 from labeldp.release import AGGREGATES, BAGS, FEATURES, NOISE, Release
 from labeldp.source import Source

@@ -1,0 +1,139 @@
+"""What may be asked of a plan: groups of options, each written once, as a field.
+
+A field's metadata carry its help text for `labeldp plan --help` and for `help(labeldp.plan)`, and
+the check that its value must pass; the keys are those of `cli/derived.py`, and `check`. A mechanism
+takes the groups that it has and adds fields of its own. Nothing here is slow to import.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from functools import partial
+from typing import Any, Generic, TypeVar
+
+from labeldp.errors import InputError, at_least, in_range, positive
+
+
+def option(
+    default: Any, words: str, *, check: Callable[..., None] | None = None, **told: Any
+) -> Any:
+    """A field that is an option; None leaves the choice to the mechanism."""
+    return field(default=default, metadata={"help": words, "check": check, **told})
+
+
+def required(words: str, **told: Any) -> Any:
+    """A field that is an option and must be given."""
+    return field(metadata={"help": words, **told})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoding:
+    """How raw columns become design columns; `fit_features` says what each choice does."""
+
+    min_count: int | None = option(
+        None, "Merge levels seen less often; default: the root of the rows."
+    )
+    intercept: bool = option(True, "Do not add a constant column.", flag="--no-intercept")
+    standardise: bool = option(True, "Scale numbers by their public spread.", flag=None)
+    indicators: bool = option(True, "Mark missing numbers in a column of their own.", flag=None)
+    max_leverage: float | None = option(
+        None,
+        "Leave out design columns that give a row more leverage than this.",
+        check=partial(in_range, 0, 1),
+    )
+    strict: bool = option(
+        False, "Refuse constant or dependent columns; default: leave them out.", flag="--strict"
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What every mechanism here has."""
+
+    residual_guess: float | None = option(
+        None,
+        "Guess of the residual mean square, for the forecast; not a promise.",
+        check=positive,
+    )
+    bags: int | None = option(
+        None,
+        "How many aggregates; default: where more stop paying.",
+        check=partial(at_least, 1),
+    )
+    max_megabytes: float = option(128.0, "Cap on the size of the released file.", check=positive)
+
+    def residual(self, width: float) -> float:
+        """The residual mean square to plan with: the guess, or a tenth of the range, squared."""
+        return self.residual_guess or (width / 10) ** 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class FloorOptions:
+    """For mechanisms that rest on a residual floor."""
+
+    floor: str | None = option(
+        None, "Residual floor: measured+added (default), measured, added or declared."
+    )
+    residual_ms: float | None = option(
+        None, "With --floor declared: the residual mean square you promise.", check=positive
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawOptions:
+    """For mechanisms that draw bags of rows."""
+
+    bag_size: int | None = option(
+        None,
+        "Rows in each bag, where bags are drawn; default: the best.",
+        check=partial(at_least, 1),
+    )
+    over_draw: bool = option(
+        False, "Guarantee over the draw of the bags, not given the bags.", flag="--over-draw"
+    )
+    bag_seed: int | None = option(None, "For experiments: repeatable bags.", min=0)
+
+
+Own = TypeVar("Own")
+
+
+@dataclass(frozen=True)
+class Request(Generic[Own]):
+    """What is asked of a plan, whatever the mechanism, and the mechanism's own options."""
+
+    epsilon: float
+    delta: float
+    accountant: str
+    encoding: Encoding
+    options: Own
+    """What the mechanism declares as its options."""
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon)
+        in_range(0, 1, delta=self.delta)
+        check_options(self.options)
+
+
+def check_options(options: Any) -> None:
+    """Every value that was given passes the check of its field."""
+    for each in fields(options):
+        check, value = each.metadata.get("check"), getattr(options, each.name)
+        if check is not None and value is not None:
+            check(**{each.name: value})
+
+
+def names(kind: Any) -> tuple[str, ...]:
+    """The options of a group."""
+    return tuple(each.name for each in fields(kind))
+
+
+def refuse_foreign(choices: dict[str, Any], own: Iterable[str], whose: str) -> None:
+    """Refuse choices that a mechanism does not have, rather than let them count for nothing."""
+    for name, value in choices.items():
+        if name not in own and value is not None and value is not False:  # 0 was given
+            flag = "--" + name.replace("_", "-")
+            raise InputError(f"{flag} does not apply to {whose}; leave it out")

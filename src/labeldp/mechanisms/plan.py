@@ -1,0 +1,211 @@
+"""A plan: mechanism + public facts + budget → what will be published and what it promises.
+
+Here the data road (source → features → statistics) and the privacy road (accounting) meet. A plan
+is made from features and no labels: it fixes what will be published and with it the whole privacy
+curve. `Plan.release` then reads the labels once and can change nothing of what was promised
+(theory §6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from labeldp._random import GENERATOR, KEY_BITS, Randomness
+from labeldp.engines import Engine, engine_for
+from labeldp.errors import InputError, PlanError
+from labeldp.features import FeatureMap
+from labeldp.files import check_target, json_digest
+from labeldp.mechanisms.forecast import Forecast
+from labeldp.mechanisms.registry import mechanism_named
+from labeldp.release import EXPERIMENT, Claim, Drawing, FloorOutcome, Release, certify, seal
+from labeldp.release.digest import table_digest
+from labeldp.source import Source
+from labeldp.statistics import Factor, LabelGrid
+
+FORMAT = "labeldp-plan/1"
+OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
+CONTRADICTION = "the plan contradicts itself; plan again"
+MOST_NUMBERS = 500_000_000
+"""A release drawn in memory: four gigabytes of it."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be published and what it promises; every field is public."""
+
+    claim: Claim
+    features: FeatureMap = field(repr=False)
+    labels: LabelGrid
+    feature_sums: str
+    """SHA-256 of the exact feature sums (of the bags' rows, if rows are drawn): the release must
+    see the same features."""
+    forecast: Forecast
+    notes: tuple[str, ...] = ()
+    factor: Factor | None = field(default=None, repr=False, compare=False)
+    """Of those feature sums, where planning has just made it; it is not written to plan files."""
+
+    def release(
+        self,
+        source: Source,
+        *,
+        engine: Engine | None = None,
+        randomness: Randomness | None = None,
+    ) -> Release:
+        """Read the labels once and draw the release, in memory."""
+        check_memory(self.claim.bags, len(self.features.names))
+        return self._draw(source, engine, randomness).collect()
+
+    def release_to(
+        self,
+        directory: str | Path,
+        source: Source,
+        *,
+        engine: Engine | None = None,
+        randomness: Randomness | None = None,
+    ) -> Release:
+        """Read the labels once and draw the release into a new directory, in bounded memory."""
+        check_target(Path(directory))
+        self._draw(source, engine, randomness).write(directory)
+        return Release.load(directory)
+
+    def _draw(
+        self, source: Source, engine: Engine | None, randomness: Randomness | None
+    ) -> Drawing:
+        mechanism = mechanism_named(self.claim.mechanism)
+        return mechanism.run(
+            self, source, engine or engine_for(source), randomness or Randomness.from_os()
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as plain values, sealed; an infinite forecast is null."""
+        return seal(
+            {
+                "format": FORMAT,
+                **self.claim.to_json(),
+                "curve": self.claim.curve(),
+                "forecast": {
+                    name: value if math.isfinite(value) else None
+                    for name, value in asdict(self.forecast).items()
+                },
+                "labels": asdict(self.labels),
+                "features": self.features.to_json(),
+                "feature_sums": self.feature_sums,
+                "notes": list(self.notes),
+            }
+        )
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Plan:
+        """Read a plan back; the inverse of `to_json`. One that was altered since is refused."""
+        if not isinstance(document, dict) or document.get("format") != FORMAT:
+            raise InputError(f"this is not a plan of format {FORMAT}; make one with labeldp plan")
+        if seal(document)["seal"] != document.get("seal"):
+            raise InputError("the plan was altered since it was made; make a new one")
+        forecasts = document["forecast"].items()
+        return cls(
+            read_claim(document),
+            FeatureMap.from_json(document["features"]),
+            LabelGrid(**document["labels"]),
+            document["feature_sums"],
+            Forecast(**{k: math.inf if v is None else v for k, v in forecasts}),
+            tuple(document["notes"]),
+        )
+
+    def bind(self, source: Source, *sound: bool) -> None:
+        """What must hold before a label is read: the plan is sound and is for these labels.
+
+        `sound` is what must hold between the fields of the mechanism's own claim.
+        """
+        labels, claim, features = self.labels, self.claim, self.features
+        if source.label_range != (labels.low, labels.high):
+            raise PlanError(
+                f"the plan is for labels from {labels.low:g} to {labels.high:g}; "
+                "scan the table with that label range"
+            )
+        grid = LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
+        said = claim.to_json()
+        agrees = (
+            labels == grid
+            and said["label_range"] == list(labels.range)
+            and said["rows"] == features.rows
+            and all(sound)
+        )
+        if not agrees or not claim.delta_at(claim.epsilon) <= claim.delta:
+            raise PlanError(CONTRADICTION)
+
+    def check_sums(self, digest: str) -> None:
+        """That the features of a run are those of the plan."""
+        if digest != self.feature_sums:
+            raise PlanError(OTHER_FEATURES)
+
+    def certifier(
+        self,
+        outcome: FloorOutcome | None,
+        source: Source,
+        grid: int,
+        randomness: Randomness,
+        bag_table: pa.Table | None = None,
+    ) -> Callable[[str], dict[str, Any]]:
+        """What makes the certificate of a run once the digest of its aggregates is known."""
+
+        def certificate(digest: str) -> dict[str, Any]:
+            return certify(
+                self.claim,
+                outcome,
+                **_run_fields(source, self.labels, grid, randomness),
+                digests={
+                    "aggregates": digest,
+                    "bags": None if bag_table is None else table_digest(bag_table),
+                    "features": json_digest(self.features.to_json()),
+                    "feature_sums": self.feature_sums,
+                },
+            )
+
+        return certificate
+
+
+def read_claim(document: dict[str, Any]) -> Claim:
+    """The claim of a plan or certificate; KeyError, TypeError or ValueError if there is none."""
+    return mechanism_named(document["mechanism"]).read_claim(document)
+
+
+def check_memory(bags: int, columns: int) -> None:
+    """Refuse to draw in memory what does not fit an ordinary machine's."""
+    if bags * (columns + 1) > MOST_NUMBERS:
+        raise PlanError(
+            f"{bags:,} bags of {columns} columns are too many to hold in memory; write them to a "
+            "directory as they are drawn (plan.release_to, labeldp release)"
+        )
+
+
+def _run_fields(
+    source: Source, labels: LabelGrid, grid: int, randomness: Randomness
+) -> dict[str, Any]:
+    """How numbers were rounded, drawn and read: all of it public, fixed before labels are read."""
+    return {
+        "numerics": {
+            "aggregate_labels": "exactly rounded Gaussians on a public grid",
+            "grid_exponent": grid,
+            "label_exponent": labels.exponent,
+            "feature_sums": "exact integers",
+            "residual": "rigorous enclosure",
+        },
+        "randomness": {
+            "generator": GENERATOR,
+            "key_bits": KEY_BITS if randomness.private else 0,
+            "private": randomness.private,
+            "warning": None if randomness.private else EXPERIMENT,
+        },
+        "labels": {
+            "column": source.label,
+            "outside_range": "clipped" if source.clip else "refused",
+            "missing": "rows dropped" if source.drop_missing_labels else "refused",
+        },
+        "ledger": None,
+    }

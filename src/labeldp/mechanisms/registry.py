@@ -1,0 +1,103 @@
+"""Which mechanisms there are: ours, and those of others.
+
+Another package offers its own by an entry point of the group `labeldp.mechanisms` whose value is
+a `Mechanism`; a program may `register` one. Only declarations are imported here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, get_type_hints
+
+from labeldp.errors import InputError
+from labeldp.mechanisms.options import Encoding, Request, names, refuse_foreign
+from labeldp.mechanisms.protocol import Mechanism
+
+_HOMES = {
+    "wtd-flag": "labeldp.mechanisms.wtd_flag",
+    "sampled-wtd-flag": "labeldp.mechanisms.sampled_wtd_flag",
+    "sampled-noisy-wtd-lag": "labeldp.mechanisms.sampled_noisy_wtd_lag",
+}
+DEFAULT = "wtd-flag"
+NEVER_PRIVATE = ("naive-flag", "naive-lag")
+"""Plain sums, which have no claim and no certificate: the warning example (`naive`)."""
+_registered: dict[str, Mechanism] = {}
+
+
+def register(mechanism: Mechanism) -> None:
+    """Make a mechanism known to `plan`, `verify` and the command line of this process."""
+    if mechanism.name in mechanism_names():
+        raise InputError(f"there is a mechanism {mechanism.name!r} already; choose another name")
+    known, fresh = option_types(), get_type_hints(mechanism.options)
+    for name in known.keys() & fresh.keys():
+        if known[name] != fresh[name]:
+            raise InputError(
+                f"the option {name!r} of {mechanism.name} is one of another mechanism, with "
+                "another type; choose another name"
+            )
+    _registered[mechanism.name] = mechanism
+
+
+def forget(name: str) -> None:
+    """Undo `register`."""
+    _registered.pop(name, None)
+
+
+@cache
+def _offered() -> dict[str, Any]:
+    """Mechanisms of other packages, not yet imported."""
+    return {entry.name: entry for entry in entry_points(group="labeldp.mechanisms")}
+
+
+def mechanism_names() -> tuple[str, ...]:
+    """All that are known."""
+    return tuple({**_HOMES, **_offered(), **_registered})
+
+
+def mechanism_named(name: str) -> Mechanism:
+    """The mechanism of this name; an unknown one is refused."""
+    if name in _registered:
+        return _registered[name]
+    if name in _HOMES:
+        ours: Mechanism = import_module(_HOMES[name]).MECHANISM
+        return ours
+    if name not in _offered():
+        raise InputError(f"mechanism {name!r} is unknown; choose {', '.join(mechanism_names())}")
+    theirs: Mechanism = _offered()[name].load()
+    return theirs
+
+
+def mechanisms() -> list[Mechanism]:
+    """The declarations of all that are known."""
+    return [mechanism_named(name) for name in mechanism_names()]
+
+
+def option_types() -> dict[str, Any]:
+    """Every option of some mechanism, and its type."""
+    kinds = (mechanism.options for mechanism in reversed(mechanisms()))
+    return {name: hint for kind in kinds for name, hint in get_type_hints(kind).items()}
+
+
+def make_request(
+    mechanism: Mechanism,
+    *,
+    epsilon: float,
+    delta: float,
+    accountant: str = "exact",
+    **choices: Any,
+) -> Request[Any]:
+    """A request from the keywords of `plan`; one that the mechanism does not have is refused."""
+    known = {*option_types(), *names(Encoding)}
+    for name in choices:
+        if name not in known:
+            raise TypeError(f"plan() got an unexpected keyword argument {name!r}")
+    encoding = Encoding(**{n: choices.pop(n) for n in names(Encoding) if n in choices})
+    own = names(mechanism.options)
+    refuse_foreign(choices, own, mechanism.name)
+    if accountant not in mechanism.accountants:
+        known_ones = ", ".join(mechanism.accountants)
+        raise InputError(f"accountant {accountant!r} is unknown; choose {known_ones}")
+    options = mechanism.options(**{name: v for name, v in choices.items() if name in own})
+    return Request(epsilon, delta, accountant, encoding, options)
