@@ -29,24 +29,9 @@ def inspect(
     `encoding` are those keywords of `plan` that say how columns are encoded.
     """
     engine = engine or engine_for(source)
-<<<<<<< HEAD
     found = survey(source, engine=engine, encoding=Encoding(**encoding))
-    gram, moments = engine.labelled_sums(source, found.features, found.labels)
-=======
-    found = survey(
-        source,
-        engine=engine,
-        encoding=Encoding(
-            min_count=min_count, intercept=intercept, max_leverage=max_leverage, strict=strict
-        ),
-    )
-    gram, moments = engine.fold(
-        "label sums",
-        source,
-        GramSum(found.features),
-        MomentSum(found.features, found.labels),
-    )
->>>>>>> main
+    sums = GramSum(found.features), MomentSum(found.features, found.labels)
+    gram, moments = engine.fold("label sums", source, *sums)
     residual = Residual(found.factor, moments)
     unit = math.ldexp(1.0, 2 * found.labels.exponent)
     residual_ss = float(residual.square_low) * unit

@@ -24,6 +24,7 @@ from labeldp.engines.protocol import Progress, quiet
 from labeldp.mechanisms.label_law import LabelLaw
 from labeldp.mechanisms.wtd_flag import run
 from labeldp.mechanisms.wtd_flag.run import block_rows, draw_aggregates
+from labeldp.release.digest import Digest, table_digest
 from tests.tables import source
 from tests.test_law import Sketcher, table
 

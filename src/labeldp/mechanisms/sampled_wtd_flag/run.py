@@ -34,6 +34,7 @@ from labeldp.statistics import (
     Factor,
     FeatureGram,
     Fits,
+    GramSum,
     LabelGrid,
     LabelMoments,
     MomentSum,
@@ -218,7 +219,9 @@ def check_eigenvalue(
     least: float, features: FeatureMap, labels: LabelGrid, source: Source, engine: Engine
 ) -> None:
     """Refuse a table that breaks the promise. Labels count from the middle of their range."""
-    gram, moments = engine.labelled_sums(source, features, labels)
+    gram, moments = engine.fold(
+        "label sums", source, GramSum(features), MomentSum(features, labels)
+    )
     if smallest_eigenvalue(gram, moments, features, labels) >= gram.rows * least:
         return
     raise PlanError(

@@ -38,7 +38,16 @@ from labeldp.mechanisms.survey import inflation_for
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
 from labeldp.release import Drawing, aggregate_batch, aggregate_schema
 from labeldp.source import Source
-from labeldp.statistics import Factor, LabelGrid, Leverage, Residual, factorise
+from labeldp.statistics import (
+    Factor,
+    GramSum,
+    LabelGrid,
+    Leverage,
+    LeverageScan,
+    MomentSum,
+    Residual,
+    factorise,
+)
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
@@ -58,12 +67,15 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
         not claim.compact or claim.bags > (claim.facts.features or 0) + 1,
     )
     randomness.spend()
-    gram, moments = engine.labelled_sums(source, features, labels)
+    gram, moments = engine.fold(
+        "label sums", source, GramSum(features), MomentSum(features, labels)
+    )
     plan.check_sums(gram.digest())
     factor = plan.factor
     if factor is None or factor.kept != features.kept_columns or not factor.is_of(gram):
         factor = factorise(gram, features)  # a plan may have been put together by hand
-    check_facts(claim, features, factor, engine.leverage(source, features, factor))
+    leverage = engine.fold("leverages", source, LeverageScan(features, factor))
+    check_facts(claim, features, factor, leverage)
     residual = Residual(factor, moments)
     outcome = settle_floor(claim, [residual], labels, randomness)
     grid = door.grid_for(math.sqrt(claim.floor))
