@@ -17,6 +17,7 @@ from labeldp.features.encoded import Encoded, Packed, Rows
 from labeldp.features.encoder import Encoder
 from labeldp.features.encoding import FeatureMap
 from labeldp.features.fit import fit_features
+from labeldp.features.fold import Fold, Needs, RowNumber, Tally
 
 __all__ = [
     "CategoricalColumn",
@@ -24,8 +25,12 @@ __all__ = [
     "Encoded",
     "Encoder",
     "FeatureMap",
+    "Fold",
+    "Needs",
     "NumericColumn",
     "Packed",
+    "RowNumber",
     "Rows",
+    "Tally",
     "fit_features",
 ]
