@@ -137,7 +137,7 @@ FOREIGN: dict[str, dict[str, Any]] = {
     ("name", "option"), [(name, option) for name, given in FOREIGN.items() for option in given]
 )
 def test_options_that_do_not_apply_are_refused_by_name(name: str, option: str) -> None:
-    with pytest.raises(InputError, match=f"--{option.replace('_', '-')} does not apply to {name}"):
+    with pytest.raises(InputError, match=f"`{option}` does not apply to {name}"):
         small_plan(name, **{option: FOREIGN[name][option]})
 
 

@@ -217,7 +217,7 @@ def test_senseless_columns_are_refused(options: dict[str, Any], words: str) -> N
 def test_an_a_priori_claim_needs_weights_drawn_at_random() -> None:
     """With a given seed the weights are known before, and one of them may be large."""
     for accountant in ("exact-worst-case", "paper"):
-        with pytest.raises(InputError, match="leave --bag-seed out"):
+        with pytest.raises(InputError, match="leave `bag_seed` out"):
             small_plan(NOISY, accountant=accountant, bag_seed=1, noise_std=1e6)
     made = small_plan(NOISY, accountant="exact-worst-case")
     document = made.claim.to_json()

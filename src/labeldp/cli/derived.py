@@ -106,7 +106,11 @@ def _parameters(kind: type[Any]) -> Iterator[inspect.Parameter]:
 
 def _spelling(each: Field[Any], hint: Any) -> Any:
     told = each.metadata
-    words = {"help": in_flags(told["help"]), "metavar": told.get("metavar"), "min": told.get("min")}
+    words: dict[str, Any] = {
+        "help": in_flags(told["help"]),
+        "metavar": told.get("metavar"),
+        "min": told.get("min"),
+    }
     if told.get("argument"):
         return typer.Argument(**words)
     flag = told.get("flag") or "--" + each.name.replace("_", "-")

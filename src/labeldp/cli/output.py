@@ -83,12 +83,15 @@ def note(text: str) -> None:
 _ARGUMENT = re.compile(r"`([a-z][a-z_]*)(?:=([^`]*))?`")
 
 
-def in_flags(text: str) -> str:
+def in_flags(said: Any) -> Any:
     """What the library says of its arguments, with the options that set them in their place.
 
     `bags` is --bags, `floor="declared"` is --floor declared, `strict=True` is --strict and
     `intercept=False` is --no-intercept.
     """
+
+    if isinstance(said, dict):
+        return {name: in_flags(inner) for name, inner in said.items()}
 
     def flag(found: re.Match[str]) -> str:
         name, value = found[1].replace("_", "-"), found[2]
@@ -97,7 +100,7 @@ def in_flags(text: str) -> str:
         plain = value.strip("\"'[]()")
         return f"--no-{name}" if value == "False" else f"--{name} {plain}"
 
-    return _ARGUMENT.sub(flag, text)
+    return _ARGUMENT.sub(flag, said) if isinstance(said, str) else said
 
 
 @contextmanager

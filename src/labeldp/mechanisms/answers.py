@@ -37,19 +37,14 @@ def need(mechanism: str, asked: Asked, name: str) -> Any:
     """A quantity that the mechanism cannot do without."""
     value = getattr(asked, name)
     if value is None:
-        raise InputError(f"{mechanism} needs {flag(name)}")
+        raise InputError(f"{mechanism} needs `{name}`")
     return value
-
-
-def flag(name: str) -> str:
-    """How an option is spelled on the command line."""
-    return "--" + name.replace("_", "-")
 
 
 def check_bags(asked: BagsAsked) -> None:
     """Bags that can be drawn."""
     if asked.bag_size is None and asked.bags is not None:
-        raise InputError("--bags needs --bag-size: the chance of being in a bag depends on both")
+        raise InputError("`bags` needs `bag_size`: the chance of being in a bag depends on both")
     if asked.bag_size is not None:
         membership(asked.rows, asked.bags or 1, asked.bag_size)
 

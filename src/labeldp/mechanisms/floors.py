@@ -133,10 +133,10 @@ def floor_mode(floor: str | None, *, declared: bool, accountant: str) -> FloorMo
         known = ", ".join(mode.value for mode in FloorMode)
         raise InputError(f"floor {floor!r} is unknown; choose {known}") from None
     if (mode is FloorMode.DECLARED) != declared:
-        raise InputError("a declared floor and --residual-ms go together: give both or neither")
+        raise InputError("a declared floor and `residual_ms` go together: give both or neither")
     if mode.measures and accountant == "paper":
         raise InputError(
-            "the paper's theorem does not price a measured floor; use --floor declared or added"
+            "the paper's theorem does not price a measured floor; use `floor='declared'` or 'added'"
         )
     return mode
 
@@ -161,7 +161,7 @@ def settle_floor(
     if claim.mode is FloorMode.MEASURED and missing > 0:
         raise PlanError(
             f"the measured residual shows a sum of squares of {shown**2:.6g}, the plan needs "
-            f"{claim.floor:.6g}; ask for fewer bags or use --floor measured+added "
+            f"{claim.floor:.6g}; ask for fewer bags or use `floor='measured+added'` "
             "(this measurement has spent its part of the budget)"
         )
     return FloorOutcome(measured, shown, missing)
@@ -174,7 +174,7 @@ def _check_declared(claim: FloorClaim, residuals: Sequence[Residual], labels: La
         return
     raise PlanError(
         "the declared residual floor does not hold for these labels (they may even lie in the span "
-        "of the features); declare less or use --floor measured+added "
+        "of the features); declare less or use `floor='measured+added'` "
         "(this refusal tells one bit about the labels)"
     )
 

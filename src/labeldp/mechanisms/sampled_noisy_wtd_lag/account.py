@@ -58,7 +58,7 @@ def _noise_std(asked: NoisyLagAsked) -> float:
     low, high = asked.label_range
     if asked.noise_std is None and high - low > _SCALED:
         raise InputError(
-            f"sampled-noisy-wtd-lag needs --noise-std, in the units of labels from {low:g} to "
+            f"sampled-noisy-wtd-lag needs `noise_std`, in the units of labels from {low:g} to "
             f"{high:g}; the paper's 1 is for labels scaled to -1 … 1"
         )
     return 1.0 if asked.noise_std is None else asked.noise_std

@@ -42,7 +42,7 @@ class NoisyLagClaim(Claim):
     def __post_init__(self) -> None:
         if self.accountant != "exact" and not self.draw.random:
             raise InputError(
-                "an a priori claim averages over weights drawn at random; leave --bag-seed out, or "
+                "an a priori claim averages over weights drawn at random; leave `bag_seed` out, or "
                 "use the accountant exact"
             )
         if self.noisy_fraction is not None and not 0.0 < self.noisy_fraction <= 1.0:

@@ -39,11 +39,11 @@ def answer(mechanism: str, asked: SampledFlagAsked) -> Found:
     residual_ms = answers.need(mechanism, asked, "residual_ms")
     known = (asked.leverage_factor or asked.max_leverage) is not None
     if known and asked.features is None:
-        raise InputError("--leverage-factor and --max-leverage need --features")
+        raise InputError("`leverage_factor` and `max_leverage` need `features`")
     if asked.leverage_factor and asked.max_leverage:
-        raise InputError("--leverage-factor and --max-leverage say the same: give one of them")
+        raise InputError("`leverage_factor` and `max_leverage` say the same: give one of them")
     if asked.max_leverage and asked.bag_size is None:
-        raise InputError("--max-leverage is of bags of one size: give --bag-size with it")
+        raise InputError("`max_leverage` is of bags of one size: give `bag_size` with it")
     found = {"paper": _theorem2(asked)}
     for name in ("exact-worst-case", "exact")[: 1 + known]:
         found[name] = _exact(asked, residual_ms, public=name == "exact")
@@ -76,7 +76,7 @@ def _theorem2(asked: SampledFlagAsked) -> Found:
     eigenvalue, bound, features = asked.min_eigenvalue, asked.feature_bound, asked.features
     if eigenvalue is None or bound is None or features is None:
         names = ("min_eigenvalue", "feature_bound", "features")
-        missing = [answers.flag(name) for name in names if getattr(asked, name) is None]
+        missing = [f"`{name}`" for name in names if getattr(asked, name) is None]
         return {"reason": f"Theorem 2 needs {', '.join(missing)}"}
     law = Theorem2(asked.rows, asked.label_range, eigenvalue, bound, features, asked.bag_size or 2)
     if asked.bag_size is None:

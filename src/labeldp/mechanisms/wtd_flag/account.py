@@ -22,7 +22,7 @@ def answer(mechanism: str, asked: WeightedFlagAsked) -> Found:
     """The most bags under a floor, or the price of so many."""
     residual_ms = need(mechanism, asked, "residual_ms")
     if (asked.max_leverage is None) != (asked.features is None):
-        raise InputError("--max-leverage and --features go together: give both or neither")
+        raise InputError("`max_leverage` and `features` go together: give both or neither")
     names = [name for name in ACCOUNTANTS if name != "exact" or asked.max_leverage is not None]
     return {
         "mechanism": mechanism,
