@@ -20,6 +20,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 
@@ -43,7 +44,8 @@ class _Part:
 
     columns: frozenset[str]
     form: object
-    batches: list[Rows]
+    batches: list[Any]
+    """Record batches, or packed ones if they have a form."""
 
     def serves(self, needs: Needs) -> bool:
         return self.form in (None, needs.form) and self.columns.issuperset(needs.columns)

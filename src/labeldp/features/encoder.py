@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -73,7 +73,7 @@ class Packed:
         return sum(int(column.nbytes) for column in (*self.numbers, *self.codes))
 
 
-Rows = pa.RecordBatch | Packed
+Rows: TypeAlias = pa.RecordBatch | Packed
 """What an encoder reads."""
 
 
