@@ -16,6 +16,7 @@ from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoder import Encoded, Encoder, Packed, Rows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
+from labeldp.features.fold import Fold, Needs, RowNumber, Tally
 
 __all__ = [
     "CategoricalColumn",
@@ -23,8 +24,12 @@ __all__ = [
     "Encoded",
     "Encoder",
     "FeatureMap",
+    "Fold",
+    "Needs",
     "NumericColumn",
     "Packed",
+    "RowNumber",
     "Rows",
+    "Tally",
     "fit_features",
 ]

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import InputError, ordered
-from labeldp.features import Encoded, FeatureMap
-from labeldp.features.fold import Needs
+from labeldp.features import Encoded, FeatureMap, Needs
 from labeldp.kernels import Kernels, Scratch, kernels_for, with_numpy
 from labeldp.statistics.gram import category_slices, exact_products, no_rows
 

@@ -15,8 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap
-from labeldp.features.fold import Needs, RowNumber
+from labeldp.features import Encoded, FeatureMap, Needs, RowNumber
 from labeldp.kernels import Kernels, Scratch, kernels_for
 from labeldp.statistics.factor import ROUNDOFF, Factor
 from labeldp.statistics.gram import GramSum, no_rows
