@@ -445,4 +445,4 @@ def test_numbers_beyond_reason(data: Path, out: Path) -> None:
     assert "bags" in planned.error
     promise = ("--floor", "declared", "--residual-ms", -3)
     assert "--residual-ms must be above 0" in refused(out, data, *promise)
-    assert "residual_guess must be above 0" in refused(out, data, "--residual-guess", 0)
+    assert "--residual-guess must be above 0" in refused(out, data, "--residual-guess", 0)
