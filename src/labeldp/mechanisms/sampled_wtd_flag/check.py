@@ -11,7 +11,7 @@ from labeldp.mechanisms.bags import BagRows, check_members
 from labeldp.mechanisms.floors import check_floor_release
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import read_claim
-from labeldp.mechanisms.sampled_wtd_flag.plan import feature_bound
+from labeldp.mechanisms.survey import feature_bound
 from labeldp.release import Release
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from labeldp.mechanisms.sampled_wtd_flag import SampledFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim, Theorem2, measured_price
 from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
-from labeldp.mechanisms.survey import Survey, survey
+from labeldp.mechanisms.survey import Survey, feature_bound, survey
 from labeldp.source import Source
 
 _BYTES = 8
@@ -115,16 +114,6 @@ def _promise(request: Request[SampledFlagOptions], features: FeatureMap) -> Theo
     if request.options.min_eigenvalue is None:
         return None
     return Theorem2(request.options.min_eigenvalue, feature_bound(features))
-
-
-def feature_bound(features: FeatureMap) -> float:
-    """An upper bound of the norm of an encoded row, from the feature map alone."""
-    square = float(features.intercept) + len(features.categorical)
-    for column in features.numeric:
-        ends = (column.low, column.high, column.imputed)
-        reach = max(abs(end / column.step - column.centre) + 0.5 for end in ends)
-        square += (reach * column.scale) ** 2 + float(column.indicator)
-    return math.sqrt(square) * (1 + 1e-12)
 
 
 def _default_size(
