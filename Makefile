@@ -26,9 +26,9 @@ demo: $(VENV)/base
 
 test: lint $(SPARK)
 	@echo "== tests"
-	@$(BIN)/python -m pytest -n auto --ignore=tests/engines
+	@$(BIN)/python -m pytest -n auto --ignore=tests/engines --ignore=tests/contracts/test_engine.py
 	@echo "== tests of the engines, in one process since each would start a Spark of its own"
-	@$(BIN)/python -m pytest tests/engines
+	@$(BIN)/python -m pytest tests/engines tests/contracts/test_engine.py
 
 lint: $(VENV)/dev
 	@echo "== formatting and lint"

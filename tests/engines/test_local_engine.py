@@ -22,6 +22,7 @@ from labeldp.features import fit_features
 from labeldp.features.fold import Needs
 from labeldp.source import Source, readers, scan
 from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, factorise
+from tests.contracts.tallies import Levels, WeightedGram
 from tests.tables import RANGE, table
 
 ROWS = 900
@@ -184,8 +185,33 @@ def test_another_source_replaces_what_is_kept(tmp_path: Path) -> None:
     features = fit_features(one, fold=engine.fold)
     needs = GramSum(features).needs
     assert engine.memory.holds_all(needs)
-    engine.memory.parts(two)
+    engine.memory.open(two)
     assert not engine.memory.holds_all(needs)
+
+
+def telling(told: list[int]) -> Any:
+    """A progress that tells how the last pass went."""
+
+    @contextmanager
+    def progress(_task: str, _rows: int | None) -> Iterator[Callable[[int], None]]:
+        told.clear()
+        yield told.append
+
+    return progress
+
+
+def test_what_is_known_of_rows_in_memory_is_not_tallied_again(tmp_path: Path) -> None:
+    told: list[int] = []
+    source = open_(split(tmp_path, rows(), [ROWS], 100))
+    engine = LocalEngine(2, telling(told))
+    features = fit_features(source, fold=engine.fold)
+    once = engine.fold("mine", source, WeightedGram(features))
+    told.clear()
+    assert engine.fold("mine", source, WeightedGram(features)) is once
+    assert not told
+    gram, again = engine.fold("both", source, GramSum(features), WeightedGram(features))
+    assert again is once
+    assert gram.rows == sum(told) == ROWS
 
 
 def test_bad_labels_are_refused_after_the_last_batch(tmp_path: Path) -> None:
@@ -194,13 +220,7 @@ def test_bad_labels_are_refused_after_the_last_batch(tmp_path: Path) -> None:
     labels[0] = 11.0
     path = split(tmp_path, data.set_column(4, "label", pa.array(labels)), [ROWS], 100)
     told: list[int] = []
-
-    @contextmanager
-    def counting(task: str, rows_: int | None) -> Iterator[Callable[[int], None]]:  # noqa: ARG001
-        told.clear()
-        yield told.append
-
-    source, engine = open_(path), LocalEngine(2, counting)
+    source, engine = open_(path), LocalEngine(2, telling(told))
     features = fit_features(source, fold=engine.fold)
     with pytest.raises(DataError, match="outside the range"):
         engine.fold(
@@ -332,6 +352,32 @@ class TestCheckpoint:
             (private / f"{name}.npz").write_bytes(b"PK half")
         want = everything(open_(path), LocalEngine(1))
         assert everything(open_(path), LocalEngine(1, checkpoint=private)) == want
+
+    def test_a_file_cut_short_is_begun_again(self, path: Path, private: Path) -> None:
+        self.interrupt(path, private, "label sums", 0)
+        (left,) = private.iterdir()
+        left.write_bytes(left.read_bytes()[: left.stat().st_size // 2])
+        want = everything(open_(path), LocalEngine(1))
+        assert everything(open_(path), LocalEngine(1, checkpoint=private)) == want
+
+    def test_a_tally_of_ones_own_is_resumed(self, path: Path, private: Path) -> None:
+        """It says what its share depends on; others begin again, and leave nothing behind."""
+        source = open_(path)
+        features = fit_features(source)
+        want = LocalEngine(1).fold("mine", source, WeightedGram(features))
+        engine = LocalEngine(2, stopping("mine", 500), Memory(0), private)
+        with pytest.raises(Stopped):
+            engine.fold("mine", source, WeightedGram(features))
+        assert [left.name for left in private.iterdir()] == ["mine.npz"]
+        told: list[int] = []
+        engine = LocalEngine(2, telling(told), Memory(0), private)
+        assert np.array_equal(engine.fold("mine", source, WeightedGram(features)), want)
+        assert told[0] >= 400
+        assert sum(told) == ROWS
+        engine = LocalEngine(2, stopping("towns", 500), Memory(0), private)
+        with pytest.raises(Stopped):
+            engine.fold("towns", source, Levels(("town",)))
+        assert not list(private.iterdir())
 
     def test_a_directory_open_to_others_is_refused(self, path: Path, tmp_path: Path) -> None:
         (tmp_path / "open").mkdir(0o755)

@@ -19,7 +19,7 @@ from labeldp.features import Encoder, Packed, Rows, fit_features
 from labeldp.features.fold import Needs
 from labeldp.features.tally import LevelsAndRanges
 from labeldp.source import readers, scan
-from labeldp.statistics import GramSum
+from labeldp.statistics import GramSum, LabelGrid, MomentSum
 
 
 def test_narrow_batches_hold_the_same_values() -> None:
@@ -178,6 +178,20 @@ def test_the_first_pass_that_encodes_packs_what_the_fit_kept(path: Path) -> None
     assert engine.fold("feature sums", source, GramSum(other)).digest() == want
     assert engine.memory.holds_all(GramSum(other).needs)
     assert not engine.memory.holds_all(GramSum(features).needs)
+
+
+def test_labels_are_not_summed_beside_what_is_known_of_rows_that_were_let_go(path: Path) -> None:
+    """Read again, the rows might be others: sums of features must then be of these very rows."""
+    source, engine = scan(path, label="x", label_range=(-9, 9)), LocalEngine(1)
+    features = fit_features(source, fold=engine.fold)
+    engine.fold("feature sums", source, GramSum(features))
+    grid = LabelGrid.for_range((-9, 9), intercept=True)
+    plain, labelled = GramSum(features).needs, MomentSum(features, grid).needs
+    assert plain.key in engine.memory.known(plain)
+    assert plain.key in engine.memory.known(labelled)
+    engine.fold("feature sums", source, GramSum(fit_features(source, min_count=350)))
+    assert plain.key in engine.memory.known(plain)
+    assert not engine.memory.known(labelled)
 
 
 def test_packing_makes_room_for_more(path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp.engines import LocalEngine
-from labeldp.features import FeatureMap, fit_features
+from labeldp.features import ChosenRows, FeatureMap, fit_features
 from labeldp.source import Source, scan
 from labeldp.statistics import GramSum, LabelGrid, LabelMoments, MomentSum
 from tests.tables import RANGE, source, table
@@ -125,6 +127,20 @@ def test_label_grid_is_fine_and_covers_the_range(
     assert step <= 2 * reach / 2**20
     assert grid.range[0] <= low
     assert high <= grid.range[1] <= high + step
+
+
+def test_tallies_of_labels_are_pickled_only_while_they_are_empty() -> None:
+    data = scan(table(50), label="label", label_range=RANGE)
+    features = fit_features(data)
+    grid = LabelGrid.for_range(RANGE, intercept=True)
+    empty = pickle.loads(pickle.dumps(MomentSum(features, grid)))
+    batch, labels = next(iter(data.labelled_batches()))
+    empty.add(features.encode(batch), labels)
+    merged = empty.new()
+    merged.merge(empty.share())
+    for tally in (empty, merged, ChosenRows(features, np.arange(3), labels=True)):
+        with pytest.raises(TypeError, match="private"):
+            pickle.dumps(tally)
 
 
 def test_integer_labels_are_exact() -> None:

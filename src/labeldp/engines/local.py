@@ -18,7 +18,7 @@ from labeldp.engines.memory import Memory
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.engines.streams import Streams
 from labeldp.errors import DataError, at_least
-from labeldp.features.fold import Fold, Pair, Tally, add_up, merge_into, results_of, together
+from labeldp.features.fold import Fold, Needs, Pair, Tally, add_up, merge_into, results_of, together
 from labeldp.source import Source
 
 _SUMS = 1 << 30
@@ -52,12 +52,22 @@ class LocalEngine:
 
     def _fold(self, task: str, source: Source, /, *tallies: Tally[Any]) -> Any:
         """What is known of rows in memory is not tallied again."""
-        self.memory.parts(source)
-        needs, keys = together(tallies), [tally.needs.key for tally in tallies]
+        self.memory.open(source)
+        asked = [tally.needs for tally in tallies]
+        needs, keys = together(asked), [None if each.labels else each.key for each in asked]
         known = self.memory.known(needs)
-        fresh = [tally for tally, key in zip(tallies, keys, strict=True) if key not in known]
-        found = iter(_Pass(self, task, source, fresh).results() if fresh else ())
-        results = [known[key] if key in known else next(found) for key in keys]
+        fresh = [place for place, key in enumerate(keys) if key not in known]
+        results = [known.get(key) for key in keys]
+        if fresh:
+            some = _Pass(
+                self,
+                task,
+                source,
+                together([asked[place] for place in fresh]),
+                [tallies[place].new() for place in fresh],
+            )
+            for place, result in zip(fresh, some.results(), strict=True):
+                results[place] = result
         self.memory.remember(dict(zip(keys, results, strict=True)), needs)
         return results_of(results)
 
@@ -66,21 +76,24 @@ class _Pass:
     """One pass over the parts of a source: the totals so far, and the rows of every part."""
 
     def __init__(
-        self, engine: LocalEngine, task: str, source: Source, tallies: Sequence[Tally[Any]]
+        self,
+        engine: LocalEngine,
+        task: str,
+        source: Source,
+        needs: Needs,
+        totals: Sequence[Tally[Any]],
     ) -> None:
         self._engine, self._task, self._source = engine, task, source
-        self._needs = together(tallies)
-        self._check = self._needs.check(source)
-        self._totals = [tally.new() for tally in tallies]
-        parts = engine.memory.parts(source)
+        self._needs, self._totals = needs, totals
+        self._check = needs.check(source)
+        self._sizes = [part.total_rows or 0 for part in engine.memory.parts]
         self._parts: list[Part] = [
-            partial(engine.memory.read, number, self._needs, self._check)
-            for number in range(len(parts))
+            partial(engine.memory.read, number, needs, self._check)
+            for number in range(len(self._sizes))
         ]
-        if self._needs.numbered and source.drop_missing_labels:
+        if needs.numbered and source.drop_missing_labels:
             # numbers then follow only from all rows before
             self._parts = [partial(chain.from_iterable, (part() for part in self._parts))]
-        self._sizes = [part.total_rows or 0 for part in parts]
         self._starts = np.cumsum([0, *self._sizes])
         self._rows: list[int] = []
         """Of the parts that are finished, so that other parts' rows can be numbered."""
@@ -132,10 +145,11 @@ class _Pass:
     def _checkpoint(self) -> Checkpoint:
         """Bound to all that the sums depend on; a frame changes unseen and has none."""
         source, state, bound_to = self._source, self._source.reader.state(), self._needs.bound_to
-        wanted = state is not None and bound_to is not None
+        folder = self._engine.checkpoint
+        if folder is None or state is None or bound_to is None:
+            return Checkpoint(None, self._task, None)
         options = [source.label, source.clip, source.drop_missing_labels]
-        everything = [state, self._sizes, options, bound_to]
-        return Checkpoint(self._engine.checkpoint if wanted else None, self._task, everything)
+        return Checkpoint(folder, self._task, [state, self._sizes, options, bound_to()])
 
     @property
     def _finished(self) -> Finished:

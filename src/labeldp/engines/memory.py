@@ -8,7 +8,7 @@ computed from them: to compute them again from the same rows would give the same
 features alone are kept, never labels.
 
 What is kept is used only while the files are what they were (size, time, number on disk);
-`parts` sees to that, and a pass that pairs kept features with labels asks again at its end.
+`open` sees to that, and a pass that pairs kept features with labels asks again at its end.
 Should a file be changed within a tick of the clock all the same, labels might be paired with
 other rows' features: that spoils the fit, not the promise, which holds for any labels given
 the features that were summed, and those are the ones whose leverages are checked.
@@ -64,19 +64,18 @@ class Memory:
         self._lock = threading.Lock()
         self._forget(None, None)
 
-    def parts(self, source: Source) -> tuple[Source, ...]:
-        """The parts of a source; what is kept of another one, or of older files, is dropped."""
+    def open(self, source: Source) -> None:
+        """Turn to a source; what is kept of another one, or of older files, is dropped."""
         state = source.reader.state()
         if self._source is not source or self._state != state or state is None:
             self._forget(source, state)
-        return self._parts
 
     def read(self, number: int, needs: Needs, check: LabelCheck | None) -> Iterator[Pair]:
         """A part's rows, from memory if they are there; else they are read, and kept if they may.
 
         Of rows in memory only the labels are read. Encoded rows are given packed if they are kept.
         """
-        source, kept = self._parts[number], self._kept.get(number)
+        source, kept = self.parts[number], self._kept.get(number)
         if kept is None or not kept.serves(needs):
             yield from self._keeping(number, needs, pairs_of(source, needs, check))
             return
@@ -98,7 +97,7 @@ class Memory:
 
     def holds_all(self, needs: Needs) -> bool:
         """Whether no part's features need reading."""
-        return all(self.holds(number, needs) for number in range(len(self._parts)))
+        return all(self.holds(number, needs) for number in range(len(self.parts)))
 
     def known(self, needs: Needs) -> Mapping[object, object]:
         """Results for these very rows by their keys, for a pass with such needs.
@@ -114,7 +113,7 @@ class Memory:
             self._results |= {key: value for key, value in results.items() if key is not None}
 
     def check_unchanged(self) -> None:
-        """Refuse files that were written to since `parts`."""
+        """Refuse files that were written to since `open`."""
         if self._source is not None and self._source.reader.state() != self._state:
             raise _changed()
 
@@ -164,7 +163,7 @@ class Memory:
 
     def _forget(self, source: Source | None, state: tuple[FileState, ...] | None) -> None:
         self._source, self._state = source, state
-        self._parts = () if source is None else source.parts()
+        self.parts = () if source is None else source.parts()
         self._sizes: dict[int, int] = {}
         self._full = False
         self._kept: dict[int, _Part] = {}

@@ -45,11 +45,11 @@ class Needs:
                may write to one array;
     keep:      columns as they came are worth keeping in memory; encoded ones always are;
     room:      bytes that one takes, where they are many;
-    key:       while the rows stay in memory, tallies of equal keys have the same result; None,
-               and always with labels: it is not remembered;
-    bound_to:  JSON of all that shares depend on besides the rows, if they may wait in a private
-               file for an interrupted pass to be resumed; they then are dictionaries of arrays
-               and of what JSON holds;
+    key:       tallies of equal keys have equal results while the rows stay in memory; None, and
+               always with labels: no result is remembered;
+    bound_to:  gives, as JSON, all that shares depend on besides the rows, if they may wait in a
+               private file for an interrupted pass to be resumed; they then are dictionaries of
+               arrays and of what JSON holds;
     made_for:  a tally to fold along where rows may be others each time they are read, and what
                its result tells: whether they are those that this one was made for.
     """
@@ -61,7 +61,7 @@ class Needs:
     keep: bool = False
     room: int = 0
     key: object = None
-    bound_to: Any = None
+    bound_to: Callable[[], Any] | None = None
     made_for: tuple[Tally[Any], Callable[[Any], bool]] | None = None
 
     @property
@@ -109,12 +109,12 @@ class Fold(Protocol):
     ) -> tuple[One, Two]: ...
 
 
-def together(tallies: Iterable[Tally[Any]]) -> Needs:
+def together(needs: Sequence[Needs]) -> Needs:
     """What several tallies need of one pass: rows of one form."""
-    first, *others = needs = [tally.needs for tally in tallies]
+    first, *others = needs
     if any((each.columns, each.form) != (first.columns, first.form) for each in others):
         raise ValueError("tallies of one pass need the same columns in the same form")
-    bounds = [each.bound_to for each in needs]
+    bounds = [each.bound_to for each in needs if each.bound_to is not None]
     return Needs(
         first.columns,
         first.features,
@@ -122,7 +122,7 @@ def together(tallies: Iterable[Tally[Any]]) -> Needs:
         numbered=any(each.numbered for each in needs),
         keep=any(each.keep for each in needs),
         room=sum(each.room for each in needs),
-        bound_to=None if None in bounds else bounds,
+        bound_to=(lambda: [each() for each in bounds]) if len(bounds) == len(needs) else None,
     )
 
 
@@ -177,7 +177,8 @@ def fold_in_order(
     progress: Callable[[int], None] = lambda _rows: None,
 ) -> Any:
     """The fold without an engine: one batch after another."""
-    needs, totals = together(tallies), [tally.new() for tally in tallies]
+    needs = together([tally.needs for tally in tallies])
+    totals = [tally.new() for tally in tallies]
     check = needs.check(source)
     merge_into(totals, shares_of(source, totals, needs, check, progress))
     if check is not None:

@@ -34,16 +34,20 @@ class SparkEngine:
 
     def _fold(self, task: str, source: Source, /, *tallies: Tally[Any]) -> Any:
         """Tallies that were made for certain rows refuse others."""
-        proofs = [proof for tally in tallies if (proof := tally.needs.made_for) is not None]
+        asked = [tally.needs for tally in tallies]
+        proofs = [each.made_for for each in asked if each.made_for is not None]
+        asked += [proof.needs for proof, _ in proofs]
         every = [*(proof for proof, _ in proofs), *tallies]
-        results = self._results(task, source, every)
+        results = self._results(task, source, together(asked), every)
         for (_, is_so), result in zip(proofs, results, strict=False):
             if not is_so(result):
                 raise _other_rows()
         return results_of(results[len(proofs) :])
 
-    def _results(self, task: str, source: Source, tallies: Sequence[Tally[Any]]) -> list[Any]:
-        frame, needs = _frame(source), together(tallies)
+    def _results(
+        self, task: str, source: Source, needs: Needs, tallies: Sequence[Tally[Any]]
+    ) -> list[Any]:
+        frame = _frame(source)
         if needs.numbered:
             raise InputError(
                 "rows on Spark have no numbers, so none can be named; use LocalEngine for bags"

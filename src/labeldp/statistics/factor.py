@@ -26,10 +26,11 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.features import FeatureMap
-from labeldp.statistics.gram import FeatureGram, category_blocks
+from labeldp.statistics.gram import FeatureGram, category_slices
 
 _PRIME = 2**63 - 25
-_UNIT = 2.0**-53
+ROUNDOFF = 2.0**-53
+"""Of one operation on doubles, relative."""
 _SMALL = 64
 MAX_DEFECT = 2.0**-12
 """A factor further from the truth is not used; nothing that is left comes near."""
@@ -83,7 +84,7 @@ class Factor:
     def inverse_diagonal(self) -> NDArray[np.float64]:
         """Upper bounds of the diagonal of (XᵀX)⁻¹."""
         whitener = np.ldexp(self.inverse, -self.exponents)
-        slack = 1 + (self.rank + 4) * 2 * _UNIT
+        slack = 1 + (self.rank + 4) * 2 * ROUNDOFF
         return np.asarray((whitener**2).sum(axis=0) * slack / (1 - self.defect))
 
 
@@ -207,7 +208,7 @@ def _without_baselines(gram: FeatureGram, order: Sequence[int], features: Featur
     diagonal = gram.diagonal()
     whole = [
         list(range(block.start, block.stop))
-        for block in category_blocks(features)
+        for block in category_slices(features)
         if chosen.issuperset(range(block.start, block.stop))
     ]
     constant = [0] if features.intercept and 0 in chosen else whole.pop(0) if whole else []
@@ -247,4 +248,4 @@ def _distance_to_identity(
 ) -> NDArray[np.float64]:
     """‖product − I‖ in the Frobenius norm, with the rounding of its `terms`."""
     gap = np.linalg.norm(product - np.eye(product.shape[-1]), axis=(-2, -1))
-    return np.asarray(gap + 1.01 * _UNIT * np.linalg.norm(terms, axis=(-2, -1)))
+    return np.asarray(gap + 1.01 * ROUNDOFF * np.linalg.norm(terms, axis=(-2, -1)))

@@ -98,7 +98,7 @@ class GramSum:
             features,
             room=8 * (2 * features.width**2 + features.compounds.cells),
             key=(GramSum, features),
-            bound_to=["XᵀX", features.to_json()],
+            bound_to=lambda: ["XᵀX", features.to_json()],
         )
 
     def new(self) -> GramSum:
@@ -181,7 +181,7 @@ class _Tables:
     def _place_categories(self, low: NDArray[np.int64]) -> None:
         """Write the marginals of the group tables above the diagonal."""
         compounds = self._compounds
-        blocks = category_blocks(self._features)
+        blocks = category_slices(self._features)
         counts = dict(enumerate(self._counts))
         for (left, right), table in self._pairs.items():
             counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
@@ -204,13 +204,13 @@ class _Tables:
         low[numbers, numbers] = self._low
         if self._features.intercept:
             low[0, numbers] = self._sums
-        blocks = category_blocks(self._features)
+        blocks = category_slices(self._features)
         for group, sums in enumerate(self._level_sums):
             for member, levels in self._compounds.margins(group, sums):
                 low[numbers, blocks[member]] = levels
 
 
-def category_blocks(features: FeatureMap) -> list[slice]:
+def category_slices(features: FeatureMap) -> list[slice]:
     """The design columns of every categorical column."""
     return [
         slice(offset, offset + size)

@@ -19,7 +19,7 @@ from labeldp.errors import InputError, ordered
 from labeldp.features import Encoded, FeatureMap
 from labeldp.features.fold import Needs
 from labeldp.kernels import Kernels, Scratch, best, with_numpy
-from labeldp.statistics.gram import category_blocks, exact_products, no_rows
+from labeldp.statistics.gram import category_slices, exact_products, no_rows
 
 LABEL_BITS = 20
 LEAST, MOST = 1e-100, 1e100
@@ -119,9 +119,13 @@ class MomentSum:
 
     @property
     def needs(self) -> Needs:
-        features = self._features
-        bound_to = ["Xᵀy", features.to_json(), asdict(self._grid)]
-        return Needs(features.columns, features, labels=True, bound_to=bound_to)
+        features, grid = self._features, self._grid
+        return Needs(
+            features.columns,
+            features,
+            labels=True,
+            bound_to=lambda: ["Xᵀy", features.to_json(), asdict(grid)],
+        )
 
     def new(self) -> MomentSum:
         return MomentSum(self._features, self._grid, self._given)
@@ -164,7 +168,7 @@ class MomentSum:
         if features.intercept:
             cross[0] = self._total
         cross[list(features.number_columns)] = self._number_sums
-        blocks = category_blocks(features)
+        blocks = category_slices(features)
         for group, sums in enumerate(self._level_sums):
             for member, levels in self._compounds.margins(group, sums):
                 cross[blocks[member]] = levels.astype(object)

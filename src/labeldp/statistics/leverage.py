@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from labeldp.features import Encoded, FeatureMap
 from labeldp.features.fold import Needs, RowNumber
 from labeldp.kernels import Kernels, Scratch, best
-from labeldp.statistics.factor import Factor
+from labeldp.statistics.factor import ROUNDOFF, Factor
 from labeldp.statistics.gram import GramSum, no_rows
 from labeldp.statistics.quadratic_form import QuadraticForm
 
-_UNIT = 2.0**-53
 _COSTLIEST = 5
 _MANY_NUMBERS = 8
 """From so many on, a matrix product that finds the few rows worth a closer look pays."""
@@ -168,7 +167,7 @@ class LeverageScan:
         if not self._costliest:
             raise no_rows()
         largest = self._costliest[0].value + self._form.rounding(self._reach)
-        maximum = largest / (1 - self._defect) * (1 + 4 * _UNIT)
+        maximum = largest / (1 - self._defect) * (1 + 4 * ROUNDOFF)
         rows = tuple(
             CostlyRow(row(seen.row), seen.value, self._blame(seen)) for seen in self._costliest
         )

@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
 from labeldp.kernels import Kernels, Scratch
-from labeldp.statistics.factor import Factor
-from labeldp.statistics.gram import BLOCK_ROWS, category_blocks
-
-_UNIT = 2.0**-53
+from labeldp.statistics.factor import ROUNDOFF, Factor
+from labeldp.statistics.gram import BLOCK_ROWS, category_slices
 
 
 class QuadraticForm:
@@ -29,7 +27,7 @@ class QuadraticForm:
         self._size[np.ix_(factor.kept, factor.kept)] = factor.pseudo_inverse_size()
         self._rank = factor.rank
         self._numbers = list(features.number_columns)
-        self._slices = category_blocks(features)
+        self._slices = category_slices(features)
         self._intercept = features.intercept
         self._compounds = features.compounds
         self._pairs = self._pair_tables()
@@ -160,4 +158,4 @@ class QuadraticForm:
             size += sum(group[block].max(initial=0.0) for block in self._slices)
             size += float(group[self._numbers] @ reach) if self._numbers else 0.0
         terms = len(groups) ** 2 + 2 * len(self._matrix) + self._rank + 8
-        return 2 * terms * _UNIT * size
+        return 2 * terms * ROUNDOFF * size

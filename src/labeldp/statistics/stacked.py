@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
-from labeldp.statistics.factor import defects
+from labeldp.statistics.factor import ROUNDOFF, defects
 from labeldp.statistics.gram import BLOCK_ROWS
 
 Reals = NDArray[np.float64]
@@ -34,8 +34,7 @@ MOST_COLUMNS = 160
 """Beyond, one-hot columns are better counted than multiplied, and bags cost arithmetic."""
 _NUMBERS = 1 << 18
 """Of a block of bags: some megabytes, which the processor keeps near."""
-_UNIT = 2.0**-53
-ROUNDING = 1.01 * _UNIT
+ROUNDING = 1.01 * ROUNDOFF
 """Of one operation, with room for the rounding of the bound itself."""
 
 
@@ -101,13 +100,13 @@ class Stack:
         """
         largest = np.sqrt(np.square(self.white).sum(axis=2).max(axis=1))
         blur = self.terms * ROUNDING * np.linalg.norm(self.reach, axis=1)
-        root = largest * (1 + 2 * self.terms * _UNIT) + blur
-        bound = root**2 / (1 - self.defect) * (1 + 16 * _UNIT)
+        root = largest * (1 + 2 * self.terms * ROUNDOFF) + blur
+        bound = root**2 / (1 - self.defect) * (1 + 16 * ROUNDOFF)
         bound = np.where(self.rank >= self.rows, 1.0, np.minimum(1.0, bound))
         return np.where(self.careful, np.inf, bound)
 
     def _factorise(self) -> None:
-        gram = exact_products(self.design, self.design)
+        gram = products_of_bags(self.design, self.design)
         everywhere = np.arange(self.bags)
         self._try(gram, everywhere, np.diagonal(gram, axis1=1, axis2=2) > 0)
         rest = np.flatnonzero(~(self.defect <= MOST_DEFECT))
@@ -158,7 +157,7 @@ class Stack:
         return np.argsort(key, axis=1)
 
 
-def exact_products(left: Reals, right: Reals) -> Integers:
+def products_of_bags(left: Reals, right: Reals) -> Integers:
     """leftᵀ·right of every bag, for integers of at most 20 bits and at most `MOST_ROWS` rows."""
     total: Integers = np.zeros((len(left), left.shape[2], right.shape[2]), dtype=np.int64)
     for start in range(0, left.shape[1], BLOCK_ROWS):

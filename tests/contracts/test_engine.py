@@ -1,4 +1,7 @@
-"""What every engine owes: the bytes of the sums do not depend on where or how rows lie."""
+"""What every engine owes: the bytes of the sums do not depend on where or how rows lie.
+
+What is tallied is no engine's concern: tallies that this file makes up are folded as ours are.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import DataError, LocalEngine, plan, scan, verify
+from labeldp import DataError, InputError, LocalEngine, plan, scan, verify
 from labeldp._random import Randomness
 from labeldp.features import FeatureMap
+from labeldp.features.fold import Tally, fold_in_order
 from labeldp.inspection import inspect
 from labeldp.statistics import Factor, GramSum, LabelGrid, LeverageScan, MomentSum, factorise
+from tests.contracts.tallies import LabelledLevels, Levels, Spread, WeightedGram, digest
 from tests.engines.conftest import Home
 from tests.engines.fitting import fitted
 from tests.tables import RANGE, table
@@ -220,3 +225,57 @@ def test_a_release_verifies_and_its_features_are_rechecked(either: Home, tmp_pat
     assert verify(tmp_path / "r", data).valid
     other = verify(tmp_path / "r", either.hold(MIXED.slice(1)))
     assert other.problems == ("the table has 1499 rows, the certificate says 1500",)
+
+
+def from_outside(kind: str) -> Tally[Any]:
+    """A tally that the package does not know, of each kind of rows."""
+    return {
+        "rows as they come": Levels(("colour", "town")),
+        "encoded rows": WeightedGram(FEATURES),
+        "encoded rows with labels": LabelledLevels(FEATURES, "town"),
+    }[kind]
+
+
+OUTSIDE = ["rows as they come", "encoded rows", "encoded rows with labels"]
+
+
+@pytest.mark.parametrize("kind", OUTSIDE)
+def test_a_statistic_of_ones_own_edits_no_engine(home: Home, kind: str) -> None:
+    """The same bytes wherever rows lie, and those of the obvious loop."""
+    found = home.engine.fold("my own", home.scan(MIXED), from_outside(kind))
+    assert digest(found) == digest(LOCAL.fold("my own", SOURCE, from_outside(kind)))
+    assert digest(found) == digest(fold_in_order("my own", SOURCE, from_outside(kind)))
+
+
+def test_the_weighted_gram_is_that_of_the_dense_design(either: Home) -> None:
+    found = either.engine.fold("my own", either.scan(MIXED), WeightedGram(FEATURES))
+    weights = DESIGN[:, FEATURES.number_columns[0]] % 5
+    assert np.array_equal(found, (DESIGN * weights[:, None]).T @ DESIGN)
+
+
+def test_tallies_share_one_pass(either: Home) -> None:
+    """Each gives what it gives alone."""
+    source = either.scan(MIXED)
+    gram, weighted = either.engine.fold("both", source, GramSum(FEATURES), WeightedGram(FEATURES))
+    assert gram.digest() == LOCAL.fold("one", SOURCE, GramSum(FEATURES)).digest()
+    assert digest(weighted) == digest(LOCAL.fold("other", SOURCE, WeightedGram(FEATURES)))
+    with pytest.raises(ValueError, match="the same columns in the same form"):
+        either.engine.fold("both", source, GramSum(FEATURES), Levels(("colour",)))
+
+
+def test_wrong_labels_are_refused_whatever_is_tallied(either: Home) -> None:
+    labels = table(300)["label"].to_pylist()
+    source = either.scan(labelled([77.25, *labels[1:]]))
+    features = fitted(source)
+    with pytest.raises(DataError, match="outside the range"):
+        either.engine.fold("my own", source, LabelledLevels(features, "town"))
+
+
+def test_rows_have_numbers_where_they_are_read_here(either: Home) -> None:
+    source = either.scan(MIXED)
+    spread = Spread(FEATURES, 700)
+    if either.engine == LocalEngine(threads=2):
+        assert either.engine.fold("my own", source, spread) == [700, 1400]
+        return
+    with pytest.raises(InputError, match="rows on Spark have no numbers"):
+        either.engine.fold("my own", source, spread)
