@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from labeldp.mechanisms.answers import document, need
+from labeldp.mechanisms.asked import Asked
 
 from labeldp import Release, Source, door, forecast
 from labeldp._random import Randomness
@@ -18,8 +20,6 @@ from labeldp.accounting import Curve, Gaussian, invert
 from labeldp.engines import Engine
 from labeldp.errors import positive
 from labeldp.mechanisms import Account, Inspection, Mechanism, Request, Shown, Words, number, option
-from labeldp.mechanisms.answers import document, need
-from labeldp.mechanisms.asked import Asked
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.plan import Plan
 from labeldp.mechanisms.survey import Survey, feature_bound, survey
