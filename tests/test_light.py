@@ -5,30 +5,79 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 
 from tests.tables import table
 
 _PROGRAM = """
 import json, sys
-from labeldp import plan, scan, verify
-path, folder = sys.argv[1:]
-source = scan(path, label="label", label_range=(0, 10))
-made = plan(source, epsilon=1, delta=1e-4)
-made.release_to(folder, source)
-assert verify(folder, path).valid
-print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+from labeldp.cli import main
+try:
+    main()
+finally:
+    print("imported", json.dumps(sorted(sys.modules)), file=sys.stderr)
 """
 
+BUDGET = ("--label", "label", "--label-range", "0", "10", "--epsilon", "1", "--delta", "1e-4")
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "plan": ("{data}", *BUDGET, "--out", "{folder}/plan.json"),
+    "release": ("{data}", *BUDGET, "--out", "{folder}/release"),
+    "verify": ("{folder}/release", "--data", "{data}"),
+    "fit": ("{folder}/release", "--out", "{folder}/model.json"),
+    "predict": ("{folder}/model.json", "{data}", "--out", "{folder}/predictions.csv"),
+    "account": ("wtd-flag", "--rows", "100000", "--label-range", "0", "2", "--residual-ms", "1"),
+}
 
-def test_a_release_of_a_parquet_file_imports_no_extra(tmp_path: Path) -> None:
-    pq.write_table(table(2000), tmp_path / "rows.parquet")
-    program = [sys.executable, "-c", _PROGRAM, str(tmp_path / "rows.parquet"), str(tmp_path / "r")]
+EXTRAS = {"pandas", "polars", "duckdb", "matplotlib", "torch", "pyspark", "numba"}
+HEAVY = EXTRAS | {"sklearn", "scipy.stats", "pyarrow.dataset", "labeldp.spark", "labeldp_paper"}
+"""None of the commands needs these on a small file here."""
+
+DATA_ROAD = {"labeldp.source", "labeldp.features", "labeldp.statistics", "labeldp.engines"}
+BESIDES = {
+    "plan": {"labeldp.learners"},
+    "release": {"labeldp.learners"},
+    "verify": {"labeldp.learners"},
+    "fit": {"labeldp.mechanisms.survey", "flint", "randomgen"},
+    "predict": {"labeldp.mechanisms.survey", "labeldp.accounting", "flint", "randomgen", "scipy"},
+    "account": DATA_ROAD | {"labeldp.learners", "pyarrow", "randomgen"},
+}
+"""And this command does not need those either."""
+
+
+def run(command: str, *arguments: str) -> set[str]:
+    """The modules that a command has imported when it ends well."""
+    program = [sys.executable, "-c", _PROGRAM, command, *arguments]
     done = subprocess.run(program, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    imported = set(json.loads(done.stdout))
-    assert {"pyarrow", "randomgen"} <= imported
-    heavy = {"pandas", "polars", "duckdb", "matplotlib", "torch", "pyspark", "numba", "sklearn"}
-    assert not heavy & imported
+    said, _, modules = done.stderr.rpartition("imported ")
+    assert done.returncode == 0, said
+    return set(json.loads(modules))
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Of every command, run one after the other on one small table."""
+    folder = tmp_path_factory.mktemp("light")
+    pq.write_table(table(1000), folder / "rows.parquet")
+    names = {"data": folder / "rows.parquet", "folder": folder}
+    return {
+        command: run(command, *(part.format(**names) for part in arguments))
+        for command, arguments in COMMANDS.items()
+    }
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_imports_no_more_than_it_needs(
+    imported: dict[str, set[str]], command: str
+) -> None:
+    assert sorted((HEAVY | BESIDES[command]) & imported[command]) == []
+
+
+def test_the_modules_named_here_are_there_to_be_imported(imported: dict[str, set[str]]) -> None:
+    """A name with a slip in it would never be found."""
+    assert {"pyarrow", "randomgen", "scipy"} <= imported["release"]
+    assert {"labeldp.learners", "labeldp.release"} <= imported["fit"]
+    ours = {n for n in HEAVY | set().union(*BESIDES.values()) if n.startswith("labeldp")}
+    for name in ours | {"flint", "sklearn", "scipy.stats", "pyarrow.dataset"}:
+        __import__(name)

@@ -34,6 +34,12 @@ def numpy_numbers(array: pa.Array) -> NDArray[Any]:
     return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
 
 
+def column_numbers(column: pa.ChunkedArray) -> NDArray[Any]:
+    """All numbers of a column, copied."""
+    whole = [numpy_numbers(chunk) for chunk in column.chunks]
+    return np.concatenate(whole) if whole else numpy_numbers(column.combine_chunks())
+
+
 def integer_kind(kind: pa.DataType) -> np.dtype[Any]:
     """NumPy's name of an integer type."""
     return np.dtype(str(kind))

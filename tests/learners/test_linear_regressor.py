@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +23,7 @@ from labeldp.errors import InputError
 from labeldp.features import fit_features
 from labeldp.learners import Coefficient, LinearRegressor
 from labeldp.source import scan
-from tests.learners.conftest import features_of, release_of
+from tests.drawn import features_of, release_of
 
 Make = Callable[..., Any]
 
@@ -208,14 +206,6 @@ def test_plain_rows_are_sklearn() -> None:
     assert not hasattr(model, "feature_names_in_")
 
 
-def test_refitting_forgets(release: Any, table: pa.Table) -> None:
-    X, y = np.random.default_rng(5).normal(size=(20, 2)), np.arange(20.0)
-    model = LinearRegressor().fit(release).fit(X, y)
-    assert set(vars(model)) == set(vars(LinearRegressor().fit(X, y)))
-    assert model.predict(X).shape == (20,)
-    assert model.fit(release).predict(table).shape == (400,)
-
-
 def test_pipeline_grid_and_clone(release: Any, table: pa.Table) -> None:
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(6)
@@ -251,23 +241,6 @@ def state(model: LinearRegressor) -> dict[str, Any]:
     return values
 
 
-@pytest.mark.parametrize(
-    "parameters", [{}, {"penalty": 0.1}, {"max_norm": 1 / 3, "confidence": 0.9}, {"max_norm": 1e9}]
-)
-def test_save_then_load_is_identity(
-    release: Any, table: pa.Table, tmp_path: Path, parameters: dict[str, Any]
-) -> None:
-    model = LinearRegressor(**parameters).fit(release)
-    model.save(tmp_path / "model.json")
-    loaded = LinearRegressor.load(tmp_path / "model.json")
-    assert state(loaded) == state(model)
-    assert loaded.coef_.tobytes() == model.coef_.tobytes()
-    np.testing.assert_array_equal(loaded.predict(table), model.predict(table))
-    loaded.save(str(tmp_path / "again.json"))
-    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "model.json").read_bytes()
-    assert state(pickle.loads(pickle.dumps(model))) == state(model)
-
-
 def test_save_and_load_plain_rows(tmp_path: Path) -> None:
     X, y = np.random.default_rng(5).normal(size=(20, 2)), np.arange(20.0)
     model = LinearRegressor().fit(X, y)
@@ -278,24 +251,6 @@ def test_save_and_load_plain_rows(tmp_path: Path) -> None:
     saturated = LinearRegressor().fit(X[:3], y[:3])  # no degree of freedom left: NaN survives
     saturated.save(tmp_path / "model.json")
     assert np.isnan(LinearRegressor.load(tmp_path / "model.json").residual_ms_)
-
-
-def test_a_failed_save_leaves_the_old_file(
-    release: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "model.json"
-    path.write_text("old")
-
-    def refuse(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(InputError, match="No space left"):
-        LinearRegressor().fit(release).save(path)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["model.json"]
-    with pytest.raises(InputError, match="cannot write"):
-        LinearRegressor().fit(release).save(path / "below" / "a-file.json")
 
 
 def saved(release: Any, path: Path) -> dict[str, Any]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pickle
 import subprocess
 import sys
 import zipfile
@@ -28,7 +26,7 @@ from labeldp.features import FeatureMap, fit_features
 from labeldp.learners import BagRegressor, LinearRegressor, WeightedBags
 from labeldp.release import Release
 from labeldp.source import scan
-from tests.learners.conftest import bag_release_of
+from tests.drawn import bag_release_of
 
 pytest.importorskip("torch", reason="the neural learner needs the extra torch")
 
@@ -266,15 +264,6 @@ def test_rows_of_any_scale_in_a_pipeline() -> None:
     assert not hasattr(model, "feature_names_in_")
 
 
-def test_refitting_forgets(release: Any, data: tuple[pa.Table, np.ndarray]) -> None:
-    X, y = np.random.default_rng(5).normal(size=(20, 2)), np.arange(20.0)
-    model = BagRegressor(**FAST).fit(release, scan(data[0])).fit(X, y)
-    assert set(vars(model)) == set(vars(BagRegressor(**FAST).fit(X, y)))
-    assert model.predict(X).shape == (20,)
-    assert model.fit(release, scan(data[0])).predict(data[0].slice(0, 9)).shape == (9,)
-    assert model.predict(data[0].slice(0, 0)).shape == (0,)
-
-
 def test_progress_is_one_step_an_epoch(release: Any, data: tuple[pa.Table, np.ndarray]) -> None:
     seen: list[Any] = []
 
@@ -372,20 +361,6 @@ def state(model: BagRegressor) -> dict[str, Any]:
     return {**values, "sizes": layers.sizes, "bytes": [m.tobytes() for m in layers.matrices]}
 
 
-def test_save_then_load_is_identity(
-    fitted: BagRegressor, data: tuple[pa.Table, np.ndarray], tmp_path: Path
-) -> None:
-    fitted.save(tmp_path / "model")
-    loaded = BagRegressor.load(tmp_path / "model")
-    assert state(loaded) == state(fitted)
-    np.testing.assert_array_equal(loaded.predict(data[0]), fitted.predict(data[0]))
-    loaded.save(str(tmp_path / "again"))
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
-    assert sorted(os.listdir(tmp_path)) == ["again", "model"]
-    pickled = pickle.loads(pickle.dumps(fitted))
-    np.testing.assert_array_equal(pickled.predict(data[0]), fitted.predict(data[0]))
-
-
 def test_save_and_load_plain_rows_and_aggregates(
     make_release: Callable[..., Any], table: pa.Table, tmp_path: Path
 ) -> None:
@@ -417,22 +392,6 @@ def test_a_model_is_used_without_torch(fitted: BagRegressor, tmp_path: Path) -> 
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     expected = fitted.predict(pa.table({"x": [1.0], "kind": ["a"], "z": [0.5]}))[0]
     assert float(done.stdout) == pytest.approx(expected, rel=1e-12)
-
-
-def test_a_failed_save_leaves_the_old_file(
-    fitted: BagRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "model"
-    path.write_text("old")
-
-    def refuse(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(InputError, match="No space left"):
-        fitted.save(path)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["model"]
 
 
 def rewrite(path: Path, change: dict[str, Any], arrays: dict[str, Any] | None = None) -> None:

@@ -84,7 +84,6 @@ class EngineOptions:
         from labeldp.cli.output import progress
         from labeldp.engines import LocalEngine
         from labeldp.errors import InputError
-        from labeldp.spark import SparkEngine
 
         if self.engine == "local":
             return LocalEngine(self.threads, progress, checkpoint=checkpoint)
@@ -92,6 +91,8 @@ class EngineOptions:
             raise InputError(f"engine {self.engine!r} is unknown; choose local or spark")
         if self.threads:
             raise InputError("--threads is for --engine local; Spark has settings of its own")
+        from labeldp.spark import SparkEngine
+
         return SparkEngine(progress)
 
 

@@ -45,8 +45,10 @@ def predict(
 def _predictions(model: Model, source: Source) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
+    from labeldp._arrow import arrow_numbers
+
     for batch in source.feature_batches():
-        yield pa.RecordBatch.from_pydict({"prediction": pa.array(model.predict(batch))})
+        yield pa.RecordBatch.from_pydict({"prediction": arrow_numbers(model.predict(batch))})
 
 
 def _write(out: Path, batches: Iterator[pa.RecordBatch]) -> int:

@@ -28,6 +28,7 @@ __all__ = [
     "LinearRegressor",
     "WeightedBags",
     "find_learner",
+    "learners",
     "load_model",
 ]
 
@@ -55,12 +56,17 @@ def find_learner(name: str) -> Learner:
     return learner
 
 
+def learners() -> list[Learner]:
+    """All learners."""
+    return [find_learner(name) for name in LEARNERS]
+
+
 def load_model(path: str | PathLike[str]) -> Model:
     """Read a model written by any learner's `save`."""
     from labeldp.learners import model_file
 
     document, arrays = model_file.read(path)
-    known = [find_learner(name) for name in LEARNERS]
+    known = learners()
     fitting = [each for each in known if each.format == document.get("format")]
     return model_file.parse((fitting or known)[0], document, arrays, path)
 

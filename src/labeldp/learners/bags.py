@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from labeldp._arrow import column_numbers
 from labeldp.errors import DataError, InputError
 from labeldp.features import Encoded, FeatureMap
 from labeldp.learners.inputs import Inputs, concatenated
@@ -230,7 +231,7 @@ def _triples(table: pa.Table) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
             raise DataError(
                 f"the bag table needs a column {name!r} without gaps; restore the release"
             )
-    bag, row, weight = (table.column(name).to_numpy() for name in ("bag", "row", "weight"))
+    bag, row, weight = (column_numbers(table.column(name)) for name in ("bag", "row", "weight"))
     return bag, row, weight
 
 

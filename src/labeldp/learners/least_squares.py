@@ -25,8 +25,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
-from scipy.special import stdtrit
 
 from labeldp.errors import InputError, at_least, in_range, positive
 
@@ -131,6 +129,8 @@ def intervals(
     On a release of iid aggregates each interval holds its entry of transform @ β̂ with
     probability exactly `confidence`, whatever the law of the labels (theory §5).
     """
+    from scipy.special import stdtrit
+
     in_range(0, 1, confidence=confidence)
     if fit.multiplier > 0:
         raise InputError(
@@ -185,6 +185,8 @@ def _triangle(block: Array) -> Array:
     Cholesky of the Gram matrix, then of what it left to orthogonalise, is backward stable
     while the (scaled) columns have a condition below 1e8, and several times faster.
     """
+    from scipy.linalg import solve_triangular  # late: a model predicts without it
+
     rows, columns = block.shape
     if rows > 4 * columns:
         scale = np.sqrt(np.einsum("ij,ij->j", block, block))

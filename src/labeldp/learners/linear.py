@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp._arrow import column_numbers
 from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features import FeatureMap
 from labeldp.files import is_flag, is_number, is_text, list_of, optional
@@ -141,10 +142,9 @@ def fit_rows(
 
 def weighted_design(release: Release, source: Source) -> Array:
     """Σ w·x of every bag, in one pass over the source; labels are not read."""
-    assert release.bag_table is not None
-    features = release.features
-    members = (release.bag_table.column(name).to_numpy() for name in ("bag", "row", "weight"))
-    bag, row, weight = members
+    features, table = release.features, release.bag_table
+    assert table is not None
+    bag, row, weight = (column_numbers(table.column(name)) for name in ("bag", "row", "weight"))
     order = np.argsort(row, kind="stable")
     bag, row, weight = bag[order], row[order], weight[order]
     total = np.zeros((release.bags, len(features.names)))

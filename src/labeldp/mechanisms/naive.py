@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from labeldp._arrow import column_numbers
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap
@@ -51,7 +52,7 @@ class NaiveSums:
     @property
     def labels(self) -> NDArray[np.float64]:
         """Σ y of every bag."""
-        return np.asarray(self.table.column(self.table.num_columns - 1).to_numpy())
+        return column_numbers(self.table.column(self.table.num_columns - 1))
 
     def save(self, directory: str | Path) -> None:
         """Write the sums with a warning in place of a certificate."""

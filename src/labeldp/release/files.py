@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp._arrow import arrow_numbers, numpy_numbers
+from labeldp._arrow import arrow_numbers, column_numbers, numpy_numbers
 from labeldp.errors import ReleaseError
 from labeldp.features import FeatureMap
 from labeldp.files import new_directory, read_json
@@ -77,7 +77,7 @@ class Release:
                 "this release aggregates labels alone: give the table whose rows its bags name "
                 "(fit(release, source), --data)"
             )
-        columns = [self.table.column(name).to_numpy() for name in self.features.names]
+        columns = [column_numbers(self.table.column(name)) for name in self.features.names]
         return np.column_stack(columns)
 
     def chunks(self) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
@@ -95,12 +95,12 @@ class Release:
     @property
     def labels(self) -> NDArray[np.float64]:
         """The aggregated labels."""
-        return np.asarray(self.table.column(self.table.column_names[-1]).to_numpy())
+        return column_numbers(self.table.column(self.table.column_names[-1]))
 
     @property
     def noise(self) -> NDArray[np.float64]:
         """The public deviation of each label, where labels were aggregated alone."""
-        return np.asarray(self.table.column(NOISE).to_numpy())
+        return column_numbers(self.table.column(NOISE))
 
     def save(self, directory: str | Path) -> None:
         """Write the release as one new directory, whole or not at all."""

@@ -39,7 +39,7 @@ def check(release: Release) -> Iterator[str]:
     if claim.noisy_column is None:
         yield from _planned(claim, weights, None)
     noise = weights.noise(claim.noise_std)
-    shown = release.table.column(NOISE).to_numpy()
+    shown = release.noise
     if len(shown) != len(noise) or not np.allclose(shown, noise, rtol=_ROUNDING, atol=0.0):
         yield f"{AGGREGATES}: {NOISE} is not the noise of the bags"
         return
