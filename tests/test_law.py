@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from labeldp._random import Randomness
-from labeldp.accounting import sketch
+from labeldp.accounting.family import roots
 from labeldp.engines import LocalEngine
 from labeldp.errors import PlanError
 from labeldp.features import fit_features
@@ -100,7 +100,7 @@ def exact_losses(base: Sketcher, other: Sketcher, row: int, added: float) -> NDA
     tau = float(other.labels[row] - base.labels[row]) / sigma
     residuals = base.labels - base.design @ base.beta
     hat = base.design @ np.linalg.pinv(base.design)
-    u, v = sketch.roots(abs(tau), math.copysign(1, tau) * residuals[row] / sigma, hat[row, row])
+    u, v = roots(abs(tau), math.copysign(1, tau) * residuals[row] / sigma, hat[row, row])
     rng = np.random.default_rng(99)
     g1, g2 = rng.gamma(BAGS / 2, size=(2, 200_000))
     kappa = BAGS / 2 * (math.log1p(u) + math.log1p(-v))

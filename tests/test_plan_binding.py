@@ -14,6 +14,7 @@ import pytest
 
 from labeldp import ACCOUNTANTS, Facts, InputError, PlanError, plan, scan
 from labeldp._random import Randomness
+from labeldp.accounting import invert
 from labeldp.planning import Plan
 from labeldp.source import Source
 from tests.console import labeldp
@@ -63,7 +64,7 @@ def made() -> Plan:
 def test_a_plan_whose_facts_were_changed_is_refused(made: Plan, change: dict[str, Any]) -> None:
     """Consistently: the floor is recomputed, so that only the facts themselves are wrong."""
     facts = replace(made.claim.facts, **change)
-    needed = ACCOUNTANTS["exact"].min_floor(facts, 30, 1, 1e-5, made.claim.measurement)
+    needed = invert.limit(replace(made.claim, facts=facts).law, "floor", 1, 1e-5)
     forged = replace(made, claim=replace(made.claim, facts=facts, floor=needed))
     with pytest.raises(PlanError):
         forged.release(source(400))
@@ -123,10 +124,13 @@ def test_randomness_does_not_survive_a_fork() -> None:
 def test_the_papers_group_table_allows_for_the_tables_in_between() -> None:
     facts = Facts(rows=10**9, label_range=(0, 51))
     floor = 64.22 * 10**9
-    paper = ACCOUNTANTS["paper"]
-    single = paper.delta(facts, 100, floor, 1.0)
+
+    def delta(bags: int, square: float, epsilon: float, group: int = 1) -> float:
+        law = ACCOUNTANTS["paper"](facts, bags, square, None)
+        return law.group(group).delta(epsilon).upper
+
+    single, pair = delta(100, floor, 1.0), delta(100, floor, 2.0, 2)
     lowered = (floor**0.5 - 51) ** 2
-    pair = paper.delta(facts, 100, floor, 2.0, None, 2)
-    assert pair == pytest.approx(paper.delta(facts, 100, lowered, 1.0) * (1 + np.e), rel=1e-9)
+    assert pair == pytest.approx(delta(100, lowered, 1.0) * (1 + np.e), rel=1e-9)
     assert pair > single * (1 + np.e)
-    assert paper.delta(facts, 1, 51.0**2 / 2, 2.0, None, 2) == 1.0
+    assert delta(1, 51.0**2 / 2, 2.0, 2) == 1.0

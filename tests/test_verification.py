@@ -25,7 +25,7 @@ import pytest
 import labeldp.verification as verification
 from labeldp import Release, plan, scan, verify
 from labeldp._random import Randomness
-from labeldp.accounting import FloorMode, added_variance
+from labeldp.accounting import FloorMode, added_variance, invert
 from labeldp.door import grid_for
 from labeldp.mechanisms.plan import read_claim
 from labeldp.mechanisms.schema import certificate_schema
@@ -417,19 +417,12 @@ def test_a_smaller_epsilon_over_a_higher_floor_is_noticed(
     """A forger who recomputes everything must claim a floor; the labels' scatter shows it."""
     certificate = read(quick)
     claim = read_claim(certificate)
-    method = verification_accountant(claim)
-    floor = method.min_floor(claim.facts, claim.bags, 0.3, claim.delta)
+    floor = invert.limit(claim.law, "floor", 0.3, claim.delta)
     better = replace(claim, epsilon=0.3, floor=floor)
     forged = claimed_again(certificate, better)
     forged["floor"]["added_variance"] = floor
     problems = verify(forge(quick, forged)).problems
     assert any("vary less about their fit than the floor demands" in text for text in problems)
-
-
-def verification_accountant(claim: WeightedFlagClaim) -> Any:
-    from labeldp.accounting import ACCOUNTANTS
-
-    return ACCOUNTANTS[claim.accountant]
 
 
 def test_a_smaller_epsilon_over_the_same_floor_is_noticed(

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from labeldp.accounting import contour, gaussian, sketch
+from labeldp.accounting import contour, gaussian
+from tests.oracles.quadrature import by_contour, delta_by_quadrature
 
 REFERENCES = json.loads(Path(__file__).with_name("references.json").read_text())
 
 
 def delta(bags, alpha, beta, epsilon, mu=0.0):
-    return contour.bounds(contour.compose([(bags, alpha, beta)], mu), epsilon)
+    return by_contour(contour.compose([(bags, alpha, beta)], mu), epsilon)
 
 
 def test_the_references_cover_what_is_claimed():
@@ -43,7 +44,7 @@ def test_quadrature_matches_the_references():
     for bags, alpha, beta, epsilon, digits in REFERENCES:
         if float(digits) < 1e-13:
             continue
-        got = sketch.delta_by_quadrature(bags, alpha, beta, epsilon)
+        got = delta_by_quadrature(bags, alpha, beta, epsilon)
         assert got == pytest.approx(float(digits), rel=1e-10, abs=0.0)
 
 
@@ -109,9 +110,9 @@ def root_gamma_rule(shape):
 
 
 def test_two_releases_under_one_floor_are_one():
-    one = contour.bounds(contour.compose([(90, 0.1, 0.05)]), 1.0)
-    two = contour.bounds(contour.compose([(40, 0.1, 0.05), (50, 0.1, 0.05)]), 1.0)
-    more = contour.bounds(contour.compose([(40, 0.1, 0.05), (51, 0.1, 0.05)]), 1.0)
+    one = by_contour(contour.compose([(90, 0.1, 0.05)]), 1.0)
+    two = by_contour(contour.compose([(40, 0.1, 0.05), (50, 0.1, 0.05)]), 1.0)
+    more = by_contour(contour.compose([(40, 0.1, 0.05), (51, 0.1, 0.05)]), 1.0)
     assert two.estimate == pytest.approx(one.estimate, rel=1e-12, abs=0.0)
     assert more.lower > one.upper
 
@@ -123,7 +124,7 @@ def test_two_unlike_sketches_against_a_histogram():
     kappa = -10 * (math.log1p(0.2) + math.log1p(-0.1)) - 30 * (math.log1p(0.05) + math.log1p(-0.2))
     loss = kappa + 0.2 * draws[0] - 0.1 * draws[1] + 0.05 * draws[2] - 0.2 * draws[3]
     gain = np.maximum(0.0, -np.expm1(1.0 - loss))
-    answer = contour.bounds(contour.compose([(20, 0.2, 0.1), (60, 0.05, 0.2)]), 1.0)
+    answer = by_contour(contour.compose([(20, 0.2, 0.1), (60, 0.05, 0.2)]), 1.0)
     error = gain.std() / math.sqrt(gain.size)
     assert abs(gain.mean() - answer.estimate) < 6 * error
     assert error < 0.01 * answer.estimate
@@ -164,6 +165,4 @@ def test_beyond_the_smallest_float_the_bound_stays_a_bound():
 def test_the_second_method_does_not_trust_scipy_gamma_tails():
     """The case in which scipy's gammainc is wrong by 1e-3; reference by Arb."""
     case = 6_699_106, 0.0, 0.00022534639697, 2.2954
-    assert sketch.delta_by_quadrature(*case) == pytest.approx(
-        delta(*case).estimate, rel=1e-10, abs=0.0
-    )
+    assert delta_by_quadrature(*case) == pytest.approx(delta(*case).estimate, rel=1e-10, abs=0.0)

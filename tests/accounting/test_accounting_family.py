@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp.accounting import SketchFamily, contour, family, residual_cosine, sketch
+from labeldp.accounting import SketchFamily, contour, family, residual_cosine
 from labeldp.accounting.bounds import Bounds
 from labeldp.errors import InputError
 
 
 def member(bags, tau, cosine, leverage, epsilon, mu=0.0):
     """δ of single neighbours in the worse direction; arrays allowed."""
-    u, v = sketch.roots(tau, cosine, leverage)
-    alpha, beta = sketch.scales(u, v)
+    u, v = family.roots(tau, cosine, leverage)
+    alpha, beta = family.scales(u, v)
     there = contour.delta(contour.compose([(bags, alpha, beta)], mu), epsilon)
     back = contour.delta(contour.compose([(bags, u, v)], mu), epsilon)
     return np.maximum(there, back)
@@ -68,7 +68,7 @@ def test_no_neighbour_exceeds_the_family_with_public_features(bags, size, h, c, 
     cosine = generator.uniform(-c, c, 200)
     leverage = np.minimum(h, 1 - cosine**2) * generator.uniform(0, 1, 200) ** 0.2
     some = tau * generator.uniform(0, 1, 200) ** 0.2
-    _, v = sketch.roots(some, cosine, leverage)
+    _, v = family.roots(some, cosine, leverage)
     inside = v < 1 - 1e-9
     top = member(bags, some[inside], cosine[inside], leverage[inside], epsilon)[0].max()
     assert top <= SketchFamily(bags, tau, h, c).delta(epsilon).upper
@@ -89,7 +89,7 @@ def test_a_worst_case_cell_dominates_what_is_in_it(tau, x1, x2, share, smaller):
     top_u, top_v = family._worst_cells(tau, np.array([b1]), np.array([b2]))
     b = b1 + share * (b2 - b1)
     cosine = max(-1.0, min(1.0, ((1 + tau - b) * (1 - b) - 1) / tau))
-    u, v = sketch.roots(tau, cosine, smaller * (1 - cosine**2))
+    u, v = family.roots(tau, cosine, smaller * (1 - cosine**2))
     assert u <= top_u * (1 + 1e-6) + 1e-15
     assert v <= top_v * (1 + 1e-6) + 1e-15
 
@@ -106,7 +106,7 @@ def test_a_feature_cell_dominates_what_is_in_it(tau, leverage, x1, x2, shares):
     top_u, top_v = family._feature_cells(tau, leverage, np.array([c1]), np.array([c2]))
     cosine = c1 + shares[0] * (c2 - c1)
     h = shares[1] * min(leverage, 1 - cosine**2)
-    u, v = sketch.roots(shares[2] * tau, cosine, h)
+    u, v = family.roots(shares[2] * tau, cosine, h)
     assert u <= top_u * (1 + 1e-9) + 1e-15
     assert v <= top_v * (1 + 1e-9) + 1e-15
 
@@ -114,7 +114,7 @@ def test_a_feature_cell_dominates_what_is_in_it(tau, leverage, x1, x2, shares):
 def test_beyond_the_turn_a_smaller_change_is_worse():
     """v(τ) has its maximum c² + h inside (0, τ); the cell must know."""
     _, top = family._feature_cells(1.5, 0.01, np.array([-0.3]), np.array([-0.3]))
-    _, at_tau = sketch.roots(1.5, -0.3, 0.01)
+    _, at_tau = family.roots(1.5, -0.3, 0.01)
     assert top[0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
     assert at_tau < 0.05
 

@@ -12,10 +12,11 @@ from scipy import stats
 
 from labeldp.accounting import (
     FloorMode,
+    Gaussian,
     Measurement,
     added_variance,
     default_measurement,
-    gaussian,
+    invert,
 )
 from labeldp.errors import InputError
 
@@ -60,7 +61,9 @@ def test_nothing_is_added_to_rich_data():
 
 def test_default_measurement_spends_a_tenth():
     measurement = default_measurement(1.0, 1e-6)
-    assert measurement.mu**2 == pytest.approx(gaussian.mu(1.0, 1e-6) ** 2 / 10)
+    assert measurement.mu**2 == pytest.approx(
+        invert.limit(Gaussian(1.0), "mu", 1.0, 1e-6) ** 2 / 10
+    )
     assert measurement.slack == pytest.approx(1e-7)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp.accounting import gaussian
+from labeldp.accounting import Gaussian, gaussian, invert
 from labeldp.errors import InputError
 
 
@@ -44,22 +44,22 @@ def test_delta_reaches_1e_300():
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.01, 20), st.floats(-60, -0.1).map(math.exp))
 def test_inverses_err_on_the_private_side(epsilon, delta):
-    mu = gaussian.mu(epsilon, delta)
+    mu = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
     assert exact(epsilon, mu) <= delta
     assert exact(epsilon, mu * (1 + 1e-9)) > delta
-    back = gaussian.epsilon(delta, mu)
+    back = invert.epsilon(Gaussian(mu), delta)
     assert back == pytest.approx(epsilon, rel=1e-7, abs=0.0)
     assert exact(back, mu) <= delta
 
 
 def test_edges():
-    assert gaussian.epsilon(0.5, 0.1) == 0.0
+    assert invert.epsilon(Gaussian(0.1), 0.5) == 0.0
     with pytest.raises(InputError, match="delta"):
-        gaussian.epsilon(0.0, 1.0)
+        invert.epsilon(Gaussian(1.0), 0.0)
     with pytest.raises(InputError, match="mu"):
         gaussian.delta(1.0, -1.0)
 
 
 def test_an_absurd_epsilon_is_infinite() -> None:
-    assert gaussian.epsilon(1e-6, 1e6) == math.inf
-    assert gaussian.epsilon(1e-6, 10.0) < 200.0
+    assert invert.epsilon(Gaussian(1e6), 1e-6) == math.inf
+    assert invert.epsilon(Gaussian(10.0), 1e-6) < 200.0

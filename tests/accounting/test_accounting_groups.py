@@ -11,8 +11,8 @@ import itertools
 import numpy as np
 import pytest
 
-from labeldp import ACCOUNTANTS, Facts
-from labeldp.accounting import Measurement
+from labeldp import Facts
+from labeldp.accounting import Measurement, Sketch, invert, price
 from tests.oracles import gaussian_law, sketch_law
 from tests.oracles.sketch_law import Reals
 
@@ -74,8 +74,7 @@ def test_no_group_of_neighbours_costs_more_than_is_claimed(group: int, room: flo
     assert RANGE[0] <= raised.min() <= raised.max() <= RANGE[1]
     own = residual_square(labels)
     floor = room * own
-    epsilon = ACCOUNTANTS["exact"].epsilon(facts(), BAGS, floor, DELTA, None, group)
-    assert epsilon is not None
+    epsilon = invert.epsilon(Sketch(facts(), BAGS, floor).group(group), DELTA)
     ratios = sketch_law.eigenvalues(DESIGN, labels, raised, floor - own)
     assert sketch_law.delta(BAGS, ratios, epsilon) <= DELTA
     assert sketch_law.delta(BAGS, ratios, epsilon / 2) > DELTA
@@ -92,8 +91,7 @@ def test_a_measured_floor_shows_a_group_as_much_as_it_moves_the_residual(group: 
     moved = float(np.linalg.norm(labels - labels.mean()))
     public = Facts(rows, (0.0, 1.0), features=1, max_leverage=1 / rows)
     true = float(gaussian_law.delta(0.5, np.array(moved / measured.noise(1.0))))
-    exact, huge = ACCOUNTANTS["exact"], 1e12
-    claimed = exact.delta(public, 1, huge, 0.5, measured, group)
+    law = Sketch(public, 1, 1e12, *price(measured)).group(group)
+    claimed = law.delta(0.5).upper
     assert true <= claimed <= 1.02 * true
-    epsilon = exact.epsilon(public, 1, huge, claimed, measured, group)
-    assert epsilon == pytest.approx(0.5, rel=1e-6)
+    assert invert.epsilon(law, claimed) == pytest.approx(0.5, rel=1e-6)

@@ -10,11 +10,54 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp.accounting import gaussian, noisy_wtd_lag, random_mu, sampled_wtd_flag
-from labeldp.accounting.noisy_wtd_lag import Facts
+from labeldp.accounting import (
+    BagDraw,
+    Gaussian,
+    OverDraw,
+    RandomWeights,
+    gaussian,
+    invert,
+    membership,
+    random_mu,
+    realised_mu,
+)
 from labeldp.errors import InputError, PlanError
 
 UNIT = (-1.0, 1.0)
+
+
+def delta_of(facts, epsilon, chance=1.0):
+    return OverDraw(facts, chance).delta(epsilon)
+
+
+def epsilon_of(facts, delta, chance=1.0):
+    return invert.epsilon(OverDraw(facts, chance), delta)
+
+
+def min_bag_size(label_range, noisy_fraction, epsilon, delta, noise_std=1.0, rows=None):
+    facts = RandomWeights(1, label_range, noisy_fraction, noise_std, rows)
+    return invert.limit(facts, "bag_size", epsilon, delta)
+
+
+def min_noise_std(facts, epsilon, delta):
+    return invert.limit(facts, "noise_std", epsilon, delta)
+
+
+def min_noisy_fraction(facts, epsilon, delta):
+    return invert.limit(facts, "noisy_fraction", epsilon, delta)
+
+
+def max_bags(facts, epsilon, delta):
+    law = BagDraw(facts, facts.rows or 0, facts.bag_size)
+    return invert.limit(law, "bags", epsilon, delta)
+
+
+def target_mu(epsilon, delta, chance=1.0):
+    return invert.limit(OverDraw(Gaussian(1.0), chance), "mu", epsilon, delta)
+
+
+def realised(mu, chance=1.0):
+    return OverDraw(Gaussian(float(np.max(mu))), chance)
 
 
 @pytest.mark.parametrize(
@@ -23,19 +66,19 @@ UNIT = (-1.0, 1.0)
 )
 def test_smallest_bags(rho, epsilon, bag_size):
     """At ε = 1 earlier figures were 2,560, 512 and 248; 30 digits say these (test_…_random_mu)."""
-    assert noisy_wtd_lag.min_bag_size(UNIT, rho, epsilon, 1e-5) == bag_size
-    assert noisy_wtd_lag.min_bag_size((0.0, 20.0), rho, epsilon, 1e-5, noise_std=10) == bag_size
+    assert min_bag_size(UNIT, rho, epsilon, 1e-5) == bag_size
+    assert min_bag_size((0.0, 20.0), rho, epsilon, 1e-5, noise_std=10) == bag_size
 
 
 def test_without_replacement_needs_no_more_and_tends_to_the_limit():
-    assert noisy_wtd_lag.min_bag_size(UNIT, 0.1, 1.0, 1e-5, rows=10**9) == 2551
-    assert noisy_wtd_lag.min_bag_size(UNIT, 0.1, 1.0, 1e-5, rows=3_000) < 2551
+    assert min_bag_size(UNIT, 0.1, 1.0, 1e-5, rows=10**9) == 2551
+    assert min_bag_size(UNIT, 0.1, 1.0, 1e-5, rows=3_000) < 2551
 
 
 def test_labels_of_criteo_have_no_useful_epsilon():
     """Unit noise on a tenth of the labels, range 254: no ε worth the name for small bags."""
-    assert noisy_wtd_lag.epsilon(Facts(32, (0.0, 254.0), 0.1), 1e-5) == math.inf
-    assert noisy_wtd_lag.epsilon(Facts(256, (0.0, 254.0), 0.1), 1e-5) > 1e4
+    assert epsilon_of(RandomWeights(32, (0.0, 254.0), 0.1), 1e-5) == math.inf
+    assert epsilon_of(RandomWeights(256, (0.0, 254.0), 0.1), 1e-5) > 1e4
 
 
 @settings(max_examples=10, deadline=None)
@@ -44,27 +87,27 @@ def test_labels_of_criteo_have_no_useful_epsilon():
     st.sampled_from([None, 50_000]), st.floats(0.01, 1),
 )  # fmt: skip
 def test_answers_are_inverse_and_private(epsilon, delta, rho, rows, chance):
-    found = noisy_wtd_lag.min_bag_size(UNIT, rho, epsilon, delta, rows=rows)
-    facts = Facts(found, UNIT, rho, rows=rows)
-    assert noisy_wtd_lag.delta(facts, epsilon).upper <= delta
+    found = min_bag_size(UNIT, rho, epsilon, delta, rows=rows)
+    facts = RandomWeights(found, UNIT, rho, rows=rows)
+    assert delta_of(facts, epsilon).upper <= delta
     if found > 1:
-        fewer = noisy_wtd_lag.delta(replace(facts, bag_size=found - 1), epsilon)
+        fewer = delta_of(replace(facts, bag_size=found - 1), epsilon)
         assert fewer.upper > delta
-    smallest = noisy_wtd_lag.epsilon(facts, delta, chance)
+    smallest = epsilon_of(facts, delta, chance)
     assert smallest <= epsilon
-    assert noisy_wtd_lag.delta(facts, smallest, chance).upper <= delta
+    assert delta_of(facts, smallest, chance).upper <= delta
     if smallest > 0:
-        assert noisy_wtd_lag.delta(facts, smallest * 0.999, chance).upper > delta
-    std = noisy_wtd_lag.min_noise_std(facts, epsilon, delta)
+        assert delta_of(facts, smallest * 0.999, chance).upper > delta
+    std = min_noise_std(facts, epsilon, delta)
     assert std <= 1.0 + 1e-9
-    assert noisy_wtd_lag.delta(replace(facts, noise_std=std), epsilon).upper <= delta
-    assert noisy_wtd_lag.delta(replace(facts, noise_std=std * 0.999), epsilon).upper > delta
-    part = noisy_wtd_lag.min_noisy_fraction(facts, epsilon, delta)
+    assert delta_of(replace(facts, noise_std=std), epsilon).upper <= delta
+    assert delta_of(replace(facts, noise_std=std * 0.999), epsilon).upper > delta
+    part = min_noisy_fraction(facts, epsilon, delta)
     assert part <= rho * (1 + 1e-6)
-    assert noisy_wtd_lag.delta(replace(facts, noisy_fraction=part), epsilon).upper <= delta
+    assert delta_of(replace(facts, noisy_fraction=part), epsilon).upper <= delta
     less = part * 0.99 - (0.0 if rows is None else 1 / rows)
     if less > 0:
-        assert noisy_wtd_lag.delta(replace(facts, noisy_fraction=less), epsilon).upper > delta
+        assert delta_of(replace(facts, noisy_fraction=less), epsilon).upper > delta
 
 
 @settings(max_examples=25, deadline=None)
@@ -73,30 +116,27 @@ def test_answers_are_inverse_and_private(epsilon, delta, rho, rows, chance):
     st.sampled_from([None, 400]),
 )  # fmt: skip
 def test_monotone(bag_size, rho, std, epsilon, rows):
-    facts = Facts(bag_size, UNIT, rho, std, rows)
-    base = noisy_wtd_lag.delta(facts, epsilon).upper * (1 + 1e-8)
-    assert noisy_wtd_lag.delta(facts, epsilon * 1.1).upper <= base
-    assert noisy_wtd_lag.delta(replace(facts, bag_size=bag_size + 7), epsilon).upper <= base
-    assert noisy_wtd_lag.delta(replace(facts, noise_std=std * 1.1), epsilon).upper <= base
-    assert (
-        noisy_wtd_lag.delta(replace(facts, noisy_fraction=min(1.0, rho * 1.2)), epsilon).upper
-        <= base
-    )
-    assert noisy_wtd_lag.delta(facts, epsilon, 0.25).upper == pytest.approx(
-        0.25 * noisy_wtd_lag.delta(facts, epsilon).upper
+    facts = RandomWeights(bag_size, UNIT, rho, std, rows)
+    base = delta_of(facts, epsilon).upper * (1 + 1e-8)
+    assert delta_of(facts, epsilon * 1.1).upper <= base
+    assert delta_of(replace(facts, bag_size=bag_size + 7), epsilon).upper <= base
+    assert delta_of(replace(facts, noise_std=std * 1.1), epsilon).upper <= base
+    assert delta_of(replace(facts, noisy_fraction=min(1.0, rho * 1.2)), epsilon).upper <= base
+    assert delta_of(facts, epsilon, 0.25).upper == pytest.approx(
+        0.25 * delta_of(facts, epsilon).upper
     )
 
 
 def test_most_bags_over_the_draw():
-    facts = Facts(2000, UNIT, 0.1, rows=10**6)
-    one = noisy_wtd_lag.delta(facts, 1.0).upper
-    most = noisy_wtd_lag.max_bags(facts, 1.0, one / 3)
+    facts = RandomWeights(2000, UNIT, 0.1, rows=10**6)
+    one = delta_of(facts, 1.0).upper
+    most = max_bags(facts, 1.0, one / 3)
     assert most == 500 // 3
-    chance = sampled_wtd_flag.membership(10**6, most, 2000)
-    assert noisy_wtd_lag.delta(facts, 1.0, chance).upper <= one / 3
-    assert noisy_wtd_lag.max_bags(facts, 1.0, one) == 500
+    chance = membership(10**6, most, 2000)
+    assert delta_of(facts, 1.0, chance).upper <= one / 3
+    assert max_bags(facts, 1.0, one) == 500
     with pytest.raises(InputError, match="rows"):
-        noisy_wtd_lag.max_bags(replace(facts, rows=None), 1.0, one)
+        max_bags(replace(facts, rows=None), 1.0, one)
 
 
 def simulate(random, facts, noisy_row, draws):
@@ -118,7 +158,7 @@ def simulate(random, facts, noisy_row, draws):
 @pytest.mark.parametrize("noisy_row", [False, True])
 def test_simulated_bags_agree_with_the_a_priori_law(noisy_row):
     """60,000 draws, four deviations; one noisy row more or fewer would be seen."""
-    random, facts, epsilon = np.random.default_rng(5), Facts(9, UNIT, 0.5, 1.0, 30), 1.0
+    random, facts, epsilon = np.random.default_rng(5), RandomWeights(9, UNIT, 0.5, 1.0, 30), 1.0
     mu = simulate(random, facts, noisy_row, 60_000)[0]
     delta = np.ones(len(mu))
     seen = np.isfinite(mu)
@@ -135,7 +175,7 @@ def test_simulated_bags_agree_with_the_a_priori_law(noisy_row):
     assert right.lower - error <= mean <= right.upper + error
     for wrong in (law(1), random_mu.mean_delta(2.0, epsilon, random_mu.fixed(3), noisy_row)):
         assert not wrong.lower - error <= mean <= wrong.upper + error
-    claim = noisy_wtd_lag.delta(facts, epsilon)
+    claim = delta_of(facts, epsilon)
     assert mean - error <= claim.upper
     worse = [
         random_mu.mean_delta(2.0, epsilon, random_mu.hypergeometric(8, noisy, 29), kind)
@@ -146,9 +186,9 @@ def test_simulated_bags_agree_with_the_a_priori_law(noisy_row):
 
 def test_simulated_releases_have_the_realised_loss():
     """Noise drawn for bags as published: the loss of both neighbours, both directions."""
-    random, facts = np.random.default_rng(6), Facts(40, UNIT, 0.3, 0.7, 400)
+    random, facts = np.random.default_rng(6), RandomWeights(40, UNIT, 0.3, 0.7, 400)
     _, bags, weights, noisy = simulate(random, facts, False, 4)
-    mu = noisy_wtd_lag.realised_mu(weights, noisy[bags], 2.0, 0.7)
+    mu = realised_mu(weights, noisy[bags], 2.0, 0.7)
     assert mu.shape == (4,)
     bag = int(np.argmax(mu))
     row = int(np.argmax(np.abs(weights[bag])))
@@ -165,9 +205,9 @@ def test_simulated_releases_have_the_realised_loss():
         )
         gains = np.maximum(0.0, -np.expm1(0.5 - loss))
         mean, error = gains.mean(), 4 * gains.std() / math.sqrt(len(gains))
-        claim = noisy_wtd_lag.realised_delta(mu, 0.5)
+        claim = realised(mu).delta(0.5).upper
         assert claim - error <= mean <= claim + error
-        assert noisy_wtd_lag.realised_delta(0.9 * mu, 0.5) < mean - error
+        assert realised(0.9 * mu).delta(0.5).upper < mean - error
 
 
 def _log(x, mean, std):
@@ -177,42 +217,42 @@ def _log(x, mean, std):
 def test_realised_mu_by_hand():
     weights = [[3.0, -4.0, 1.0], [0.5, 0.5, 2.0], [1.0, 2.0, 3.0]]
     noisy = [[True, True, False], [True, False, False], [False, False, False]]
-    mu = noisy_wtd_lag.realised_mu(weights, noisy, 2.0, 0.5)
+    mu = realised_mu(weights, noisy, 2.0, 0.5)
     assert mu[:2] == pytest.approx([4 * 4 / 5, 4 * 2 / 0.5], rel=1e-11)
     assert mu[0] >= 3.2
     assert mu[2] == math.inf
-    assert noisy_wtd_lag.realised_delta(mu, 1.0) == 1.0
-    assert noisy_wtd_lag.realised_epsilon(mu, 1e-5) == math.inf
-    assert noisy_wtd_lag.realised_mu(weights[0], noisy[0], 2.0, 0.5)[0] == mu[0]
+    assert realised(mu).delta(1.0).upper == 1.0
+    assert invert.epsilon(realised(mu), 1e-5) == math.inf
+    assert realised_mu(weights[0], noisy[0], 2.0, 0.5)[0] == mu[0]
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0.1, 8), st.floats(-20, -1).map(math.exp), st.floats(0.01, 1))
 def test_target_mu_is_the_largest_that_passes(epsilon, delta, chance):
-    target = noisy_wtd_lag.target_mu(epsilon, delta, chance)
+    target = target_mu(epsilon, delta, chance)
     if math.isinf(target):
         assert chance <= delta
         return
-    assert noisy_wtd_lag.realised_delta([0.1 * target, target], epsilon, chance) <= delta
-    assert noisy_wtd_lag.realised_delta([target * (1 + 1e-8)], epsilon, chance) > delta
-    assert noisy_wtd_lag.realised_epsilon([target], delta, chance) == pytest.approx(epsilon)
+    assert realised([0.1 * target, target], chance).delta(epsilon).upper <= delta
+    assert realised([target * (1 + 1e-8)], chance).delta(epsilon).upper > delta
+    assert invert.epsilon(realised([target], chance), delta) == pytest.approx(epsilon)
 
 
 def test_what_cannot_be_done_says_so():
     with pytest.raises(InputError, match="mask"):
-        noisy_wtd_lag.realised_mu([[1.0, 2.0]], [[1, 0]], 1.0, 1.0)
+        realised_mu([[1.0, 2.0]], [[1, 0]], 1.0, 1.0)
     with pytest.raises(InputError, match="finite"):
-        noisy_wtd_lag.realised_mu([[1.0, math.nan]], [[True, False]], 1.0, 1.0)
+        realised_mu([[1.0, math.nan]], [[True, False]], 1.0, 1.0)
     with pytest.raises(InputError, match="noisy_fraction"):
-        Facts(10, UNIT, 1.01)
+        RandomWeights(10, UNIT, 1.01)
     with pytest.raises(InputError, match="bag_size"):
-        Facts(10, UNIT, 0.5, rows=9)
+        RandomWeights(10, UNIT, 0.5, rows=9)
     with pytest.raises(PlanError, match="no bag"):
-        noisy_wtd_lag.min_bag_size((0.0, 254.0), 0.1, 1.0, 1e-5, rows=1000)
+        min_bag_size((0.0, 254.0), 0.1, 1.0, 1e-5, rows=1000)
     with pytest.raises(PlanError, match="holds no noisy row"):
-        noisy_wtd_lag.min_noise_std(Facts(32, UNIT, 0.1), 1.0, 1e-5)
+        min_noise_std(RandomWeights(32, UNIT, 0.1), 1.0, 1e-5)
     with pytest.raises(PlanError, match="every row is noisy"):
-        noisy_wtd_lag.min_noisy_fraction(Facts(32, UNIT, 0.1), 1.0, 1e-5)
-    assert noisy_wtd_lag.delta(Facts(5, UNIT, 0.01, rows=50), 1.0).upper == 1.0  # no noisy row
-    assert noisy_wtd_lag.min_noisy_fraction(Facts(22, UNIT, 0.1), 4.0, 1e-5) == 1.0
-    assert Facts(5, UNIT, 0.29, rows=100).noisy_rows == 29  # 0.29·100 is below 29 in floats
+        min_noisy_fraction(RandomWeights(32, UNIT, 0.1), 1.0, 1e-5)
+    assert delta_of(RandomWeights(5, UNIT, 0.01, rows=50), 1.0).upper == 1.0  # no noisy row
+    assert min_noisy_fraction(RandomWeights(22, UNIT, 0.1), 4.0, 1e-5) == 1.0
+    assert RandomWeights(5, UNIT, 0.29, rows=100).noisy_rows == 29  # 0.29·100 is below 29 in floats

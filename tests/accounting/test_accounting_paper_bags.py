@@ -9,11 +9,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp.accounting import paper_bags
-from labeldp.errors import InputError
+from labeldp.accounting import Theorem2, Theorem3, invert
+from labeldp.errors import InputError, PlanError
 
 CENSUS = (131_903_910, (0.0, 51.0), 64.22)
 UNIT = (-1.0, 1.0)
+
+
+def min_bag_size(*given, **more):
+    """The smallest bag of Theorem 2."""
+    budget = (more.pop("epsilon"), more.pop("delta")) if "epsilon" in more else given[-2:]
+    return Theorem2(*(given if more else given[:-2]), **more).min_bag_size(*budget)
+
+
+def delta3(label_range, noisy_fraction, bag_size, epsilon, bags=1, noise_std=1.0):
+    return Theorem3(label_range, noisy_fraction, bag_size, bags, noise_std).answer(epsilon)
+
+
+def epsilon3(label_range, noisy_fraction, bag_size, delta, bags=1, noise_std=1.0):
+    return Theorem3(label_range, noisy_fraction, bag_size, bags, noise_std).epsilon(delta)
+
+
+def min_bag_size3(label_range, noisy_fraction, epsilon, delta, bags=1, noise_std=1.0):
+    law = Theorem3(label_range, noisy_fraction, bags=bags, noise_std=noise_std)
+    return invert.limit(law, "bag_size", epsilon, delta)
 
 
 def terms(rows, width, eigenvalue, feature_bound, features, epsilon, delta):
@@ -28,7 +47,7 @@ def terms(rows, width, eigenvalue, feature_bound, features, epsilon, delta):
 
 @pytest.mark.parametrize("feature_bound", [1.0, 121.73, 1000.0, 4300.0])
 def test_census_needs_128_million_rows_whatever_the_feature_bound_up_to_4300(feature_bound):
-    answer = paper_bags.theorem2_min_bag_size(*CENSUS, feature_bound, 40, 1.0, 1e-5)
+    answer = min_bag_size(*CENSUS, feature_bound, 40, 1.0, 1e-5)
     assert f"{answer.value:.2e}" == "1.28e+08"
     want = max(terms(CENSUS[0], 51, 64.22, feature_bound, 40, 1, 1e-5))
     assert answer.value == mp.ceil(want)
@@ -43,19 +62,19 @@ def test_each_term_can_decide(eigenvalue, feature_bound, epsilon, delta, which):
     want = terms(rows, 51, eigenvalue, feature_bound, 40, epsilon, delta)
     assert max(want) == want[which]
     promise = (rows, (0.0, 51.0), eigenvalue, feature_bound, 40)
-    answer = paper_bags.theorem2_min_bag_size(*promise, epsilon, delta)
+    answer = min_bag_size(*promise, epsilon, delta)
     assert answer.value == mp.ceil(want[which])
 
 
 def test_two_rows_at_least():
-    answer = paper_bags.theorem2_min_bag_size(10**6, (0.0, 1e-6), 1.0, 1e-6, 1, 1.0, 0.5)
+    answer = min_bag_size(10**6, (0.0, 1e-6), 1.0, 1e-6, 1, 1.0, 0.5)
     assert answer.value == 2
 
 
 def test_the_spectral_term_has_the_factor_of_the_matrix_chernoff_bound():
     """At half the mean (e^{−θ}/(1−θ)^{1−θ}) is (2/e)^{1/2}: the failure chance must be δ/2."""
     rows, bound, features, delta = 10**9, 20_000.0, 40, 1e-5
-    k = paper_bags.theorem2_min_bag_size(rows, (0.0, 51.0), 60.0, bound, features, 10.0, delta)
+    k = min_bag_size(rows, (0.0, 51.0), 60.0, bound, features, 10.0, delta)
     both = 25.5**2 + bound**2
     mean = (k.value - 1) * (rows * 60.0 - both) / (rows - 1)
     failure = (features + 1) * math.exp(-mean / both * (0.5 + 0.5 * math.log(0.5)))
@@ -67,36 +86,34 @@ def test_the_spectral_term_has_the_factor_of_the_matrix_chernoff_bound():
 @given(st.floats(0.9, 10), st.floats(-25, -1).map(math.exp), st.floats(0, 9).map(math.exp))
 def test_theorem2_inverses(epsilon, delta, feature_bound):
     promise = (10**12, (0.0, 51.0), 64.22, feature_bound, 40)
-    k = int(paper_bags.theorem2_min_bag_size(*promise, epsilon, delta).value)
-    back = paper_bags.theorem2_epsilon(*promise, k, delta).value
+    k = int(min_bag_size(*promise, epsilon, delta).value)
+    back = Theorem2(*promise, k).epsilon(delta).value
     assert back <= epsilon * (1 + 1e-12)
-    assert paper_bags.theorem2_delta(*promise, k, epsilon).value <= delta * (1 + 1e-9)
-    again = paper_bags.theorem2_min_bag_size(*promise, min(10.0, back * (1 + 1e-12)), delta)
+    assert Theorem2(*promise, k).answer(epsilon).value <= delta * (1 + 1e-9)
+    again = min_bag_size(*promise, min(10.0, back * (1 + 1e-12)), delta)
     assert again.value <= k
-    smaller = paper_bags.theorem2_delta(*promise, k - 1, epsilon).value
+    smaller = Theorem2(*promise, k - 1).answer(epsilon).value
     assert smaller is None or smaller > delta * (1 - 1e-9)
 
 
 def test_theorem2_reasons():
-    none = paper_bags.theorem2_min_bag_size(*CENSUS, 10.0, 40, 10.5, 1e-5)
+    none = min_bag_size(*CENSUS, 10.0, 40, 10.5, 1e-5)
     assert none.value is None
     assert "at most 10" in none.reason
-    assert "smallest eigenvalue" in (
-        paper_bags.theorem2_min_bag_size(*CENSUS, 1e5, 40, 1.0, 1e-5).reason
-    )
-    short = paper_bags.theorem2_min_bag_size(10**6, *CENSUS[1:], 10.0, 40, 1.0, 1e-5)
+    assert "smallest eigenvalue" in (min_bag_size(*CENSUS, 1e5, 40, 1.0, 1e-5).reason)
+    short = min_bag_size(10**6, *CENSUS[1:], 10.0, 40, 1.0, 1e-5)
     assert short.value is None
     assert "1,000,000" in short.reason
     promise = (*CENSUS, 10.0, 40)
-    assert "at any epsilon" in paper_bags.theorem2_epsilon(*promise, 100, 1e-5).reason
-    assert "up to 10" in paper_bags.theorem2_epsilon(*promise, 10**5, 1e-5).reason
-    assert "delta below 1" in paper_bags.theorem2_delta(*promise, 10**6, 1.0).reason
-    assert "at epsilon 1" in paper_bags.theorem2_delta(*promise, 100, 1.0).reason
-    assert "at most 10" in paper_bags.theorem2_delta(*promise, 10**6, 11.0).reason
+    assert "at any epsilon" in Theorem2(*promise, 100).epsilon(1e-5).reason
+    assert "up to 10" in Theorem2(*promise, 10**5).epsilon(1e-5).reason
+    assert "delta below 1" in Theorem2(*promise, 10**6).answer(1.0).reason
+    assert "at epsilon 1" in Theorem2(*promise, 100).answer(1.0).reason
+    assert "at most 10" in Theorem2(*promise, 10**6).answer(11.0).reason
     for bad in ({"min_eigenvalue": 0.0}, {"feature_bound": -1.0}, {"features": 0}):
         wrong = {"min_eigenvalue": 1.0, "feature_bound": 1.0, "features": 1} | bad
         with pytest.raises(InputError, match=next(iter(bad))):
-            paper_bags.theorem2_min_bag_size(100, UNIT, **wrong, epsilon=1.0, delta=0.1)
+            min_bag_size(100, UNIT, **wrong, epsilon=1.0, delta=0.1)
 
 
 def theorem3(bag_size, rho, epsilon, bags=1, by=1):
@@ -115,15 +132,15 @@ def theorem3(bag_size, rho, epsilon, bags=1, by=1):
 
 
 def test_theorem3_asks_for_75_billion_rows():
-    answer = paper_bags.theorem3_min_bag_size(UNIT, 0.1, 1.0, 1e-5)
-    assert f"{answer.value:.1e}" == "7.5e+10"
-    assert theorem3(answer.value + 1, 0.1, 1) <= mp.mpf("1e-5")
-    assert theorem3(answer.value - 2, 0.1, 1) > mp.mpf("1e-5")
+    answer = min_bag_size3(UNIT, 0.1, 1.0, 1e-5)
+    assert f"{answer:.1e}" == "7.5e+10"
+    assert theorem3(answer + 1, 0.1, 1) <= mp.mpf("1e-5")
+    assert theorem3(answer - 2, 0.1, 1) > mp.mpf("1e-5")
 
 
 @pytest.mark.parametrize(("k", "rho", "bags"), [(10**9, 0.5, 1), (2**40, 0.1, 7), (10**12, 1.0, 3)])
 def test_theorem3_delta_against_40_digits(k, rho, bags):
-    answer = paper_bags.theorem3_delta(UNIT, rho, k, 1.5, bags).value
+    answer = delta3(UNIT, rho, k, 1.5, bags).value
     assert answer == pytest.approx(float(theorem3(k, rho, 1.5, bags)), rel=1e-9, abs=0.0)
 
 
@@ -133,7 +150,7 @@ def test_little_noise_is_bounded_by_chernoff_and_not_by_the_printed_rate():
     for r in (200, 1000):
         chance = mp.gammainc(mp.mpf(r) / 2, 0, mp.mpf(r) / 4, regularized=True)
         assert mp.exp(-mp.mpf(r) / 8) < chance < (mp.sqrt(mp.e) / 2) ** (mp.mpf(r) / 2)
-    rare = paper_bags.theorem3_delta(UNIT, 1.0, 10**6, 1e9, noise_std=1e6).value
+    rare = delta3(UNIT, 1.0, 10**6, 1e9, noise_std=1e6).value
     assert rare < 1e-200
 
 
@@ -143,24 +160,25 @@ def test_little_noise_is_bounded_by_chernoff_and_not_by_the_printed_rate():
     st.integers(1, 1000),
 )  # fmt: skip
 def test_theorem3_inverses(epsilon, delta, rho, std, bags):
-    k = int(paper_bags.theorem3_min_bag_size(UNIT, rho, epsilon, delta, bags, std).value)
-    assert paper_bags.theorem3_delta(UNIT, rho, k, epsilon, bags, std).value <= delta
-    back = paper_bags.theorem3_epsilon(UNIT, rho, k, delta, bags, std).value
+    k = min_bag_size3(UNIT, rho, epsilon, delta, bags, std)
+    assert delta3(UNIT, rho, k, epsilon, bags, std).value <= delta
+    back = epsilon3(UNIT, rho, k, delta, bags, std).value
     assert back <= epsilon * (1 + 1e-9)
     if k > 16:
-        fewer = paper_bags.theorem3_delta(UNIT, rho, k - 1, epsilon, bags, std).value
+        fewer = delta3(UNIT, rho, k - 1, epsilon, bags, std).value
         assert fewer is None or fewer > delta
 
 
 def test_theorem3_reasons():
-    small = paper_bags.theorem3_delta(UNIT, 0.1, 1000, 1.0)
+    small = delta3(UNIT, 0.1, 1000, 1.0)
     assert small.value is None
     wanted = int(small.reason.split("least ")[1].split(" ")[0].replace(",", ""))
-    assert "kappa" not in paper_bags.theorem3_delta(UNIT, 0.1, wanted, 1.0).reason
-    assert "kappa" in paper_bags.theorem3_epsilon(UNIT, 0.1, wanted - 2, 0.1).reason
-    few = paper_bags.theorem3_epsilon(UNIT, 1.0, 100, 1e-5, noise_std=100.0)
+    assert "kappa" not in delta3(UNIT, 0.1, wanted, 1.0).reason
+    assert "kappa" in epsilon3(UNIT, 0.1, wanted - 2, 0.1).reason
+    few = epsilon3(UNIT, 1.0, 100, 1e-5, noise_std=100.0)
     assert "no delta below 1e-05" in few.reason
-    assert "no delta below 1" in paper_bags.theorem3_delta(UNIT, 1.0, 4, 1.0, 9, 100.0).reason
-    assert "1e+18" in paper_bags.theorem3_min_bag_size((0.0, 1e6), 0.1, 1.0, 1e-5).reason
+    assert "no delta below 1" in delta3(UNIT, 1.0, 4, 1.0, 9, 100.0).reason
+    with pytest.raises(PlanError, match=r"1e\+18"):
+        min_bag_size3((0.0, 1e6), 0.1, 1.0, 1e-5)
     with pytest.raises(InputError, match="noisy_fraction"):
-        paper_bags.theorem3_delta(UNIT, 1.5, 100, 1.0)
+        delta3(UNIT, 1.5, 100, 1.0)

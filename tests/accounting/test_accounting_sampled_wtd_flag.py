@@ -12,12 +12,46 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp.accounting import Facts, sampled_wtd_flag, wtd_flag
+from labeldp.accounting import (
+    BagDraw,
+    Bags,
+    Facts,
+    OverDraw,
+    SizedBag,
+    Sketch,
+    invert,
+    membership,
+    spans_labels,
+)
 from labeldp.errors import InputError, PlanError
 
 CENSUS = ((0.0, 51.0), 64.22)
 BAG = Facts(12_000, (0.0, 51.0))
 FLOOR = 64.22 * 12_000
+
+
+def law(facts, floor, mu=0.0, slack=0.0, group=1, chance=1.0):
+    return OverDraw(Bags(Sketch(facts, 1, floor, mu, slack)), chance).group(group)
+
+
+def delta_of(facts, floor, epsilon, *extra, **more):
+    return law(facts, floor, *extra, **more).delta(epsilon)
+
+
+def epsilon_of(facts, floor, delta, **more):
+    return invert.epsilon(law(facts, floor, **more), delta)
+
+
+def min_floor(facts, epsilon, delta, **more):
+    return invert.limit(law(facts, 1.0, **more), "floor", epsilon, delta)
+
+
+def max_bags(facts, rows, floor, epsilon, delta):
+    return invert.limit(BagDraw(law(facts, floor), rows, facts.rows), "bags", epsilon, delta)
+
+
+def min_bag_size(label_range, residual_ms, epsilon, delta, **more):
+    return invert.limit(SizedBag(label_range, residual_ms, **more), "bag_size", epsilon, delta)
 
 
 def worst_case(bag_size, epsilon):
@@ -36,19 +70,19 @@ def worst_case(bag_size, epsilon):
 def test_smallest_bag_is_10321_and_10320_is_not_private():
     assert worst_case(10_320, 1) > mp.mpf("1.00015e-5")
     assert worst_case(10_321, 1) < mp.mpf("0.99971e-5")
-    assert sampled_wtd_flag.min_bag_size(*CENSUS, 1.0, 1e-5) == 10_321
+    assert min_bag_size(*CENSUS, 1.0, 1e-5) == 10_321
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0, 4.0])
 def test_smallest_bag_against_60_digits(epsilon):
-    found = sampled_wtd_flag.min_bag_size(*CENSUS, epsilon, 1e-5)
+    found = min_bag_size(*CENSUS, epsilon, 1e-5)
     assert worst_case(found, epsilon) <= 1e-5 < worst_case(found - 1, epsilon)
 
 
 def test_public_features_need_smaller_bags():
     """About 3,900 with a leverage somewhat above three times the average."""
     sizes = [
-        sampled_wtd_flag.min_bag_size(*CENSUS, 1.0, 1e-5, features=40, leverage_factor=factor)
+        min_bag_size(*CENSUS, 1.0, 1e-5, features=40, leverage_factor=factor)
         for factor in (1.0, 3.0, 3.2, 10.0, 1000.0)
     ]
     assert sizes == sorted(sizes)
@@ -63,7 +97,7 @@ def test_larger_bags_stay_private():
         for bag_size in np.unique(np.geomspace(60, 20_000, 14).astype(int)).tolist():
             leverage = min(1.0, factor * 40 / bag_size)
             facts = Facts(bag_size, (0.0, 51.0), 40, leverage)
-            deltas.append(sampled_wtd_flag.delta(facts, 64.22 * bag_size, 1.0).upper)
+            deltas.append(delta_of(facts, 64.22 * bag_size, 1.0).upper)
         assert all(b <= a * (1 + 1e-8) for a, b in pairwise(deltas))
 
 
@@ -72,64 +106,60 @@ def test_larger_bags_stay_private():
     st.floats(0.3, 6), st.floats(-20, -5).map(math.exp), st.sampled_from([None, 1.0, 4.0]),
 )  # fmt: skip
 def test_bag_sizes_are_the_smallest_that_pass(epsilon, delta, factor):
-    found = sampled_wtd_flag.min_bag_size(
-        *CENSUS, epsilon, delta, features=40, leverage_factor=factor
-    )
+    found = min_bag_size(*CENSUS, epsilon, delta, features=40, leverage_factor=factor)
     for bag_size, private in ((found, True), (found - 1, False)):
         leverage = None if factor is None else min(1.0, factor * 40 / bag_size)
         facts = Facts(bag_size, (0.0, 51.0), 40, leverage)
-        bounds = sampled_wtd_flag.delta(facts, 64.22 * bag_size * (1 - 1e-15), epsilon)
+        bounds = delta_of(facts, 64.22 * bag_size * (1 - 1e-15), epsilon)
         assert (bounds.upper <= delta) == private
 
 
 def test_bags_never_fewer_than_the_features():
-    assert sampled_wtd_flag.min_bag_size((0.0, 1.0), 1e4, 5.0, 0.1) == 1
-    assert sampled_wtd_flag.min_bag_size((0.0, 1.0), 1e4, 5.0, 0.1, features=71) == 72
-    assert "71" in sampled_wtd_flag.spans_labels(64, 71)
-    assert sampled_wtd_flag.spans_labels(72, 71) == ""
+    assert min_bag_size((0.0, 1.0), 1e4, 5.0, 0.1) == 1
+    assert min_bag_size((0.0, 1.0), 1e4, 5.0, 0.1, features=71) == 72
+    assert "71" in spans_labels(64, 71)
+    assert spans_labels(72, 71) == ""
 
 
 @settings(max_examples=12, deadline=None)
 @given(st.floats(0.2, 4), st.floats(-20, -5).map(math.exp), st.floats(-4, 0).map(math.exp))
 def test_answers_are_inverse_and_private(epsilon, delta, chance):
-    floor = sampled_wtd_flag.min_floor(BAG, epsilon, delta, chance=chance)
-    assert sampled_wtd_flag.delta(BAG, floor, epsilon, chance=chance).upper <= delta
-    assert sampled_wtd_flag.delta(BAG, floor * (1 - 1e-7), epsilon, chance=chance).upper > delta
-    back = sampled_wtd_flag.epsilon(BAG, floor, delta, chance=chance)
+    floor = min_floor(BAG, epsilon, delta, chance=chance)
+    assert delta_of(BAG, floor, epsilon, chance=chance).upper <= delta
+    assert delta_of(BAG, floor * (1 - 1e-7), epsilon, chance=chance).upper > delta
+    back = epsilon_of(BAG, floor, delta, chance=chance)
     assert back == pytest.approx(epsilon, rel=1e-7, abs=0.0)
-    assert sampled_wtd_flag.delta(BAG, floor, back, chance=chance).upper <= delta
+    assert delta_of(BAG, floor, back, chance=chance).upper <= delta
 
 
 def test_given_the_bags_it_is_one_aggregate_of_wtd_flag():
     for extra in ((), (0.05, 1e-9)):
-        assert sampled_wtd_flag.delta(BAG, FLOOR, 1.0, *extra) == wtd_flag.delta(
-            BAG, 1, FLOOR, 1.0, *extra
-        )
+        assert delta_of(BAG, FLOOR, 1.0, *extra) == Sketch(BAG, 1, FLOOR, *extra).delta(1.0)
 
 
 def test_most_bags_over_the_draw():
-    given_bag = sampled_wtd_flag.delta(BAG, FLOOR, 1.0).upper
-    most = sampled_wtd_flag.max_bags(BAG, 10**6, FLOOR, 1.0, given_bag / 5)
+    given_bag = delta_of(BAG, FLOOR, 1.0).upper
+    most = max_bags(BAG, 10**6, FLOOR, 1.0, given_bag / 5)
     assert most == math.floor(10**6 / 5 / 12_000)
-    chance = sampled_wtd_flag.membership(10**6, most, 12_000)
-    more = sampled_wtd_flag.membership(10**6, most + 1, 12_000)
+    chance = membership(10**6, most, 12_000)
+    more = membership(10**6, most + 1, 12_000)
     assert given_bag * chance <= given_bag / 5 < given_bag * more
-    assert sampled_wtd_flag.max_bags(BAG, 10**6, FLOOR, 1.0, given_bag) == 83
-    assert sampled_wtd_flag.max_bags(BAG, 10**6, FLOOR, 1.0, given_bag / 1000) == 0
-    assert sampled_wtd_flag.max_bags(BAG, 100, FLOOR, 1.0, given_bag) == 0
+    assert max_bags(BAG, 10**6, FLOOR, 1.0, given_bag) == 83
+    assert max_bags(BAG, 10**6, FLOOR, 1.0, given_bag / 1000) == 0
+    assert max_bags(BAG, 100, FLOOR, 1.0, given_bag) == 0
 
 
 def test_groups_cost_more_and_several_bags_can_cost_more_than_one():
-    one, two, three = (sampled_wtd_flag.delta(BAG, FLOOR, 0.5, group=g) for g in (1, 2, 3))
+    one, two, three = (delta_of(BAG, FLOOR, 0.5, group=g) for g in (1, 2, 3))
     assert one.upper < two.upper < three.upper
-    together = wtd_flag.delta(BAG, 1, FLOOR, 0.5, group=2)
+    together = Sketch(BAG, 1, FLOOR).group(2).delta(0.5)
     assert two.lower == together.lower <= together.upper < two.upper
-    assert two.upper <= 2 * sampled_wtd_flag.delta(BAG, FLOOR, 0.25).upper * (1 + 1e-12)
-    epsilon = sampled_wtd_flag.epsilon(BAG, FLOOR, 1e-5, group=2)
-    assert sampled_wtd_flag.delta(BAG, FLOOR, epsilon, group=2).upper <= 1e-5
-    assert sampled_wtd_flag.delta(BAG, FLOOR, epsilon * 0.999, group=2).upper > 1e-5
-    assert sampled_wtd_flag.epsilon(BAG, 60.0**2, 1e-5, group=2) == math.inf  # √2·Δ > σ
-    drawn = sampled_wtd_flag.delta(BAG, FLOOR, 0.5, group=3, chance=0.1)
+    assert two.upper <= 2 * delta_of(BAG, FLOOR, 0.25).upper * (1 + 1e-12)
+    epsilon = epsilon_of(BAG, FLOOR, 1e-5, group=2)
+    assert delta_of(BAG, FLOOR, epsilon, group=2).upper <= 1e-5
+    assert delta_of(BAG, FLOOR, epsilon * 0.999, group=2).upper > 1e-5
+    assert epsilon_of(BAG, 60.0**2, 1e-5, group=2) == math.inf  # √2·Δ > σ
+    drawn = delta_of(BAG, FLOOR, 0.5, group=3, chance=0.1)
     assert drawn.upper == pytest.approx(0.3 * three.upper)
 
 
@@ -141,27 +171,27 @@ def test_two_labels_in_two_bags_at_epsilon_zero():
     loss = (math.log(ratio) + 0.5 * z**2 * (ratio**-2 - 1.0)).sum(axis=1)
     gains = np.maximum(0.0, -np.expm1(-loss))
     error = 4 * gains.std() / math.sqrt(len(gains))
-    spread = sampled_wtd_flag.delta(BAG, FLOOR, 0.0, group=2)
-    assert wtd_flag.delta(BAG, 1, FLOOR, 0.0, group=2).upper < gains.mean() - error
+    spread = delta_of(BAG, FLOOR, 0.0, group=2)
+    assert Sketch(BAG, 1, FLOOR).group(2).delta(0.0).upper < gains.mean() - error
     assert gains.mean() + error < spread.upper
 
 
 def test_what_cannot_be_done_says_so():
     with pytest.raises(InputError, match="disjoint bags"):
-        sampled_wtd_flag.membership(100, 11, 10)
+        membership(100, 11, 10)
     with pytest.raises(InputError, match="chance"):
-        sampled_wtd_flag.delta(BAG, FLOOR, 1.0, chance=0.0)
+        delta_of(BAG, FLOOR, 1.0, chance=0.0)
     with pytest.raises(InputError, match="features"):
-        sampled_wtd_flag.min_bag_size(*CENSUS, 1.0, 1e-5, leverage_factor=2.0)
+        min_bag_size(*CENSUS, 1.0, 1e-5, leverage_factor=2.0)
     with pytest.raises(InputError, match="leverage_factor"):
-        sampled_wtd_flag.min_bag_size(*CENSUS, 1.0, 1e-5, features=3, leverage_factor=0.5)
+        min_bag_size(*CENSUS, 1.0, 1e-5, features=3, leverage_factor=0.5)
     with pytest.raises(PlanError, match="no bag size"):
-        sampled_wtd_flag.min_bag_size(*CENSUS, 1.0, 1e-5, slack=1e-5)
-    assert sampled_wtd_flag.epsilon(BAG, 50.0**2, 1e-5) == math.inf  # τ > 1
-    assert sampled_wtd_flag.epsilon(BAG, 50.0**2, 1e-5, chance=1e-5) == 0.0
-    assert sampled_wtd_flag.min_floor(BAG, 1.0, 1e-5, chance=1e-5) == 0.0
-    assert sampled_wtd_flag.membership(100, 10, 10) == 1.0
-    assert sampled_wtd_flag.membership(30, 1, 10) > 1 / 3
+        min_bag_size(*CENSUS, 1.0, 1e-5, slack=1e-5)
+    assert epsilon_of(BAG, 50.0**2, 1e-5) == math.inf  # τ > 1
+    assert epsilon_of(BAG, 50.0**2, 1e-5, chance=1e-5) == 0.0
+    assert min_floor(BAG, 1.0, 1e-5, chance=1e-5) == 0.0
+    assert membership(100, 10, 10) == 1.0
+    assert membership(30, 1, 10) > 1 / 3
 
 
 class Table:
@@ -212,10 +242,10 @@ def test_simulated_draws_stay_below_the_claim_and_expose_a_wrong_one():
     floor, leverage = min(f for _, f, _ in found), max(h for _, _, h in found)
     means, errors = gains.mean(axis=0), 4 * gains.std(axis=0) / math.sqrt(len(gains))
     facts = Facts(table.bag_size, (-3.0, 3.0), 2, leverage)
-    chance = sampled_wtd_flag.membership(table.rows, table.bags, table.bag_size)
-    claim = sampled_wtd_flag.delta(facts, floor, epsilon, chance=chance).upper
+    chance = membership(table.rows, table.bags, table.bag_size)
+    claim = delta_of(facts, floor, epsilon, chance=chance).upper
     assert (means - errors <= claim).all()
-    wrong = sampled_wtd_flag.delta(facts, 100 * floor, epsilon, chance=chance).upper
+    wrong = delta_of(facts, 100 * floor, epsilon, chance=chance).upper
     assert (means - errors > wrong).any()
 
 
@@ -229,10 +259,10 @@ def test_the_worst_neighbour_attains_the_claim():
     loss = math.log(ratio) + 0.5 * z**2 * (ratio**-2 - 1.0)  # N(0, σ²) to N(0, (σ−Δ)²)
     gains = np.where(drawn, np.maximum(0.0, -np.expm1(epsilon - loss)), 0.0)
     mean, error = gains.mean(), 4 * gains.std() / math.sqrt(len(gains))
-    chance = sampled_wtd_flag.membership(rows, bags, bag_size)
+    chance = membership(rows, bags, bag_size)
     facts = Facts(bag_size, (0.0, width))
-    claim = sampled_wtd_flag.delta(facts, sigma**2, epsilon, chance=chance)
+    claim = delta_of(facts, sigma**2, epsilon, chance=chance)
     assert claim.lower - error <= mean <= claim.upper + error
     assert error < 0.05 * mean
     larger = replace(facts, label_range=(0.0, 1.1 * width))
-    assert mean + error < sampled_wtd_flag.delta(larger, sigma**2, epsilon, chance=chance).lower
+    assert mean + error < delta_of(larger, sigma**2, epsilon, chance=chance).lower

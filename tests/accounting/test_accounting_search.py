@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.accounting.search import root
+from labeldp.accounting.invert import root
 
 PLACES = st.floats(-50.0, 700.0)
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg, stats
 
-from labeldp.accounting import contour, sketch
+from labeldp.accounting import contour, family
+from tests.oracles.quadrature import by_contour
 
 
 def problem(seed, rows=12, features=3):
@@ -32,9 +33,9 @@ def eigenvalues(x, y, row, change):
 
 def delta(bags, u, v, epsilon):
     """The worse direction."""
-    alpha, beta = sketch.scales(np.asarray(u), np.asarray(v))
-    there = contour.bounds(contour.compose([(bags, alpha, beta)]), epsilon)
-    back = contour.bounds(contour.compose([(bags, u, v)]), epsilon)
+    alpha, beta = family.scales(np.asarray(u), np.asarray(v))
+    there = by_contour(contour.compose([(bags, alpha, beta)]), epsilon)
+    back = by_contour(contour.compose([(bags, u, v)]), epsilon)
     return max(there, back, key=lambda b: b.estimate)
 
 
@@ -42,14 +43,14 @@ def delta(bags, u, v, epsilon):
 def test_roots_are_the_eigenvalues(seed):
     x, y, q, residual = problem(seed)
     sigma, change = np.linalg.norm(residual), [-0.9, 0.03, 0.5, 2.0][seed % 4]
-    u, v = sketch.roots(change / sigma, residual[1] / sigma, np.sum(q[1] ** 2))
+    u, v = family.roots(change / sigma, residual[1] / sigma, np.sum(q[1] ** 2))
     assert (float(u), float(v)) == pytest.approx(eigenvalues(x, y, 1, change), abs=1e-12)
 
 
 @given(st.floats(1e-9, 3), st.floats(-1, 1), st.floats(0, 1))
 def test_roots_satisfy_their_equations(tau, cosine, share):
     leverage = share * (1.0 - cosine * cosine)
-    u, v = (float(x) for x in sketch.roots(tau, cosine, leverage))
+    u, v = (float(x) for x in family.roots(tau, cosine, leverage))
     assert u >= 0.0
     assert 0.0 <= v <= 1.0 + 1e-12
     assert u * v == pytest.approx(tau * tau * leverage, rel=1e-12, abs=1e-300)
@@ -57,7 +58,7 @@ def test_roots_satisfy_their_equations(tau, cosine, share):
 
 
 def test_roots_do_not_cancel():
-    u, _ = sketch.roots(1e-9, -0.5, 1e-12)  # q/v, where (√ − p)/2 has no digit left
+    u, _ = family.roots(1e-9, -0.5, 1e-12)  # q/v, where (√ − p)/2 has no digit left
     assert float(u) == pytest.approx(1e-30 / 1e-9, rel=1e-8, abs=0.0)
 
 
@@ -120,8 +121,8 @@ def test_the_loss_of_released_numbers_has_this_law(back):
         form = np.einsum("dbi,ij,dbj->d", release, np.linalg.inv(gram), release)
         log_ratio -= sign * 0.5 * (form + bags * np.linalg.slogdet(gram)[1])
     sigma = np.linalg.norm(residual)
-    u, v = sketch.roots(change / sigma, residual[1] / sigma, np.sum(q[1] ** 2))
-    alpha, beta = (u, v) if back else sketch.scales(u, v)
+    u, v = family.roots(change / sigma, residual[1] / sigma, np.sum(q[1] ** 2))
+    alpha, beta = (u, v) if back else family.scales(u, v)
 
     def law(m):
         one, two = generator.standard_gamma(m / 2, (2, 100_000))

@@ -8,31 +8,49 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp.accounting import Facts, wtd_flag
+from labeldp.accounting import Facts, RandomWeights, Sketch, Steps, best_true_positive_rate, invert
+from labeldp.accounting.limits import MOST_BAGS
 from labeldp.errors import InputError, PlanError
+from tests.oracles.groups import group
 
 CENSUS, CENSUS_FLOOR = Facts(131_903_910, (0.0, 51.0)), 64.22 * 131_903_910
 CRITEO, CRITEO_FLOOR = Facts(1_732_721, (0.0, 254.0)), 195.5 * 1_732_721
 EXAMPLE = Facts(100_000, (-1.0, 1.0), features=20, max_leverage=60 / 100_000)
 
 
+def delta_of(facts, bags, floor, epsilon, mu=0.0, slack=0.0):
+    return Sketch(facts, bags, floor, mu, slack).delta(epsilon)
+
+
+def epsilon_of(facts, bags, floor, delta, mu=0.0, slack=0.0):
+    return invert.epsilon(Sketch(facts, bags, floor, mu, slack), delta)
+
+
+def max_bags(facts, floor, epsilon, delta, mu=0.0, slack=0.0):
+    return invert.limit(Sketch(facts, 1, floor, mu, slack), "bags", epsilon, delta)
+
+
+def min_floor(facts, bags, epsilon, delta, mu=0.0, slack=0.0):
+    return invert.limit(Sketch(facts, bags, 1.0, mu, slack), "floor", epsilon, delta)
+
+
 @pytest.mark.parametrize(
     ("epsilon", "bags"), [(1, 61_364), (2, 228_839), (6, 1_735_265), (10, 4_279_111)]
 )
 def test_census_table(epsilon, bags):
-    assert wtd_flag.max_bags(CENSUS, CENSUS_FLOOR, epsilon, 1e-8) == bags
+    assert max_bags(CENSUS, CENSUS_FLOOR, epsilon, 1e-8) == bags
 
 
 @pytest.mark.parametrize(("epsilon", "bags"), [(1, 140), (2, 557), (6, 4_154), (10, 9_884)])
 def test_criteo_table(epsilon, bags):
-    assert wtd_flag.max_bags(CRITEO, CRITEO_FLOOR, epsilon, 1e-5) == bags
+    assert max_bags(CRITEO, CRITEO_FLOOR, epsilon, 1e-5) == bags
 
 
 def test_public_features_example():
     """Theory 3e: worst case 123. Its 21,000 put the largest u and largest v in one pair."""
     unknown = Facts(EXAMPLE.rows, EXAMPLE.label_range)
-    assert wtd_flag.max_bags(unknown, 25_000.0, 1.0, 1e-6) == 123
-    assert wtd_flag.max_bags(EXAMPLE, 25_000.0, 1.0, 1e-6) == 41_984
+    assert max_bags(unknown, 25_000.0, 1.0, 1e-6) == 123
+    assert max_bags(EXAMPLE, 25_000.0, 1.0, 1e-6) == 41_984
 
 
 def smallest_bag(leverage_factor):
@@ -42,7 +60,7 @@ def smallest_bag(leverage_factor):
         rows = (low + high) // 2
         leverage = None if leverage_factor is None else leverage_factor * 40 / rows
         facts = Facts(rows, (0.0, 51.0), 40, leverage)
-        private = wtd_flag.delta(facts, 1, 64.22 * rows, 1.0).upper <= 1e-5
+        private = delta_of(facts, 1, 64.22 * rows, 1.0).upper <= 1e-5
         low, high = (low, rows) if private else (rows, high)
     return high
 
@@ -62,37 +80,37 @@ def test_answers_are_inverse_and_private(budget, public, measured):
     epsilon, delta = budget
     facts, floor = (EXAMPLE if public else CENSUS), (25_000.0 if public else CENSUS_FLOOR)
     extra = (measured[0] * epsilon / 3, measured[1] * delta)
-    bags = wtd_flag.max_bags(facts, floor, epsilon, delta, *extra)
+    bags = max_bags(facts, floor, epsilon, delta, *extra)
     assert bags > 0
-    assert wtd_flag.delta(facts, bags, floor, epsilon, *extra).upper <= delta
-    assert wtd_flag.delta(facts, bags + 1, floor, epsilon, *extra).upper > delta
-    lowest = wtd_flag.min_floor(facts, bags, epsilon, delta, *extra)
+    assert delta_of(facts, bags, floor, epsilon, *extra).upper <= delta
+    assert delta_of(facts, bags + 1, floor, epsilon, *extra).upper > delta
+    lowest = min_floor(facts, bags, epsilon, delta, *extra)
     assert lowest <= floor
-    assert wtd_flag.delta(facts, bags, lowest, epsilon, *extra).upper <= delta
-    assert wtd_flag.delta(facts, bags, lowest * (1 - 1e-7), epsilon, *extra).upper > delta
-    smallest = wtd_flag.epsilon(facts, bags, lowest, delta, *extra)
+    assert delta_of(facts, bags, lowest, epsilon, *extra).upper <= delta
+    assert delta_of(facts, bags, lowest * (1 - 1e-7), epsilon, *extra).upper > delta
+    smallest = epsilon_of(facts, bags, lowest, delta, *extra)
     assert smallest == pytest.approx(epsilon, rel=1e-7, abs=0.0)
-    assert wtd_flag.delta(facts, bags, lowest, smallest, *extra).upper <= delta
+    assert delta_of(facts, bags, lowest, smallest, *extra).upper <= delta
 
 
 def test_measurement_and_slack_cost():
-    plain = wtd_flag.delta(CENSUS, 50_000, CENSUS_FLOOR, 1.0)
-    measured = wtd_flag.delta(CENSUS, 50_000, CENSUS_FLOOR, 1.0, measurement=0.05)
-    with_slack = wtd_flag.delta(CENSUS, 50_000, CENSUS_FLOOR, 1.0, measurement=0.05, slack=1e-9)
+    plain = delta_of(CENSUS, 50_000, CENSUS_FLOOR, 1.0)
+    measured = delta_of(CENSUS, 50_000, CENSUS_FLOOR, 1.0, mu=0.05)
+    with_slack = delta_of(CENSUS, 50_000, CENSUS_FLOOR, 1.0, mu=0.05, slack=1e-9)
     assert measured.lower > plain.upper
     assert with_slack.upper == pytest.approx(measured.upper + 1e-9, rel=1e-12, abs=0.0)
 
 
 def test_what_cannot_be_done_says_so():
-    assert wtd_flag.epsilon(CENSUS, 10, 50.0**2, 1e-8) == math.inf  # τ > 1
-    assert wtd_flag.epsilon(CENSUS, 10, CENSUS_FLOOR, 1e-8, slack=1e-8) == math.inf
-    assert wtd_flag.max_bags(CENSUS, 52.0**2, 1.0, 1e-8) == 0
+    assert epsilon_of(CENSUS, 10, 50.0**2, 1e-8) == math.inf  # τ > 1
+    assert epsilon_of(CENSUS, 10, CENSUS_FLOOR, 1e-8, slack=1e-8) == math.inf
+    assert max_bags(CENSUS, 52.0**2, 1.0, 1e-8) == 0
     with pytest.raises(PlanError, match="measuring the floor"):
-        wtd_flag.min_floor(CENSUS, 10, 1.0, 1e-8, measurement=1.0)
+        min_floor(CENSUS, 10, 1.0, 1e-8, mu=1.0)
     with pytest.raises(InputError, match="delta"):
-        wtd_flag.max_bags(CENSUS, CENSUS_FLOOR, 1.0, 0.0)
+        max_bags(CENSUS, CENSUS_FLOOR, 1.0, 0.0)
     with pytest.raises(InputError, match="floor"):
-        wtd_flag.delta(CENSUS, 1, 0.0, 1.0)
+        delta_of(CENSUS, 1, 0.0, 1.0)
     with pytest.raises(InputError, match="max_leverage"):
         Facts(100, (0.0, 1.0), features=20, max_leverage=0.1)
     with pytest.raises(InputError, match="label_range"):
@@ -100,11 +118,11 @@ def test_what_cannot_be_done_says_so():
 
 
 def test_epsilon_zero_when_the_budget_is_generous():
-    assert wtd_flag.epsilon(CENSUS, 1, CENSUS_FLOOR, 0.5) == 0.0
+    assert epsilon_of(CENSUS, 1, CENSUS_FLOOR, 0.5) == 0.0
 
 
 def test_a_huge_floor_buys_the_cap():
-    assert wtd_flag.max_bags(CENSUS, 1e30, 1.0, 1e-6) == wtd_flag.MOST_BAGS
+    assert max_bags(CENSUS, 1e30, 1.0, 1e-6) == MOST_BAGS
 
 
 def test_facts_know_width_and_radius():
@@ -116,30 +134,40 @@ def test_facts_know_width_and_radius():
 def test_uncentred_labels_cost_bags():
     shifted = Facts(100_000, (9.0, 11.0), 20, 60 / 100_000)
     uncentred = Facts(100_000, (9.0, 11.0), 20, 60 / 100_000, centred=False)
-    centred_bags = wtd_flag.max_bags(shifted, 25_000.0, 1.0, 1e-6)
-    assert centred_bags == wtd_flag.max_bags(EXAMPLE, 25_000.0, 1.0, 1e-6)
-    assert wtd_flag.max_bags(uncentred, 25_000.0, 1.0, 1e-6) < centred_bags / 10
+    centred_bags = max_bags(shifted, 25_000.0, 1.0, 1e-6)
+    assert centred_bags == max_bags(EXAMPLE, 25_000.0, 1.0, 1e-6)
+    assert max_bags(uncentred, 25_000.0, 1.0, 1e-6) < centred_bags / 10
 
 
 def test_curve_and_what_is_read_off_it():
-    curve = wtd_flag.curve(CENSUS, 61_364, CENSUS_FLOOR, epsilons=(0.0, 0.25, 0.5, 1.0, 2.0))
+    law = Sketch(CENSUS, 61_364, CENSUS_FLOOR)
+    curve = [(e, law.delta(e).upper) for e in (0.0, 0.25, 0.5, 1.0, 2.0)]
     deltas = [d for _, d in curve]
     assert deltas == sorted(deltas, reverse=True)
     assert dict(curve)[1.0] <= 1e-8
-    rate = wtd_flag.best_true_positive_rate(curve)
+    rate = best_true_positive_rate(curve)
     assert rate == min(math.exp(e) * 0.001 + d for e, d in curve)
     assert 0.001 < rate < 0.003
-    assert wtd_flag.best_true_positive_rate([(0.0, 1.0)]) == 1.0
-    assert wtd_flag.best_true_positive_rate([(0.1, 0.0)], 0.9) == pytest.approx(
-        1 - math.exp(-0.1) * 0.1
-    )
+    assert best_true_positive_rate([(0.0, 1.0)]) == 1.0
+    assert best_true_positive_rate([(0.1, 0.0)], 0.9) == pytest.approx(1 - math.exp(-0.1) * 0.1)
 
 
 def test_group_privacy_by_hand():
     curve = [(0.0, 0.3), (1.0, 1e-9), (2.0, 1e-30)]
-    assert wtd_flag.group(curve, 1, 1e-8) == 1.0
-    assert wtd_flag.group(curve, 2, (1 + math.e) * 1e-9 * 1.001) == 2.0
-    assert wtd_flag.group(curve, 2, (1 + math.e) * 1e-9 * 0.999) == 4.0
-    assert wtd_flag.group(curve, 3, 0.95) == 0.0  # 3 times 0.3
-    assert wtd_flag.group(curve, 3, 0.85) == 3.0
-    assert wtd_flag.group(curve, 400, 1e-8) == math.inf
+    assert group(curve, 1, 1e-8) == 1.0
+    assert group(curve, 2, (1 + math.e) * 1e-9 * 1.001) == 2.0
+    assert group(curve, 2, (1 + math.e) * 1e-9 * 0.999) == 4.0
+    assert group(curve, 3, 0.95) == 0.0  # 3 times 0.3
+    assert group(curve, 3, 0.85) == 3.0
+    assert group(curve, 30, 1e-8) == math.inf
+
+
+def test_single_steps_cost_what_the_points_say():
+    """The law in steps against the twin, which knows only points of the curve of one label."""
+    law = RandomWeights(500, (-1.0, 1.0), 0.5)
+    points = [(e, law.delta(e).upper) for e in (0.2, 0.5, 0.8, 1.2)]
+    for size in (2, 5):
+        for e, d in points:
+            claimed = Steps(law, size).delta(size * e).upper
+            assert group([(e, d)], size, claimed) == size * e
+            assert group([(e, d)], size, claimed * (1 - 1e-9)) == math.inf

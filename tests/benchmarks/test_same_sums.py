@@ -17,6 +17,7 @@ from labeldp.accounting import contour
 from labeldp.engines import LocalEngine
 from labeldp.features import FeatureMap, fit_features
 from labeldp.statistics import GramSum, LabelGrid, MomentSum
+from tests.oracles.quadrature import by_contour
 
 Program = Callable[[str], Any]
 ROWS = 4000
@@ -120,6 +121,6 @@ def test_the_one_bag_curve_is_that_of_our_accountant(
     """So what dp_accounting composes is the right loss."""
     epsilons = np.array([-20.0, -3.0, -0.5, 0.0, 0.4, 2.0, 9.0]) * alpha
     loss = contour.compose([(1, alpha, beta)])
-    expected = [contour.bounds(loss, float(epsilon)).estimate for epsilon in epsilons]
+    expected = [by_contour(loss, float(epsilon)).estimate for epsilon in epsilons]
     found = program("accountant").one_bag(alpha, beta, epsilons)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-12)

@@ -7,31 +7,44 @@ records, and everything else in this folder, stay.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 
-from labeldp import ACCOUNTANTS, Facts, LocalEngine, Plan, Release, Source
+from labeldp import ACCOUNTANTS, Facts, LocalEngine, Plan, PlanError, Release, Source
 
 # --- names inside the package -------------------------------------------------------------------
 from labeldp._random import Randomness
 from labeldp.accounting import (
+    BagDraw,
+    Bags,
+    Bounds,
+    Curve,
+    Gaussian,
     Measurement,
+    OverDraw,
+    RandomWeights,
+    SizedBag,
+    Sketch,
     SketchFamily,
+    Theorem2,
+    Theorem3,
     added_variance,
     best_true_positive_rate,
     default_measurement,
     gaussian,
-    noisy_wtd_lag,
-    paper_bags,
+    invert,
+    membership,
+    realised_mu,
     residual_cosine,
-    sampled_wtd_flag,
-    wtd_flag,
 )
+from labeldp.accounting.curve import group_delta
+from labeldp.accounting.draw import affordable_delta
 from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.survey import survey
@@ -102,89 +115,154 @@ def _with(name: str) -> Answers:
     """Questions about wtd-flag under the accountant of this name."""
     method = ACCOUNTANTS[name]
 
+    def grouped(law: Curve, group: int) -> Curve:
+        return law.group(group) if group > 1 else law
+
+    def law(public: tuple[Any, ...], bags: int, floor: float, price: Price) -> Curve:
+        return method(_facts(public), bags, floor, _measurement(price))
+
     return {
-        "delta": lambda public, bags, floor, epsilon, price=None, group=1: method.delta(
-            _facts(public), bags, floor, epsilon, _measurement(price), group
+        "delta": lambda public, bags, floor, epsilon, price=None, group=1: (
+            law(public, bags, floor, price).group(group).delta(epsilon).upper
         ),
-        "epsilon": lambda public, bags, floor, delta, price=None, group=1: method.epsilon(
-            _facts(public), bags, floor, delta, _measurement(price), group
+        "epsilon": lambda public, bags, floor, delta, price=None, group=1: _finite(
+            invert.epsilon(grouped(law(public, bags, floor, price), group), delta)
         ),
-        "max_bags": lambda public, floor, epsilon, delta, price=None: (
-            method.max_bags(_facts(public), floor, epsilon, delta, _measurement(price)).bags
+        "max_bags": lambda public, floor, epsilon, delta, price=None: invert.limit(
+            law(public, 1, floor, price), "bags", epsilon, delta
         ),
-        "min_floor": lambda public, bags, epsilon, delta, price=None: method.min_floor(
-            _facts(public), bags, epsilon, delta, _measurement(price)
+        "min_floor": lambda public, bags, epsilon, delta, price=None: invert.limit(
+            law(public, bags, 1.0, price), "floor", epsilon, delta
         ),
     }
 
 
+def _finite(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
+Price = tuple[float, float] | None
+
+
+def _one_bag(
+    public: tuple[Any, ...], floor: float, price: tuple[float, float] = (0.0, 0.0)
+) -> Bags:
+    return Bags(Sketch(_facts(public), 1, floor, *price))
+
+
 SAMPLED: Answers = {
     "delta": lambda public, floor, epsilon, price=(0.0, 0.0), group=1, chance=1.0: (
-        sampled_wtd_flag.delta(_facts(public), floor, epsilon, *price, group, chance).upper
+        OverDraw(_one_bag(public, floor, price), chance).group(group).delta(epsilon).upper
     ),
-    "epsilon": lambda public, floor, delta, price=(0.0, 0.0), group=1, chance=1.0: (
-        sampled_wtd_flag.epsilon(_facts(public), floor, delta, *price, group, chance)
+    "epsilon": lambda public, floor, delta, price=(0.0, 0.0), group=1, chance=1.0: invert.epsilon(
+        OverDraw(_one_bag(public, floor, price), chance).group(group), delta
     ),
-    "max_bags": lambda public, rows, floor, epsilon, delta, price=(0.0, 0.0): (
-        sampled_wtd_flag.max_bags(_facts(public), rows, floor, epsilon, delta, *price)
+    "max_bags": lambda public, rows, floor, epsilon, delta, price=(0.0, 0.0): invert.limit(
+        BagDraw(_one_bag(public, floor, price), rows, public[0]), "bags", epsilon, delta
     ),
-    "min_floor": lambda public, epsilon, delta, price=(0.0, 0.0), chance=1.0: (
-        sampled_wtd_flag.min_floor(_facts(public), epsilon, delta, *price, chance)
+    "min_floor": lambda public, epsilon, delta, price=(0.0, 0.0), chance=1.0: invert.limit(
+        OverDraw(_one_bag(public, 1.0, price), chance), "floor", epsilon, delta
     ),
     "min_bag_size": lambda labels, residual_ms, epsilon, delta, features=None, factor=None: (
-        sampled_wtd_flag.min_bag_size(labels, residual_ms, epsilon, delta, features, factor)
+        invert.limit(SizedBag(labels, residual_ms, 1, features, factor), "bag_size", epsilon, delta)
     ),
 }
 """Questions about one bag: `public` is (rows, label range, rank, largest leverage, centred)."""
 
 
-def _noisy(public: tuple[Any, ...]) -> noisy_wtd_lag.Facts:
-    return noisy_wtd_lag.Facts(*public)
+def _largest(mu: Any) -> Gaussian:
+    return Gaussian(float(np.max(np.asarray(mu, float))))
+
+
+def _drawn(public: tuple[Any, ...], chance: float) -> OverDraw:
+    return OverDraw(RandomWeights(*public), chance)
 
 
 NOISY: Answers = {
-    "delta": lambda public, epsilon, chance=1.0: (
-        noisy_wtd_lag.delta(_noisy(public), epsilon, chance).upper
+    "delta": lambda public, epsilon, chance=1.0: _drawn(public, chance).delta(epsilon).upper,
+    "epsilon": lambda public, delta, chance=1.0: invert.epsilon(_drawn(public, chance), delta),
+    "max_bags": lambda public, epsilon, delta: invert.limit(
+        BagDraw(RandomWeights(*public), public[4] or 0, public[0]), "bags", epsilon, delta
     ),
-    "epsilon": lambda public, delta, chance=1.0: noisy_wtd_lag.epsilon(
-        _noisy(public), delta, chance
+    "min_noise_std": lambda public, epsilon, delta, chance=1.0: invert.limit(
+        _drawn(public, chance), "noise_std", epsilon, delta
     ),
-    "max_bags": lambda public, epsilon, delta: noisy_wtd_lag.max_bags(
-        _noisy(public), epsilon, delta
+    "min_noisy_fraction": lambda public, epsilon, delta, chance=1.0: invert.limit(
+        _drawn(public, chance), "noisy_fraction", epsilon, delta
     ),
-    "min_noise_std": lambda public, epsilon, delta, chance=1.0: noisy_wtd_lag.min_noise_std(
-        _noisy(public), epsilon, delta, chance
+    "min_bag_size": lambda labels, fraction, epsilon, delta, std=1.0, rows=None: invert.limit(
+        RandomWeights(1, labels, fraction, std, rows), "bag_size", epsilon, delta
     ),
-    "min_noisy_fraction": lambda public, epsilon, delta, chance=1.0: (
-        noisy_wtd_lag.min_noisy_fraction(_noisy(public), epsilon, delta, chance)
+    "target_mu": lambda epsilon, delta, chance=1.0: invert.limit(
+        OverDraw(Gaussian(1.0), chance), "mu", epsilon, delta
     ),
-    "min_bag_size": noisy_wtd_lag.min_bag_size,
-    "target_mu": noisy_wtd_lag.target_mu,
-    "realised_mu": lambda weights, noisy, width, std: noisy_wtd_lag.realised_mu(
+    "realised_mu": lambda weights, noisy, width, std: realised_mu(
         weights, np.asarray(noisy, bool), width, std
     ).tolist(),
-    "realised_delta": noisy_wtd_lag.realised_delta,
-    "realised_epsilon": noisy_wtd_lag.realised_epsilon,
+    "realised_delta": lambda mu, epsilon, chance=1.0: (
+        OverDraw(_largest(mu), chance).delta(epsilon).upper
+    ),
+    "realised_epsilon": lambda mu, delta, chance=1.0: invert.epsilon(
+        OverDraw(_largest(mu), chance), delta
+    ),
 }
 """`public` is (bag size, label range, noisy fraction, noise deviation, rows)."""
 
+
+def _theorem2(*given: Any) -> Theorem2:
+    return Theorem2(given[0], tuple(given[1]), *given[2:])
+
+
+def _theorem3(
+    labels: Range, fraction: float, size: int, bags: int = 1, std: float = 1.0
+) -> Theorem3:
+    return Theorem3(labels, fraction, size, bags, std)
+
+
+def _smallest(law: Curve, epsilon: float, delta: float) -> float | None:
+    try:
+        return invert.limit(law, "bag_size", epsilon, delta)
+    except PlanError:
+        return None
+
+
 THEOREM2: Answers = {
-    "delta": lambda *given: paper_bags.theorem2_delta(*given).value,
-    "epsilon": lambda *given: paper_bags.theorem2_epsilon(*given).value,
-    "min_bag_size": lambda *given: paper_bags.theorem2_min_bag_size(*given).value,
-    "terms": paper_bags.theorem2_terms,
+    "delta": lambda *given: _theorem2(*given[:6]).answer(given[6]).value,
+    "epsilon": lambda *given: _theorem2(*given[:6]).epsilon(given[6]).value,
+    "min_bag_size": lambda *given: _theorem2(*given[:5]).min_bag_size(*given[5:]).value,
+    "terms": lambda *given: list(map(float, _theorem2(*given[:5]).terms(*given[5:]))),
 }
 THEOREM3: Answers = {
-    "delta": lambda *given: paper_bags.theorem3_delta(*given).value,
-    "epsilon": lambda *given: paper_bags.theorem3_epsilon(*given).value,
-    "min_bag_size": lambda *given: paper_bags.theorem3_min_bag_size(*given).value,
+    "delta": lambda labels, fraction, size, epsilon, *more: (
+        _theorem3(labels, fraction, size, *more).answer(epsilon).value
+    ),
+    "epsilon": lambda labels, fraction, size, delta, *more: (
+        _theorem3(labels, fraction, size, *more).epsilon(delta).value
+    ),
+    "min_bag_size": lambda labels, fraction, epsilon, delta, *more: _smallest(
+        _theorem3(labels, fraction, 1, *more), epsilon, delta
+    ),
 }
 GAUSSIAN: Answers = {
     "delta": gaussian.delta,
     "upper": gaussian.upper,
-    "epsilon": gaussian.epsilon,
-    "mu": gaussian.mu,
+    "epsilon": lambda delta, mu: invert.epsilon(Gaussian(mu), delta),
+    "mu": lambda epsilon, delta: invert.limit(Gaussian(1.0), "mu", epsilon, delta),
 }
+
+
+@dataclass(frozen=True)
+class Flat(Curve):
+    """The same δ at every ε."""
+
+    value: float
+
+    def delta(self, epsilon: float) -> Bounds:  # noqa: ARG002
+        return Bounds(self.value, self.value, self.value)
+
+
+def _affordable_bags(rows: int, bag_size: int, given: float, delta: float) -> float:
+    return invert.limit(BagDraw(Flat(given), rows, bag_size), "bags", 1.0, delta)
 
 
 def _bounds(bags: int, tau: float, leverage: float, cosine: float, epsilon: float) -> list[float]:
@@ -200,10 +278,10 @@ def _lower_bound(price: tuple[float, float], measured: float, width: float) -> l
 OTHER: Answers = {
     "family bounds": _bounds,
     "residual_cosine": residual_cosine,
-    "membership": sampled_wtd_flag.membership,
-    "affordable_delta": sampled_wtd_flag.affordable_delta,
-    "affordable_bags": sampled_wtd_flag.affordable_bags,
-    "group_delta": wtd_flag.group_delta,
+    "membership": membership,
+    "affordable_delta": affordable_delta,
+    "affordable_bags": _affordable_bags,
+    "group_delta": group_delta,
     "best_true_positive_rate": best_true_positive_rate,
     "default_measurement": lambda *budget: list(asdict(default_measurement(*budget)).values()),
     "added_variance": added_variance,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from labeldp._random import public_stream
-from labeldp.accounting import noisy_wtd_lag
+from labeldp.accounting import realised_mu
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.bags import Draw, distinct
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
@@ -109,7 +109,7 @@ def test_redrawn_weights_keep_the_target_and_the_others_stay() -> None:
     draw = drawn(10_000, 300, 16)
     noisy = coins(draw, 0.8)
     first = draw_weights(draw, noisy, 10.0, 20.0, None)
-    mu = noisy_wtd_lag.realised_mu(first.values, noisy, 10.0, 20.0)
+    mu = realised_mu(first.values, noisy, 10.0, 20.0)
     target = float(np.median(mu))
     kept = draw_weights(draw, noisy, 10.0, 20.0, target)
     assert kept.largest_mu(10.0, 20.0) <= target

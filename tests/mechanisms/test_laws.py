@@ -20,7 +20,8 @@ from scipy import stats
 
 from labeldp import Release, door, scan
 from labeldp._random import Randomness
-from labeldp.accounting import gaussian, sketch
+from labeldp.accounting import gaussian
+from labeldp.accounting.family import roots
 from labeldp.engines import LocalEngine
 from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.label_law import LabelLaw
@@ -30,6 +31,7 @@ from labeldp.planning import Plan, plan
 from labeldp.source import Source
 from labeldp.statistics import MomentSum, Residual
 from tests.mechanisms.cases import NOISY, SAMPLED
+from tests.oracles.quadrature import delta_by_quadrature
 from tests.tables import RANGE
 
 Reals = NDArray[np.float64]
@@ -81,15 +83,15 @@ class Bag:
         residual = self.labels - self.design @ self.beta
         hat = self.design @ np.linalg.pinv(self.design)
         cosine = math.copysign(1.0, step) * residual[row] / self.std
-        u, v = sketch.roots(abs(step) / self.std, cosine, min(1.0, hat[row, row]))
+        u, v = roots(abs(step) / self.std, cosine, min(1.0, hat[row, row]))
         return float(u), float(v)
 
     def delta(self, row: int, step: float, epsilon: float) -> float:
         """δ(ε) of this very pair of neighbours, the worse direction."""
         u, v = self.roots(row, step)
         return max(
-            sketch.delta_by_quadrature(1, v / (1 - v), u / (1 + u), epsilon),
-            sketch.delta_by_quadrature(1, u, v, epsilon),
+            delta_by_quadrature(1, v / (1 - v), u / (1 + u), epsilon),
+            delta_by_quadrature(1, u, v, epsilon),
         )
 
 
@@ -166,7 +168,7 @@ def test_privacy_losses_of_a_bag_have_the_exact_law(
     assert stats.ks_2samp(losses(1.0), expected).pvalue > 1e-4
     assert stats.ks_2samp(losses(1.2), expected).pvalue < 1e-4
     for epsilon in (0.0, 0.25, 0.5, 1.0):
-        exact = sketch.delta_by_quadrature(1, v / (1 - v), u / (1 + u), epsilon)
+        exact = delta_by_quadrature(1, v / (1 - v), u / (1 + u), epsilon)
         seen = np.maximum(0.0, -np.expm1(epsilon - losses(1.0)))
         assert abs(seen.mean() - exact) < 4 * seen.std() / math.sqrt(DRAWS) + 1e-4
 

@@ -13,7 +13,7 @@ from pyarrow import csv
 from scipy import optimize, stats
 
 from labeldp import DataError, InputError, PlanError, scan, verify
-from labeldp.accounting import paper_bags
+from labeldp.accounting import Theorem3
 from labeldp.planning import Plan
 from labeldp.source import Source
 from tests.mechanisms.cases import NOISY, ROWS, forged_claim, saved, small_plan
@@ -243,7 +243,7 @@ def test_the_paper_accountant_is_theorem_3(tmp_path: Path) -> None:
     asked = {"epsilon": 2.0, "delta": 1e-3, "bags": 1, "bag_size": 10_000}
     made = small_plan(NOISY, rows, accountant="paper", **asked)
     claim: Any = made.claim
-    answer = paper_bags.theorem3_delta(claim.label_range, 1.0, 10_000, 2.0, 1, claim.noise_std)
+    answer = Theorem3(claim.label_range, 1.0, 10_000, 1, claim.noise_std).answer(2.0)
     assert answer.value == pytest.approx(claim.delta_at(2.0), rel=1e-9)
     assert claim.delta_at(2.0) <= 1e-3
     exact: Any = small_plan(NOISY, rows, **asked).claim

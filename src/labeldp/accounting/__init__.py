@@ -1,58 +1,75 @@
-"""What a release costs: δ for ε, ε for δ, and how many bags a budget buys.
+"""What a release costs: a guarantee is a curve, and all inverse questions are asked in one file.
 
-    bounds     Bounds(lower, estimate, upper): the shape of a numerical answer
-    contour    δ(ε) of any product of sketches and Gaussians by one contour integral
-    sketch     the law of one neighbour, and a second method for its δ(ε)
-    family     the sup of δ(ε) over every neighbour the public facts allow, certified
-    gaussian   the Gaussian mechanism
-    wtd_flag   the exact accountant's questions and answers for wtd-FLAg
-    sampled_wtd_flag  the same for sampled-wtd-FLAg: one aggregate from each of many bags
-    random_mu  the Gaussian mechanism's mean δ(ε) when its μ is random
-    noisy_wtd_lag     the exact accountant for sampled-noisy-wtd-LAg
-    floor      where the residual floor comes from
-    paper      the paper's Theorem 1 as printed
-    paper_bags its Theorems 2 and 3
-    accountants  paper, exact-worst-case and exact under one interface
-
-`gaussian`, the mechanisms and the paper's theorems are used by their module name.
+bounds     Bounds(lower, estimate, upper), and Answer: a number or why there is none
+limits     how far the accountants look
+curve      Curve: δ(ε), groups, and where to look for its limits
+invert     every inverse question: ε at δ, most bags, least floor, noise, bag size
+contour    δ(ε) of any product of sketches and Gaussians by one contour integral
+family     the sup of δ(ε) over every neighbour the public facts allow, certified
+sketch     aggregates with secret weights: wtd-FLAg, and sampled-wtd-FLAg given its bags
+gaussian   the Gaussian mechanism
+laplace    pure ε, and Laplace noise on one number
+random_mu  the Gaussian mechanism's mean δ(ε) when its μ is random
+mixture    sampled-noisy-wtd-LAg before any draw, and the μ of weights that were drawn
+draw       the same guarantees over the draw of the bags
+floor      where the residual floor comes from
+paper      the paper's Theorem 1 as printed
+paper_bags its Theorems 2 and 3
+accountants  paper, exact-worst-case and exact for wtd-FLAg
 """
 
-from labeldp.accounting import (
-    gaussian,
-    noisy_wtd_lag,
-    paper,
-    paper_bags,
-    sampled_wtd_flag,
-    wtd_flag,
-)
-from labeldp.accounting.accountants import ACCOUNTANTS, Accountant, Answer
-from labeldp.accounting.bounds import Bounds
+from labeldp.accounting import gaussian, invert
+from labeldp.accounting.accountants import ACCOUNTANTS, Accountant
+from labeldp.accounting.bounds import Answer, Bounds
+from labeldp.accounting.curve import Curve, Nothing, Steps, best_true_positive_rate
+from labeldp.accounting.draw import BagDraw, OverDraw, membership
 from labeldp.accounting.family import SketchFamily, residual_cosine
 from labeldp.accounting.floor import (
     FloorMode,
     Measurement,
     added_variance,
     default_measurement,
+    price,
 )
-from labeldp.accounting.wtd_flag import Facts, best_true_positive_rate
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.laplace import Laplace, Pure
+from labeldp.accounting.mixture import RandomWeights, realised_mu
+from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.paper_bags import Theorem2, Theorem3
+from labeldp.accounting.sketch import Bags, Facts, SizedBag, Sketch, spans_labels
 
 __all__ = [
     "ACCOUNTANTS",
     "Accountant",
     "Answer",
+    "BagDraw",
+    "Bags",
     "Bounds",
+    "Curve",
     "Facts",
     "FloorMode",
+    "Gaussian",
+    "Laplace",
     "Measurement",
+    "Nothing",
+    "OverDraw",
+    "Pure",
+    "RandomWeights",
+    "SizedBag",
+    "Sketch",
     "SketchFamily",
+    "Steps",
+    "Theorem1",
+    "Theorem2",
+    "Theorem3",
     "added_variance",
     "best_true_positive_rate",
     "default_measurement",
     "gaussian",
-    "noisy_wtd_lag",
-    "paper",
-    "paper_bags",
+    "invert",
+    "membership",
+    "price",
+    "realised_mu",
     "residual_cosine",
-    "sampled_wtd_flag",
-    "wtd_flag",
+    "spans_labels",
 ]

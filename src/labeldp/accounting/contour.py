@@ -29,8 +29,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from labeldp.accounting.bounds import Bounds
-
 Reals = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 Cells = npt.NDArray[np.intp]
@@ -160,12 +158,6 @@ def delta(loss: Loss, epsilon: float, enough: float = 0.0) -> Reals:
             contour = saddle[seen], left[seen], chernoff[seen]
             out[:, cells] = _by_contour(loss.take(cells), epsilon, *contour)
     return out
-
-
-def bounds(loss: Loss, epsilon: float) -> Bounds:
-    """δ(ε) of a loss with a single cell."""
-    lower, estimate, upper = delta(loss, epsilon)[:, 0].tolist()
-    return Bounds(lower, estimate, upper)
 
 
 def _by_contour(

@@ -1,6 +1,11 @@
-"""The largest δ(ε) over every neighbour a sketch can meet (theory 3c–3e), certified by cells.
+"""The largest δ(ε) over every neighbour a sketch can meet (theory 3b–3e), certified by cells.
 
-Domination (3c): δ grows with u and with v. A cell of neighbours is therefore bounded by its
+**One neighbour** (3b). For y' = y + t·e_i put τ = t/σ, c = r_i/σ, h = h_i. The covariances of a
+bag under D' and D have the generalised eigenvalues 1, 1+u and 1−v with u − v = 2τc + τ² and
+uv = τ²h. The privacy loss of m bags is L = κ + αG1 − βG2 with G1, G2 iid Gamma(m/2),
+α = v/(1−v), β = u/(1+u), κ = (m/2)(ln(1+u) + ln(1−v)).
+
+**Domination** (3c). δ grows with u and with v. A cell of neighbours is therefore bounded by its
 largest u and largest v. The family is cut into cells, and a cell whose bound exceeds the best
 value found at a point is cut again until the two agree: branch and bound, in one parameter.
 
@@ -25,12 +30,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.accounting import contour, sketch
+from labeldp.accounting import contour
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.errors import at_least, positive
 
@@ -42,6 +47,30 @@ _LEVELS = 40  # halvings of the cell width towards either end: 1e-12 of the rang
 _AGREE = 1e-9  # relative gap between bound and attained value that ends the search
 _ROUNDS = 40
 _CELLS = 500  # cut in one round; beyond it the bound is what it is, still valid
+
+
+def roots(
+    tau: npt.ArrayLike, cosine: npt.ArrayLike, leverage: npt.ArrayLike
+) -> tuple[Reals, Reals]:
+    """u and v of theory 3b, without cancellation.
+
+    They are (√(p²+4q) ± p)/2 with p = 2τc + τ², q = τ²h: the larger one is a sum of
+    positive numbers, the smaller one is q over it.
+    """
+    tau, cosine, leverage = (np.asarray(x, float) for x in (tau, cosine, leverage))
+    p = tau * (2.0 * cosine + tau)
+    larger = 0.5 * (np.abs(p) + np.hypot(p, 2.0 * tau * np.sqrt(leverage)))
+    product = tau * tau * leverage
+    smaller = np.divide(product, larger, out=np.zeros_like(larger + product), where=larger > 0)
+    return np.where(p >= 0, larger, smaller), np.where(p >= 0, smaller, larger)
+
+
+def scales(u: Reals, v: Reals) -> tuple[Reals, Reals]:
+    """α and β of the direction D→D'. The direction D'→D has α = u and β = v.
+
+    (Exchanging D and D' makes 1+u' = 1/(1−v) and 1−v' = 1/(1+u).)
+    """
+    return v / (1.0 - v), u / (1.0 + u)
 
 
 @dataclass(frozen=True)
@@ -69,12 +98,7 @@ class SketchFamily:
         `upper` holds for every neighbour. `lower` is attained when the features are
         unknown; with public features by the pair (u, v) that the facts leave open.
         """
-        value, best = self._value(epsilon, gaussian), NO_GUARANTEE
-        for at_ends, chart in sorted(self._ends(value), key=lambda each: each[0].upper):
-            if at_ends.upper < best.upper:
-                found = _certify(chart, value, at_ends)
-                best = min(best, found, key=lambda bounds: bounds.upper)
-        return best
+        return _supremum(self, epsilon, gaussian)
 
     def guess(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
         """`delta` at the ends of the family only: quick, never above `delta`, mostly equal."""
@@ -110,7 +134,7 @@ class SketchFamily:
             u, v = pairs[0] * factor, pairs[1] * factor
             inside = (v < 1.0 - 1e-15) & (u < 1e15)
             u, v = u[inside], v[inside]
-            alpha, beta = sketch.scales(u, v)
+            alpha, beta = scales(u, v)
             both = np.concatenate([alpha, u]), np.concatenate([beta, v])
             loss = contour.compose([(self.bags, *both)], gaussian)
             out = np.ones((3, len(inside)))
@@ -118,6 +142,16 @@ class SketchFamily:
             return np.nan_to_num(out, nan=1.0)  # what cannot be computed promises nothing
 
         return value
+
+
+@lru_cache(maxsize=4096)  # plan, certificate and verification ask the same
+def _supremum(family: SketchFamily, epsilon: float, gaussian: float) -> Bounds:
+    value, best = family._value(epsilon, gaussian), NO_GUARANTEE
+    for at_ends, chart in sorted(family._ends(value), key=lambda each: each[0].upper):
+        if at_ends.upper < best.upper:
+            found = _certify(chart, value, at_ends)
+            best = min(best, found, key=lambda bounds: bounds.upper)
+    return best
 
 
 @dataclass(frozen=True)
@@ -151,8 +185,8 @@ def _feature_cells(tau: float, leverage: float, c1: Reals, c2: Reals) -> Pairs:
     h = np.minimum(leverage, 1.0 - nearest**2)
     with np.errstate(divide="ignore", over="ignore"):
         turn = np.where(c1 < 0.0, (c1 * c1 + h) / np.abs(c1), np.inf)
-    u, _ = sketch.roots(tau, c2, h)
-    _, v = sketch.roots(np.minimum(tau, turn), c1, h)
+    u, _ = roots(tau, c2, h)
+    _, v = roots(np.minimum(tau, turn), c1, h)
     cap_v = tau * (2.0 - tau) if tau < 1.0 else np.inf
     return np.minimum(u, tau * (2.0 + tau)), np.minimum(v, cap_v)
 

@@ -14,7 +14,8 @@ from enum import StrEnum
 
 from scipy import special
 
-from labeldp.accounting import gaussian
+from labeldp.accounting import invert
+from labeldp.accounting.gaussian import Gaussian
 from labeldp.errors import at_least, in_range, positive
 
 
@@ -68,6 +69,11 @@ class Measurement:
         return max(0.0, bound * (1.0 - 1e-15))
 
 
+def price(measurement: Measurement | None) -> tuple[float, float]:
+    """μ0 and δ0 of a measured floor; nothing without one."""
+    return (measurement.mu, measurement.slack) if measurement else (0.0, 0.0)
+
+
 def added_variance(needed: float, lower_bound: float) -> float:
     """s² = max(0, F − σ_lb²), rounded up, for a needed floor F and a lower bound of σ."""
     positive(needed=needed)
@@ -82,4 +88,5 @@ def default_measurement(epsilon: float, delta: float) -> Measurement:
     """A tenth of the budget: μ0² = μ²/10 of the Gaussian mechanism worth (ε, δ), δ0 = δ/10."""
     positive(epsilon=epsilon)
     in_range(0.0, 1.0, delta=delta)
-    return Measurement(math.sqrt(0.1) * gaussian.mu(epsilon, delta), delta / 10.0)
+    mu = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
+    return Measurement(math.sqrt(0.1) * mu, delta / 10.0)

@@ -1,21 +1,23 @@
 """The Gaussian mechanism, exactly: δ(ε; μ) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (theory 4).
 
-μ is sensitivity over noise. `epsilon` and `mu` invert `delta` and err on the private side:
-the δ of what they return, margin included, is at most the δ asked for.
+μ is sensitivity over noise.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special
+from scipy import special
 
-from labeldp.errors import at_least, in_range
+from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
+from labeldp.accounting.curve import Curve, How, Range
+from labeldp.accounting.limits import LEAST_MU, MOST_EPSILON, MOST_MU
+from labeldp.errors import at_least
 
 _MARGIN = 1e-11  # relative; `delta` is good to 1e-12
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_HIGHEST = 1e6  # of ε and μ
 
 
 def delta(epsilon: float, mu: float) -> float:
@@ -42,35 +44,42 @@ def upper(epsilon: float, mu: float) -> float:
     return min(1.0, max(value * (1.0 + _MARGIN), 1e-300)) if mu > 0.0 else value
 
 
-def epsilon(delta: float, mu: float) -> float:
-    """The smallest ε ≥ 0 with δ(ε; μ) ≤ `delta`; inf if it is absurdly large."""
-    in_range(0.0, 1.0, delta=delta)
-    at_least(0.0, mu=mu)
-    if upper(0.0, mu) <= delta:
-        return 0.0
-    if upper(_HIGHEST, mu) > delta:
-        return math.inf
-    guess = optimize.brentq(lambda e: _gap(e, mu, delta), 0.0, _HIGHEST, xtol=1e-14, rtol=1e-14)
-    while upper(guess, mu) > delta:
-        guess += 1e-13 * (1.0 + guess)
-    return float(guess)
+@dataclass(frozen=True)
+class Gaussian(Curve):
+    """A number of sensitivity μ published with noise N(0, 1).
 
+    A group moves it by as many times as much, in one number or in several. μ = inf is a number
+    without noise: no guarantee.
+    """
 
-def mu(epsilon: float, delta: float) -> float:
-    """The largest μ with δ(ε; μ) ≤ `delta`."""
-    in_range(0.0, 1.0, delta=delta)
-    at_least(0.0, epsilon=epsilon)
-    low, high = math.log(1e-12), math.log(_HIGHEST)
-    log_mu = optimize.brentq(lambda s: _gap(epsilon, math.exp(s), delta), low, high, xtol=1e-14)
-    guess = math.exp(log_mu)
-    while upper(epsilon, guess) > delta:
-        guess *= 1.0 - 1e-13
-    return guess
+    mu: float
 
+    def __post_init__(self) -> None:
+        at_least(0.0, mu=min(self.mu, MOST_MU))
 
-def _gap(epsilon: float, mu: float, target: float) -> float:
-    """log δ − log target, with δ below 1e-300 counted as that."""
-    return math.log(max(delta(epsilon, mu), 1e-300)) - math.log(target)
+    def delta(self, epsilon: float) -> Bounds:
+        if not self.mu < math.inf:
+            return NO_GUARANTEE
+        value, above = delta(epsilon, self.mu), upper(epsilon, self.mu)
+        return Bounds(min(above, value * (1.0 - _MARGIN)), min(above, value), above)
+
+    @property
+    def by_steps(self) -> bool:
+        return False
+
+    def group(self, size: int) -> Gaussian:
+        at_least(1, size=size)
+        return Gaussian(size * self.mu)
+
+    def epsilons(self, delta: float) -> Range | float:  # noqa: ARG002
+        return Range(0.0, MOST_EPSILON, 0.0, how=How.SHARP) if self.mu < math.inf else math.inf
+
+    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+        if name != "mu":
+            return super().search(name, epsilon, delta)
+        at_least(0.0, epsilon=epsilon)
+        ends = math.log(LEAST_MU), math.log(MOST_MU)
+        return Range(*ends, 0.0, math.exp, grows=True, how=How.SHARP)
 
 
 def _mills(x: float) -> float:

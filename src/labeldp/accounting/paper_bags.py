@@ -23,257 +23,244 @@ their mean; e^{−rθ²/2} is above Cramér's rate and fails for large r, so Che
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
+from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds
+from labeldp.accounting.curve import Curve, How, Nothing, Range
 from labeldp.accounting.decimals import exact, log_ratio
-from labeldp.accounting.paper import HANSON_WRIGHT, Answer
-from labeldp.accounting.smallest import smallest_integer
+from labeldp.accounting.limits import MOST_THEOREM2_EPSILON, MOST_THEOREM3_BAG_SIZE
+from labeldp.accounting.paper import HANSON_WRIGHT
 from labeldp.errors import InputError, at_least, in_range, ordered, positive
 
-MOST_EPSILON = 10  # beyond it Theorem 2 says nothing
-_MOST_BAG_SIZE = 10**18
 _ROUNDING = 1e-13
 _TURN = 16  # k·e^{−√k/2} falls from here on
 _LINEAR = 2.0 + 2.0 * math.sqrt(2.0)
 
 
-def theorem2_min_bag_size(
-    rows: int,
-    label_range: tuple[float, float],
-    min_eigenvalue: float,
-    feature_bound: float,
-    features: int,
-    epsilon: float,
-    delta: float,
-) -> Answer:
-    """The smallest bag Theorem 2 allows; None with the reason when it allows none."""
-    positive(epsilon=epsilon)
-    ratios = _Ratios.of(rows, label_range, min_eigenvalue, feature_bound, features)
-    if isinstance(ratios, str):
-        return Answer(None, ratios)
-    if epsilon > MOST_EPSILON:
-        return Answer(None, f"Theorem 2 needs epsilon at most {MOST_EPSILON}, not {epsilon:g}")
-    bag_size = math.ceil(max(ratios.terms(epsilon, delta)))
-    if bag_size > rows:
-        short = f"Theorem 2 needs bags of {bag_size:,} rows here and the table has {rows:,}"
-        return Answer(None, short)
-    return Answer(bag_size)
+@dataclass(frozen=True)
+class Theorem2(Curve):
+    """Bags of `bag_size` of `rows` rows, over the draw, under the promise σ_min([X|y])² ≥ nλ*.
 
+    min_eigenvalue: λ*. feature_bound: B_X, the largest norm of a row. features: d.
+    """
 
-def theorem2_terms(
-    rows: int,
-    label_range: tuple[float, float],
-    min_eigenvalue: float,
-    feature_bound: float,
-    features: int,
-    epsilon: float,
-    delta: float,
-) -> list[float]:
-    """The four bag sizes of which Theorem 2 asks the largest; none if it does not apply."""
-    ratios = _Ratios.of(rows, label_range, min_eigenvalue, feature_bound, features)
-    return [] if isinstance(ratios, str) else list(map(float, ratios.terms(epsilon, delta)))
+    rows: int
+    label_range: tuple[float, float]
+    min_eigenvalue: float
+    feature_bound: float
+    features: int
+    bag_size: int = 2
 
+    def __post_init__(self) -> None:
+        at_least(2, rows=self.rows)
+        at_least(1, features=self.features)
+        positive(min_eigenvalue=self.min_eigenvalue, feature_bound=self.feature_bound)
+        ordered(*self.label_range, name="label_range")
 
-def theorem2_epsilon(
-    rows: int,
-    label_range: tuple[float, float],
-    min_eigenvalue: float,
-    feature_bound: float,
-    features: int,
-    bag_size: int,
-    delta: float,
-) -> Answer:
-    """The smallest ε Theorem 2 gives bags of `bag_size` rows, rounded up."""
-    ratios = _Ratios.of(rows, label_range, min_eigenvalue, feature_bound, features)
-    if isinstance(ratios, str):
-        return Answer(None, ratios)
-    least = math.ceil(max(Fraction(2), ratios.spectral(delta)))
-    if bag_size < least:
-        return Answer(None, _too_small(bag_size, f"at least {least:,} at any epsilon"))
-    share = float(ratios.labels) / bag_size
-    log = float(log_ratio(4, delta))
-    epsilon = max(640.0 * share, 40.0 * math.sqrt(share) * log / float(HANSON_WRIGHT))
-    if epsilon * (1.0 + _ROUNDING) > MOST_EPSILON:
-        return Answer(None, _too_small(bag_size, f"more for any epsilon up to {MOST_EPSILON}"))
-    return Answer(epsilon * (1.0 + _ROUNDING))
+    @property
+    def label_ss(self) -> Fraction:
+        """B_Y²."""
+        low, high = map(exact, self.label_range)
+        return (high - low) ** 2 / 4
 
+    @property
+    def row_ss(self) -> Fraction:
+        """B_Y² + B_X²."""
+        return self.label_ss + exact(self.feature_bound) ** 2
 
-def theorem2_delta(
-    rows: int,
-    label_range: tuple[float, float],
-    min_eigenvalue: float,
-    feature_bound: float,
-    features: int,
-    bag_size: int,
-    epsilon: float,
-) -> Answer:
-    """The smallest δ Theorem 2 gives bags of `bag_size` rows, rounded up."""
-    positive(epsilon=epsilon)
-    ratios = _Ratios.of(rows, label_range, min_eigenvalue, feature_bound, features)
-    if isinstance(ratios, str):
-        return Answer(None, ratios)
-    if epsilon > MOST_EPSILON:
-        return Answer(None, f"Theorem 2 needs epsilon at most {MOST_EPSILON}, not {epsilon:g}")
-    least = math.ceil(max(Fraction(2), 640 * ratios.labels / exact(epsilon)))
-    if bag_size < least:
-        return Answer(None, _too_small(bag_size, f"at least {least:,} at epsilon {epsilon:g}"))
-    share = float(ratios.labels) / bag_size
-    by_labels = math.log(4.0) - float(HANSON_WRIGHT) * epsilon / (40.0 * math.sqrt(share))
-    by_rows = math.log(2.0 * features + 2.0) - (bag_size - 1) / float(ratios.unit)
-    delta = math.exp(max(by_labels, by_rows) * (1.0 - _ROUNDING)) * (1.0 + _ROUNDING)
-    if delta >= 1.0:
-        return Answer(None, _too_small(bag_size, "more for any delta below 1"))
-    return Answer(max(delta, 1e-300))
+    @property
+    def reason(self) -> str:
+        """Why the theorem does not apply, or nothing."""
+        whole, both = self.rows * exact(self.min_eigenvalue), self.row_ss
+        if whole > both:
+            return ""
+        return (
+            f"Theorem 2 needs rows times the smallest eigenvalue, {float(whole):.4g}, "
+            f"above B_Y² + B_X² = {float(both):.4g}"
+        )
 
+    @property
+    def q(self) -> Fraction:
+        """(n−1)/(nλ* − B_Y² − B_X²), where the theorem applies."""
+        return (self.rows - 1) / (self.rows * exact(self.min_eigenvalue) - self.row_ss)
 
-def theorem3_delta(
-    label_range: tuple[float, float],
-    noisy_fraction: float,
-    bag_size: int,
-    epsilon: float,
-    bags: int = 1,
-    noise_std: float = 1.0,
-) -> Answer:
-    """The δ of Theorem 3 with the constants of its proof, rounded up."""
-    positive(epsilon=epsilon)
-    kappa = _kappa(label_range, noisy_fraction, bag_size, noise_std)
-    if kappa > 0.5:
-        return Answer(None, _shift_reason(kappa, bag_size))
-    root = math.sqrt(_LINEAR**2 + 8.0 * max(0.0, epsilon / kappa - kappa))
-    first = 2.0 * math.exp(-(((root - _LINEAR) / 4.0) ** 2) * (1.0 - _ROUNDING))
-    delta = (first + _rare(noisy_fraction, bag_size, bags)) * (1.0 + _ROUNDING)
-    if delta >= 1.0:
-        return Answer(None, f"{_nothing(bag_size, bags)} 1")
-    return Answer(max(delta, 1e-300))
-
-
-def theorem3_epsilon(
-    label_range: tuple[float, float],
-    noisy_fraction: float,
-    bag_size: int,
-    delta: float,
-    bags: int = 1,
-    noise_std: float = 1.0,
-) -> Answer:
-    """The ε of Theorem 3 with the constants of its proof, rounded up."""
-    in_range(0.0, 1.0, delta=delta)
-    kappa = _kappa(label_range, noisy_fraction, bag_size, noise_std)
-    if kappa > 0.5:
-        return Answer(None, _shift_reason(kappa, bag_size))
-    first = delta - _rare(noisy_fraction, bag_size, bags) * (1.0 + _ROUNDING)
-    if first <= 0.0:
-        return Answer(None, f"{_nothing(bag_size, bags)} {delta:g}")
-    log = math.log(2.0 / first) + _ROUNDING
-    epsilon = kappa * (kappa + _LINEAR * math.sqrt(log) + 2.0 * log)
-    return Answer(epsilon * (1.0 + _ROUNDING))
-
-
-def theorem3_min_bag_size(
-    label_range: tuple[float, float],
-    noisy_fraction: float,
-    epsilon: float,
-    delta: float,
-    bags: int = 1,
-    noise_std: float = 1.0,
-) -> Answer:
-    """The smallest bag, of 16 rows or more, that Theorem 3 allows with its proof's constants."""
-    in_range(0.0, 1.0, delta=delta)
-
-    def passes(bag_size: int) -> bool:
-        value = theorem3_delta(label_range, noisy_fraction, bag_size, epsilon, bags, noise_std)
-        return value.value is not None and value.value <= delta
-
-    found = smallest_integer(passes, _TURN, 4 * _TURN, _MOST_BAG_SIZE)
-    if found is None:
-        return Answer(None, f"Theorem 3 needs bags of more than {_MOST_BAG_SIZE:.0e} rows here")
-    return Answer(found)
-
-
-class _Ratios:
-    """What the promises of Theorem 2 come to: qB_Y², and 2q(B_Y²+B_X²)/(1−ln 2), rounded up."""
-
-    def __init__(self, labels: Fraction, both: Fraction, columns: int) -> None:
+    @property
+    def unit(self) -> Fraction:
+        """2q(B_Y²+B_X²)/(1−ln 2), rounded up."""
         with localcontext() as context:
             context.prec = 50
             rate = Fraction((1 - Decimal(2).ln().next_plus()).next_minus())
-        self.labels, self.unit, self.columns = labels, 2 * both / rate, columns
-
-    @classmethod
-    def of(
-        cls,
-        rows: int,
-        label_range: tuple[float, float],
-        min_eigenvalue: float,
-        feature_bound: float,
-        features: int,
-    ) -> _Ratios | str:
-        """The ratios, or why the theorem does not apply."""
-        at_least(2, rows=rows)
-        at_least(1, features=features)
-        positive(min_eigenvalue=min_eigenvalue, feature_bound=feature_bound)
-        ordered(*label_range, name="label_range")
-        low, high = map(exact, label_range)
-        label_ss = (high - low) ** 2 / 4
-        both = label_ss + exact(feature_bound) ** 2
-        left = rows * exact(min_eigenvalue) - both
-        if left <= 0:
-            return (
-                f"Theorem 2 needs rows times the smallest eigenvalue, "
-                f"{float(rows * exact(min_eigenvalue)):.4g}, above B_Y² + B_X² = {float(both):.4g}"
-            )
-        q = (rows - 1) / left
-        return cls(q * label_ss, q * both, features + 1)
+        return 2 * self.q * self.row_ss / rate
 
     def terms(self, epsilon: float, delta: float) -> list[Fraction]:
-        """What a bag's size must reach."""
-        eps, log = exact(epsilon), log_ratio(4, delta)
-        return [
-            Fraction(2),
-            self.spectral(delta),
-            640 * self.labels / eps,
-            1600 * self.labels * (log / (HANSON_WRIGHT * eps)) ** 2,
-        ]
+        """The four bag sizes of which the theorem asks the largest; none if it does not apply."""
+        if self.reason:
+            return []
+        eps, log, labels = exact(epsilon), log_ratio(4, delta), self.q * self.label_ss
+        last = 1600 * labels * (log / (HANSON_WRIGHT * eps)) ** 2
+        return [Fraction(2), self._spectral(delta), 640 * labels / eps, last]
 
-    def spectral(self, delta: float) -> Fraction:
+    def _spectral(self, delta: float) -> Fraction:
         """1 + 2q(B_Y²+B_X²)·ln((2d+2)/δ)/(1−ln 2)."""
-        return 1 + self.unit * log_ratio(2 * self.columns, delta)
+        return 1 + self.unit * log_ratio(2 * self.features + 2, delta)
+
+    def answer(self, epsilon: float) -> Answer:
+        """The smallest δ, rounded up, or why there is none."""
+        positive(epsilon=epsilon)
+        if refused := self.reason or _too_large(epsilon):
+            return Answer(None, refused)
+        labels = self.q * self.label_ss
+        least = math.ceil(max(Fraction(2), 640 * labels / exact(epsilon)))
+        if self.bag_size < least:
+            return self._too_small(f"at least {least:,} at epsilon {epsilon:g}")
+        share = float(labels) / self.bag_size
+        by_labels = math.log(4.0) - float(HANSON_WRIGHT) * epsilon / (40.0 * math.sqrt(share))
+        by_rows = math.log(2.0 * self.features + 2.0) - (self.bag_size - 1) / float(self.unit)
+        delta = math.exp(max(by_labels, by_rows) * (1.0 - _ROUNDING)) * (1.0 + _ROUNDING)
+        if delta >= 1.0:
+            return self._too_small("more for any delta below 1")
+        return Answer(max(delta, 1e-300))
+
+    def epsilon(self, delta: float) -> Answer:
+        """The smallest ε, rounded up, or why there is none."""
+        if self.reason:
+            return Answer(None, self.reason)
+        least = math.ceil(max(Fraction(2), self._spectral(delta)))
+        if self.bag_size < least:
+            return self._too_small(f"at least {least:,} at any epsilon")
+        share = float(self.q * self.label_ss) / self.bag_size
+        log = float(log_ratio(4, delta))
+        epsilon = max(640.0 * share, 40.0 * math.sqrt(share) * log / float(HANSON_WRIGHT))
+        if epsilon * (1.0 + _ROUNDING) > MOST_THEOREM2_EPSILON:
+            return self._too_small(f"more for any epsilon up to {MOST_THEOREM2_EPSILON}")
+        return Answer(epsilon * (1.0 + _ROUNDING))
+
+    def min_bag_size(self, epsilon: float, delta: float) -> Answer:
+        """The smallest bag the theorem allows; None with the reason when it allows none."""
+        positive(epsilon=epsilon)
+        if refused := self.reason or _too_large(epsilon):
+            return Answer(None, refused)
+        size = math.ceil(max(self.terms(epsilon, delta)))
+        if size > self.rows:
+            short = f"Theorem 2 needs bags of {size:,} rows here and the table has {self.rows:,}"
+            return Answer(None, short)
+        return Answer(size)
+
+    def delta(self, epsilon: float) -> Bounds:
+        found = self.answer(epsilon) if epsilon > 0.0 else Answer(None)
+        return NO_GUARANTEE if found.value is None else found.bounds
+
+    def step(self, size: int) -> Curve:
+        """Each of `size` single steps may shrink σ_min([X|y]) by Δ."""
+        low, high = self.label_range
+        root = math.sqrt(self.rows * self.min_eigenvalue) - (size - 1) * (high - low)
+        return replace(self, min_eigenvalue=root**2 / self.rows) if root > 0.0 else Nothing()
+
+    def epsilons(self, delta: float) -> float:
+        found = self.epsilon(delta).value
+        return math.inf if found is None else found
+
+    def _too_small(self, wanted: str) -> Answer:
+        return Answer(None, f"bags have {self.bag_size:,} rows and Theorem 2 needs {wanted}")
 
 
-def _kappa(
-    label_range: tuple[float, float], noisy_fraction: float, bag_size: int, noise_std: float
-) -> float:
-    """4B_Y/(s√ρ·k^{1/4}), rounded up."""
-    ordered(*label_range, name="label_range")
-    positive(noisy_fraction=noisy_fraction, noise_std=noise_std)
-    at_least(1, bag_size=bag_size)
-    if noisy_fraction > 1.0:
-        raise InputError(f"noisy_fraction must be at most 1, not {noisy_fraction}")
-    width = label_range[1] - label_range[0]
-    root = math.sqrt(noisy_fraction) * math.sqrt(math.sqrt(bag_size))
-    return 2.0 * width / (noise_std * root) * (1.0 + _ROUNDING)
+def _too_large(epsilon: float) -> str:
+    if epsilon <= MOST_THEOREM2_EPSILON:
+        return ""
+    return f"Theorem 2 needs epsilon at most {MOST_THEOREM2_EPSILON}, not {epsilon:g}"
 
 
-def _rare(noisy_fraction: float, bag_size: int, bags: int) -> float:
-    """The chance that some bag has too few noisy rows, too little noise or too large a weight."""
-    at_least(1, bags=bags)
-    k = float(bag_size)
-    little = math.exp(-noisy_fraction * k * (2.0 * math.log(2.0) - 1.0) / 8.0)
-    few = math.exp(-0.5 * noisy_fraction**2 * k)
-    large = k * math.sqrt(2.0 / math.pi) * math.exp(-0.5 * math.sqrt(k))
-    return bags * (little + few + large) * (1.0 + _ROUNDING)
+@dataclass(frozen=True)
+class Theorem3(Curve):
+    """`bags` bags of `bag_size` rows, noise of deviation `noise_std` on a part of their labels."""
 
+    label_range: tuple[float, float]
+    noisy_fraction: float
+    bag_size: int = 1
+    bags: int = 1
+    noise_std: float = 1.0
 
-def _too_small(bag_size: int, wanted: str) -> str:
-    return f"bags have {bag_size:,} rows and Theorem 2 needs {wanted}"
+    def __post_init__(self) -> None:
+        ordered(*self.label_range, name="label_range")
+        positive(noisy_fraction=self.noisy_fraction, noise_std=self.noise_std)
+        at_least(1, bag_size=self.bag_size, bags=self.bags)
+        if self.noisy_fraction > 1.0:
+            raise InputError(f"noisy_fraction must be at most 1, not {self.noisy_fraction}")
 
+    @property
+    def width(self) -> float:
+        return self.label_range[1] - self.label_range[0]
 
-def _shift_reason(kappa: float, bag_size: int) -> str:
-    wanted = math.ceil(bag_size * (2.0 * kappa) ** 4)
-    return (
-        f"bags have {bag_size:,} rows and Theorem 3 needs at least {wanted:,} for its kappa ≤ 1/2"
-    )
+    @property
+    def kappa(self) -> float:
+        """4B_Y/(s√ρ·k^{1/4}), rounded up."""
+        root = math.sqrt(self.noisy_fraction) * math.sqrt(math.sqrt(self.bag_size))
+        return 2.0 * self.width / (self.noise_std * root) * (1.0 + _ROUNDING)
 
+    @property
+    def rare(self) -> float:
+        """The chance that some bag has too few noisy rows, too little noise or a large weight."""
+        k, fraction = float(self.bag_size), self.noisy_fraction
+        little = math.exp(-fraction * k * (2.0 * math.log(2.0) - 1.0) / 8.0)
+        few = math.exp(-0.5 * fraction**2 * k)
+        large = k * math.sqrt(2.0 / math.pi) * math.exp(-0.5 * math.sqrt(k))
+        return self.bags * (little + few + large) * (1.0 + _ROUNDING)
 
-def _nothing(bag_size: int, bags: int) -> str:
-    return f"Theorem 3 promises {bags:,} bags of {bag_size:,} rows no delta below"
+    @property
+    def reason(self) -> str:
+        """Why the theorem does not apply, or nothing."""
+        if self.kappa <= 0.5:
+            return ""
+        wanted = math.ceil(self.bag_size * (2.0 * self.kappa) ** 4)
+        return (
+            f"bags have {self.bag_size:,} rows and Theorem 3 needs at least {wanted:,} "
+            "for its kappa ≤ 1/2"
+        )
+
+    def answer(self, epsilon: float) -> Answer:
+        """The δ with the constants of the theorem's proof, rounded up, or why there is none."""
+        positive(epsilon=epsilon)
+        if self.reason:
+            return Answer(None, self.reason)
+        kappa = self.kappa
+        root = math.sqrt(_LINEAR**2 + 8.0 * max(0.0, epsilon / kappa - kappa))
+        first = 2.0 * math.exp(-(((root - _LINEAR) / 4.0) ** 2) * (1.0 - _ROUNDING))
+        delta = (first + self.rare) * (1.0 + _ROUNDING)
+        return self._nothing_below("1") if delta >= 1.0 else Answer(max(delta, 1e-300))
+
+    def epsilon(self, delta: float) -> Answer:
+        """The ε with the constants of the theorem's proof, rounded up, or why there is none."""
+        in_range(0.0, 1.0, delta=delta)
+        if self.reason:
+            return Answer(None, self.reason)
+        first = delta - self.rare * (1.0 + _ROUNDING)
+        if first <= 0.0:
+            return self._nothing_below(f"{delta:g}")
+        log, kappa = math.log(2.0 / first) + _ROUNDING, self.kappa
+        epsilon = kappa * (kappa + _LINEAR * math.sqrt(log) + 2.0 * log)
+        return Answer(epsilon * (1.0 + _ROUNDING))
+
+    def delta(self, epsilon: float) -> Bounds:
+        return self.answer(epsilon).bounds if epsilon > 0.0 else NO_GUARANTEE
+
+    def epsilons(self, delta: float) -> float:
+        found = self.epsilon(delta).value
+        return math.inf if found is None else found
+
+    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+        """Bags have 16 rows or more: below, δ need not fall with them."""
+        if name == "bag_size":
+            most = MOST_THEOREM3_BAG_SIZE
+            hopeless = f"Theorem 3 needs bags of more than {most:.0e} rows here"
+            return Range(_TURN, most, 4 * _TURN, whole=True, hopeless=hopeless)
+        if name == "noise_std":
+            least, largest = self.width * 1e-3, self.width * 1e9
+            hopeless = "Theorem 3 promises these bags nothing, whatever the noise"
+            return Range(least, largest, least, how=How.STEPS, hopeless=hopeless)
+        return super().search(name, epsilon, delta)
+
+    def _nothing_below(self, delta: str) -> Answer:
+        promised = f"Theorem 3 promises {self.bags:,} bags of {self.bag_size:,} rows"
+        return Answer(None, f"{promised} no delta below {delta}")

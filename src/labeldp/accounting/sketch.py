@@ -1,112 +1,289 @@
-"""The exact law of one neighbour of a Gaussian sketch (theory 3b), and a second method for it.
+"""What aggregates with secret weights cost, alone or one from each bag (theory §3, §4, §6).
 
-For y' = y + t·e_i put τ = t/σ, c = r_i/σ, h = h_i. The covariances of a bag under D' and D
-have the generalised eigenvalues 1, 1+u and 1−v with u − v = 2τc + τ² and uv = τ²h. The
-privacy loss of m bags is L = κ + αG1 − βG2 with G1, G2 iid Gamma(m/2),
-α = v/(1−v), β = u/(1+u), κ = (m/2)(ln(1+u) + ln(1−v)).
+`Sketch` is wtd-FLAg: m aggregates of a table whose residual sum of squares is at least `floor`.
+`Bags` is sampled-wtd-FLAg given its bags: one aggregate from each of many disjoint bags. One label
+touches one bag, so it is a `Sketch` with bags = 1 and these facts,
+
+    rows           k, the size of a bag (not of the table)
+    features       the largest rank of a bag's features
+    max_leverage   the largest leverage of a row within its bag, over all bags drawn
+
+and a floor that every bag's residual sum of squares reaches.
+
+A floor that was measured (theory §6.2) costs a Gaussian of parameter `mu` and a failure chance
+`slack`: the total is the sketch composed with that Gaussian, plus δ0. Added noise that depends on
+the measured floor needs no adaptive composition: unless the measurement fails (δ0), the noise is
+at least max(0, F − σ²), and adding more is post-processing of adding just that.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
-
-from labeldp.accounting.contour import log1p_minus
-
-Reals = npt.NDArray[np.float64]
-
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
-_SPREAD = 8.0  # √G2 has standard deviation 1/2: the integral runs over 16 of them each way
+from labeldp.accounting import gaussian
+from labeldp.accounting.bounds import Bounds, round_up
+from labeldp.accounting.curve import Curve, Range
+from labeldp.accounting.family import SketchFamily, residual_cosine
+from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
+from labeldp.errors import InputError, PlanError, at_least, ordered, positive
 
 
-def roots(
-    tau: npt.ArrayLike, cosine: npt.ArrayLike, leverage: npt.ArrayLike
-) -> tuple[Reals, Reals]:
-    """u and v of theory 3b, without cancellation.
+@dataclass(frozen=True)
+class Facts:
+    """What is public about a data set.
 
-    They are (√(p²+4q) ± p)/2 with p = 2τc + τ², q = τ²h: the larger one is a sum of
-    positive numbers, the smaller one is q over it.
+    features: rank of the feature columns, None if unknown.
+    max_leverage: the largest h_i, None if the accountant must assume the worst.
+    centred: the column space holds the constant vector, so labels may be shifted freely.
+    inflation: room left for the sampler's rounding, as a fraction of u and v.
     """
-    tau, cosine, leverage = (np.asarray(x, float) for x in (tau, cosine, leverage))
-    p = tau * (2.0 * cosine + tau)
-    larger = 0.5 * (np.abs(p) + np.hypot(p, 2.0 * tau * np.sqrt(leverage)))
-    product = tau * tau * leverage
-    smaller = np.divide(product, larger, out=np.zeros_like(larger + product), where=larger > 0)
-    return np.where(p >= 0, larger, smaller), np.where(p >= 0, smaller, larger)
+
+    rows: int
+    label_range: tuple[float, float]
+    features: int | None = None
+    max_leverage: float | None = None
+    centred: bool = True
+    inflation: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive(rows=self.rows)
+        ordered(*self.label_range, name="label_range")
+        at_least(0.0, inflation=self.inflation)
+        if self.max_leverage is not None:
+            at_least(0.0, max_leverage=self.max_leverage)
+            if (self.features or 0) > self.max_leverage * self.rows * (1.0 + 1e-9):
+                raise InputError(
+                    f"max_leverage {self.max_leverage} is below features/rows, the average "
+                    "leverage; recompute it from the features"
+                )
+
+    @property
+    def width(self) -> float:
+        """Δ, the most one label can change."""
+        return self.label_range[1] - self.label_range[0]
+
+    @property
+    def radius(self) -> float:
+        """B of theory 3e: how far a label lies from a point the features can shift away."""
+        return 0.5 * self.width if self.centred else max(map(abs, self.label_range))
+
+    def family(self, bags: float, floor: float, labels: int = 1) -> SketchFamily:
+        """Every neighbour these facts allow once σ² ≥ `floor`, `labels` changing at once.
+
+        A change of k labels is t·e with e a unit vector on k rows and |t| ≤ √k·Δ. Theory 3b
+        holds for any unit vector, with h = eᵀHe ≤ k·h_max and |rᵀe| ≤ √k·max|r_i|.
+        """
+        positive(bags=bags, floor=floor)
+        at_least(1, labels=labels)
+        root = math.sqrt(labels)
+        tau = root * self.width / math.sqrt(floor) * (1.0 + 1e-15)
+        if self.max_leverage is None or labels * self.max_leverage >= 1.0:
+            return SketchFamily(bags, tau, inflation=self.inflation)
+        cosine = root * residual_cosine(self.rows, self.radius, self.max_leverage, floor)
+        leverage = labels * self.max_leverage
+        return SketchFamily(bags, tau, leverage, min(1.0, cosine), self.inflation)
 
 
-def scales(u: Reals, v: Reals) -> tuple[Reals, Reals]:
-    """α and β of the direction D→D'. The direction D'→D has α = u and β = v.
+@dataclass(frozen=True)
+class Sketch(Curve):
+    """`bags` aggregates of all rows, the residual sum of squares being at least `floor`.
 
-    (Exchanging D and D' makes 1+u' = 1/(1−v) and 1−v' = 1/(1+u).)
+    mu, slack: what a measured floor costs. labels: how many change at once; σ then moves by up to
+    √labels·Δ, and so does what the measurement sees.
     """
-    return v / (1.0 - v), u / (1.0 + u)
+
+    facts: Facts
+    bags: float = 1
+    floor: float = 1.0
+    mu: float = 0.0
+    slack: float = 0.0
+    labels: int = 1
+
+    def __post_init__(self) -> None:
+        positive(bags=self.bags, floor=self.floor)
+
+    @property
+    def family(self) -> SketchFamily:
+        return self.facts.family(self.bags, self.floor, self.labels)
+
+    @property
+    def seen(self) -> float:
+        """μ of what the measurement sees."""
+        return math.sqrt(self.labels) * self.mu
+
+    def delta(self, epsilon: float) -> Bounds:
+        return self.family.delta(epsilon, self.seen).plus(self.slack)
+
+    def guess(self, epsilon: float) -> Bounds:
+        return self.family.guess(epsilon, self.seen).plus(self.slack)
+
+    @property
+    def by_steps(self) -> bool:
+        return False
+
+    def group(self, size: int) -> Sketch:
+        at_least(1, size=size)
+        return replace(self, labels=size * self.labels)
+
+    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
+        return Range(0.0, MOST_EPSILON, float(self.labels))
+
+    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+        if name == "bags":
+            most = math.log(MOST_BAGS)
+            likely = math.log(self.floor) - 2.0 * math.log(self.facts.width) - 3.0
+            start = min(max(0.0, likely), most)
+            return Range(0.0, most, start, math.exp, grows=True, whole=True)
+        if name == "floor":
+            return self._floors(epsilon, delta)
+        return super().search(name, epsilon, delta)
+
+    def _floors(self, epsilon: float, delta: float) -> Range:
+        if gaussian.upper(epsilon, self.mu) + self.slack >= delta:
+            raise PlanError(
+                f"measuring the floor alone spends delta {delta} at epsilon {epsilon}; "
+                "measure it with more noise or a smaller slack"
+            )
+        scale = 2.0 * math.log(self.facts.width)
+        return Range(
+            scale - 60.0,
+            scale + 120.0,
+            scale + math.log(self.bags) + 3.0,
+            math.exp,
+            hopeless=f"no residual floor makes {self.bags} bags private; ask for fewer bags",
+        )
 
 
-def delta_by_quadrature(bags: float, alpha: float, beta: float, epsilon: float) -> float:
-    """δ(ε) of L = κ + αG1 − βG2 by integrating the densities of G1 and G2 (theory 3b).
+@dataclass(frozen=True)
+class Bags(Curve):
+    """One aggregate from each of many disjoint bags, each of which is `each`.
 
-    The second method: slower than the contour, sharing nothing with it, 1e-8 for δ ≥ 1e-12
-    (not where α exceeds some thousands, v almost 1, with m ≤ 3: there it errs by up to 3e-4).
-    δ = E[f(ε − κ + βG2)] with f(x) = E[(1 − e^{x−αG1})₊], two integrals of positive
-    functions. (The closed form of f through incomplete gamma functions is not used:
-    scipy's lose three digits beyond 4.5 standard deviations once m exceeds about 1e6.)
-    Substituting G = s² makes the densities smooth for m = 1; near its corner x = 0 the
-    function f is smooth in w = √(s − s*).
+    Labels changing at once may lie in one bag or in several. Bags are independent, so
+    p1 + p2 + … labels in several bags cost at most δ(p1; ε1) + δ(p2; ε2) + … with
+    ε1 + ε2 + … = ε, here in proportion to p. (Several bags can cost more than one: at small ε
+    they do.)
     """
-    shape = 0.5 * bags
-    level = epsilon + shape * (math.log1p(alpha) + math.log1p(-beta))  # ε − κ
-    if beta == 0.0:
-        return float(_excess(np.array([level]), shape, alpha)[0])
-    corner = math.sqrt(max(0.0, -level / beta))
-    s, weight = _outer_nodes(corner, level, shape, alpha, beta)
-    value = _excess(level + beta * s * s, shape, alpha)
-    return min(1.0, float(np.sum(weight * value * _root_gamma_density(s, shape))))
+
+    each: Sketch
+    labels: int = 1
+
+    def delta(self, epsilon: float) -> Bounds:
+        if self.labels == 1:
+            return self.each.delta(epsilon)
+        return self._spread([part.delta(share) for part, share in self._parts(epsilon)])
+
+    def guess(self, epsilon: float) -> Bounds:
+        if self.labels == 1:
+            return self.each.guess(epsilon)
+        return self._spread([part.guess(share) for part, share in self._parts(epsilon)])
+
+    @property
+    def by_steps(self) -> bool:
+        return False
+
+    def group(self, size: int) -> Bags:
+        at_least(1, size=size)
+        return replace(self, labels=size * self.labels)
+
+    def inside(self, delta: float) -> tuple[Curve, float]:
+        return (self.each if self.labels == 1 else self), delta
+
+    def _parts(self, epsilon: float) -> list[tuple[Sketch, float]]:
+        """A bag with 1, 2, … of the labels, and its share of ε."""
+        largest, bag = min(self.labels, self.each.facts.rows), replace(self.each, slack=0.0)
+        sizes = range(1, largest + 1)
+        return [(bag.group(size), epsilon * size / self.labels) for size in sizes]
+
+    def _spread(self, parts: list[Bounds]) -> Bounds:
+        """δ in the costliest partition into bags; `lower` has all labels in one bag.
+
+        A partition's cost is a sum over its parts, so the costliest is found part by part.
+        """
+        dearest = [0.0]
+        for labels in range(1, self.labels + 1):
+            sizes = range(1, min(labels, len(parts)) + 1)
+            dearest.append(max(round_up(parts[p - 1].upper + dearest[labels - p]) for p in sizes))
+        upper = min(1.0, dearest[self.labels])
+        lower = parts[-1].lower if len(parts) == self.labels else 0.0
+        return Bounds(lower, upper, upper).plus(self.each.slack)
 
 
-def _outer_nodes(
-    corner: float, level: float, shape: float, alpha: float, beta: float
-) -> tuple[Reals, Reals]:
-    """Gauss nodes on panels cut where f has its corner, where αG1 is likely, and evenly."""
-    low, high = _range(shape)
-    likely = shape + math.sqrt(shape) * np.array([-12, -6, -3, -1, 0, 1, 3, 6, 12, 24, 48])
-    squares = (alpha * likely - level) / beta
-    cuts = np.concatenate([np.linspace(low, high, 13), np.sqrt(squares[squares > 0]), [corner]])
-    edges = np.unique(np.clip(cuts, low, high))
-    left, size = edges[:-1, None], np.diff(edges)[:, None]
-    y = 0.5 * (_NODES + 1.0)
-    bent = left == corner
-    s = left + size * np.where(bent, y * y, y)
-    weight = size * _WEIGHTS * np.where(bent, y, 0.5)
-    return s.ravel(), weight.ravel()
+@dataclass(frozen=True)
+class SizedBag(Curve):
+    """One aggregate of a bag of `bag_size` rows of residual mean square at least `residual_ms`.
 
-
-def _range(shape: float) -> tuple[float, float]:
-    return max(0.0, math.sqrt(shape) - _SPREAD), math.sqrt(shape) + _SPREAD
-
-
-def _root_gamma_density(s: Reals, shape: float) -> Reals:
-    """The density 2s^{2a−1}e^{−s²}/Γ(a) of √G, large terms cancelled on paper.
-
-    With x = s/√a its logarithm is a(2 ln x − x² + 1) − ln x plus a constant of a alone.
+    With `leverage_factor` no row has more than that many times the average leverage d/k of its
+    bag. Every larger bag is private as well: τ = Δ/√(γk) and h = c/k fall with k. So does the
+    largest cosine, the maximum over h ≤ c/k of min{(B/√γ)·cos θ cos(θ−φ), cos θ} with h = sin²θ,
+    cos φ = 1/√k (`residual_cosine`): a larger k leaves fewer h to choose from and a larger φ, and
+    θ ≤ φ/2 where the maximum is. And δ grows with all three (theory §3c).
     """
-    x = s / math.sqrt(shape)
-    constant = shape * math.log(shape) - shape - 0.5 * math.log(shape) - math.lgamma(shape)
-    if shape > 1e3:  # the same by Stirling's series
-        constant = -0.5 * math.log(2.0 * math.pi) - 1.0 / (12.0 * shape) + shape**-3 / 360.0
-    bulk = shape * (2.0 * log1p_minus(x - 1.0) - (x - 1.0) ** 2) - np.log(x)
-    return np.asarray(2.0 * np.exp(bulk + constant))
+
+    label_range: tuple[float, float]
+    residual_ms: float
+    bag_size: int = 1
+    features: int | None = None
+    leverage_factor: float | None = None
+    centred: bool = True
+    inflation: float = 0.0
+    mu: float = 0.0
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive(residual_ms=self.residual_ms)
+        if self.leverage_factor is not None:
+            if self.features is None:
+                raise InputError(
+                    "leverage_factor is a multiple of features/bag_size: give features"
+                )
+            at_least(1.0, leverage_factor=self.leverage_factor)
+
+    @property
+    def sketch(self) -> Sketch:
+        leverage, size = None, self.bag_size
+        if self.features is not None and self.leverage_factor is not None:
+            leverage = min(1.0, self.leverage_factor * self.features / size)
+        facts = Facts(size, self.label_range, self.features, leverage, self.centred, self.inflation)
+        floor = self.residual_ms * size * (1.0 - 1e-15)
+        return Sketch(facts, 1, floor, self.mu, self.slack)
+
+    def delta(self, epsilon: float) -> Bounds:
+        return self.sketch.delta(epsilon)
+
+    def guess(self, epsilon: float) -> Bounds:
+        return self.sketch.guess(epsilon)
+
+    @property
+    def by_steps(self) -> bool:
+        return False
+
+    def group(self, size: int) -> Curve:
+        return Bags(self.sketch).group(size)
+
+    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+        if name != "bag_size":
+            return super().search(name, epsilon, delta)
+        low, high = self.label_range
+        return Range(
+            (self.features or 0) + 1,
+            MOST_BAG_SIZE,
+            round(4.0 * (high - low) ** 2 / self.residual_ms) + 1,
+            whole=True,
+            hopeless=f"no bag size makes a bag private at epsilon {epsilon}, delta {delta}; "
+            "a measured floor alone may spend them",
+        )
 
 
-def _excess(x: Reals, shape: float, alpha: float) -> Reals:
-    """f(x) = E[(1 − e^{x−αG})₊] = ∫ over s > √(x₊/α) of (1 − e^{x−αs²}) density(s) ds."""
-    if alpha == 0.0:
-        return -np.expm1(np.minimum(x, 0.0))
-    low, high = _range(shape)
-    start = np.maximum(low, np.sqrt(np.maximum(x, 0.0) / alpha))[:, None, None]
-    size = (np.maximum(high, start + 4.0) - start) / 6.0
-    s = start + size * (np.arange(6.0)[:, None] + 0.5 * (_NODES + 1.0))
-    gain = -np.expm1(np.minimum(x[:, None, None] - alpha * s * s, 0.0))
-    return np.asarray((0.5 * size * _WEIGHTS * gain * _root_gamma_density(s, shape)).sum((1, 2)))
+def spans_labels(bag_size: int, features: int) -> str:
+    """Why bags of so few rows have no privacy whatever, or nothing if they may have some.
+
+    With k ≤ d independent features the labels lie in the column space: an aggregate of
+    features tells the aggregate label of D for certain, and that of D' differs.
+    """
+    if bag_size > features:
+        return ""
+    return (
+        f"bags of {bag_size:,} rows with {features:,} independent features determine their labels: "
+        f"no ε, no δ below 1; bags need more than {features:,} rows, or added noise as their floor"
+    )

@@ -21,7 +21,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp._random import fresh_seed, public_stream, words
-from labeldp.accounting.sampled_wtd_flag import membership
+from labeldp.accounting import BagDraw, Curve, membership
 from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
 from labeldp.features import ChosenRows, Encoded, FeatureMap
@@ -86,6 +86,10 @@ class Draw:
     def chance(self) -> float:
         """What δ is multiplied by: mk/n over the draw, 1 given the bags."""
         return membership(self.rows, self.bags, self.bag_size) if self.over_draw else 1.0
+
+    def over(self, curve: Curve) -> Curve:
+        """What is guaranteed if `curve` is the guarantee given the bags."""
+        return BagDraw(curve, self.rows, self.bag_size, self.bags) if self.over_draw else curve
 
     @cached_property
     def members(self) -> NDArray[np.int64]:

@@ -10,13 +10,20 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from labeldp import door
 from labeldp._random import Randomness
-from labeldp.accounting import Facts, FloorMode, Measurement, added_variance
+from labeldp.accounting import (
+    Facts,
+    FloorMode,
+    Measurement,
+    added_variance,
+    default_measurement,
+)
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.checks import (
     check_grid,
@@ -51,6 +58,42 @@ class FloorClaim(Claim):
             "measurement_slack": measurement.slack if measurement else None,
             "measurement_noise": measurement.noise(self.facts.width) if measurement else None,
         }
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What prices a plan that rests on a floor: facts, budget, accountant, where it comes from."""
+
+    facts: Facts
+    """Of the whole table."""
+    epsilon: float
+    delta: float
+    accountant: str
+    mode: FloorMode
+    residual_ms: float
+    """A promise if the floor is declared, else a guess that affects utility only."""
+
+    @cached_property
+    def measurement(self) -> Measurement | None:
+        """What measuring a floor spends of the budget; None if none is measured."""
+        return default_measurement(self.epsilon, self.delta) if self.mode.measures else None
+
+    @property
+    def rank(self) -> int:
+        return self.facts.features or 0
+
+    def shown(self, rows: int) -> float:
+        """The residual sum of squares that rows can be shown to have, if the guess is right."""
+        residual = self.residual_ms * rows
+        if self.measurement is None:
+            return residual
+        return self.measurement.lower_bound(residual**0.5, 0.0, self.facts.width) ** 2
+
+    def added(self, needed: float, rows: int) -> float:
+        """The variance a run would add to reach a floor."""
+        if self.mode is FloorMode.ADDED:
+            return needed
+        return max(0.0, needed - self.shown(rows)) if self.mode.adds else 0.0
 
 
 def read_floor(document: dict[str, Any]) -> tuple[float, FloorMode, Measurement | None]:

@@ -12,12 +12,13 @@ function of private data.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from labeldp.accounting import best_true_positive_rate
+from labeldp.accounting import Curve, best_true_positive_rate, invert
 from labeldp.errors import PlanError
 from labeldp.files import json_digest
 
@@ -53,13 +54,10 @@ class Claim(ABC):
     delta: float
     bags: int
 
+    @property
     @abstractmethod
-    def delta_at(self, epsilon: float, group: int = 1) -> float:
-        """An upper bound of δ(ε) for `group` rows at once, whatever else was published included."""
-
-    @abstractmethod
-    def epsilon_for(self, group: int) -> float | None:
-        """The ε for a person with `group` rows at this δ; None if there is none."""
+    def law(self) -> Curve:
+        """δ(ε) of the release, whatever else was published included."""
 
     @abstractmethod
     def utility(self) -> dict[str, Any]:
@@ -78,6 +76,15 @@ class Claim(ABC):
             "delta": self.delta,
             "bags": self.bags,
         }
+
+    def delta_at(self, epsilon: float, group: int = 1) -> float:
+        """An upper bound of δ(ε) for `group` rows at once."""
+        return self.law.group(group).delta(epsilon).upper
+
+    def epsilon_for(self, group: int) -> float | None:
+        """The ε for a person with `group` rows at this δ; None if there is none."""
+        answer = invert.epsilon(self.law.group(group), self.delta)
+        return answer if math.isfinite(answer) else None
 
     def curve(self) -> list[list[float]]:
         """[ε, δ(ε)] over a range of ε around the budget."""

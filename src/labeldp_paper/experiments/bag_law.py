@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from labeldp import ACCOUNTANTS, Facts
+from labeldp import Facts
+from labeldp.accounting import Sketch, invert
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.result import Row
 
@@ -85,7 +86,7 @@ def sampled_epsilon(
         return no_privacy(f"one label moves a residual norm of {norm:.3g} by up to {width:g}")
     leverage = None if facts.leverage >= 1.0 else facts.leverage
     known = Facts(bag_size, label_range, None, leverage)
-    return judged(ACCOUNTANTS["exact"].epsilon(known, 1, facts.residual_ss, delta))
+    return judged(invert.epsilon(Sketch(known, 1, facts.residual_ss), delta))
 
 
 def judged(epsilon: float | None) -> Row:

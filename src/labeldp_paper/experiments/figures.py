@@ -13,8 +13,8 @@ from functools import partial
 
 import numpy as np
 
-from labeldp import ACCOUNTANTS, Facts, forecast
-from labeldp.accounting import paper
+from labeldp import Facts, forecast
+from labeldp.accounting import Sketch, Theorem1, invert
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, FIGURE2_MSE, PARAMETERS
@@ -149,12 +149,13 @@ def _bags(which: str, law: Covariance, data: Data, epsilon: int) -> dict[str, tu
     if not data.key["synthetic"]:
         low, high = data.source.label_range or said.label_range
         rows, limits, residual = law.rows, (float(low), float(high)), law.residual_ms
-    theorem = paper.theorem1_max_bags(rows, limits, residual, epsilon, said.delta)
-    exact = ACCOUNTANTS["exact"].max_bags(Facts(rows, limits), residual * rows, epsilon, said.delta)
-    answers = {PAPER: (int(theorem.value or 0), theorem.reason), OURS: (exact.bags, "")}
+    theorem = Theorem1(rows, limits, residual).max_bags(epsilon, said.delta)
+    sketch = Sketch(Facts(rows, limits), floor=residual * rows)
+    exact = int(invert.limit(sketch, "bags", epsilon, said.delta))
+    answers = {PAPER: (int(theorem.value or 0), theorem.reason), OURS: (exact, "")}
     if which == "criteo":
         halved = (-CRITEO_BOUND_USED, CRITEO_BOUND_USED)
-        used = paper.theorem1_max_bags(rows, halved, residual, epsilon, said.delta)
+        used = Theorem1(rows, halved, residual).max_bags(epsilon, said.delta)
         why = "no guarantee: B_Y = 63.5, as the paper's Table 1 has it, is half of what it states"
         answers["as the paper printed"] = (int(used.value or 0), why)
     return answers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.accounting import noisy_wtd_lag
+from labeldp.accounting import Gaussian, RandomWeights, invert, realised_mu
 from labeldp.errors import PlanError
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid
 from labeldp_paper.experiments.bag_law import MOST_EPSILON, judged, no_privacy
@@ -47,17 +47,17 @@ def kinds(grid: Grid, size: int) -> Row:
 def _a_priori(grid: Grid, size: int, fraction: float) -> float | None:
     if fraction == 0.0:
         return None
-    facts = noisy_wtd_lag.Facts(size, grid.label_range, fraction, 1.0, grid.design.train_rows)
-    epsilon = noisy_wtd_lag.epsilon(facts, grid.delta)
+    law = RandomWeights(size, grid.label_range, fraction, 1.0, grid.design.train_rows)
+    epsilon = invert.epsilon(law, grid.delta)
     return epsilon if np.isfinite(epsilon) else None
 
 
 def _least_noise(grid: Grid, size: int, fraction: float, target: float) -> float | None:
     """In units of labels scaled to [−1, 1]; None if no noise is enough."""
     scaled = (-_SCALED / 2, _SCALED / 2)
-    facts = noisy_wtd_lag.Facts(size, scaled, fraction, 1.0, grid.design.train_rows)
+    law = RandomWeights(size, scaled, fraction, 1.0, grid.design.train_rows)
     try:
-        return noisy_wtd_lag.min_noise_std(facts, target, grid.delta)
+        return invert.limit(law, "noise_std", target, grid.delta)
     except PlanError:
         return None
 
@@ -69,7 +69,7 @@ def realised(grid: Grid, bags: int, size: int, kind: Row) -> Row:
     weights, random = grid.weights(grid.run.seed, bags, size)
     noisy = random.random((bags, size)) < kind["noisy_fraction"]
     low, high = grid.label_range
-    mu = noisy_wtd_lag.realised_mu(weights, noisy, high - low, kind["noise_std"])
+    mu = realised_mu(weights, noisy, high - low, kind["noise_std"])
     found, epsilon = _of_weights(mu, grid.delta)
     if kind["form"] != PRINTED:
         found = {"epsilon": kind["epsilon_a_priori"], "reason": ""}
@@ -80,7 +80,8 @@ def _of_weights(mu: npt.NDArray[np.float64], delta: float) -> tuple[Row, float |
     empty = int(np.isinf(mu).sum())
     if empty:
         return no_privacy(f"bags without a noisy row: {empty:,}"), None
-    if noisy_wtd_lag.realised_delta(mu, MOST_EPSILON) > delta:
+    law = Gaussian(float(mu.max()))
+    if law.delta(MOST_EPSILON).upper > delta:
         return judged(None), None
-    epsilon = noisy_wtd_lag.realised_epsilon(mu, delta)
+    epsilon = invert.epsilon(law, delta)
     return judged(epsilon), epsilon

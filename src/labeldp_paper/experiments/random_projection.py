@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from labeldp import ACCOUNTANTS, Facts
-from labeldp.accounting import paper
+from labeldp import Facts
+from labeldp.accounting import Sketch, Theorem1, invert
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import PARAMETERS, TABLE1
 from labeldp_paper.experiments.result import Result, Row, Table
@@ -54,12 +54,9 @@ def random_projection(run: Run) -> Result:
 def _row(dataset: str, epsilon: int) -> Row:
     said = PARAMETERS[dataset]
     log = math.log(4 / said.delta)
-    theorem = paper.theorem1_max_bags(
-        said.rows, said.label_range, said.residual_ms, epsilon, said.delta
-    )
-    exact = ACCOUNTANTS["exact"].max_bags(
-        Facts(said.rows, said.label_range), said.residual_ms * said.rows, epsilon, said.delta
-    )
+    promise = Theorem1(said.rows, said.label_range, said.residual_ms)
+    theorem = promise.max_bags(epsilon, said.delta)
+    law = Sketch(Facts(said.rows, said.label_range), floor=said.residual_ms * said.rows)
     return {
         "delta": said.delta,
         "singular_value_ss": said.singular_value_ss,
@@ -70,5 +67,5 @@ def _row(dataset: str, epsilon: int) -> Row:
         ),
         "theorem": int(theorem.value or 0),
         "theorem_reason": theorem.reason,
-        "exact_worst_case": exact.bags,
+        "exact_worst_case": int(invert.limit(law, "bags", epsilon, said.delta)),
     }

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from labeldp import LinearRegressor, forecast, plan
-from labeldp.accounting import paper
+from labeldp.accounting import Theorem1
 from labeldp_paper.experiments.bag_grid import mean_and_spread
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.figures import Covariance
@@ -114,9 +114,8 @@ def _point(run: Run, table: RealTable, data: Data, epsilon: float, releases: int
 
 
 def _by_paper(run: Run, table: RealTable, truth: Truth, epsilon: float) -> Row:
-    answer = paper.theorem1_max_bags(
-        truth.rows, table.label_range, truth.residual_ms, epsilon, DELTA
-    )
+    promise = Theorem1(truth.rows, table.label_range, truth.residual_ms)
+    answer = promise.max_bags(epsilon, DELTA)
     bags = int(answer.value or 0)
     row: Row = {
         "accountant": "paper",

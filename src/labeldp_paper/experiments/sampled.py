@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 from labeldp import Facts
-from labeldp.accounting import sampled_wtd_flag
+from labeldp.accounting import SizedBag, Sketch, invert
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread, square
 from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags
 from labeldp_paper.experiments.cells import Cell
@@ -125,7 +125,7 @@ def _errors(grid: Grid, bags: int, size: int, seeds: int) -> Row:
 def added_std(grid: Grid, size: int, epsilon: float) -> float:
     """The noise on an aggregate label that makes any bag (ε, δ)-label-DP."""
     facts = Facts(size, grid.label_range)
-    return math.sqrt(sampled_wtd_flag.min_floor(facts, epsilon, grid.delta))
+    return math.sqrt(invert.limit(Sketch(facts), "floor", epsilon, grid.delta))
 
 
 def _rows(grid: Grid, cell: Row, facts: WorstBag) -> list[Row]:
@@ -178,7 +178,8 @@ def _private_size(grid: Grid, instance: Row) -> str:
     """How large bags must be to need no noise, and what that leaves."""
     parts = []
     for target in TARGETS:
-        size = sampled_wtd_flag.min_bag_size(grid.label_range, instance["mse"], target, grid.delta)
+        law = SizedBag(grid.label_range, instance["mse"])
+        size = int(invert.limit(law, "bag_size", target, grid.delta))
         bags = grid.design.train_rows // size
         excess = mean_excess(instance["rank"], bags) if bags else math.inf
         error = f"MSE {instance['mse'] * (1 + excess):.1f}" if excess < 1e3 else "too few to fit"

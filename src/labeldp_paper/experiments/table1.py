@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from labeldp import ACCOUNTANTS, Facts
-from labeldp.accounting import paper
+from labeldp import Facts
+from labeldp.accounting import Sketch, Theorem1, invert
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table, shown
@@ -49,18 +49,15 @@ def _flat(row: Row) -> Row:
 
 def _row(dataset: str, epsilon: int, facts: Row | None) -> Row:
     said, printed = PARAMETERS[dataset], TABLE1[dataset][epsilon]
-    answer = paper.theorem1_max_bags(
-        said.rows, said.label_range, said.residual_ms, epsilon, said.delta
-    )
+    promise = Theorem1(said.rows, said.label_range, said.residual_ms)
+    answer = promise.max_bags(epsilon, said.delta)
     theorem = int(answer.value or 0)
     floor = said.residual_ms * said.rows
-    exact = ACCOUNTANTS["exact"].max_bags(
-        Facts(said.rows, said.label_range), floor, epsilon, said.delta
-    )
+    law = Sketch(Facts(said.rows, said.label_range), floor=floor)
     return {
         "paper_printed": printed,
         "theorem": theorem,
-        "exact_worst_case": exact.bags,
+        "exact_worst_case": int(invert.limit(law, "bags", epsilon, said.delta)),
         "exact": _exact(facts, epsilon, said.delta) if facts else None,
         "disagrees": theorem != printed,
         "reason": "" if theorem == printed else _reason(dataset, epsilon, theorem, answer.reason),
@@ -71,7 +68,7 @@ def _exact(facts: Row, epsilon: int, delta: float) -> int:
     """With the public features of the table that was given."""
     known = Facts(facts["rows"], tuple(facts["label_range"]), facts["rank"], facts["max_leverage"])
     floor = facts["residual_ms"] * facts["rows"]
-    return ACCOUNTANTS["exact"].max_bags(known, floor, epsilon, delta).bags
+    return int(invert.limit(Sketch(known, floor=floor), "bags", epsilon, delta))
 
 
 def _reason(dataset: str, epsilon: int, theorem: int, why: str) -> str:
@@ -80,7 +77,7 @@ def _reason(dataset: str, epsilon: int, theorem: int, why: str) -> str:
         return f"a slip of one digit: the theorem gives {theorem:,} where {printed:,} is printed"
     said = PARAMETERS[dataset]
     halved = (-CRITEO_BOUND_USED, CRITEO_BOUND_USED)
-    used = paper.theorem1_max_bags(said.rows, halved, said.residual_ms, epsilon, said.delta).value
+    used = Theorem1(said.rows, halved, said.residual_ms).max_bags(epsilon, said.delta).value
     stated = f"with the stated B_Y = {said.label_bound:g} "
     stated += f"no bag: {why}" if why else f"the theorem gives {theorem:,}"
     return f"{stated}; B_Y = {CRITEO_BOUND_USED:g} gives {int(used or 0):,}"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting import Facts, noisy_wtd_lag, wtd_flag
+from labeldp.accounting import Facts, RandomWeights, Sketch, invert
 from labeldp.mechanisms.forecast import excess_quantile, mean_excess
 from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags
 from labeldp_paper.experiments.cells import Progress
@@ -90,7 +90,7 @@ def test_worst_bag(design: Design, size: int) -> None:
 def test_epsilon_of_bags() -> None:
     facts = WorstBag(40_000.0, 1.0, 0)
     found = sampled_epsilon(facts, 512, (0.0, 51.0), 1e-8)
-    exact = wtd_flag.delta(Facts(512, (0.0, 51.0)), 1, 40_000.0, found["epsilon"])
+    exact = Sketch(Facts(512, (0.0, 51.0)), 1, 40_000.0).delta(found["epsilon"])
     assert exact.upper <= 1e-8 < 1.05 * exact.upper
     assert (
         sampled_epsilon(replace(facts, leverage=0.1), 512, (0.0, 51.0), 1e-8)["epsilon"]
@@ -132,7 +132,7 @@ def test_errors_have_the_closed_form_law(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("size", "part"), [(512, 0.1), (512, 0.5), (256, 1.0)])
 def test_coins_and_a_fixed_number_of_noisy_rows_cost_the_same(size: int, part: float) -> None:
     """What the note under the noisy tables says."""
-    fixed = noisy_wtd_lag.Facts(size, (0.0, 51.0), part, 1.0, 4_194_308)
+    fixed = RandomWeights(size, (0.0, 51.0), part, 1.0, 4_194_308)
     coins = replace(fixed, rows=None)
-    epsilon = noisy_wtd_lag.epsilon(fixed, 1e-8)
-    assert noisy_wtd_lag.epsilon(coins, 1e-8) == pytest.approx(epsilon, rel=1e-4)
+    epsilon = invert.epsilon(fixed, 1e-8)
+    assert invert.epsilon(coins, 1e-8) == pytest.approx(epsilon, rel=1e-4)

@@ -6,6 +6,7 @@ from typing import Any
 
 from labeldp.errors import positive
 from labeldp.mechanisms import (
+    Account,
     DrawOptions,
     Inspection,
     Mechanism,
@@ -16,6 +17,7 @@ from labeldp.mechanisms import (
     number,
     option,
 )
+from labeldp.mechanisms.asked import BagsAsked
 from labeldp.mechanisms.schema import DRAW, read_schema
 
 
@@ -31,6 +33,18 @@ class NoisyLagOptions(DrawOptions, Options):
     )
     noisy_column: str | None = option(
         None, "Public column that marks the rows whose labels carry noise."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyLagAsked(BagsAsked):
+    """What `labeldp account` can be asked about sampled-noisy-wtd-LAg."""
+
+    noisy_fraction: float | None = option(
+        None, "Part of the rows whose labels carry noise.", check=positive
+    )
+    noise_std: float | None = option(
+        None, "Deviation of that noise; 1 for labels scaled to -1 … 1.", check=positive
     )
 
 
@@ -61,6 +75,11 @@ MECHANISM = Mechanism(
     check_features=later(f"{__name__}.check:check_features"),
     words=words,
     sections={"draw": DRAW, "noise": read_schema(Path(__file__).with_name("noise.schema.json"))},
+    account=Account(
+        NoisyLagAsked,
+        later(f"{__name__}.account:answer"),
+        later("labeldp.mechanisms.answers:show"),
+    ),
     inspection=Inspection(
         later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
     ),

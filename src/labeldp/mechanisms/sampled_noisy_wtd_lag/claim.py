@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting import gaussian, noisy_wtd_lag, paper_bags, search, wtd_flag
-from labeldp.accounting.sampled_wtd_flag import affordable_delta
+from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
 from labeldp.errors import InputError
 from labeldp.mechanisms.bags import Draw
 from labeldp.mechanisms.forecast import relative_excess
@@ -21,7 +19,6 @@ BASIS = {
     "paper": "Theorem 3 of 'Label Differential Privacy via Aggregation' with the constants of its "
     "proof, mended",
 }
-_MOST_EPSILON = 1e4
 
 
 @dataclass(frozen=True)
@@ -58,56 +55,19 @@ class NoisyLagClaim(Claim):
         """Δ, the most one label can change."""
         return self.label_range[1] - self.label_range[0]
 
-    def delta_at(self, epsilon: float, group: int = 1) -> float:
-        """For a group, realised: shifts add up to at most group·μ, in one bag or in several."""
-        chance = min(1.0, group * self.draw.chance)
-        if self.accountant == "exact":
-            return noisy_wtd_lag.realised_delta(group * self._realised, epsilon, chance)
-        step = epsilon / group
-        single = self._a_priori(step) if self.accountant != "paper" else self._theorem3(step)
-        return wtd_flag.group_delta(step, single, group)
-
-    def epsilon_for(self, group: int) -> float | None:
-        if self.accountant == "exact":
-            chance = min(1.0, group * self.draw.chance)
-            given = affordable_delta(self.delta, chance)
-            answer = 0.0 if given >= 1.0 else gaussian.epsilon(given, group * self._realised)
-            return answer if math.isfinite(answer) else None
-        answer = search.smallest_real(
-            lambda e: self.delta_at(e, group) <= self.delta, 1e-6, _MOST_EPSILON
-        )
-        return answer if math.isfinite(answer) else None
-
     @property
-    def _realised(self) -> float:
-        if self.mu is None:
-            raise ValueError("a realised claim needs the mu of the weights drawn")
-        return self.mu
-
-    def _a_priori(self, epsilon: float) -> float:
-        facts = noisy_wtd_lag.Facts(
-            self.draw.bag_size, self.label_range, self._fraction, self.noise_std
-        )
-        return noisy_wtd_lag.delta(facts, epsilon, self.draw.chance).upper
-
-    def _theorem3(self, epsilon: float) -> float:
-        if epsilon == 0.0:
-            return 1.0
-        answer = paper_bags.theorem3_delta(
-            self.label_range,
-            self._fraction,
-            self.draw.bag_size,
-            epsilon,
-            self.bags,
-            self.noise_std,
-        )
-        return 1.0 if answer.value is None else answer.value
-
-    @property
-    def _fraction(self) -> float:
-        if self.noisy_fraction is None:
+    def law(self) -> Curve:
+        """Realised: the shifts of a group add up to at most size·μ, in one bag or in several."""
+        if self.accountant == "exact":
+            if self.mu is None:
+                raise ValueError("a realised claim needs the mu of the weights drawn")
+            return self.draw.over(Gaussian(self.mu))
+        size, fraction = self.draw.bag_size, self.noisy_fraction
+        if fraction is None:
             raise ValueError("an a priori claim needs the fraction of noisy rows")
-        return self.noisy_fraction
+        if self.accountant == "paper":
+            return Theorem3(self.label_range, fraction, size, self.bags, self.noise_std)
+        return self.draw.over(RandomWeights(size, self.label_range, fraction, self.noise_std))
 
     def utility(self) -> dict[str, Any]:
         return {

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from labeldp.accounting import noisy_wtd_lag
-from labeldp.accounting.sampled_wtd_flag import membership
+from labeldp.accounting import BagDraw, Curve, Gaussian, RandomWeights, Theorem3, invert
 from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms import Request, Shown, number
@@ -110,7 +109,8 @@ def _drawn(
             noisy = coins(draw, fraction)
         target = None
         if request.accountant == "exact":
-            target = noisy_wtd_lag.target_mu(request.epsilon, request.delta, draw.chance)
+            law = draw.over(Gaussian(1.0))
+            target = invert.limit(law, "mu", request.epsilon, request.delta)
         return draw, draw_weights(draw, noisy, found.facts.width, std, target), target
 
     if request.options.bag_seed is None:
@@ -194,23 +194,24 @@ def _needed_noise(
     rows, labels, width = found.facts.rows, found.labels.range, found.facts.width
     budget = (request.epsilon, request.delta)
 
-    def chance(size: int) -> float:
-        return membership(rows, bags_of(size), size) if request.options.over_draw else 1.0
+    def over(law: Curve, size: int) -> Curve:
+        over_draw = request.options.over_draw
+        return BagDraw(law, rows, size, bags_of(size)) if over_draw else law
 
     def needed(size: int) -> float:
         if request.accountant == "exact":
-            target = noisy_wtd_lag.target_mu(*budget, chance(size))
+            target = invert.limit(over(Gaussian(1.0), size), "mu", *budget)
             return sizing.realised_std(size, fraction, width, target)
         if request.accountant == "paper":
-            return sizing.theorem3_std(size, fraction, labels, *budget, bags_of(size))
-        return sizing.a_priori_std(size, fraction, labels, *budget, chance(size))
+            return sizing.least_std(Theorem3(labels, fraction, size, bags_of(size)), *budget)
+        return sizing.least_std(over(RandomWeights(size, labels, fraction), size), *budget)
 
     return needed
 
 
 def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:  # noqa: ARG001
     """The noise that bags of some sizes need."""
-    target = noisy_wtd_lag.target_mu(epsilon, delta)
+    target = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
     noise = {
         str(size): sizing.realised_std(size, 1.0, found.facts.width, target) for size in _INSPECTED
     }

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from labeldp._random import normals, public_stream, words
-from labeldp.accounting import noisy_wtd_lag, paper_bags, search
+from labeldp.accounting import Curve, invert, realised_mu
 from labeldp.errors import PlanError
 from labeldp.mechanisms.forecast import mean_excess
 
@@ -37,44 +37,17 @@ def realised_std(bag_size: int, fraction: float, width: float, target_mu: float)
     stream = public_stream("sizes", f"{bag_size} {fraction!r}")
     values = normals(stream, _TRIES * bag_size).reshape(_TRIES, bag_size)
     noisy = words(stream, values.size).reshape(values.shape) <= fraction * 2.0**64
-    mu = noisy_wtd_lag.realised_mu(values, noisy, width, 1.0)
+    mu = realised_mu(values, noisy, width, 1.0)
     needed = float(np.quantile(mu, _ACCEPTED, method="higher")) / target_mu
     return round_up(needed) if math.isfinite(needed) else math.inf
 
 
-def a_priori_std(
-    bag_size: int,
-    fraction: float,
-    label_range: tuple[float, float],
-    epsilon: float,
-    delta: float,
-    chance: float,
-) -> float:
-    """The noise that the budget needs before any draw."""
-    facts = noisy_wtd_lag.Facts(bag_size, label_range, fraction)
+def least_std(law: Curve, epsilon: float, delta: float) -> float:
+    """The noise that a law needs before any draw; infinite if none is enough."""
     try:
-        return round_up(noisy_wtd_lag.min_noise_std(facts, epsilon, delta, chance))
+        return round_up(invert.limit(law, "noise_std", epsilon, delta))
     except PlanError:
         return math.inf
-
-
-def theorem3_std(
-    bag_size: int,
-    fraction: float,
-    label_range: tuple[float, float],
-    epsilon: float,
-    delta: float,
-    bags: int,
-) -> float:
-    """The noise that Theorem 3 needs."""
-    width = label_range[1] - label_range[0]
-
-    def passes(std: float) -> bool:
-        answer = paper_bags.theorem3_delta(label_range, fraction, bag_size, epsilon, bags, std)
-        return answer.value is not None and answer.value <= delta
-
-    found = search.smallest_real(passes, width * 1e-3, width * 1e9)
-    return round_up(found) if math.isfinite(found) else math.inf
 
 
 def round_up(value: float) -> float:

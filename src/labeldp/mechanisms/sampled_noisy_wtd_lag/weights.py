@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp._random import normals, words
-from labeldp.accounting import noisy_wtd_lag
+from labeldp.accounting import realised_mu
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.mechanisms.bags import Draw
 from labeldp.release import PUBLIC_WEIGHTS
@@ -34,7 +34,7 @@ class Weights:
 
     def largest_mu(self, width: float, noise_std: float) -> float:
         """The largest μ of a row in any bag."""
-        return float(noisy_wtd_lag.realised_mu(self.values, self.noisy, width, noise_std).max())
+        return float(realised_mu(self.values, self.noisy, width, noise_std).max())
 
     def noise(self, noise_std: float) -> NDArray[np.float64]:
         """The deviation of each aggregate label, s·√(Σ w² over noisy rows)."""
@@ -125,7 +125,7 @@ def draw_weights(
         return Weights(values, noisy)
     over = np.arange(len(values))
     for _ in range(_MOST_ROUNDS):
-        mu = noisy_wtd_lag.realised_mu(values[over], noisy[over], width, noise_std)
+        mu = realised_mu(values[over], noisy[over], width, noise_std)
         over = over[mu > target]
         if not len(over):
             return Weights(values, noisy)

@@ -5,6 +5,7 @@ from typing import Any
 
 from labeldp.errors import positive
 from labeldp.mechanisms import (
+    Account,
     DrawOptions,
     FloorOptions,
     Inspection,
@@ -16,6 +17,7 @@ from labeldp.mechanisms import (
     later,
     option,
 )
+from labeldp.mechanisms.asked import BagsAsked, FeaturesAsked, ResidualAsked
 from labeldp.mechanisms.schema import DRAW, FLOOR
 
 
@@ -25,6 +27,23 @@ class SampledFlagOptions(DrawOptions, FloorOptions, Options):
 
     min_eigenvalue: float | None = option(
         None, "Theorem 2's promise about [X|y] (sampled-wtd-flag, paper).", check=positive
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledFlagAsked(FeaturesAsked, BagsAsked, ResidualAsked):
+    """What `labeldp account` can be asked about sampled-wtd-FLAg."""
+
+    leverage_factor: float | None = option(
+        None, "Largest leverage in a bag over features/bag-size, for `exact`.", check=positive
+    )
+    feature_bound: float | None = option(
+        None, "Largest norm of a row of features, for `paper`.", check=positive
+    )
+    min_eigenvalue: float | None = option(
+        None,
+        "Promise on features and label together: σ_min² ≥ this·rows, `paper`.",
+        check=positive,
     )
 
 
@@ -45,6 +64,11 @@ MECHANISM = Mechanism(
     check_features=later(f"{__name__}.check:check_features"),
     words=words,
     sections={"floor": FLOOR, "draw": DRAW},
+    account=Account(
+        SampledFlagAsked,
+        later(f"{__name__}.account:answer"),
+        later("labeldp.mechanisms.answers:show"),
+    ),
     inspection=Inspection(
         later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
     ),

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.accounting import Facts, sampled_wtd_flag
+from labeldp.accounting import Facts, spans_labels
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
 from labeldp.features import Encoded, FeatureMap
@@ -118,7 +118,7 @@ def bag_facts(
         for block in bag_blocks(rows, features, bag_size):
             rank = max(rank, int(block.ranks.max()))
             if rank >= bag_size and not adds:
-                raise PlanError(sampled_wtd_flag.spans_labels(bag_size, rank))
+                raise PlanError(spans_labels(bag_size, rank))
             leverage = max(leverage, float(block.leverages.max()))
             defect = float(block.defects.max())
             inflation = max(inflation, inflation_for(defect) + 2 * defect)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from labeldp.accounting import Facts, Measurement, paper_bags, sampled_wtd_flag, search, wtd_flag
+from labeldp.accounting import Bags, Curve, Facts, Sketch, Theorem2, price
 from labeldp.mechanisms.bags import Draw
 from labeldp.mechanisms.floors import FloorClaim, read_floor
 from labeldp.mechanisms.forecast import relative_excess
@@ -24,11 +23,10 @@ THEOREM2_BASIS = (
     "[X|y]'[X|y] is at least rows times min_eigenvalue; the run checked it, and that it went ahead "
     "is one bit about the labels that is not accounted for"
 )
-_MOST_EPSILON = 1e4
 
 
 @dataclass(frozen=True)
-class Theorem2:
+class Promise:
     """What Theorem 2 asks of the whole table, beside the label range."""
 
     min_eigenvalue: float
@@ -45,28 +43,14 @@ class SampledFlagClaim(FloorClaim):
 
     rank: int
     draw: Draw
-    promise: Theorem2 | None = None
+    promise: Promise | None = None
     """Given if and only if the accountant is "paper"."""
 
-    def delta_at(self, epsilon: float, group: int = 1) -> float:
+    @property
+    def law(self) -> Curve:
         if self.promise is not None:
-            return self._theorem2(self.promise, epsilon, group)
-        price = measured_price(self.measurement)
-        return sampled_wtd_flag.delta(
-            self.known, self.floor, epsilon, *price, group, self.draw.chance
-        ).upper
-
-    def epsilon_for(self, group: int) -> float | None:
-        if self.promise is not None:
-            answer = search.smallest_real(
-                lambda e: self.delta_at(e, group) <= self.delta, 1e-6, _MOST_EPSILON
-            )
-            return answer if math.isfinite(answer) else None
-        price = measured_price(self.measurement)
-        answer = sampled_wtd_flag.epsilon(
-            self.known, self.floor, self.delta, *price, group, self.draw.chance
-        )
-        return answer if math.isfinite(answer) else None
+            return self._theorem2(self.promise)
+        return self.draw.over(Bags(Sketch(self.known, 1, self.floor, *price(self.measurement))))
 
     @property
     def expected_floor(self) -> float:
@@ -80,22 +64,15 @@ class SampledFlagClaim(FloorClaim):
             return self.facts
         return replace(self.facts, max_leverage=None)
 
-    def _theorem2(self, promise: Theorem2, epsilon: float, group: int) -> float:
-        """Theorem 2, single steps for a group: each may shrink σ_min([X|y]) by Δ."""
-        step, rows = epsilon / group, self.draw.rows
-        root = math.sqrt(rows * promise.min_eigenvalue) - (group - 1) * self.facts.width
-        if step == 0.0 or root <= 0.0:
-            return 1.0
-        answer = paper_bags.theorem2_delta(
-            rows,
+    def _theorem2(self, promise: Promise) -> Theorem2:
+        return Theorem2(
+            self.draw.rows,
             self.facts.label_range,
-            root**2 / rows,
+            promise.min_eigenvalue,
             promise.feature_bound,
             self.rank,
             self.draw.bag_size,
-            step,
         )
-        return 1.0 if answer.value is None else wtd_flag.group_delta(step, answer.value, group)
 
     def utility(self) -> dict[str, Any]:
         return {
@@ -129,17 +106,9 @@ class SampledFlagClaim(FloorClaim):
             "noise": None,
         }
 
-    def _terms(self, promise: Theorem2) -> list[float]:
+    def _terms(self, promise: Promise) -> list[float]:
         """The four bag sizes that Theorem 2 asks for; the bags must have the largest."""
-        return paper_bags.theorem2_terms(
-            self.draw.rows,
-            self.facts.label_range,
-            promise.min_eigenvalue,
-            promise.feature_bound,
-            self.rank,
-            self.epsilon,
-            self.delta,
-        )
+        return list(map(float, self._theorem2(promise).terms(self.epsilon, self.delta)))
 
 
 def read_claim(document: dict[str, Any]) -> SampledFlagClaim:
@@ -165,12 +134,7 @@ def read_claim(document: dict[str, Any]) -> SampledFlagClaim:
         ),
         rank=int(document["rank"]),
         draw=Draw.from_json(document),
-        promise=Theorem2(float(drawn["min_eigenvalue"]), float(drawn["feature_bound"]))
+        promise=Promise(float(drawn["min_eigenvalue"]), float(drawn["feature_bound"]))
         if promised
         else None,
     )
-
-
-def measured_price(measurement: Measurement | None) -> tuple[float, float]:
-    """μ0 and δ0 of a measured floor, nothing without one."""
-    return (measurement.mu, measurement.slack) if measurement else (0.0, 0.0)

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from labeldp.accounting import FloorMode, default_measurement, paper_bags, sampled_wtd_flag
+from labeldp.accounting import FloorMode, SizedBag, Theorem2, invert
 from labeldp.engines import Engine
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms import Request, Shown, number
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
-from labeldp.mechanisms.floors import floor_mode
+from labeldp.mechanisms.floors import Terms, floor_mode
 from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.plan import Plan
 from labeldp.mechanisms.sampled_wtd_flag import SampledFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
-from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim, Theorem2, measured_price
+from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
 from labeldp.mechanisms.survey import Survey, feature_bound, survey
 from labeldp.source import Source
@@ -31,14 +31,13 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
     mode = _mode(request)
     found = survey(source, engine=engine, encoding=request.encoding)
     promise = _promise(request, found.features)
+    options = request.options
+    residual_ms = options.residual_ms or options.residual(found.facts.width)
+    terms = Terms(
+        found.facts, request.epsilon, request.delta, request.accountant, mode, residual_ms
+    )
     sizes = Sizes(
-        found.facts,
-        request.epsilon,
-        request.delta,
-        request.accountant == "exact" and not request.options.over_draw,
-        mode,
-        default_measurement(request.epsilon, request.delta) if mode.measures else None,
-        request.options.residual_ms or request.options.residual(found.facts.width),
+        terms,
         request.options.over_draw,
         request.options.bags,
         int(request.options.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
@@ -62,7 +61,7 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
         bags,
         0.0,
         mode,
-        sizes.measurement,
+        terms.measurement,
         facts,
         found.factor.rank,
         draw,
@@ -78,8 +77,8 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
             rows=bag_size,
             rank=found.factor.rank,
             bags=bags,
-            residual_ms=sizes.residual_ms,
-            added_variance=sizes.added(floor, bag_size),
+            residual_ms=residual_ms,
+            added_variance=terms.added(floor, bag_size),
         ),
         found.notes,
     )
@@ -110,26 +109,21 @@ def _mode(request: Request[SampledFlagOptions]) -> FloorMode:
     return FloorMode.DECLARED
 
 
-def _promise(request: Request[SampledFlagOptions], features: FeatureMap) -> Theorem2 | None:
+def _promise(request: Request[SampledFlagOptions], features: FeatureMap) -> Promise | None:
     if request.options.min_eigenvalue is None:
         return None
-    return Theorem2(request.options.min_eigenvalue, feature_bound(features))
+    return Promise(request.options.min_eigenvalue, feature_bound(features))
 
 
 def _default_size(
-    request: Request[SampledFlagOptions], sizes: Sizes, promise: Theorem2 | None
+    request: Request[SampledFlagOptions], sizes: Sizes, promise: Promise | None
 ) -> int:
     if promise is None:
         return choose_bag_size(sizes)
-    answer = paper_bags.theorem2_min_bag_size(
-        sizes.facts.rows,
-        sizes.facts.label_range,
-        promise.min_eigenvalue,
-        promise.feature_bound,
-        sizes.rank,
-        request.epsilon,
-        request.delta,
-    )
+    facts = sizes.terms.facts
+    promised = promise.min_eigenvalue, promise.feature_bound
+    theorem = Theorem2(facts.rows, facts.label_range, *promised, sizes.terms.rank)
+    answer = theorem.min_bag_size(request.epsilon, request.delta)
     if answer.value is None:
         raise PlanError(f"{answer.reason}; use the accountant exact")
     return int(answer.value)
@@ -145,13 +139,8 @@ def _floor(claim: SampledFlagClaim, request: Request[SampledFlagOptions]) -> flo
                 f"ε = {claim.epsilon:g}; ask for larger bags or use the accountant exact"
             )
         return claim.expected_floor
-    needed = sampled_wtd_flag.min_floor(
-        claim.known,
-        claim.epsilon,
-        claim.delta,
-        *measured_price(claim.measurement),
-        claim.draw.chance,
-    )
+    law = replace(claim, floor=1.0).law
+    needed = invert.limit(law, "floor", claim.epsilon, claim.delta)
     if request.options.residual_ms is None:
         return needed
     promised = request.options.residual_ms * claim.draw.bag_size
@@ -169,9 +158,8 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
     facts = found.facts
     smallest: dict[str, Any]
     try:
-        least = sampled_wtd_flag.min_bag_size(
-            facts.label_range, residual_ss / facts.rows, epsilon, delta
-        )
+        law = SizedBag(facts.label_range, residual_ss / facts.rows)
+        least = invert.limit(law, "bag_size", epsilon, delta)
         smallest = {"min_bag_size": least}
         if least > facts.rows:
             smallest["reason"] = f"more than the {facts.rows:,} rows of the table; add noise"

@@ -6,12 +6,12 @@ row, and there are fewer of them. The best are about as large as carries the flo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from labeldp.accounting import Facts, FloorMode, Measurement, sampled_wtd_flag
+from labeldp.accounting import BagDraw, Curve, Sketch, invert, price
 from labeldp.errors import PlanError
+from labeldp.mechanisms.floors import Terms
 from labeldp.mechanisms.forecast import mean_excess
-from labeldp.mechanisms.sampled_wtd_flag.claim import measured_price
 
 _STEP = 2**0.5
 _TYPICAL = 2.0
@@ -22,72 +22,40 @@ _TYPICAL = 2.0
 class Sizes:
     """What decides the size of bags."""
 
-    facts: Facts
-    """Of the whole table."""
-    epsilon: float
-    delta: float
-    uses_features: bool
-    mode: FloorMode
-    measurement: Measurement | None
-    residual_ms: float
+    terms: Terms
     over_draw: bool
     wanted: int | None
     """The number of bags asked for."""
     most_bags: int
 
-    @property
-    def rank(self) -> int:
-        return self.facts.features or 0
-
     def bags(self, bag_size: int) -> int:
         """As many as were asked for, or as there are rows for and the file may hold."""
-        return self.wanted or min(self.most_bags, self.facts.rows // bag_size)
+        return self.wanted or min(self.most_bags, self.terms.facts.rows // bag_size)
 
     def floor(self, bag_size: int) -> float:
         """About what bags of this size will need."""
-        share = _TYPICAL * (self.facts.max_leverage or 1.0) * self.facts.rows / bag_size
-        known = share < 1.0 and self.uses_features
-        facts = Facts(
-            bag_size,
-            self.facts.label_range,
-            self.rank,
-            share if known else None,
-            self.facts.centred,
-            self.facts.inflation,
-        )
-        bags = self.bags(bag_size)
-        chance = 1.0
+        terms, table = self.terms, self.terms.facts
+        share = _TYPICAL * (table.max_leverage or 1.0) * table.rows / bag_size
+        known = share < 1.0 and terms.accountant == "exact" and not self.over_draw
+        facts = replace(table, rows=bag_size, max_leverage=share if known else None)
+        mu, slack = price(terms.measurement)
+        law: Curve = Sketch(facts, mu=mu, slack=slack)
         if self.over_draw:
-            chance = sampled_wtd_flag.membership(self.facts.rows, bags, bag_size)
-        price = measured_price(self.measurement)
-        return sampled_wtd_flag.min_floor(facts, self.epsilon, self.delta, *price, chance)
-
-    def added(self, needed: float, bag_size: int) -> float:
-        """The variance a run would add to bags whose residual mean square is the guess."""
-        if self.mode is FloorMode.ADDED:
-            return needed
-        shown = self.shown(bag_size)
-        return max(0.0, needed - shown) if self.mode.adds else 0.0
-
-    def shown(self, bag_size: int) -> float:
-        """The residual sum of squares that a bag can be shown to have, if the guess is right."""
-        residual = self.residual_ms * bag_size
-        if self.measurement is None:
-            return residual
-        return self.measurement.lower_bound(residual**0.5, 0.0, self.facts.width) ** 2
+            law = BagDraw(law, table.rows, bag_size, self.bags(bag_size))
+        return invert.limit(law, "floor", terms.epsilon, terms.delta)
 
     def error(self, bag_size: int) -> float:
         """The forecast mean squared error; infinite where bags are too few or not private."""
-        needed = self.floor(bag_size)
-        if not self.mode.adds and self.shown(bag_size) < needed:
+        terms, needed = self.terms, self.floor(bag_size)
+        if not terms.mode.adds and terms.shown(bag_size) < needed:
             return float("inf")
-        noise = self.residual_ms + self.added(needed, bag_size) / bag_size
-        return self.residual_ms + noise * mean_excess(self.rank, self.bags(bag_size))
+        noise = terms.residual_ms + terms.added(needed, bag_size) / bag_size
+        return terms.residual_ms + noise * mean_excess(terms.rank, self.bags(bag_size))
 
 
 def choose_bag_size(sizes: Sizes) -> int:
     """The size with the smallest forecast error."""
-    rows, rank = sizes.facts.rows, sizes.rank
+    rows, rank = sizes.terms.facts.rows, sizes.terms.rank
     candidates, size = [], float(2 * (rank + 1))
     while rows // int(size) >= (sizes.wanted or rank + 2):
         candidates.append(int(size))

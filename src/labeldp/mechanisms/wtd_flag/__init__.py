@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from labeldp.mechanisms import (
+    Account,
     FloorOptions,
     Inspection,
     Mechanism,
@@ -11,6 +12,7 @@ from labeldp.mechanisms import (
     later,
     option,
 )
+from labeldp.mechanisms.asked import CountAsked, FeaturesAsked, ResidualAsked
 from labeldp.mechanisms.schema import FLOOR
 
 
@@ -21,6 +23,11 @@ class WeightedFlagOptions(FloorOptions, Options):
     compact: bool = option(
         False, "Publish wtd-flag in d+1 rows that carry the same information.", flag="--compact"
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightedFlagAsked(FeaturesAsked, CountAsked, ResidualAsked):
+    """What `labeldp account` can be asked about wtd-FLAg."""
 
 
 MECHANISM = Mechanism(
@@ -35,6 +42,9 @@ MECHANISM = Mechanism(
     check_features=later(f"{__name__}.check:check_features"),
     words=floor_words,
     sections={"floor": FLOOR},
+    account=Account(
+        WeightedFlagAsked, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
+    ),
     inspection=Inspection(
         later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
     ),

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting import ACCOUNTANTS, Facts
+from labeldp.accounting import ACCOUNTANTS, Curve, Facts
 from labeldp.mechanisms.floors import FloorClaim, read_floor
 from labeldp.mechanisms.forecast import relative_excess
 from labeldp.release import read_head
+
+BASIS = {
+    "exact": "exact law of the privacy loss given the features' largest leverage; "
+    "supremum over neighbours certified",
+    "exact-worst-case": "exact law of the privacy loss for any features; supremum over neighbours "
+    "certified",
+    "paper": "Theorem 1 of 'Label Differential Privacy via Aggregation'",
+}
 
 
 @dataclass(frozen=True)
@@ -20,15 +28,9 @@ class WeightedFlagClaim(FloorClaim):
     compact: bool = False
     """Published as d+1 rows that carry all that the aggregates do (theory §8)."""
 
-    def delta_at(self, epsilon: float, group: int = 1) -> float:
-        method = ACCOUNTANTS[self.accountant]
-        return method.delta(self.facts, self.bags, self.floor, epsilon, self.measurement, group)
-
-    def epsilon_for(self, group: int) -> float | None:
-        method = ACCOUNTANTS[self.accountant]
-        return method.epsilon(
-            self.facts, self.bags, self.floor, self.delta, self.measurement, group
-        )
+    @property
+    def law(self) -> Curve:
+        return ACCOUNTANTS[self.accountant](self.facts, self.bags, self.floor, self.measurement)
 
     def utility(self) -> dict[str, Any]:
         return {
@@ -39,7 +41,7 @@ class WeightedFlagClaim(FloorClaim):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **self.head(ACCOUNTANTS[self.accountant].basis),
+            **self.head(BASIS[self.accountant]),
             "form": "compact" if self.compact else "rows",
             "bag_size": self.facts.rows,
             "rows": self.facts.rows,

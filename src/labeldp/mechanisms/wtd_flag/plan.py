@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.accounting import ACCOUNTANTS, Accountant, default_measurement
+from labeldp.accounting import ACCOUNTANTS
 from labeldp.engines import Engine
 from labeldp.errors import PlanError
 from labeldp.mechanisms import WORDS, Request, Shown, number
-from labeldp.mechanisms.floors import floor_mode
+from labeldp.mechanisms.floors import Terms, floor_mode
 from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.plan import Plan
 from labeldp.mechanisms.survey import Survey, survey
 from labeldp.mechanisms.wtd_flag import WeightedFlagOptions
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
-from labeldp.mechanisms.wtd_flag.sizing import Terms, cap_from_size, check_number, choose_bags
+from labeldp.mechanisms.wtd_flag.sizing import (
+    cap_from_size,
+    check_number,
+    choose_bags,
+    max_bags,
+    needed_floor,
+)
 from labeldp.source import Source
 
 
@@ -28,18 +34,11 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
         accountant=request.accountant,
     )
     found = survey(source, engine=engine, encoding=request.encoding)
-    terms = Terms(
-        facts=found.facts,
-        epsilon=request.epsilon,
-        delta=request.delta,
-        accountant=ACCOUNTANTS[request.accountant],
-        mode=mode,
-        measurement=default_measurement(request.epsilon, request.delta) if mode.measures else None,
-    )
     guess = options.residual_ms or options.residual(found.facts.width)
+    terms = Terms(found.facts, request.epsilon, request.delta, request.accountant, mode, guess)
     bags = options.bags
     if bags is None:
-        bags = choose_bags(terms, guess, cap_from_size(options.max_megabytes, terms.rank))
+        bags = choose_bags(terms, cap_from_size(options.max_megabytes, terms.rank))
     check_number(bags)
     floor = _floor(terms, bags, options.residual_ms)
     return Plan(
@@ -62,7 +61,7 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
             rank=terms.rank,
             bags=bags,
             residual_ms=guess,
-            added_variance=terms.expected_noise(floor, guess),
+            added_variance=terms.added(floor, found.facts.rows),
         ),
         found.notes,
         found.factor,
@@ -80,7 +79,7 @@ def _compact(options: WeightedFlagOptions, bags: int, rank: int) -> bool:
 
 def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
     """The floor the claim rests on: what the bags need, or the whole of what was promised."""
-    needed = terms.needed_floor(bags)
+    needed = needed_floor(terms, bags)
     if residual_ms is None:
         return needed
     promised = residual_ms * terms.facts.rows
@@ -95,14 +94,14 @@ def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
 def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:
     """The most bags that each accountant allows, were the residual public."""
 
-    def most(accountant: Accountant) -> dict[str, Any]:
+    def most(accountant: str) -> dict[str, Any]:
         if residual_ss == 0.0:
             return {"max_bags": 0, "reason": "the labels lie in the span of the features"}
-        answer = accountant.max_bags(found.facts, residual_ss, epsilon, delta)
+        answer = max_bags(accountant, found.facts, residual_ss, epsilon, delta)
         reason = {"reason": answer.reason} if answer.reason else {}
-        return {"max_bags": answer.bags, **reason}
+        return {"max_bags": answer.value, **reason}
 
-    return {"accountants": {name: most(method) for name, method in ACCOUNTANTS.items()}}
+    return {"accountants": {name: most(name) for name in ACCOUNTANTS}}
 
 
 def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:

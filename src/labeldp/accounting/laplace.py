@@ -1,0 +1,102 @@
+"""Pure ε, and Laplace noise on one number: losses that are bounded (theory §9, §11, §13).
+
+Of all pure-ε₀ releases the two-point law is the worst: L = ±ε₀ with P(L = ε₀) = 1/(1 + e^{−ε₀}),
+so δ(ε) = (e^{ε₀} − e^ε)/(1 + e^{ε₀}) for |ε| ≤ ε₀. Laplace noise of scale Δ/ε₀ on a number that
+moves by Δ is pure ε₀ too and better: δ(ε) = 1 − e^{(ε−ε₀)/2} for |ε| ≤ ε₀. Above ε₀ both are 0.
+Exchanging P and Q gives the rest: δ(−ε) = 1 − e^{−ε}(1 − δ(ε)), which is 1 − e^ε below −ε₀.
+
+`atoms` is the law of the loss in points: exact for the two-point law; for Laplace noise cells of
+the loss stand at their upper ends, so that what is composed with them is an upper bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from labeldp.accounting.bounds import Bounds
+from labeldp.accounting.curve import Curve, How, Range
+from labeldp.errors import at_least, positive
+
+_MARGIN = 1e-14  # relative, of a few elementary functions
+_CELLS = 256
+
+Atom = tuple[float, float]
+"""A value of the loss and its probability under P."""
+
+
+@dataclass(frozen=True)
+class Pure(Curve):
+    """Any release that is ε₀-DP with δ = 0, by the two-point law."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon)
+
+    def delta(self, epsilon: float) -> Bounds:
+        if epsilon >= self.epsilon:
+            return Bounds(0.0, 0.0, 0.0)
+        if epsilon < -self.epsilon:
+            return _bounds(-math.expm1(epsilon))
+        # e^{ε₀} − e^ε over 1 + e^{ε₀}, both divided by e^{ε₀}
+        return _bounds(-math.expm1(epsilon - self.epsilon) / (1.0 + math.exp(-self.epsilon)))
+
+    @property
+    def by_steps(self) -> bool:
+        return False
+
+    def group(self, size: int) -> Pure:
+        at_least(1, size=size)
+        return Pure(size * self.epsilon)
+
+    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
+        return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
+
+    def atoms(self) -> list[Atom]:
+        rare = math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon))
+        return [(self.epsilon, 1.0 - rare), (-self.epsilon, rare)]
+
+
+@dataclass(frozen=True)
+class Laplace(Curve):
+    """Laplace noise on one number: `epsilon` is what a label can move it, over the scale.
+
+    A group moves the same number by as many times as much.
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        positive(epsilon=self.epsilon)
+
+    def delta(self, epsilon: float) -> Bounds:
+        if epsilon >= self.epsilon:
+            return Bounds(0.0, 0.0, 0.0)
+        if epsilon < -self.epsilon:
+            return _bounds(-math.expm1(epsilon))
+        return _bounds(-math.expm1(0.5 * (epsilon - self.epsilon)))
+
+    @property
+    def by_steps(self) -> bool:
+        return False
+
+    def group(self, size: int) -> Laplace:
+        at_least(1, size=size)
+        return Laplace(size * self.epsilon)
+
+    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
+        return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
+
+    def atoms(self) -> list[Atom]:
+        """½ at ε₀; P(L ≤ l) = ½e^{−(ε₀−l)/2} between the ends; ½e^{−ε₀} at −ε₀."""
+        ends = np.linspace(-self.epsilon, self.epsilon, _CELLS + 1)
+        below = 0.5 * np.exp(0.5 * (ends - self.epsilon))
+        cells = zip(ends[1:].tolist(), np.diff(below).tolist(), strict=True)
+        return [(-self.epsilon, float(below[0])), *cells, (self.epsilon, 0.5)]
+
+
+def _bounds(value: float) -> Bounds:
+    return Bounds(value * (1.0 - _MARGIN), value, min(1.0, value * (1.0 + _MARGIN)))
