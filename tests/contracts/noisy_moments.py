@@ -11,20 +11,34 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from labeldp.mechanisms.answers import document, need
-from labeldp.mechanisms.asked import Asked
 
-from labeldp import Release, Source, door, forecast
-from labeldp._random import Randomness
+from labeldp import door
 from labeldp.accounting import Curve, Gaussian, invert
-from labeldp.engines import Engine
 from labeldp.errors import positive
 from labeldp.mechanisms import Account, Inspection, Mechanism, Request, Shown, Words, number, option
-from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
-from labeldp.mechanisms.plan import Plan
-from labeldp.mechanisms.survey import Survey, feature_bound, survey
-from labeldp.release import Claim, Drawing, aggregate_batch, aggregate_schema, read_head
-from labeldp.statistics import GramSum, MomentSum
+from labeldp.mechanisms.answers import document, need
+from labeldp.mechanisms.asked import Asked
+from labeldp.mechanisms.workbench import (
+    Claim,
+    Drawing,
+    Engine,
+    GramSum,
+    MomentSum,
+    Plan,
+    Randomness,
+    Release,
+    Source,
+    Survey,
+    aggregate_batch,
+    aggregate_schema,
+    check_grid,
+    check_label_exponent,
+    check_numbers,
+    feature_bound,
+    forecast,
+    read_head,
+    survey,
+)
 
 NAME = "noisy-moments"
 BASIS = "exact law of the Gaussian mechanism on X'y; B bounds the norm of every encoded row"

@@ -7,20 +7,29 @@ from dataclasses import replace
 from typing import Any
 
 from labeldp.accounting import FloorMode, SizedBag, Theorem2, invert
-from labeldp.engines import Engine
 from labeldp.errors import InputError, LabelDPError, PlanError
-from labeldp.features import FeatureMap
-from labeldp.mechanisms import Request, Shown, number
-from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
-from labeldp.mechanisms.floors import Terms, floor_mode
-from labeldp.mechanisms.forecast import forecast
-from labeldp.mechanisms.plan import Plan
 from labeldp.mechanisms.sampled_wtd_flag import SampledFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
-from labeldp.mechanisms.survey import Survey, feature_bound, survey
-from labeldp.source import Source
+from labeldp.mechanisms.workbench import (
+    BagRows,
+    Draw,
+    Engine,
+    FeatureMap,
+    Plan,
+    Request,
+    Shown,
+    Source,
+    Survey,
+    Terms,
+    check_stable_rows,
+    feature_bound,
+    floor_mode,
+    forecast,
+    number,
+    survey,
+)
 
 _BYTES = 8
 
