@@ -15,7 +15,7 @@ from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
 from labeldp.errors import PlanError
 from labeldp.mechanisms.forecast import mean_excess
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # an account reads no data
     from labeldp.mechanisms.floors import Terms
 
 GROWTH = 4
