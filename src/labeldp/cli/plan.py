@@ -89,15 +89,17 @@ def planned(
     mechanism: str, chosen: dict[str, Any], source: Source, engine: Engine
 ) -> tuple[Plan, list[dict[str, Any]]]:
     """The plan that was asked for and, with --mechanism auto, what it was chosen from."""
-    from labeldp.mechanisms.comparison import compare
     from labeldp.planning import plan
 
     if mechanism != AUTO:
         return plan(source, mechanism=mechanism, engine=engine, **chosen), []
+    from labeldp.cli.output import in_flags
+    from labeldp.mechanisms.comparison import compare
+
     offers = compare(source, engine, **chosen)
     best = offers[0].plan
     assert best is not None
-    return best, [offer.to_json() for offer in offers]
+    return best, [in_flags(offer.to_json()) for offer in offers]
 
 
 def show_offers(offers: list[dict[str, Any]]) -> None:
