@@ -17,14 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.curve import Curve, How, Range
+from labeldp.accounting.curve import Atoms, Curve, Factors, How, Range
 from labeldp.errors import at_least, positive
 
 _MARGIN = 1e-14  # relative, of a few elementary functions
-_CELLS = 256
-
-Atom = tuple[float, float]
-"""A value of the loss and its probability under P."""
+_CELLS = 64
 
 
 @dataclass(frozen=True)
@@ -55,9 +52,12 @@ class Pure(Curve):
     def epsilons(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
 
-    def atoms(self) -> list[Atom]:
+    def factors(self) -> Factors:
+        return Factors(atoms=(self.atoms(),))
+
+    def atoms(self) -> Atoms:
         rare = math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon))
-        return [(self.epsilon, 1.0 - rare), (-self.epsilon, rare)]
+        return (self.epsilon, 1.0 - rare), (-self.epsilon, rare)
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,15 @@ class Laplace(Curve):
     def epsilons(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
 
-    def atoms(self) -> list[Atom]:
+    def factors(self) -> Factors:
+        return Factors(atoms=(self.atoms(),), exact=False)
+
+    def atoms(self) -> Atoms:
         """½ at ε₀; P(L ≤ l) = ½e^{−(ε₀−l)/2} between the ends; ½e^{−ε₀} at −ε₀."""
         ends = np.linspace(-self.epsilon, self.epsilon, _CELLS + 1)
         below = 0.5 * np.exp(0.5 * (ends - self.epsilon))
         cells = zip(ends[1:].tolist(), np.diff(below).tolist(), strict=True)
-        return [(-self.epsilon, float(below[0])), *cells, (self.epsilon, 0.5)]
+        return (-self.epsilon, float(below[0])), *cells, (self.epsilon, 0.5)
 
 
 def _bounds(value: float) -> Bounds:

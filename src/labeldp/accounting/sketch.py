@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from labeldp.accounting import gaussian
 from labeldp.accounting.bounds import Bounds, round_up
-from labeldp.accounting.curve import Curve, Range
+from labeldp.accounting.curve import Curve, Factors, Range
 from labeldp.accounting.family import SketchFamily, residual_cosine
 from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
 from labeldp.errors import InputError, PlanError, at_least, ordered, positive
@@ -126,6 +126,9 @@ class Sketch(Curve):
         at_least(1, size=size)
         return replace(self, labels=size * self.labels)
 
+    def factors(self) -> Factors:
+        return Factors((self.family,), self.seen, slack=self.slack)
+
     def epsilons(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, MOST_EPSILON, float(self.labels))
 
@@ -185,6 +188,9 @@ class Bags(Curve):
     def group(self, size: int) -> Bags:
         at_least(1, size=size)
         return replace(self, labels=size * self.labels)
+
+    def factors(self) -> Factors | None:
+        return self.each.factors() if self.labels == 1 else None
 
     def inside(self, delta: float) -> tuple[Curve, float]:
         return (self.each if self.labels == 1 else self), delta
