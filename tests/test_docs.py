@@ -119,7 +119,7 @@ def readers_table(path: Path) -> pa.Table:
 
 def run_python(block: Block, where: str, namespace: dict[str, Any]) -> str:
     out = io.StringIO()
-    code = compile("\n" * (block.line - 1) + block.body, where, "exec")
+    code = compile("\n" * (block.line - 1) + block.body, where, "exec", dont_inherit=True)
     with contextlib.redirect_stdout(out):
         exec(code, namespace)
     return out.getvalue()

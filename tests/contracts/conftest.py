@@ -1,5 +1,6 @@
-"""Contracts of engines hold in the same places as their other tests: one Spark serves both."""
+"""Contracts hold in the same places as other tests of a room: what serves those serves both."""
 
 from tests.engines.conftest import either, home, spark
+from tests.mechanisms.conftest import made, mechanism, priced_once, released
 
-__all__ = ["either", "home", "spark"]
+__all__ = ["either", "home", "made", "mechanism", "priced_once", "released", "spark"]

@@ -16,16 +16,27 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp._arrow import column_numbers
-from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError
-from labeldp.features import FeatureMap
 from labeldp.files import new_directory
-from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows, members_table
-from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.registry import NEVER_PRIVATE
-from labeldp.mechanisms.survey import survey
-from labeldp.release import AGGREGATES, BAGS, FEATURES, WARNING, features_text, label_column
-from labeldp.source import Source
+from labeldp.mechanisms.workbench import (
+    AGGREGATES,
+    BAGS,
+    FEATURES,
+    WARNING,
+    BagRows,
+    Draw,
+    Encoding,
+    Engine,
+    FeatureMap,
+    Source,
+    check_stable_rows,
+    engine_for,
+    features_text,
+    label_column,
+    members_table,
+    survey,
+)
 
 __all__ = ["NAIVE", "NAIVE_FLAG", "NAIVE_LAG", "NaiveSums", "naive_sums", "recover"]
 

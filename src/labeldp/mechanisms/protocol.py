@@ -89,4 +89,5 @@ def later(place: str) -> Any:
     def call(*arguments: Any) -> Any:
         return getattr(import_module(module), name)(*arguments)
 
+    call.__qualname__ = place
     return call

@@ -6,15 +6,24 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from labeldp.engines import Engine
 from labeldp.errors import DataError, LabelDPError
-from labeldp.mechanisms.bags import BagRows, check_members
-from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim, read_claim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.run import label_grid, planned_weights
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import Weights
-from labeldp.release import AGGREGATES, BAGS, FEATURES, NOISE, Release
-from labeldp.source import Source
+from labeldp.mechanisms.workbench import (
+    AGGREGATES,
+    BAGS,
+    FEATURES,
+    NOISE,
+    BagRows,
+    Engine,
+    Release,
+    Source,
+    check_grid,
+    check_label_exponent,
+    check_members,
+    check_numbers,
+)
 
 _ROUNDING = 1e-9
 

@@ -8,12 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from labeldp.accounting import BagDraw, Curve, Gaussian, RandomWeights, Theorem3, invert
-from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
-from labeldp.mechanisms import Request, Shown, number
-from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
-from labeldp.mechanisms.forecast import forecast
-from labeldp.mechanisms.plan import Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag import NoisyLagOptions, sizing
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
@@ -23,8 +18,20 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     draw_weights,
     noisy_share,
 )
-from labeldp.mechanisms.survey import Survey, survey
-from labeldp.source import Source
+from labeldp.mechanisms.workbench import (
+    BagRows,
+    Draw,
+    Engine,
+    Plan,
+    Request,
+    Shown,
+    Source,
+    Survey,
+    check_stable_rows,
+    forecast,
+    number,
+    survey,
+)
 
 _BYTES = 21
 """Of one row in bags.parquet."""

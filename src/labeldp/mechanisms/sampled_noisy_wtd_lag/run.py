@@ -14,11 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
-from labeldp._random import Randomness
-from labeldp.engines import Engine
 from labeldp.errors import PlanError
-from labeldp.mechanisms.bags import BagRows, Rehearsal
-from labeldp.mechanisms.plan import CONTRADICTION, Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     Weights,
@@ -26,9 +22,19 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     coins,
     draw_weights,
 )
-from labeldp.release import NOISE, Drawing, label_column
-from labeldp.source import Source
-from labeldp.statistics import LabelGrid
+from labeldp.mechanisms.workbench import (
+    CONTRADICTION,
+    NOISE,
+    BagRows,
+    Drawing,
+    Engine,
+    LabelGrid,
+    Plan,
+    Randomness,
+    Rehearsal,
+    Source,
+    label_column,
+)
 
 _ULP = 2.0**-52
 

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from labeldp._random import normals, words
 from labeldp.accounting import realised_mu
 from labeldp.errors import DataError, InputError, PlanError
-from labeldp.mechanisms.bags import Draw
-from labeldp.release import PUBLIC_WEIGHTS
-from labeldp.source import Source
+from labeldp.mechanisms.workbench import PUBLIC_WEIGHTS, Draw, Source
 from labeldp.source.rows import take_rows
 
 _MOST_ROUNDS = 1000

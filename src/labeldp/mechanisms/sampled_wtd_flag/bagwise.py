@@ -14,13 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.accounting import Facts, spans_labels
-from labeldp.engines import Engine
 from labeldp.errors import PlanError
-from labeldp.features import Encoded, FeatureMap
-from labeldp.mechanisms.bags import BagRows, Draw
-from labeldp.mechanisms.survey import HEADROOM, inflation_for
-from labeldp.statistics import Factor, GramSum, LabelGrid, LeverageScan, Stack, factorise
-from labeldp.statistics.stacked import bags_at_once
+from labeldp.mechanisms.workbench import (
+    HEADROOM,
+    BagRows,
+    Draw,
+    Encoded,
+    Engine,
+    Factor,
+    FeatureMap,
+    GramSum,
+    LabelGrid,
+    LeverageScan,
+    Stack,
+    bags_at_once,
+    factorise,
+    inflation_for,
+)
 
 _ALLOWANCE = 2.0**-20
 """For rounding: the same for all draws, but for features nearly collinear within a bag."""

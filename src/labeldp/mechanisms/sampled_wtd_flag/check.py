@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from labeldp.engines import Engine
 from labeldp.errors import DataError, PlanError
-from labeldp.mechanisms.bags import BagRows, check_members
-from labeldp.mechanisms.floors import check_floor_release
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import read_claim
-from labeldp.mechanisms.sampled_wtd_flag.plan import feature_bound
-from labeldp.release import Release
-from labeldp.source import Source
-from labeldp.statistics import LabelGrid
+from labeldp.mechanisms.workbench import (
+    BagRows,
+    Engine,
+    LabelGrid,
+    Release,
+    Source,
+    check_floor_release,
+    check_members,
+    feature_bound,
+)
 
 
 def check(release: Release) -> Iterator[str]:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from labeldp.accounting import FloorMode, SizedBag, Theorem2, invert
-from labeldp.engines import Engine
 from labeldp.errors import InputError, LabelDPError, PlanError
-from labeldp.features import FeatureMap
-from labeldp.mechanisms import Request, Shown, number
-from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows
-from labeldp.mechanisms.floors import Terms, floor_mode
-from labeldp.mechanisms.forecast import forecast
-from labeldp.mechanisms.plan import Plan
 from labeldp.mechanisms.sampled_wtd_flag import SampledFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
-from labeldp.mechanisms.survey import Survey, survey
-from labeldp.source import Source
+from labeldp.mechanisms.workbench import (
+    BagRows,
+    Draw,
+    Engine,
+    FeatureMap,
+    Plan,
+    Request,
+    Shown,
+    Source,
+    Survey,
+    Terms,
+    check_stable_rows,
+    feature_bound,
+    floor_mode,
+    forecast,
+    number,
+    survey,
+)
 
 _BYTES = 8
 
@@ -114,16 +122,6 @@ def _promise(request: Request[SampledFlagOptions], features: FeatureMap) -> Prom
     if request.options.min_eigenvalue is None:
         return None
     return Promise(request.options.min_eigenvalue, feature_bound(features))
-
-
-def feature_bound(features: FeatureMap) -> float:
-    """An upper bound of the norm of an encoded row, from the feature map alone."""
-    square = float(features.intercept) + len(features.categorical)
-    for column in features.numeric:
-        ends = (column.low, column.high, column.imputed)
-        reach = max(abs(end / column.step - column.centre) + 0.5 for end in ends)
-        square += (reach * column.scale) ** 2 + float(column.indicator)
-    return math.sqrt(square) * (1 + 1e-12)
 
 
 def _default_size(

@@ -17,31 +17,39 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
-from labeldp._random import Randomness
-from labeldp.engines import Engine
 from labeldp.errors import PlanError
-from labeldp.features import FeatureMap
-from labeldp.mechanisms.bags import BagRows, Rehearsal, members_table
-from labeldp.mechanisms.floors import root_bounds, settle_floor
-from labeldp.mechanisms.label_law import LabelLaw, means
-from labeldp.mechanisms.plan import OTHER_FEATURES, Plan
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import Block, bag_blocks, bag_factor
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim
-from labeldp.mechanisms.survey import inflation_for
-from labeldp.release import Drawing, FloorOutcome, aggregate_batch, aggregate_schema
-from labeldp.source import Source
-from labeldp.statistics import (
+from labeldp.mechanisms.workbench import (
+    OTHER_FEATURES,
+    BagRows,
+    Drawing,
+    Engine,
     Factor,
     FeatureGram,
+    FeatureMap,
     Fits,
+    FloorOutcome,
     GramSum,
     LabelGrid,
+    LabelLaw,
     LabelMoments,
     MomentSum,
+    Plan,
+    Randomness,
+    Rehearsal,
     Residual,
+    Source,
+    aggregate_batch,
+    aggregate_schema,
     fit_stack,
+    inflation_for,
+    means,
+    members_table,
+    root_bounds,
+    settle_floor,
+    stacked_design,
 )
-from labeldp.statistics.stacked import stacked_design
 
 Labels = NDArray[np.float64]
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labeldp.engines import Engine
-from labeldp.mechanisms.floors import check_floor_release
-from labeldp.mechanisms.survey import inflation_for
+from labeldp.mechanisms.workbench import (
+    Engine,
+    GramSum,
+    LeverageScan,
+    Release,
+    Source,
+    check_floor_release,
+    factorise,
+    inflation_for,
+)
 from labeldp.mechanisms.wtd_flag.claim import read_claim
-from labeldp.release import Release
-from labeldp.source import Source
-from labeldp.statistics import GramSum, LeverageScan, factorise
 
 
 def check(release: Release) -> Iterator[str]:

@@ -6,13 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from labeldp.accounting import ACCOUNTANTS
-from labeldp.engines import Engine
 from labeldp.errors import PlanError
-from labeldp.mechanisms import WORDS, Request, Shown, number
-from labeldp.mechanisms.floors import Terms, floor_mode
-from labeldp.mechanisms.forecast import forecast
-from labeldp.mechanisms.plan import Plan
-from labeldp.mechanisms.survey import Survey, survey
+from labeldp.mechanisms.workbench import (
+    WORDS,
+    Engine,
+    Plan,
+    Request,
+    Shown,
+    Source,
+    Survey,
+    Terms,
+    floor_mode,
+    forecast,
+    number,
+    survey,
+)
 from labeldp.mechanisms.wtd_flag import WeightedFlagOptions
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
 from labeldp.mechanisms.wtd_flag.sizing import (
@@ -22,7 +30,6 @@ from labeldp.mechanisms.wtd_flag.sizing import (
     max_bags,
     needed_floor,
 )
-from labeldp.source import Source
 
 
 def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine) -> Plan:

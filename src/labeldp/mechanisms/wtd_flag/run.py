@@ -26,28 +26,31 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from labeldp import door
-from labeldp._random import Randomness
 from labeldp._threads import cores, in_order
-from labeldp.engines import Engine
 from labeldp.errors import PlanError
-from labeldp.features import FeatureMap
-from labeldp.mechanisms.floors import settle_floor
-from labeldp.mechanisms.label_law import LabelLaw
-from labeldp.mechanisms.plan import OTHER_FEATURES, Plan
-from labeldp.mechanisms.survey import inflation_for
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
-from labeldp.release import Drawing, aggregate_batch, aggregate_schema
-from labeldp.source import Source
-from labeldp.statistics import (
+from labeldp.mechanisms.workbench import (
+    OTHER_FEATURES,
+    Drawing,
+    Engine,
     Factor,
+    FeatureMap,
     GramSum,
     LabelGrid,
+    LabelLaw,
     Leverage,
     LeverageScan,
     MomentSum,
+    Plan,
+    Randomness,
     Residual,
+    Source,
+    aggregate_batch,
+    aggregate_schema,
     factorise,
+    inflation_for,
+    settle_floor,
 )
+from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""

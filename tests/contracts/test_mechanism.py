@@ -1,10 +1,12 @@
-"""What every certified mechanism keeps: one suite for all of them."""
+"""What every certified mechanism keeps: one suite for all of them, one entry each in `cases`."""
 
 from __future__ import annotations
 
 import ast
+import importlib
+import inspect
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 import labeldp.mechanisms
 from labeldp import DataError, InputError, PlanError, Release, scan, verify
 from labeldp._random import Randomness
-from labeldp.mechanisms import mechanism_names
+from labeldp.mechanisms import mechanism_named, mechanism_names
 from labeldp.mechanisms.bags import members_table
 from labeldp.mechanisms.schema import certificate_schema
 from labeldp.planning import Plan, plan
@@ -45,6 +47,51 @@ OUTCOME = ("measured", "lower_bound", "added_variance")
 
 def test_the_suite_covers_every_mechanism() -> None:
     assert set(SMALL) == set(mechanism_names())
+
+
+# --- declarations -------------------------------------------------------------------------
+
+
+def test_a_declaration_refers_to_what_there_is(mechanism: str) -> None:
+    declared = mechanism_named(mechanism)
+    assert declared.name == mechanism
+    parts = [getattr(declared, each.name) for each in fields(declared)]
+    slots = [declared.account, declared.inspection]
+    parts += [getattr(slot, each.name) for slot in slots if slot for each in fields(slot)]
+    places = [part.__qualname__ for part in parts if ":" in getattr(part, "__qualname__", "")]
+    assert len(places) >= 5
+    for place in places:
+        module, _, name = place.partition(":")
+        assert callable(getattr(importlib.import_module(module), name)), place
+
+
+def test_every_option_says_what_it_is(mechanism: str) -> None:
+    declared = mechanism_named(mechanism)
+    for each in fields(declared.options):
+        assert each.metadata["help"].endswith("."), each.name
+        assert each.name in inspect.signature(plan).parameters
+        assert f"{each.name}: " in str(plan.__doc__)
+
+
+def test_no_mechanism_is_named_outside_its_folder() -> None:
+    """But for the registry, and the attack, which is a demonstration on one of them."""
+    root = Path(labeldp.__file__).parent
+    homes = [Path(str(import_home(name).__file__)).parent for name in SMALL]
+    spellings = {*SMALL, *(name.replace("-", "_") for name in SMALL)}
+    for path in root.rglob("*.py"):
+        if (
+            path.parent in homes
+            or path.stem in ("registry", "attack")
+            or "accounting" in path.parts
+        ):
+            continue
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        constants = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+        assert not constants & spellings, path
+
+
+def import_home(name: str) -> Any:
+    return importlib.import_module(f"labeldp.mechanisms.{name.replace('-', '_')}")
 
 
 # --- plans --------------------------------------------------------------------------------

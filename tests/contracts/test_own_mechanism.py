@@ -1,0 +1,242 @@
+"""A mechanism from outside the package goes the whole road, without an edit anywhere else.
+
+`noisy_moments` is the mechanism of docs/own-mechanism.md, to the letter.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import labeldp
+from labeldp import InputError, Plan, PlanError, Release, plan, verify
+from labeldp._random import Randomness
+from labeldp.mechanisms import forget, mechanism_names, register
+from labeldp.mechanisms.schema import certificate_schema
+from labeldp.release import claimed_fields, seal
+from tests.console import labeldp as command
+from tests.contracts import noisy_moments
+from tests.contracts.noisy_moments import MECHANISM, NAME, MomentsClaim
+from tests.tables import RANGE, source, table, with_label
+
+ROWS = 400
+LABEL = ("--label", "label", "--label-range", *RANGE)
+PAGE = Path(__file__).parents[2] / "docs" / "own-mechanism.md"
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    register(MECHANISM)
+    yield
+    forget(NAME)
+
+
+@pytest.fixture
+def made() -> Plan:
+    return plan(source(ROWS), epsilon=1.0, delta=1e-5, mechanism=NAME)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    pq.write_table(table(ROWS), tmp_path / "t.parquet")
+    return tmp_path / "t.parquet"
+
+
+def test_the_page_shows_this_very_code() -> None:
+    code = Path(noisy_moments.__file__).read_text(encoding="utf-8")
+    assert f"```python\n{code}```\n" in PAGE.read_text(encoding="utf-8")
+
+
+def test_it_plans_and_its_plan_survives_json(made: Plan) -> None:
+    claim = made.claim
+    assert claim.delta_at(claim.epsilon) <= claim.delta < 1.01 * claim.delta_at(claim.epsilon)
+    assert Plan.from_json(json.loads(json.dumps(made.to_json()))) == made
+    with pytest.raises(InputError, match="does not apply to noisy-moments"):
+        plan(source(ROWS), epsilon=1, delta=1e-5, mechanism=NAME, bag_size=3)
+    with pytest.raises(InputError, match="does not apply to wtd-flag"):
+        plan(source(ROWS), epsilon=1, delta=1e-5, moment_std=3.0)
+    with pytest.raises(InputError, match="moment_std"):
+        plan(source(ROWS), epsilon=1, delta=1e-5, mechanism=NAME, moment_std=-1.0)
+
+
+def test_it_releases_and_verifies(made: Plan, tmp_path: Path) -> None:
+    release = made.release_to(tmp_path / "r", source(ROWS))
+    assert verify(tmp_path / "r").problems == ()
+    assert "noise on X'y" in verify(tmp_path / "r").summary
+    assert verify(tmp_path / "r", table(ROWS)).problems == ()
+    assert not verify(tmp_path / "r", table(ROWS, seed=1)).valid
+    jsonschema.validate(release.certificate, certificate_schema())
+
+
+def test_what_is_published_is_the_normal_equations(made: Plan) -> None:
+    """Means over releases are Xᵀy within 5 standard errors, and the noise is what was said."""
+    claim = made.claim
+    assert isinstance(claim, MomentsClaim)
+    drawn = [
+        made.release(source(ROWS), randomness=Randomness.experiment(seed)) for seed in range(200)
+    ]
+    labels = np.array([release.labels for release in drawn])
+    std = noisy_moments.deviations(claim, made.features.kept_scales)
+    from labeldp.features import Encoder
+
+    encoded = Encoder(made.features)(table(ROWS).drop_columns(["label"]).to_batches()[0])
+    design = made.features.integers(encoded)
+    truth = design.T @ table(ROWS)["label"].to_numpy()
+    assert (np.abs(labels.mean(axis=0) - truth) < 5 * std / np.sqrt(200)).all()
+    assert labels.std(axis=0) == pytest.approx(std, rel=0.3)
+    expected = design.T @ (design * made.features.kept_scales)
+    assert drawn[0].design == pytest.approx(expected, rel=1e-12)
+
+
+def test_neighbours_differ_in_labels_alone_and_by_no_more_than_claimed(made: Plan) -> None:
+    claim = made.claim
+    assert isinstance(claim, MomentsClaim)
+    std = noisy_moments.deviations(claim, made.features.kept_scales)
+    data, mu = table(ROWS), claim.law.mu  # type: ignore[attr-defined]
+    for row in range(0, ROWS, 40):
+        first, second = (
+            made.release(
+                labeldp.scan(with_label(data, row, value), label="label", label_range=RANGE),
+                randomness=Randomness.experiment(1),
+            )
+            for value in RANGE
+        )
+        assert np.array_equal(first.design, second.design)
+        shift = np.linalg.norm((second.labels - first.labels) / std)
+        assert 0.0 < shift <= mu * 1.01, "a grid step is a thousandth of the noise"
+
+
+def test_forgers_are_caught(made: Plan, tmp_path: Path) -> None:
+    release = made.release(source(ROWS))
+
+    def forged(name: str, change: dict[str, Any]) -> tuple[str, ...]:
+        certificate = copy.deepcopy(release.certificate)
+        certificate |= {k: v for k, v in change.items() if k != "moments"}
+        certificate["moments"] |= change.get("moments", {})
+        claimed = claimed_fields(noisy_moments.read_claim(certificate))
+        other = Release(release.table, release.features, seal(certificate | claimed))
+        other.save(tmp_path / name)
+        return verify(tmp_path / name).problems
+
+    assert forged("honest", {}) == ()
+    assert forged("epsilon", {"epsilon": 0.5})
+    assert forged("noise", {"moments": {"noise_std": 0.5 * made.claim.noise_std}})  # type: ignore[attr-defined]
+    assert forged("bound", {"moments": {"feature_bound": 0.1}})
+    missing = {k: v for k, v in release.certificate.items() if k != "moments"}
+    Release(release.table, release.features, seal(missing)).save(tmp_path / "m")
+    assert not verify(tmp_path / "m").valid
+
+
+def test_a_plan_that_promises_too_much_is_refused(made: Plan) -> None:
+    for change in ({"epsilon": 0.5}, {"noise_std": 1.0}, {"feature_bound": 0.1}, {"rows": 3}):
+        forged = replace(made, claim=replace(made.claim, **change))  # type: ignore[arg-type]
+        with pytest.raises(PlanError, match="contradicts itself"):
+            forged.release(source(ROWS))
+
+
+def test_labels_leave_by_the_door_alone(made: Plan) -> None:
+    absurd = table(ROWS).set_column(4, "label", pa.array(np.full(ROWS, 1e9)))
+    rows = labeldp.scan(absurd, label="label", label_range=RANGE)
+    assert plan(rows, epsilon=1.0, delta=1e-5, mechanism=NAME) == made
+    with pytest.raises(labeldp.DataError):
+        made.release(rows)
+
+
+def test_the_command_line_knows_it(data: Path, tmp_path: Path) -> None:
+    asked = (data, *LABEL, "--mechanism", NAME, "--delta", "1e-5")
+    assert "--moment-std" in command("plan", "--help").out
+    shown = command("plan", *asked, "--out", tmp_path / "plan.json")
+    assert shown.code == 0, shown
+    assert "on X'y" in shown.out
+    result = command(
+        "release", data, *LABEL, "--plan", tmp_path / "plan.json", "--out", tmp_path / "r"
+    )
+    assert result.code == 0, result
+    assert "on X'y" in result.out
+    assert command("release", *asked, "--moment-std", "1e9", "--out", tmp_path / "s").code == 0
+    checked = command("verify", tmp_path / "r", "--data", data)
+    assert checked.code == 0, checked
+    assert "noise on X'y" in checked.out
+    looked = command("inspect", data, *LABEL)
+    assert "Moments at that budget" in looked.out
+    assert command("inspect", data, *LABEL, "--json").json["moments"]["noise_std"] > 0
+    refused = command("plan", *asked, "--bag-size", "3")
+    assert "--bag-size does not apply to noisy-moments" in refused.error
+
+
+def test_account_knows_it() -> None:
+    facts = ("account", NAME, "--rows", "1000", "--label-range", "0", "10", "--delta", "1e-5")
+    least = command(*facts, "--feature-bound", "2", "--json").json
+    assert (least["mechanism"], least["rows"], least["delta"]) == (NAME, 1000, 1e-5)
+    given = command(*facts, "--feature-bound", "2", "--moment-std", least["moment_std"], "--json")
+    assert given.json["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-6)
+    assert given.json["spent"]["delta"] == pytest.approx(1e-5, rel=1e-4)
+    assert "deviation of the noise" in command(*facts, "--feature-bound", "2").out
+    assert "needs --feature-bound" in command(*facts).error
+    assert "--bags does not apply to noisy-moments" in command(*facts, "--bags", "3").error
+
+
+def test_auto_weighs_it_with_the_others(data: Path) -> None:
+    offers = command("plan", data, *LABEL, "--mechanism", "auto", "--json").json["comparison"]
+    assert {offer["mechanism"] for offer in offers} == set(mechanism_names())
+    reason = {
+        offer["mechanism"]: offer["reason"]
+        for offer in command(
+            "plan", data, *LABEL, "--mechanism", "auto", "--bags", "40", "--json"
+        ).json["comparison"]
+    }
+    assert "--bags does not apply" in reason[NAME]
+
+
+def test_a_name_or_an_option_of_another_is_refused() -> None:
+    with pytest.raises(InputError, match="already"):
+        register(MECHANISM)
+    from dataclasses import make_dataclass
+
+    other = make_dataclass("Other", [("bag_size", str, "large")])
+    with pytest.raises(InputError, match="'bag_size'"):
+        register(replace(MECHANISM, name="other", options=other))
+
+
+ENTRY = f"[labeldp.mechanisms]\n{NAME} = tests.contracts.noisy_moments:MECHANISM\n"
+PROGRAM = """
+import inspect, labeldp
+from labeldp.mechanisms import mechanism_names
+assert "noisy-moments" in mechanism_names()
+assert "moment_std" in inspect.signature(labeldp.plan).parameters
+assert "Noise on X'y" in labeldp.plan.__doc__
+from labeldp.cli import main
+main()
+"""
+
+
+def test_another_package_offers_it_by_an_entry_point(tmp_path: Path) -> None:
+    """As an installed package would, with nothing but its metadata on the path."""
+    metadata = tmp_path / "noisy_moments-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: noisy-moments\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text(ENTRY)
+    paths = [str(tmp_path), str(PAGE.parents[1]), *sys.path]
+    facts = ["account", NAME, "--rows", "1000", "--label-range", "0", "10", "--feature-bound", "2"]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *facts],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "deviation of the noise" in done.stdout
