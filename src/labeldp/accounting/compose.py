@@ -61,10 +61,6 @@ class Composed(Curve):
     def guess(self, epsilon: float) -> Bounds:
         return self._total(epsilon, certified=False)
 
-    @property
-    def by_steps(self) -> bool:
-        return False
-
     def group(self, size: int) -> Curve:
         return compose(curve.group(size) for curve in self.curves)
 

@@ -93,13 +93,11 @@ class Curve(ABC):
         """A quicker δ(ε) that is never above `delta`."""
         return self.delta(epsilon)
 
-    @property
-    def by_steps(self) -> bool:
-        """A group is priced as so many single steps; laws that know better say so."""
-        return True
-
     def group(self, size: int) -> Curve:
-        """The guarantee for `size` labels changed at once; for one, the curve (or a hair above)."""
+        """The guarantee for `size` labels changed at once; for one, the curve (or a hair above).
+
+        So many single steps, unless a law knows better.
+        """
         return Steps(self, size)
 
     def step(self, size: int) -> Curve:  # noqa: ARG002

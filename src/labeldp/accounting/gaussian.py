@@ -63,10 +63,6 @@ class Gaussian(Curve):
         value, above = delta(epsilon, self.mu), upper(epsilon, self.mu)
         return Bounds(min(above, value * (1.0 - _MARGIN)), min(above, value), above)
 
-    @property
-    def by_steps(self) -> bool:
-        return False
-
     def group(self, size: int) -> Gaussian:
         at_least(1, size=size)
         return Gaussian(size * self.mu)

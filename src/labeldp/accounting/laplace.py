@@ -41,10 +41,6 @@ class Pure(Curve):
         # e^{ε₀} − e^ε over 1 + e^{ε₀}, both divided by e^{ε₀}
         return _bounds(-math.expm1(epsilon - self.epsilon) / (1.0 + math.exp(-self.epsilon)))
 
-    @property
-    def by_steps(self) -> bool:
-        return False
-
     def group(self, size: int) -> Pure:
         at_least(1, size=size)
         return Pure(size * self.epsilon)
@@ -78,10 +74,6 @@ class Laplace(Curve):
         if epsilon < -self.epsilon:
             return _bounds(-math.expm1(epsilon))
         return _bounds(-math.expm1(0.5 * (epsilon - self.epsilon)))
-
-    @property
-    def by_steps(self) -> bool:
-        return False
 
     def group(self, size: int) -> Laplace:
         at_least(1, size=size)

@@ -118,10 +118,6 @@ class Sketch(Curve):
     def guess(self, epsilon: float) -> Bounds:
         return self.family.guess(epsilon, self.seen).plus(self.slack)
 
-    @property
-    def by_steps(self) -> bool:
-        return False
-
     def group(self, size: int) -> Sketch:
         at_least(1, size=size)
         return replace(self, labels=size * self.labels)
@@ -180,10 +176,6 @@ class Bags(Curve):
         if self.labels == 1:
             return self.each.guess(epsilon)
         return self._spread([part.guess(share) for part, share in self._parts(epsilon)])
-
-    @property
-    def by_steps(self) -> bool:
-        return False
 
     def group(self, size: int) -> Bags:
         at_least(1, size=size)
@@ -259,10 +251,6 @@ class SizedBag(Curve):
 
     def guess(self, epsilon: float) -> Bounds:
         return self.sketch.guess(epsilon)
-
-    @property
-    def by_steps(self) -> bool:
-        return False
 
     def group(self, size: int) -> Curve:
         return Bags(self.sketch).group(size)
