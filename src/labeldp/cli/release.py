@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from labeldp.cli.derived import given
 from labeldp.cli.options import Budget, Json, PassOptions, Table
 from labeldp.cli.plan import PlanOptions, asked, planned, read_plan
-from labeldp.mechanisms import NEVER_PRIVATE, Encoding, mechanism_named, names
+from labeldp.mechanisms import Demonstration, Encoding, demonstrations, mechanism_named, names
 
 if TYPE_CHECKING:
-    from labeldp.engines import Engine
     from labeldp.planning import Plan
     from labeldp.release import Release
-    from labeldp.source import Source
 
 
 def release(
@@ -36,7 +34,7 @@ def release(
     not_private: Annotated[
         bool,
         typer.Option(
-            "--not-private", help=f"Allow {' and '.join(NEVER_PRIVATE)}, which never are."
+            "--not-private", help=f"Allow {' and '.join(demonstrations())}, which never are."
         ),
     ] = False,
     json: Json = False,
@@ -47,9 +45,9 @@ def release(
     from labeldp.files import check_target
 
     check_target(out)
-    naive = options.mechanism in NEVER_PRIVATE
-    if not_private and not naive:
-        raise InputError(f"--not-private is for {' and '.join(NEVER_PRIVATE)}; leave it out")
+    shown = demonstrations().get(options.mechanism)
+    if not_private and shown is None:
+        raise InputError(f"--not-private is for {' and '.join(demonstrations())}; leave it out")
     settled = {
         name: flag
         for name, flag in given(context).items()
@@ -58,11 +56,15 @@ def release(
     if plan is not None:
         _refuse(settled, "is settled by the plan; leave it out, or plan again with it")
     runner, source = reading.runner(), table.source(reading.engine)
-    if naive:
-        own = ("mechanism", *_NAIVE, *names(encoding))
-        foreign = {name: flag for name, flag in settled.items() if name not in own}
+    if shown is not None:
+        demonstration: Demonstration = shown.load()
+        own = ("mechanism", *demonstration.options)
+        foreign = {n: flag for n, flag in settled.items() if n not in (*own, *names(encoding))}
         _refuse(foreign, f"does not apply to {options.mechanism}; leave it out")
-        warning = _release_naive(options, encoding, not_private, source, runner, out)
+        asked_for = {name: getattr(options, name) for name in own}
+        warning = demonstration.release(
+            out, source, runner, encoding, not_private=not_private, **asked_for
+        )
         note(warning)
         if json:
             emit_json({"release": str(out), "certificate": None, "warning": warning})
@@ -79,36 +81,6 @@ def release(
         emit_json({"release": str(out), "certificate": released.certificate})
     else:
         show_release(made, released, out)
-
-
-_NAIVE = ("bags", "bag_size", "bag_seed")
-
-
-def _release_naive(
-    options: Any,
-    encoding: Encoding,
-    not_private: bool,
-    source: Source,
-    engine: Engine,
-    out: Path,
-) -> str:
-    """The warning example: plain sums, no certificate, only on explicit demand."""
-    from labeldp.errors import InputError
-    from labeldp.mechanisms.naive import naive_sums
-    from labeldp.release import WARNING
-
-    if options.bags is None or options.bag_size is None:
-        raise InputError(f"{options.mechanism} needs --bags and --bag-size")
-    sums = naive_sums(
-        source,
-        mechanism=options.mechanism,
-        not_private=not_private,
-        encoding=encoding,
-        engine=engine,
-        **{name: getattr(options, name) for name in _NAIVE},
-    )
-    sums.save(out)
-    return f"{out} is NOT private: plain sums of labels, see {WARNING}; do not publish it"
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:
