@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import fields, make_dataclass
 from typing import Annotated, Any
 
+from labeldp import InputError
 from labeldp.cli.derived import merged
 from labeldp.cli.options import Json
+from labeldp.cli.output import emit_json, in_flags, show
 from labeldp.mechanisms import (
     Account,
     check_options,
@@ -35,9 +37,6 @@ AccountOptions = Annotated[Any, account_options]
 
 def account(asked: AccountOptions, json: Json = False) -> None:
     """What each accountant allows, from public quantities alone: no data are read."""
-    from labeldp.cli.output import emit_json, in_flags, show
-    from labeldp.errors import InputError
-
     accounts, mechanism = _accounts(), asked.mechanism
     if mechanism in demonstrations():
         accounts[mechanism] = demonstrations()[mechanism].load().account

@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from labeldp import InputError
 from labeldp.cli.derived import given
 from labeldp.cli.options import Budget, Json, PassOptions, Table
+from labeldp.cli.output import emit_facts, emit_json, note, number
 from labeldp.cli.plan import PlanOptions, asked, planned, read_plan
+from labeldp.files import check_target
 from labeldp.mechanisms import Demonstration, Encoding, demonstrations, mechanism_named, names
 
 if TYPE_CHECKING:
-    from labeldp.planning import Plan
-    from labeldp.release import Release
+    from labeldp import Plan, Release
 
 
 def release(
@@ -40,10 +42,6 @@ def release(
     json: Json = False,
 ) -> None:
     """Publish private aggregates with a certificate, as one new directory."""
-    from labeldp.cli.output import emit_json, note
-    from labeldp.errors import InputError
-    from labeldp.files import check_target
-
     check_target(out)
     shown = demonstrations().get(options.mechanism)
     if not_private and shown is None:
@@ -85,16 +83,12 @@ def release(
 
 def _refuse(flags: dict[str, str], why: str) -> None:
     """An option that would silently not count is refused."""
-    from labeldp.errors import InputError
-
     for flag in flags.values():
         raise InputError(f"{flag} {why}")
 
 
 def show_release(made: Plan, released: Release, out: Path) -> None:
     """What was published, in a few lines."""
-    from labeldp.cli.output import emit_facts, number
-
     certificate = released.certificate
     emit_facts(
         f"Released {out}",
