@@ -288,7 +288,7 @@ class LabelLaw:
     def __init__(
         self, residual: Residual, labels: LabelGrid, added_variance: float, intercept: bool
     ) -> None:
-        self._residual = residual
+        self._residual, self.exponent = residual, labels.exponent
         self._centre = labels.centre if intercept else 0
         self._added = Fraction(added_variance) * Fraction(2) ** (-2 * labels.exponent)
         self._slope = residual.coefficients()
@@ -302,6 +302,14 @@ class LabelLaw:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Z·β̂ and a rigorous bound of its error."""
         return means(features, self._slope, self._slope_error, self._centre)
+
+    def publish(
+        self, features: NDArray[np.float64], grid: int, randomness: Randomness
+    ) -> NDArray[np.float64]:
+        """Labels of these aggregates in label codes, through the door."""
+        mean, error = self.means(features)
+        step, exact = grid - self.exponent, self.exact_at(features)
+        return door.publish(mean, error, self.std, step, randomness, exact)
 
     def exact_at(self, features: NDArray[np.float64]) -> door.Exact:
         def exact(row: int, precision: int) -> tuple[Any, Any]:
