@@ -56,12 +56,11 @@ def release(
     runner, source = reading.runner(), table.source(reading.engine)
     if shown is not None:
         demonstration: Demonstration = shown.load()
-        own = ("mechanism", *demonstration.options)
+        own = {name: getattr(options, name) for name in ("mechanism", *demonstration.options)}
         foreign = {n: flag for n, flag in settled.items() if n not in (*own, *names(encoding))}
         _refuse(foreign, f"does not apply to {options.mechanism}; leave it out")
-        asked_for = {name: getattr(options, name) for name in own}
         warning = demonstration.release(
-            out, source, runner, encoding, not_private=not_private, **asked_for
+            out, source, runner, encoding, not_private=not_private, **own
         )
         note(warning)
         if json:
