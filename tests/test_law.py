@@ -15,6 +15,7 @@ from labeldp.accounting.family import roots
 from labeldp.engines import LocalEngine
 from labeldp.errors import PlanError
 from labeldp.features import fit_features
+from labeldp.mechanisms.floors import LabelLaw
 from labeldp.mechanisms.wtd_flag.run import draw_aggregates, draw_compact
 from labeldp.planning import plan
 from labeldp.source import scan
@@ -49,13 +50,10 @@ class Sketcher:
         draw = draw_compact if compact else draw_aggregates
         chunks = draw(
             self.factor,
-            self.residual,
-            self.grid,
+            LabelLaw(self.residual, self.grid, added, True),
             bags=bags,
             scales=self.scales,
-            added_variance=added,
             grid=math.floor(math.log2(self.sigma)) - 10,
-            intercept=True,
             randomness=Randomness.experiment(seed),
         )
         parts = list(chunks)

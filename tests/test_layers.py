@@ -14,6 +14,8 @@ import labeldp
 from labeldp.source.frames import ELSEWHERE
 
 ROOT = Path(labeldp.__file__).parent
+HOMES = labeldp._HOMES
+"""Where the names of the front page stand, from which commands import them."""
 
 ROOMS = (
     "errors", "files", "_arrow", "_random", "_threads", "kernels",
@@ -55,7 +57,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
-            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            inside = [f"{node.module}.{HOMES.get(a.name, a.name)}" for a in node.names]
             names = inside if node.module == "labeldp" else [str(node.module)]
         else:
             yield from imports(node)

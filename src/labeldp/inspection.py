@@ -5,12 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from labeldp.engines import Engine, engine_for
-from labeldp.features import FeatureMap
 from labeldp.mechanisms import Encoding, mechanisms
-from labeldp.mechanisms.survey import Survey, survey
-from labeldp.source import Source
-from labeldp.statistics import FeatureGram, GramSum, LabelMoments, MomentSum, Residual
+from labeldp.mechanisms.workbench import (
+    Engine,
+    FeatureGram,
+    FeatureMap,
+    GramSum,
+    LabelMoments,
+    MomentSum,
+    Residual,
+    Source,
+    Survey,
+    engine_for,
+    survey,
+)
 
 _SHOWN = 8
 

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, get_type_hints
 
-from labeldp.engines import Engine, engine_for
 from labeldp.mechanisms import DEFAULT, Encoding, make_request, mechanism_named, mechanisms
-from labeldp.mechanisms.plan import Plan
-from labeldp.source import Source
+from labeldp.mechanisms.workbench import Engine, Plan, Source, engine_for
 
 __all__ = ["Plan", "plan"]
 

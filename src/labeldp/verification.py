@@ -17,7 +17,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
 from labeldp.files import json_digest
@@ -32,15 +31,15 @@ from labeldp.release import (
     Release,
     certificate_text,
     claimed_fields,
+    drawn_fields,
     features_text,
     label_column,
     public_rows,
     seal,
+    table_digest,
 )
-from labeldp.release.digest import table_digest
 
 _TOLERANCE = 1e-6
-_SECRET = {"generator": GENERATOR, "key_bits": KEY_BITS, "private": True, "warning": None}
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ def _fields(claim: Claim, certificate: dict[str, Any]) -> Iterator[str]:
             f"certificate: δ at ε = {claim.epsilon:g} is {delta:.3g}, "
             f"more than the claimed {claim.delta:g}"
         )
-    if certificate["randomness"] != _SECRET:
+    if certificate["randomness"] != drawn_fields(private=True):
         yield "certificate: drawn from a seed for an experiment, so it is not private"
 
 

@@ -1,1 +1,1 @@
-"""The paper's laboratory on public names of labeldp: data, experiments, utility theorems."""
+"""The paper's laboratory on public names of labeldp: data, experiments, theorems, naive sums."""

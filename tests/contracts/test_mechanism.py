@@ -521,7 +521,6 @@ def test_no_mechanism_knows_another() -> None:
     root = Path(labeldp.mechanisms.__file__).parent
     folders = {path.name for path in root.iterdir() if (path / "__init__.py").exists()}
     assert len(folders) == len(mechanism_names())
-    rooms = folders | {"naive"}
     for path in root.rglob("*.py"):
         home = path.relative_to(root).parts[0].removesuffix(".py")
         if home == "__init__":
@@ -536,4 +535,4 @@ def test_no_mechanism_knows_another() -> None:
             for name in names:
                 parts = name.split(".")
                 if parts[:2] == ["labeldp", "mechanisms"] and len(parts) > 2:
-                    assert parts[2] not in rooms - {home}, f"{path.name} imports {name}"
+                    assert parts[2] not in folders - {home}, f"{path.name} imports {name}"

@@ -39,13 +39,10 @@ def drawn(bags: int, threads: int, seed: int = 7) -> tuple[bytes, bytes]:
     blocks = list(
         draw_aggregates(
             made.factor,
-            made.residual,
-            made.grid,
+            LabelLaw(made.residual, made.grid, 1.5, True),
             bags=bags,
             scales=made.scales,
-            added_variance=1.5,
             grid=math.floor(math.log2(made.sigma)) - 10,
-            intercept=True,
             randomness=Randomness.experiment(seed),
             threads=threads,
         )

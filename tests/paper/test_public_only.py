@@ -16,13 +16,13 @@ import labeldp_paper
 PAPER, CORE = Path(labeldp_paper.__file__).parent, Path(labeldp.__file__).parent
 DOCS = Path(__file__).parents[2] / "docs" / "python.md"
 
-ROOMS = ("theory", "datasets", "experiments", "commands")
+ROOMS = ("theory", "datasets", "naive", "experiments", "commands")
 FORBIDDEN = {("datasets", "theory")}
 
 PUBLIC = (
     "labeldp", "labeldp.accounting", "labeldp.cli", "labeldp.datasets", "labeldp.errors",
-    "labeldp.features", "labeldp.files", "labeldp.learners", "labeldp.mechanisms.naive",
-    "labeldp.statistics",
+    "labeldp.features", "labeldp.files", "labeldp.learners", "labeldp.mechanisms",
+    "labeldp.mechanisms.account", "labeldp.mechanisms.workbench", "labeldp.statistics",
 )  # fmt: skip
 """What a package on top of labeldp may import from: of each what its `__all__` lists."""
 

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from labeldp.cli.commands import LazyGroup
-from labeldp.cli.options import Json
+from labeldp.cli.options import Budget, Json
 from labeldp.cli.output import (
     REMARKS,
     emit_facts,
@@ -30,6 +30,7 @@ from labeldp.cli.output import (
 
 __all__ = [
     "REMARKS",
+    "Budget",
     "Json",
     "app",
     "emit_facts",

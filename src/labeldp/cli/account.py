@@ -5,33 +5,29 @@ from __future__ import annotations
 from dataclasses import fields, make_dataclass
 from typing import Annotated, Any
 
+from labeldp import InputError
 from labeldp.cli.derived import merged
 from labeldp.cli.options import Json
+from labeldp.cli.output import emit_json, in_flags, show
 from labeldp.mechanisms import (
-    NEVER_PRIVATE,
     Account,
-    BagsQuestion,
     check_options,
-    later,
+    demonstrations,
     mechanisms,
     required,
 )
-
-_ANSWERS = "labeldp.mechanisms.account"
-_NAIVE = Account(BagsQuestion, later(f"{_ANSWERS}:naive"), later(f"{_ANSWERS}:show"))
 
 
 def _accounts() -> dict[str, Account]:
     """What can be asked about each mechanism."""
     known = {mechanism.name: mechanism.account for mechanism in mechanisms()}
-    known |= dict.fromkeys(NEVER_PRIVATE, _NAIVE)
     return {name: account for name, account in known.items() if account is not None}
 
 
 def account_options() -> type[Any]:
     """Which mechanism, and all that can be asked about some mechanism."""
     accounts = _accounts()
-    which = required(", ".join(accounts), argument=True)
+    which = required(", ".join([*accounts, *demonstrations()]), argument=True)
     choice = make_dataclass("Choice", [("mechanism", str, which)], kw_only=True)
     return merged("AccountOptions", [choice, *(each.options for each in accounts.values())])
 
@@ -41,10 +37,9 @@ AccountOptions = Annotated[Any, account_options]
 
 def account(asked: AccountOptions, json: Json = False) -> None:
     """What each accountant allows, from public quantities alone: no data are read."""
-    from labeldp.cli.output import emit_json, in_flags, show
-    from labeldp.errors import InputError
-
     accounts, mechanism = _accounts(), asked.mechanism
+    if mechanism in demonstrations():
+        accounts[mechanism] = demonstrations()[mechanism].load().account
     if mechanism not in accounts:
         raise InputError(f"mechanism {mechanism!r} is unknown; choose {', '.join(accounts)}")
     check_options(asked)

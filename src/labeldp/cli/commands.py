@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from labeldp.cli.derived import derived
 from labeldp.errors import LabelDPError
 
-OWN = ("demo", "inspect", "account", "plan", "release", "verify", "fit", "predict", "attack")
+OWN = ("demo", "inspect", "account", "plan", "release", "verify", "fit", "predict")
 GROUP = "labeldp.commands"
 
 
@@ -52,7 +52,7 @@ def _offered() -> dict[str, EntryPoint]:
 
 
 def _own(name: str) -> Any:
-    return _parser(name, derived(getattr(import_module(f"labeldp.cli.{name}"), name)))
+    return _parser(name, getattr(import_module(f"labeldp.cli.{name}"), name))
 
 
 def _loaded(entry: EntryPoint) -> Any:
@@ -64,7 +64,7 @@ def _loaded(entry: EntryPoint) -> Any:
 
 def _parser(name: str, function: Callable[..., None], **settings: Any) -> Any:
     one = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    one.command(name, **settings)(function)
+    one.command(name, **settings)(derived(function))
     return typer.main.get_command(one)
 
 

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeldp.cli.options import Budget, Json
+from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, number, progress
+from labeldp.errors import in_range, positive
+from labeldp.files import check_target
 
 if TYPE_CHECKING:
-    from labeldp.source import Source
+    from labeldp import Source
 
 
 def demo(
@@ -23,8 +26,6 @@ def demo(
     json: Json = False,
 ) -> None:
     """The whole story on a synthetic 1940-census-like table."""
-    from labeldp.cli.output import emit_json
-
     with tempfile.TemporaryDirectory() as folder:
         target = out or Path(folder) / "release"
         story = _story(Path(folder) / "census.parquet", target, rows, budget.epsilon, budget.delta)
@@ -35,16 +36,8 @@ def demo(
 
 
 def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
-    from labeldp.cli.output import progress
+    from labeldp import LinearRegressor, LocalEngine, inspect, plan, scan, verify
     from labeldp.datasets import CENSUS_RANGE, write_census_like
-    from labeldp.engines import LocalEngine
-    from labeldp.errors import in_range, positive
-    from labeldp.files import check_target
-    from labeldp.inspection import inspect
-    from labeldp.learners import LinearRegressor
-    from labeldp.planning import plan
-    from labeldp.source import scan
-    from labeldp.verification import verify
 
     positive(rows=rows, epsilon=epsilon)
     in_range(0, 1, delta=delta)
@@ -88,7 +81,6 @@ def _mse(model: Any, source: Source) -> float:
 
 
 def _show(story: dict[str, Any], out: Path | None) -> None:
-    from labeldp.cli.output import REMARKS, emit_facts, emit_table, number
 
     budget = f"ε = {story['epsilon']:g}, δ = {story['delta']:g}"
     emit_facts(

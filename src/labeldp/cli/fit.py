@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labeldp import DataError, InputError
 from labeldp.cli.options import Json, ReleaseDirectory, raw_rows
+from labeldp.cli.output import emit_json, emit_table, note, number, progress
+from labeldp.files import check_target
 
 if TYPE_CHECKING:
+    from labeldp import Release, Source
     from labeldp.learners.protocol import Learner, Model
-    from labeldp.release import Release
-    from labeldp.source import Source
 
 
 def fit(
@@ -42,11 +44,8 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a regression on a release. Costs no privacy."""
-    from labeldp.cli.output import emit_json, emit_table, note, number, progress
-    from labeldp.errors import InputError
-    from labeldp.files import check_target
+    from labeldp import Release
     from labeldp.learners import LEARNERS, find_learner
-    from labeldp.release import Release
 
     if (test is None) != (label is None):
         raise InputError("--test and --label go together: give both or neither")
@@ -97,8 +96,6 @@ def fit(
 
 def _options(learner: Learner, asked: dict[str, Any]) -> Any:
     """What was asked for, as far as the learner has it."""
-    from labeldp.errors import InputError
-
     names = [each.name for each in fields(learner.options) if each.name in asked]
     if asked["penalty"] and "penalty" not in names:
         raise InputError("--ridge is for --model linear; leave it out")
@@ -107,7 +104,6 @@ def _options(learner: Learner, asked: dict[str, Any]) -> Any:
 
 def _rows(learner: Learner, released: Release, directory: Path, data: str | None) -> Source | None:
     """The table whose rows the bags name, where they name any."""
-    from labeldp.errors import InputError
     from labeldp.release import public_rows
 
     if released.aggregates_features:
@@ -126,8 +122,6 @@ def _rows(learner: Learner, released: Release, directory: Path, data: str | None
 
 def _score(model: Model, test: str, source: Source) -> float:
     import numpy as np
-
-    from labeldp.errors import DataError
 
     total, count = 0.0, 0
     for batch, labels in source.labelled_batches():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labeldp.cli.options import Budget, Json, PassOptions, Table
+from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, note, number, show
 from labeldp.mechanisms import Encoding, mechanisms
 
 _WARNING = (
@@ -17,8 +18,7 @@ def inspect(
     table: Table, budget: Budget, encoding: Encoding, reading: PassOptions, json: Json = False
 ) -> None:
     """Look at a table with raw labels: for the curator's eyes only."""
-    from labeldp.cli.output import emit_json, note
-    from labeldp.inspection import inspect as look
+    from labeldp import inspect as look
 
     runner, source = reading.runner(), table.source(reading.engine)
     found = look(source, engine=runner, **vars(budget), **vars(encoding))
@@ -30,7 +30,6 @@ def inspect(
 
 
 def _show(found: dict[str, Any]) -> None:
-    from labeldp.cli.output import REMARKS, emit_facts, emit_table, number, show
 
     emit_facts(
         "The table",

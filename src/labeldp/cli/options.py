@@ -8,22 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labeldp import InputError
+from labeldp.cli.output import progress
 from labeldp.mechanisms import option, required
 
 if TYPE_CHECKING:
+    from labeldp import FeatureMap, Source
     from labeldp.engines import Engine
-    from labeldp.features import FeatureMap
-    from labeldp.source import Source
 
-Data = Annotated[
-    str, typer.Argument(help="A Parquet, CSV(.gz), TSV or Arrow file, a glob, or a directory.")
-]
+_DATA = "A Parquet, CSV(.gz), TSV or Arrow file, a glob, or a directory."
+Data = Annotated[str, typer.Argument(help=_DATA)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-LabelRange = Annotated[
-    tuple[float, float], typer.Option(metavar="LO HI", help="Public range of the labels.")
-]
-Epsilon = Annotated[float, typer.Option(help="Privacy budget ε.")]
-Delta = Annotated[float, typer.Option(help="Privacy budget δ.")]
 ReleaseDirectory = Annotated[Path, typer.Argument(help="A release directory.")]
 
 
@@ -39,9 +34,7 @@ class Budget:
 class Table:
     """A table with private labels."""
 
-    data: str = required(
-        "A Parquet, CSV(.gz), TSV or Arrow file, a glob, or a directory.", argument=True
-    )
+    data: str = required(_DATA, argument=True)
     label: str = required("The private label column.")
     label_range: tuple[float, float] = required("Public range of the labels.", metavar="LO HI")
     features: str | None = option(
@@ -57,7 +50,7 @@ class Table:
 
     def source(self, engine: str) -> Source:
         """The source that these options describe."""
-        from labeldp.source import scan
+        from labeldp import scan
 
         return scan(
             opened(self.data, engine),
@@ -81,9 +74,7 @@ class EngineOptions:
 
     def make(self, checkpoint: Path | None = None) -> Engine:
         """The engine that the options name."""
-        from labeldp.cli.output import progress
-        from labeldp.engines import LocalEngine
-        from labeldp.errors import InputError
+        from labeldp import LocalEngine
 
         if self.engine == "local":
             return LocalEngine(self.threads, progress, checkpoint=checkpoint)
@@ -91,7 +82,7 @@ class EngineOptions:
             raise InputError(f"engine {self.engine!r} is unknown; choose local or spark")
         if self.threads:
             raise InputError("--threads is for --engine local; Spark has settings of its own")
-        from labeldp.spark import SparkEngine
+        from labeldp import SparkEngine
 
         return SparkEngine(progress)
 
@@ -130,7 +121,7 @@ def raw_rows(data: str, features: FeatureMap, label: str | None = None) -> Sourc
 
     The label may be among the others, and messages about features quote their values.
     """
-    from labeldp.source import scan
+    from labeldp import scan
 
     return scan(
         data,

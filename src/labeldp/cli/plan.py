@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labeldp import InputError
 from labeldp.cli.derived import given, merged
 from labeldp.cli.options import Budget, Json, PassOptions, Table
+from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, in_flags, note, number
+from labeldp.files import check_target, new_path, read_json
 from labeldp.mechanisms import (
     DEFAULT,
     Encoding,
@@ -20,9 +23,8 @@ from labeldp.mechanisms import (
 )
 
 if TYPE_CHECKING:
+    from labeldp import Plan, Source
     from labeldp.engines import Engine
-    from labeldp.mechanisms.plan import Plan
-    from labeldp.source import Source
 
 AUTO = "auto"
 
@@ -59,9 +61,6 @@ def plan(
     json: Json = False,
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
-    from labeldp.cli.output import emit_json, note
-    from labeldp.files import check_target
-
     if out is not None:
         check_target(out)
     runner, source = reading.runner(), table.source(reading.engine)
@@ -94,11 +93,10 @@ def planned(
     mechanism: str, chosen: dict[str, Any], source: Source, engine: Engine
 ) -> tuple[Plan, list[dict[str, Any]]]:
     """The plan that was asked for and, with --mechanism auto, what it was chosen from."""
-    from labeldp.planning import plan
+    from labeldp import plan
 
     if mechanism != AUTO:
         return plan(source, mechanism=mechanism, engine=engine, **chosen), []
-    from labeldp.cli.output import in_flags
     from labeldp.mechanisms.comparison import compare
 
     offers = compare(source, engine, **chosen)
@@ -109,8 +107,6 @@ def planned(
 
 def show_offers(offers: list[dict[str, Any]]) -> None:
     """The mechanisms side by side, the best first."""
-    from labeldp.cli.output import REMARKS, emit_table, number
-
     emit_table(
         f"Mechanisms at this budget; recommended: {offers[0]['mechanism']}",
         ["mechanism", "bags", "rows", "MSE", "excess", REMARKS],
@@ -131,8 +127,6 @@ def show_offers(offers: list[dict[str, Any]]) -> None:
 def _write(path: Path, made: Plan) -> None:
     from json import dumps
 
-    from labeldp.files import new_path
-
     text = dumps(made.to_json(), indent=1, ensure_ascii=False)
     with new_path(path) as partial:
         partial.write_text(text + "\n", encoding="utf-8")
@@ -140,9 +134,7 @@ def _write(path: Path, made: Plan) -> None:
 
 def read_plan(path: Path) -> Plan:
     """Read what `_write` wrote."""
-    from labeldp.errors import InputError
-    from labeldp.files import read_json
-    from labeldp.planning import Plan
+    from labeldp import Plan
 
     try:
         return Plan.from_json(read_json(path))
@@ -152,8 +144,6 @@ def read_plan(path: Path) -> Plan:
 
 def show_plan(made: Plan) -> None:
     """The plan in one screen."""
-    from labeldp.cli.output import emit_facts, emit_table, number
-
     claim, guess = made.claim, made.forecast
     emit_facts("Plan (from public facts; no label was read)", plan_facts(claim.to_json()))
     emit_facts(
@@ -169,8 +159,6 @@ def show_plan(made: Plan) -> None:
 
 def plan_facts(claim: dict[str, Any]) -> list[tuple[str, str]]:
     """What a claim says, for people."""
-    from labeldp.cli.output import number
-
     rows = number(claim["bag_size"])
     facts = [
         ("rows, independent columns", f"{number(claim['rows'])}, {claim['rank']}"),

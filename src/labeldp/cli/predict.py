@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from labeldp import InputError
 from labeldp.cli.options import Data, Json, raw_rows
+from labeldp.cli.output import emit_json
+from labeldp.files import check_target, new_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from labeldp import Source
     from labeldp.learners.protocol import Model
-    from labeldp.source import Source
 
 
 def predict(
@@ -24,9 +27,6 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict labels of raw rows with a fitted model, one prediction a row, in row order."""
-    from labeldp.cli.output import emit_json
-    from labeldp.errors import InputError
-    from labeldp.files import check_target
     from labeldp.learners import load_model
 
     if out.suffix not in (".csv", ".parquet"):
@@ -54,8 +54,6 @@ def _predictions(model: Model, source: Source) -> Iterator[pa.RecordBatch]:
 def _write(out: Path, batches: Iterator[pa.RecordBatch]) -> int:
     import pyarrow as pa
     from pyarrow import csv, parquet
-
-    from labeldp.files import new_path
 
     schema = pa.schema([("prediction", pa.float64())])
     rows = 0

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from labeldp import InputError
 from labeldp.cli.derived import given
 from labeldp.cli.options import Budget, Json, PassOptions, Table
+from labeldp.cli.output import emit_facts, emit_json, note, number
 from labeldp.cli.plan import PlanOptions, asked, planned, read_plan
-from labeldp.mechanisms import NEVER_PRIVATE, Encoding, mechanism_named, names
+from labeldp.files import check_target
+from labeldp.mechanisms import Demonstration, Encoding, demonstrations, mechanism_named, names
 
 if TYPE_CHECKING:
-    from labeldp.engines import Engine
-    from labeldp.planning import Plan
-    from labeldp.release import Release
-    from labeldp.source import Source
+    from labeldp import Plan, Release
 
 
 def release(
@@ -36,20 +36,16 @@ def release(
     not_private: Annotated[
         bool,
         typer.Option(
-            "--not-private", help=f"Allow {' and '.join(NEVER_PRIVATE)}, which never are."
+            "--not-private", help=f"Allow {' and '.join(demonstrations())}, which never are."
         ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Publish private aggregates with a certificate, as one new directory."""
-    from labeldp.cli.output import emit_json, note
-    from labeldp.errors import InputError
-    from labeldp.files import check_target
-
     check_target(out)
-    naive = options.mechanism in NEVER_PRIVATE
-    if not_private and not naive:
-        raise InputError(f"--not-private is for {' and '.join(NEVER_PRIVATE)}; leave it out")
+    shown = demonstrations().get(options.mechanism)
+    if not_private and shown is None:
+        raise InputError(f"--not-private is for {' and '.join(demonstrations())}; leave it out")
     settled = {
         name: flag
         for name, flag in given(context).items()
@@ -58,11 +54,14 @@ def release(
     if plan is not None:
         _refuse(settled, "is settled by the plan; leave it out, or plan again with it")
     runner, source = reading.runner(), table.source(reading.engine)
-    if naive:
-        own = ("mechanism", *_NAIVE, *names(encoding))
-        foreign = {name: flag for name, flag in settled.items() if name not in own}
+    if shown is not None:
+        demonstration: Demonstration = shown.load()
+        own = {name: getattr(options, name) for name in ("mechanism", *demonstration.options)}
+        foreign = {n: flag for n, flag in settled.items() if n not in (*own, *names(encoding))}
         _refuse(foreign, f"does not apply to {options.mechanism}; leave it out")
-        warning = _release_naive(options, encoding, not_private, source, runner, out)
+        warning = demonstration.release(
+            out, source, runner, encoding, not_private=not_private, **own
+        )
         note(warning)
         if json:
             emit_json({"release": str(out), "certificate": None, "warning": warning})
@@ -81,48 +80,14 @@ def release(
         show_release(made, released, out)
 
 
-_NAIVE = ("bags", "bag_size", "bag_seed")
-
-
-def _release_naive(
-    options: Any,
-    encoding: Encoding,
-    not_private: bool,
-    source: Source,
-    engine: Engine,
-    out: Path,
-) -> str:
-    """The warning example: plain sums, no certificate, only on explicit demand."""
-    from labeldp.errors import InputError
-    from labeldp.mechanisms.naive import naive_sums
-    from labeldp.release import WARNING
-
-    if options.bags is None or options.bag_size is None:
-        raise InputError(f"{options.mechanism} needs --bags and --bag-size")
-    sums = naive_sums(
-        source,
-        mechanism=options.mechanism,
-        not_private=not_private,
-        encoding=encoding,
-        engine=engine,
-        **{name: getattr(options, name) for name in _NAIVE},
-    )
-    sums.save(out)
-    return f"{out} is NOT private: plain sums of labels, see {WARNING}; do not publish it"
-
-
 def _refuse(flags: dict[str, str], why: str) -> None:
     """An option that would silently not count is refused."""
-    from labeldp.errors import InputError
-
     for flag in flags.values():
         raise InputError(f"{flag} {why}")
 
 
 def show_release(made: Plan, released: Release, out: Path) -> None:
     """What was published, in a few lines."""
-    from labeldp.cli.output import emit_facts, number
-
     certificate = released.certificate
     emit_facts(
         f"Released {out}",

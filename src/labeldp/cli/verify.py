@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from labeldp.cli.options import EngineOptions, Json, ReleaseDirectory, opened
+from labeldp.cli.output import emit_json
 
 
 def verify(
@@ -19,8 +20,7 @@ def verify(
     json: Json = False,
 ) -> int:
     """Recompute a release's certificate from its public fields; exit 1 if anything disagrees."""
-    from labeldp.cli.output import emit_json
-    from labeldp.verification import verify as check
+    from labeldp import verify as check
 
     runner = reading.make()
     table = None if data is None else opened(data, reading.engine)

@@ -3,7 +3,6 @@
     wtd_flag               wtd-FLAg, Algorithm 1: every aggregate weighs all rows
     sampled_wtd_flag       sampled-wtd-FLAg, Algorithm 2: one aggregate of each of m random bags
     sampled_noisy_wtd_lag  sampled-noisy-wtd-LAg, Algorithm 3: noisy labels, public weights
-    naive                  unweighted sums, never private: the warning example
 
 A folder's front page declares the mechanism (`protocol.Mechanism`); `registry` knows where the
 folders are. In each: `claim` (what is promised, and what `verify` checks of it), `plan` (from
@@ -31,6 +30,7 @@ from labeldp.mechanisms.options import (
 from labeldp.mechanisms.protocol import (
     REMARKS,
     Account,
+    Demonstration,
     Description,
     Inspection,
     Mechanism,
@@ -44,8 +44,8 @@ from labeldp.mechanisms.registry import (
     DEFAULT,
     DRAW,
     FLOOR,
-    NEVER_PRIVATE,
     certificate_schema,
+    demonstrations,
     forget,
     make_request,
     mechanism_named,
@@ -60,11 +60,11 @@ __all__ = [
     "DEFAULT",
     "DRAW",
     "FLOOR",
-    "NEVER_PRIVATE",
     "REMARKS",
     "Account",
     "BagsQuestion",
     "CountQuestion",
+    "Demonstration",
     "Description",
     "DrawOptions",
     "Encoding",
@@ -79,6 +79,7 @@ __all__ = [
     "ResidualQuestion",
     "certificate_schema",
     "check_options",
+    "demonstrations",
     "describe_draw",
     "describe_floor",
     "forget",

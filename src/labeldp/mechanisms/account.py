@@ -15,8 +15,20 @@ from labeldp.accounting import Answer, BagDraw, Curve, Theorem2, Theorem3, inver
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms import BagsQuestion, Panel, Question, number
 
+__all__ = [
+    "chance",
+    "check_bags",
+    "document",
+    "limit",
+    "need",
+    "over",
+    "priced",
+    "priced_by_theorem",
+    "show",
+    "smallest",
+]
+
 Found = dict[str, Any]
-_BAGS = ("bags", "bag_size")
 
 
 def document(mechanism: str, asked: Question, own: Sequence[str], answers: Found) -> Found:
@@ -105,18 +117,6 @@ def priced_by_theorem(asked: BagsQuestion, law: Theorem2 | Theorem3) -> Found:
         found["unconditional"]["delta"] = (given.value or 1.0) * drawn
     reason = law.epsilon(asked.delta).reason or given.reason
     return found | ({"reason": reason} if reason else {})
-
-
-def naive(mechanism: str, asked: BagsQuestion) -> Found:
-    """Why a mechanism without weights and noise is never private."""
-    check_bags(asked)
-    drawn = chance(asked)
-    size = "mk/n" if drawn is None else f"mk/n = {drawn:.6g}"
-    reason = (
-        f"{mechanism} has no weights and no noise: a bag with the changed label gives it "
-        f"away for certain, so δ is {size} at best at any ε; it is never private"
-    )
-    return document(mechanism, asked, _BAGS, {"accountants": {}, "reason": reason})
 
 
 def show(document: Found) -> Iterator[Panel]:

@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 from labeldp._random import fresh_seed, public_stream, words
 from labeldp.accounting import BagDraw, Curve, membership
 from labeldp.engines import Engine
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import DataError, InputError, PlanError
 from labeldp.features import ChosenRows, Encoded, FeatureMap
-from labeldp.release import BAGS, SECRET_WEIGHTS
+from labeldp.mechanisms import DrawOptions
+from labeldp.release import BAGS, SECRET_WEIGHTS, Release
 from labeldp.source import Source
 from labeldp.source.rows import check_rows
 
@@ -123,6 +124,13 @@ class Draw:
             bool(draw["random"]),
             draw["guarantee"] == "over-draw",
         )
+
+
+def fresh_draw(options: DrawOptions, rows: int, bags: int, bag_size: int, delta: float) -> Draw:
+    """New bags as they are asked for, and not too few for δ over the draw."""
+    draw = Draw.new(rows, bags, bag_size, over_draw=options.over_draw, seed=options.bag_seed)
+    draw.check_budget(delta)
+    return draw
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,6 +263,19 @@ def check_members(table: pa.Table | None, draw: Draw) -> Iterator[str]:
         return
     if not table.select(["bag", "row"]).equals(members_table(draw)):
         yield f"{BAGS} does not hold the bags that the certificate's seed gives"
+
+
+def check_bag_rows(
+    rows: BagRows, release: Release, source: Source, engine: Engine
+) -> Iterator[str]:
+    """Read the bags' rows; where their features are not those of the release."""
+    try:
+        rows.read(source, engine)
+    except DataError as problem:
+        yield str(problem)
+        return
+    if rows.digest() != release.certificate["digests"]["feature_sums"]:
+        yield "the features of the bags' rows are not those of the release"
 
 
 def check_stable_rows(source: Source) -> None:

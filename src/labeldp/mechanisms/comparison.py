@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.engines import Engine, engine_for
 from labeldp.errors import LabelDPError, PlanError
 from labeldp.mechanisms import (
     Encoding,
@@ -24,9 +23,7 @@ from labeldp.mechanisms import (
     names,
     refuse_foreign,
 )
-from labeldp.mechanisms.bags import BagRows, Rehearsal
-from labeldp.mechanisms.plan import Plan
-from labeldp.source import Source
+from labeldp.mechanisms.workbench import BagRows, Engine, Plan, Rehearsal, Source, engine_for
 
 TRIALS = 10
 _BLOCK_ROWS = 32_768

@@ -26,6 +26,7 @@ from labeldp.accounting import (
     default_measurement,
 )
 from labeldp.errors import InputError, PlanError
+from labeldp.mechanisms import FloorOptions
 from labeldp.mechanisms.checks import (
     check_grid,
     check_label_exponent,
@@ -48,8 +49,18 @@ class FloorClaim(Claim):
     measurement: Measurement | None
     facts: Facts
 
-    def floor_json(self, residual: str) -> dict[str, Any]:
-        """The floor as plain values; `residual` says whose it is."""
+    def facts_json(self, residual: str) -> dict[str, Any]:
+        """Facts and floor as plain values; `residual` says whose it is."""
+        return {
+            "label_range": list(self.facts.label_range),
+            "label_width": self.facts.width,
+            "max_leverage": self.facts.max_leverage,
+            "constant_in_span": self.facts.centred,
+            "floor": self._floor_json(residual),
+            "inflation": self.facts.inflation,
+        }
+
+    def _floor_json(self, residual: str) -> dict[str, Any]:
         measurement = self.measurement
         return {
             "mode": self.mode.value,
@@ -97,15 +108,26 @@ class Terms:
         return max(0.0, needed - self.shown(rows)) if self.mode.adds else 0.0
 
 
-def read_floor(document: dict[str, Any]) -> tuple[float, FloorMode, Measurement | None]:
-    """Floor, mode and measurement from the JSON of a claim."""
+def read_floor(document: dict[str, Any], *, rows: int, rank: int) -> dict[str, Any]:
+    """What a claim on a floor has beside its head; the facts are of so many rows of that rank."""
     floor = document["floor"]
     measured = floor["measurement_mu"] is not None
-    return (
-        float(floor["needed"]),
-        FloorMode(floor["mode"]),
-        Measurement(floor["measurement_mu"], floor["measurement_slack"]) if measured else None,
-    )
+    low, high = document["label_range"]
+    return {
+        "floor": float(floor["needed"]),
+        "mode": FloorMode(floor["mode"]),
+        "measurement": Measurement(floor["measurement_mu"], floor["measurement_slack"])
+        if measured
+        else None,
+        "facts": Facts(
+            rows=rows,
+            label_range=(float(low), float(high)),
+            features=rank,
+            max_leverage=document["max_leverage"],
+            centred=bool(document["constant_in_span"]),
+            inflation=float(document["inflation"]),
+        ),
+    }
 
 
 def _basis(mode: FloorMode, residual: str) -> str:
@@ -126,20 +148,35 @@ def _basis(mode: FloorMode, residual: str) -> str:
     return f"{measured}; what was missing from `needed` was added as noise: unconditional"
 
 
-def floor_mode(floor: str | None, *, declared: bool, accountant: str) -> FloorMode:
-    """The mode asked for; `declared` says whether a promise about the residual was given."""
+def floor_mode(options: FloorOptions, accountant: str) -> FloorMode:
+    """The mode asked for."""
     try:
-        mode = FloorMode(floor or FloorMode.MEASURED_ADDED.value)
+        mode = FloorMode(options.floor or FloorMode.MEASURED_ADDED.value)
     except ValueError:
         known = ", ".join(mode.value for mode in FloorMode)
-        raise InputError(f"floor {floor!r} is unknown; choose {known}") from None
-    if (mode is FloorMode.DECLARED) != declared:
+        raise InputError(f"floor {options.floor!r} is unknown; choose {known}") from None
+    if (mode is FloorMode.DECLARED) != (options.residual_ms is not None):
         raise InputError("a declared floor and `residual_ms` go together: give both or neither")
     if mode.measures and accountant == "paper":
         raise InputError(
             "the paper's theorem does not price a measured floor; use `floor='declared'` or 'added'"
         )
     return mode
+
+
+def claimed_floor(
+    needed: float, rows: int, residual_ms: float | None, *, whose: str, cure: str
+) -> float:
+    """The floor a claim rests on: what is needed, or the whole of what was promised."""
+    if residual_ms is None:
+        return needed
+    promised = residual_ms * rows
+    if not needed <= promised:
+        raise PlanError(
+            f"{whose} need a residual mean square of {needed / rows:.6g}, more than the declared "
+            f"{residual_ms:.6g}; {cure} or use `floor='measured+added'`"
+        )
+    return promised
 
 
 def settle_floor(
@@ -251,7 +288,7 @@ class LabelLaw:
     def __init__(
         self, residual: Residual, labels: LabelGrid, added_variance: float, intercept: bool
     ) -> None:
-        self._residual = residual
+        self._residual, self.exponent = residual, labels.exponent
         self._centre = labels.centre if intercept else 0
         self._added = Fraction(added_variance) * Fraction(2) ** (-2 * labels.exponent)
         self._slope = residual.coefficients()
@@ -265,6 +302,14 @@ class LabelLaw:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Z·β̂ and a rigorous bound of its error."""
         return means(features, self._slope, self._slope_error, self._centre)
+
+    def publish(
+        self, features: NDArray[np.float64], grid: int, randomness: Randomness
+    ) -> NDArray[np.float64]:
+        """Labels of these aggregates in label codes, through the door."""
+        mean, error = self.means(features)
+        step, exact = grid - self.exponent, self.exact_at(features)
+        return door.publish(mean, error, self.std, step, randomness, exact)
 
     def exact_at(self, features: NDArray[np.float64]) -> door.Exact:
         def exact(row: int, precision: int) -> tuple[Any, Any]:

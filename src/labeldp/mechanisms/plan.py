@@ -16,15 +16,23 @@ from typing import Any
 
 import pyarrow as pa
 
-from labeldp._random import GENERATOR, KEY_BITS, Randomness
+from labeldp._random import Randomness
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.files import check_target, json_digest
 from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.registry import mechanism_named, read_claim
-from labeldp.release import EXPERIMENT, Claim, Drawing, FloorOutcome, Release, certify, seal
-from labeldp.release.digest import table_digest
+from labeldp.release import (
+    Claim,
+    Drawing,
+    FloorOutcome,
+    Release,
+    certify,
+    drawn_fields,
+    seal,
+    table_digest,
+)
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid
 
@@ -191,12 +199,7 @@ def _run_fields(
             "feature_sums": "exact integers",
             "residual": "rigorous enclosure",
         },
-        "randomness": {
-            "generator": GENERATOR,
-            "key_bits": KEY_BITS if randomness.private else 0,
-            "private": randomness.private,
-            "warning": None if randomness.private else EXPERIMENT,
-        },
+        "randomness": drawn_fields(randomness.private),
         "labels": {
             "column": source.label,
             "outside_range": "clipped" if source.clip else "refused",

@@ -114,12 +114,24 @@ class Mechanism:
     the plan's forecast is exact."""
 
 
+@dataclass(frozen=True)
+class Demonstration:
+    """A warning example: never private, written on explicit demand alone, without certificate."""
+
+    options: tuple[str, ...]
+    """Those options of mechanisms that it has too."""
+    release: Callable[..., str]
+    """(new directory, source, engine, encoding, mechanism, not_private, options) ↦ a warning."""
+    account: Account
+    """Its options are among those of mechanisms."""
+
+
 def later(place: str) -> Any:
     """The function at "module:name", which is imported when it is first called."""
     module, _, name = place.partition(":")
 
-    def call(*arguments: Any) -> Any:
-        return getattr(import_module(module), name)(*arguments)
+    def call(*arguments: Any, **named: Any) -> Any:
+        return getattr(import_module(module), name)(*arguments, **named)
 
     call.__qualname__ = place
     return call

@@ -1,7 +1,8 @@
 """Which mechanisms there are, ours and those of others, and the schema of their certificates.
 
 Another package offers its own by an entry point of the group `labeldp.mechanisms` whose value is
-a `Mechanism`; a program may `register` one. Only declarations are imported here.
+a `Mechanism`; a program may `register` one. Those of `labeldp.demonstrations` are never private
+and no mechanisms. Only declarations are imported here.
 """
 
 from __future__ import annotations
@@ -38,8 +39,6 @@ _HOMES = {
     "sampled-noisy-wtd-lag": "labeldp.mechanisms.sampled_noisy_wtd_lag",
 }
 DEFAULT = "wtd-flag"
-NEVER_PRIVATE = ("naive-flag", "naive-lag")
-"""Plain sums, which have no claim and no certificate: the warning example (`naive`)."""
 _registered: dict[str, Mechanism] = {}
 
 
@@ -66,6 +65,13 @@ def forget(name: str) -> None:
 def _offered() -> dict[str, Any]:
     """Mechanisms of other packages, not yet imported."""
     return {entry.name: entry for entry in entry_points(group="labeldp.mechanisms")}
+
+
+@cache
+def demonstrations() -> dict[str, Any]:
+    """Warning examples of other packages (`Demonstration`), not yet imported."""
+    found = entry_points(group="labeldp.demonstrations")
+    return {entry.name: entry for entry in sorted(found, key=lambda entry: entry.name)}
 
 
 def mechanism_names() -> tuple[str, ...]:

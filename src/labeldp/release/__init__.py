@@ -1,14 +1,15 @@
 """The published thing: its claim, its certificate, its files."""
 
 from labeldp.release.claim import (
-    EXPERIMENT,
     Claim,
     FloorOutcome,
     certify,
     claimed_fields,
+    drawn_fields,
     read_head,
     seal,
 )
+from labeldp.release.digest import table_digest
 from labeldp.release.files import (
     AGGREGATES,
     BAGS,
@@ -33,7 +34,6 @@ __all__ = [
     "AGGREGATES",
     "BAGS",
     "CERTIFICATE",
-    "EXPERIMENT",
     "FEATURES",
     "METADATA_KEY",
     "NOISE",
@@ -49,9 +49,11 @@ __all__ = [
     "certificate_text",
     "certify",
     "claimed_fields",
+    "drawn_fields",
     "features_text",
     "label_column",
     "public_rows",
     "read_head",
     "seal",
+    "table_digest",
 ]

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any, ClassVar
 
+from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.accounting import Curve, best_true_positive_rate, invert
 from labeldp.errors import PlanError
 from labeldp.files import json_digest
@@ -165,6 +166,16 @@ def certify(claim: Claim, outcome: FloorOutcome | None, **run_fields: Any) -> di
         fields["floor"] |= asdict(outcome)
     software = {"name": "labeldp", "version": version("labeldp")}
     return seal(fields | run_fields | {"software": software})
+
+
+def drawn_fields(private: bool) -> dict[str, Any]:
+    """How the numbers of a run were drawn: from the operating system, or for an experiment."""
+    return {
+        "generator": GENERATOR,
+        "key_bits": KEY_BITS if private else 0,
+        "private": private,
+        "warning": None if private else EXPERIMENT,
+    }
 
 
 def seal(fields: dict[str, Any]) -> dict[str, Any]:

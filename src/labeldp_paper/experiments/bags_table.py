@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from labeldp import BagRegressor, LinearRegressor, Source, plan, scan
-from labeldp.mechanisms.naive import NAIVE_FLAG, naive_sums
 from labeldp_paper.experiments.bag_grid import mean_and_spread
 from labeldp_paper.experiments.bag_law import no_privacy
 from labeldp_paper.experiments.cells import Cell
@@ -21,6 +20,8 @@ from labeldp_paper.experiments.neural import has_torch
 from labeldp_paper.experiments.result import Result, Row, Table, shown, spread
 from labeldp_paper.experiments.run import Data, Run
 from labeldp_paper.experiments.truth import FERTILITY
+from labeldp_paper.naive import NAIVE_FLAG
+from labeldp_paper.naive.sums import naive_sums
 
 NAME = "bags-table"
 DELTA = 1e-6

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
-from labeldp.errors import DataError, InputError, LabelDPError, PlanError
+from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     Weights,
     chosen_rows,
@@ -28,6 +28,7 @@ from labeldp.mechanisms.workbench import (
     Engine,
     Release,
     Source,
+    check_bag_rows,
     check_grid,
     check_label_exponent,
     check_members,
@@ -210,13 +211,9 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
     """Whether the bags' rows have the features of the release, and the noisy ones are right."""
     claim = read_claim(release.certificate)
     rows = BagRows(release.features, claim.draw)
-    try:
-        rows.read(source, engine)
-    except DataError as problem:
-        yield str(problem)
-        return
-    if rows.digest() != release.certificate["digests"]["feature_sums"]:
-        yield "the features of the bags' rows are not those of the release"
+    problems = list(check_bag_rows(rows, release, source, engine))
+    if problems:
+        yield from problems
         return
     if claim.noisy_column is not None and release.bag_table is not None:
         yield from _planned(claim, Weights.from_table(release.bag_table, claim.draw), source)

@@ -29,6 +29,7 @@ from labeldp.mechanisms.workbench import (
     Survey,
     check_stable_rows,
     forecast,
+    fresh_draw,
     number,
     survey,
 )
@@ -102,14 +103,7 @@ def _drawn(
     size, bags, std = shape
 
     def once() -> Drawn:
-        draw = Draw.new(
-            found.facts.rows,
-            bags,
-            size,
-            over_draw=request.options.over_draw,
-            seed=request.options.bag_seed,
-        )
-        draw.check_budget(request.delta)
+        draw = fresh_draw(request.options, found.facts.rows, bags, size, request.delta)
         if request.options.noisy_column is not None:
             noisy = chosen_rows(draw, source, request.options.noisy_column)
         else:

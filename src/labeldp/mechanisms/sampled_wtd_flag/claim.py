@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from labeldp.accounting import Bags, Curve, Facts, Sketch, Theorem2, price
-from labeldp.errors import DataError, PlanError
+from labeldp.errors import PlanError
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.workbench import (
     BagRows,
@@ -18,6 +18,7 @@ from labeldp.mechanisms.workbench import (
     LabelGrid,
     Release,
     Source,
+    check_bag_rows,
     check_floor_release,
     check_members,
     feature_bound,
@@ -98,19 +99,16 @@ class SampledFlagClaim(FloorClaim):
 
     def to_json(self) -> dict[str, Any]:
         promise = self.promise
+        facts = self.facts_json("the smallest residual sum of squares of a bag")
+        if promise:
+            facts["floor"]["basis"] = THEOREM2_BASIS
         return {
             **self.head(BASIS[self.accountant]),
             "form": "rows",
             "bag_size": self.draw.bag_size,
             "rows": self.draw.rows,
             "rank": self.rank,
-            "label_range": list(self.facts.label_range),
-            "label_width": self.facts.width,
-            "max_leverage": self.facts.max_leverage,
-            "constant_in_span": self.facts.centred,
-            "floor": self.floor_json("the smallest residual sum of squares of a bag")
-            | ({"basis": THEOREM2_BASIS} if promise else {}),
-            "inflation": self.facts.inflation,
+            **facts,
             "draw": {
                 **self.draw.to_json(),
                 "bag_rank": self.facts.features,
@@ -128,25 +126,13 @@ class SampledFlagClaim(FloorClaim):
 
 def read_claim(document: dict[str, Any]) -> SampledFlagClaim:
     """The inverse of `to_json`."""
-    floor, mode, measurement = read_floor(document)
-    low, high = document["label_range"]
     drawn = document["draw"]
     promised = drawn["min_eigenvalue"] is not None
     if promised != (document["accountant"]["name"] == "paper"):
         raise ValueError("Theorem 2 and its promise go together")
     return SampledFlagClaim(
         **read_head(document),
-        floor=floor,
-        mode=mode,
-        measurement=measurement,
-        facts=Facts(
-            rows=int(document["bag_size"]),
-            label_range=(float(low), float(high)),
-            features=int(drawn["bag_rank"]),
-            max_leverage=document["max_leverage"],
-            centred=bool(document["constant_in_span"]),
-            inflation=float(document["inflation"]),
-        ),
+        **read_floor(document, rows=int(document["bag_size"]), rank=int(drawn["bag_rank"])),
         rank=int(document["rank"]),
         draw=Draw.from_json(document),
         promise=Promise(float(drawn["min_eigenvalue"]), float(drawn["feature_bound"]))
@@ -169,16 +155,11 @@ def check(release: Release) -> Iterator[str]:
 
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
     """Whether the bags' rows have the features, ranks and leverages of the certificate."""
-    certificate, features = release.certificate, release.features
-    claim = read_claim(certificate)
+    claim, features = read_claim(release.certificate), release.features
     rows = BagRows(features, claim.draw)
-    try:
-        rows.read(source, engine)
-    except DataError as problem:
-        yield str(problem)
-        return
-    if rows.digest() != certificate["digests"]["feature_sums"]:
-        yield "the features of the bags' rows are not those of the release"
+    problems = list(check_bag_rows(rows, release, source, engine))
+    if problems:
+        yield from problems
         return
     labels = LabelGrid.for_range(claim.facts.label_range, intercept=features.intercept)
     try:

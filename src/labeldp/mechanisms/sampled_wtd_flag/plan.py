@@ -14,7 +14,6 @@ from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
 from labeldp.mechanisms.workbench import (
     BagRows,
-    Draw,
     Engine,
     FeatureMap,
     Panel,
@@ -24,9 +23,11 @@ from labeldp.mechanisms.workbench import (
     Survey,
     Terms,
     check_stable_rows,
+    claimed_floor,
     feature_bound,
     floor_mode,
     forecast,
+    fresh_draw,
     number,
     survey,
 )
@@ -47,20 +48,13 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
     )
     sizes = Sizes(
         terms,
-        request.options.over_draw,
-        request.options.bags,
-        int(request.options.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
+        options.over_draw,
+        options.bags,
+        int(options.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
     )
-    bag_size = request.options.bag_size or _default_size(request, sizes, promise)
+    bag_size = options.bag_size or _default_size(request, sizes, promise)
     bags = max(1, sizes.bags(bag_size))
-    draw = Draw.new(
-        found.facts.rows,
-        bags,
-        bag_size,
-        over_draw=request.options.over_draw,
-        seed=request.options.bag_seed,
-    )
-    draw.check_budget(request.delta)
+    draw = fresh_draw(options, found.facts.rows, bags, bag_size, request.delta)
     rows = BagRows(found.features, draw).read(source, engine)
     facts = bag_facts(rows, found.features, found.labels, draw, adds=mode.adds, engine=engine)
     claim = SampledFlagClaim(
@@ -100,11 +94,7 @@ def _mode(request: Request[SampledFlagOptions]) -> FloorMode:
                 "`min_eigenvalue` is Theorem 2's promise: use it with the accountant "
                 "paper, or leave it out"
             )
-        return floor_mode(
-            request.options.floor,
-            declared=request.options.residual_ms is not None,
-            accountant=request.accountant,
-        )
+        return floor_mode(request.options, request.accountant)
     if request.options.floor not in (None, "declared") or request.options.residual_ms is not None:
         raise InputError(
             "Theorem 2 has no floor but the smallest eigenvalue of the whole table; give "
@@ -150,17 +140,10 @@ def _floor(claim: SampledFlagClaim, request: Request[SampledFlagOptions]) -> flo
         return claim.expected_floor
     law = replace(claim, floor=1.0).law
     needed = invert.limit(law, "floor", claim.epsilon, claim.delta)
-    if request.options.residual_ms is None:
-        return needed
-    promised = request.options.residual_ms * claim.draw.bag_size
-    if not needed <= promised:
-        raise PlanError(
-            f"bags of {claim.draw.bag_size:,} rows need a residual mean square of "
-            f"{needed / claim.draw.bag_size:.6g}, more than the declared "
-            f"{request.options.residual_ms:.6g}; ask for larger bags or use "
-            "`floor='measured+added'`"
-        )
-    return promised
+    size = claim.draw.bag_size
+    whose = f"bags of {size:,} rows"
+    promised = request.options.residual_ms
+    return claimed_floor(needed, size, promised, whose=whose, cure="ask for larger bags")
 
 
 def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:

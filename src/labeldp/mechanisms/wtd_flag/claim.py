@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting import ACCOUNTANTS, Curve, Facts
+from labeldp.accounting import ACCOUNTANTS, Curve
 from labeldp.mechanisms.workbench import (
     Engine,
     FloorClaim,
@@ -58,12 +58,7 @@ class WeightedFlagClaim(FloorClaim):
             "bag_size": self.facts.rows,
             "rows": self.facts.rows,
             "rank": self.facts.features,
-            "label_range": list(self.facts.label_range),
-            "label_width": self.facts.width,
-            "max_leverage": self.facts.max_leverage,
-            "constant_in_span": self.facts.centred,
-            "floor": self.floor_json("the residual sum of squares"),
-            "inflation": self.facts.inflation,
+            **self.facts_json("the residual sum of squares"),
             "draw": None,
             "noise": None,
         }
@@ -71,21 +66,9 @@ class WeightedFlagClaim(FloorClaim):
 
 def read_claim(document: dict[str, Any]) -> WeightedFlagClaim:
     """The inverse of `to_json`."""
-    floor, mode, measurement = read_floor(document)
-    low, high = document["label_range"]
     return WeightedFlagClaim(
         **read_head(document),
-        floor=floor,
-        mode=mode,
-        measurement=measurement,
-        facts=Facts(
-            rows=int(document["rows"]),
-            label_range=(float(low), float(high)),
-            features=int(document["rank"]),
-            max_leverage=document["max_leverage"],
-            centred=bool(document["constant_in_span"]),
-            inflation=float(document["inflation"]),
-        ),
+        **read_floor(document, rows=int(document["rows"]), rank=int(document["rank"])),
         compact=document["form"] == "compact",
     )
 

@@ -16,6 +16,7 @@ from labeldp.mechanisms.workbench import (
     Source,
     Survey,
     Terms,
+    claimed_floor,
     floor_mode,
     forecast,
     number,
@@ -35,11 +36,7 @@ from labeldp.mechanisms.wtd_flag.sizing import (
 def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine) -> Plan:
     """Read the features; fix bags and floor."""
     options = request.options
-    mode = floor_mode(
-        options.floor,
-        declared=options.residual_ms is not None,
-        accountant=request.accountant,
-    )
+    mode = floor_mode(options, request.accountant)
     found = survey(source, engine=engine, encoding=request.encoding)
     guess = options.residual_ms or options.residual(found.facts.width)
     terms = Terms(found.facts, request.epsilon, request.delta, request.accountant, mode, guess)
@@ -47,7 +44,13 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
     if bags is None:
         bags = choose_bags(terms, cap_from_size(options.max_megabytes, terms.rank))
     check_number(bags)
-    floor = _floor(terms, bags, options.residual_ms)
+    floor = claimed_floor(
+        needed_floor(terms, bags),
+        found.facts.rows,
+        options.residual_ms,
+        whose=f"{bags} bags",
+        cure="ask for fewer bags",
+    )
     return Plan(
         WeightedFlagClaim(
             request.accountant,
@@ -82,21 +85,6 @@ def _compact(options: WeightedFlagOptions, bags: int, rank: int) -> bool:
             "bags, or leave `compact` out"
         )
     return options.compact
-
-
-def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
-    """The floor the claim rests on: what the bags need, or the whole of what was promised."""
-    needed = needed_floor(terms, bags)
-    if residual_ms is None:
-        return needed
-    promised = residual_ms * terms.facts.rows
-    if not needed <= promised:
-        raise PlanError(
-            f"{bags} bags need a residual mean square of {needed / terms.facts.rows:.6g}, more "
-            f"than the declared {residual_ms:.6g}; ask for fewer bags or use "
-            "`floor='measured+added'`"
-        )
-    return promised
 
 
 def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:

@@ -35,7 +35,6 @@ from labeldp.mechanisms.workbench import (
     Factor,
     FeatureMap,
     GramSum,
-    LabelGrid,
     LabelLaw,
     Leverage,
     LeverageScan,
@@ -89,15 +88,13 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
         if claim.compact
         else partial(draw_aggregates, threads=engine.threads or cores())
     )
+    law = LabelLaw(residual, labels, outcome.added_variance, features.intercept)
     drawn = draw(
         factor,
-        residual,
-        labels,
+        law,
         bags=claim.bags,
         scales=features.kept_scales,
-        added_variance=outcome.added_variance,
         grid=grid,
-        intercept=features.intercept,
         randomness=randomness,
     )
 
@@ -147,20 +144,16 @@ def block_rows(columns: int) -> int:
 
 def draw_aggregates(
     factor: Factor,
-    residual: Residual,
-    labels: LabelGrid,
+    law: LabelLaw,
     *,
     bags: int,
     scales: NDArray[np.float64],
-    added_variance: float,
     grid: int,
-    intercept: bool,
     randomness: Randomness,
     threads: int = 1,
 ) -> Generator[Aggregates, None, None]:
     """Yield `bags` aggregates block by block, drawn ahead by so many threads."""
     root = factor.root()
-    law = LabelLaw(residual, labels, added_variance, intercept)
     rows = block_rows(factor.rank + 1)
 
     def block(place: int) -> Aggregates:
@@ -168,12 +161,9 @@ def draw_aggregates(
         size = min(rows, bags - place * rows)
         normal = streams.features.standard_normal((size, factor.rank))
         features = _times_triangle(normal, root)
-        mean, error = law.means(features)
-        codes = door.publish(
-            mean, error, law.std, grid - labels.exponent, streams, law.exact_at(features)
-        )
+        codes = law.publish(features, grid, streams)
         features *= scales
-        return Aggregates(features, np.ldexp(codes, labels.exponent))
+        return Aggregates(features, np.ldexp(codes, law.exponent))
 
     with threadpool_limits(1, "blas"):  # the threads here are enough
         yield from in_order(block, range(-(-bags // rows)), min(threads, _MOST_THREADS))
@@ -190,14 +180,11 @@ def _times_triangle(left: NDArray[np.float64], upper: NDArray[np.float64]) -> ND
 
 def draw_compact(
     factor: Factor,
-    residual: Residual,
-    labels: LabelGrid,
+    law: LabelLaw,
     *,
     bags: int,
     scales: NDArray[np.float64],
-    added_variance: float,
     grid: int,
-    intercept: bool,
     randomness: Randomness,
 ) -> Generator[Aggregates, None, None]:
     """Yield the d+1 rows of a compact release: the triangle that QR makes of `bags` aggregates.
@@ -211,12 +198,10 @@ def draw_compact(
     triangle = np.triu(stream.standard_normal((rank, rank)), 1)
     triangle += np.diag(np.sqrt(stream.chisquare(bags - np.arange(rank))))
     features = triangle @ factor.root()
-    law = LabelLaw(residual, labels, added_variance, intercept)
-    mean, error = law.means(features)
-    step = grid - labels.exponent
-    codes = door.publish(mean, error, law.std, step, randomness, law.exact_at(features))
+    codes = law.publish(features, grid, randomness)
+    step = grid - law.exponent
     left = door.publish_chi(bags - rank, step, randomness, law.exact_at(features))
     yield Aggregates(
         np.vstack([features * scales, np.zeros((1, rank))]),
-        np.ldexp(np.append(codes, left), labels.exponent),
+        np.ldexp(np.append(codes, left), law.exponent),
     )

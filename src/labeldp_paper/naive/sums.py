@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp._arrow import column_numbers
-from labeldp.errors import InputError
+from labeldp import InputError
 from labeldp.files import new_directory
-from labeldp.mechanisms.registry import NEVER_PRIVATE
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
     BAGS,
@@ -37,10 +36,8 @@ from labeldp.mechanisms.workbench import (
     members_table,
     survey,
 )
+from labeldp_paper.naive import NAIVE, NAIVE_FLAG
 
-__all__ = ["NAIVE", "NAIVE_FLAG", "NAIVE_LAG", "NaiveSums", "naive_sums", "recover"]
-
-NAIVE_FLAG, NAIVE_LAG = NAIVE = NEVER_PRIVATE
 _BLOCK_ROWS = 1 << 14
 _TEXT = (
     "NOT PRIVATE. These are plain sums of labels over bags, made on request to show why weights "
@@ -63,7 +60,7 @@ class NaiveSums:
     @property
     def labels(self) -> NDArray[np.float64]:
         """Σ y of every bag."""
-        return column_numbers(self.table.column(self.table.num_columns - 1))
+        return np.asarray(self.table.column(self.table.num_columns - 1))
 
     def save(self, directory: str | Path) -> None:
         """Write the sums with a warning in place of a certificate."""
@@ -118,3 +115,11 @@ def naive_sums(
 def recover(total: float, known: NDArray[np.float64]) -> float:
     """The differencing attack: a bag's last label, from its sum and all the others."""
     return float(total - known.sum())
+
+
+def release(out: Path, source: Source, engine: Engine, encoding: Encoding, **asked: Any) -> str:
+    """`labeldp release --not-private`: write the sums and return the warning."""
+    if asked["bags"] is None or asked["bag_size"] is None:
+        raise InputError(f"{asked['mechanism']} needs `bags` and `bag_size`")
+    naive_sums(source, engine=engine, encoding=encoding, **asked).save(out)
+    return f"{out} is NOT private: plain sums of labels, see {WARNING}; do not publish it"

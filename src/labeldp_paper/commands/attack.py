@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli.options import Budget, Json
+from labeldp.cli import REMARKS, Budget, Json, emit_json, emit_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,9 +26,8 @@ def attack(
     """
     import pyarrow as pa
 
-    from labeldp.cli.output import REMARKS, emit_json, emit_table
     from labeldp.datasets import CENSUS_RANGE, census_like
-    from labeldp.mechanisms.naive import NAIVE
+    from labeldp_paper.naive import NAIVE
 
     table = pa.Table.from_batches(list(census_like(_ROWS, seed)))
     found = [_on_sums(table, name, seed) for name in NAIVE]
@@ -54,7 +53,7 @@ def attack(
 
 def _on_sums(table: pa.Table, mechanism: str, seed: int) -> dict[str, Any]:
     """Subtract the known labels of a bag from its sum."""
-    from labeldp.mechanisms.naive import naive_sums, recover
+    from labeldp_paper.naive.sums import naive_sums, recover
 
     source = _source(table)
     sums = naive_sums(
@@ -73,8 +72,8 @@ def _on_sums(table: pa.Table, mechanism: str, seed: int) -> dict[str, Any]:
 
 def _on_private(table: pa.Table, epsilon: float, delta: float, seed: int) -> dict[str, Any]:
     """Subtract the known labels, with their public weights, and divide by the last weight."""
-    from labeldp.mechanisms.naive import recover
-    from labeldp.planning import plan
+    from labeldp import plan
+    from labeldp_paper.naive.sums import recover
 
     source = _source(table)
     made = plan(
@@ -95,8 +94,8 @@ def _on_private(table: pa.Table, epsilon: float, delta: float, seed: int) -> dic
 
 
 def _source(table: pa.Table) -> Any:
+    from labeldp import scan
     from labeldp.datasets import CENSUS_RANGE
-    from labeldp.source import scan
 
     return scan(table, label="WKSWORK1", label_range=CENSUS_RANGE)
 

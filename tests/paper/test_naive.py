@@ -10,7 +10,8 @@ import pytest
 
 from labeldp import InputError, verify
 from labeldp.mechanisms import mechanism_names
-from labeldp.mechanisms.naive import NAIVE, NaiveSums, naive_sums, recover
+from labeldp_paper.naive import NAIVE
+from labeldp_paper.naive.sums import NaiveSums, naive_sums, recover
 from tests.console import labeldp
 from tests.tables import RANGE, source, table
 

@@ -1,0 +1,20 @@
+"""What `labeldp account` says of naive sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from labeldp.mechanisms import BagsQuestion
+from labeldp.mechanisms.account import chance, check_bags, document
+
+
+def answer(mechanism: str, asked: BagsQuestion) -> dict[str, Any]:
+    """Why a mechanism without weights and noise is never private."""
+    check_bags(asked)
+    drawn = chance(asked)
+    size = "mk/n" if drawn is None else f"mk/n = {drawn:.6g}"
+    reason = (
+        f"{mechanism} has no weights and no noise: a bag with the changed label gives it "
+        f"away for certain, so δ is {size} at best at any ε; it is never private"
+    )
+    return document(mechanism, asked, ("bags", "bag_size"), {"accountants": {}, "reason": reason})
