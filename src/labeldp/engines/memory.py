@@ -30,9 +30,7 @@ from labeldp.errors import DataError
 from labeldp.features import Encoder, Rows
 from labeldp.features.fold import Labels, Needs, Pair, pairs_of
 from labeldp.kernels import keep_freed_memory, kernels_for
-from labeldp.source import Source
-from labeldp.source.files import FileState
-from labeldp.source.labels import LabelCheck
+from labeldp.source import FileState, LabelCheck, Source
 
 BUDGET = 1 << 30
 """Bytes. The 132 million rows of the paper's census, packed, take two thirds of them."""

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from labeldp.features.encoder import Encoder, Rows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import kernels_for
-from labeldp.source import Source
-from labeldp.source.labels import LabelCheck
+from labeldp.source import LabelCheck, Source
 
 Labels = NDArray[np.float64]
 Pair = tuple[Rows, Labels | None]

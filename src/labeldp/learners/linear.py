@@ -17,8 +17,7 @@ from labeldp.files import is_flag, is_number, is_text, list_of, optional
 from labeldp.learners import model_file
 from labeldp.learners.least_squares import Fit, bounded_norm, intervals, require_freedom, ridge
 from labeldp.learners.protocol import Array, Coefficient, Learner, bag_source
-from labeldp.source import Source
-from labeldp.source.rows import take_rows
+from labeldp.source import Source, take_rows
 
 if TYPE_CHECKING:
     from labeldp.engines.protocol import Progress

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from labeldp.errors import DataError
-from labeldp.source.kinds import is_string_view, plain
+from labeldp.source.kinds import plain
 
 FORMATS = {
     ".parquet": "Parquet",
@@ -120,7 +120,7 @@ def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, batch.num_rows, rows):
         piece = batch.slice(start, rows)
         for index, column in enumerate(piece.columns):
-            if is_string_view(plain(column.type)):
+            if pa.types.is_string_view(plain(column.type)):
                 name = piece.schema.names[index]
                 piece = piece.set_column(index, name, _without_views(column))
         yield piece
