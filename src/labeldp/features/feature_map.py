@@ -127,9 +127,18 @@ class FeatureMap:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
         return Encoder(self)(batch)
 
+    def batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
+        """The raw columns of a batch, a table or a frame, some rows at a time."""
+        reader = FrameReader.open(rows)
+        missing = [name for name in self.columns if name not in reader.schema.names]
+        if missing:
+            shown = ", ".join(map(repr, missing[:5]))
+            raise DataError(f"the rows lack the feature columns {shown}; add them")
+        return reader.batches(self.columns, _BATCH)
+
     def design(self, rows: Any) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""
-        parts = [self.integers(self.encode(batch)) for batch in self._batches(rows)]
+        parts = [self.integers(self.encode(batch)) for batch in self.batches(rows)]
         codes = np.concatenate(parts) if parts else np.zeros((0, len(self.kept_columns)))
         return codes * self.kept_scales
 
@@ -186,14 +195,6 @@ class FeatureMap:
     def _numeric_positions(self) -> tuple[int, ...]:
         sizes = [len(column.design_names) for column in self.numeric]
         return tuple(int(self.intercept) + sum(sizes[:index]) for index in range(len(sizes)))
-
-    def _batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
-        reader = FrameReader.open(rows)
-        missing = [name for name in self.columns if name not in reader.schema.names]
-        if missing:
-            shown = ", ".join(map(repr, missing[:5]))
-            raise DataError(f"the rows lack the feature columns {shown}; add them")
-        return reader.batches(self.columns, _BATCH)
 
 
 def _distinct(names: list[str]) -> tuple[str, ...]:

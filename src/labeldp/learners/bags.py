@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from labeldp._arrow import column_numbers
 from labeldp.errors import DataError, InputError
 from labeldp.features import Encoded, FeatureMap
-from labeldp.learners.inputs import Inputs, concatenated
+from labeldp.learners.inputs import Inputs
 from labeldp.source import Source
 
 
@@ -125,7 +125,7 @@ class WeightedBags:
     def from_rows(cls, features: FeatureMap, rows: Any, labels: ArrayLike) -> WeightedBags:
         """Every raw row is a bag of weight 1: the instance-level baseline, not private."""
         inputs = Inputs.of(features)
-        codes, numbers = concatenated(list(inputs.batches(rows)), inputs)
+        codes, numbers = inputs.whole(rows)
         return _singletons(codes, numbers, labels, inputs.sizes, features)
 
     @classmethod

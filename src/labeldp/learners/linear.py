@@ -8,19 +8,26 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labeldp._arrow import column_numbers
 from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features import FeatureMap
 from labeldp.files import is_flag, is_number, is_text, list_of, optional
-from labeldp.learners import model_file
 from labeldp.learners.least_squares import Fit, bounded_norm, intervals, require_freedom, ridge
-from labeldp.learners.protocol import Array, Coefficient, Learner, bag_source
+from labeldp.learners.protocol import (
+    Array,
+    Arrays,
+    Coefficient,
+    Document,
+    Learner,
+    bag_source,
+    checked,
+    write,
+)
 from labeldp.source import Source, take_rows
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Progress
+    from labeldp.engines import Progress
     from labeldp.release import Release
 
 _RELEASE_RANK_TOLERANCE = 1e-9
@@ -87,7 +94,6 @@ class LinearModel:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one JSON file."""
         document = {
-            "parameters": asdict(self.options),
             "coef": self.coef.tolist(),
             "intercept": self.intercept,
             "coefficients": [asdict(coefficient) for coefficient in self.coefficients],
@@ -95,9 +101,8 @@ class LinearModel:
             "dof": self.dof,
             "multiplier": self.multiplier,
             "feature_names": self.feature_names,
-            "features": model_file.features_document(self.features),
         }
-        model_file.write(path, LEARNER, document)
+        write(path, LEARNER, self, document)
 
 
 def fit_release(
@@ -258,16 +263,15 @@ _FIELDS = {
 }
 
 
-def _read(document: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> LinearModel:
-    options = LinearOptions(**model_file.checked(document["parameters"], _OPTIONS))
-    values = model_file.checked(document, _FIELDS)
-    features = model_file.read_features(document["features"])
+def _read(document: Document, features: FeatureMap | None, _arrays: Arrays) -> LinearModel:
+    options = LinearOptions(**checked(document["parameters"], _OPTIONS))
+    values = checked(document, _FIELDS)
     coef, names = np.array(values["coef"], dtype=np.float64), values["feature_names"]
     if names is not None and len(coef) != len(names):
         raise ValueError("coef and feature_names differ in length")
     if features is not None and features.names != tuple(names or ()):
         raise ValueError("features and feature_names differ")
-    entries = (model_file.checked(entry, _COEFFICIENT) for entry in values["coefficients"])
+    entries = (checked(entry, _COEFFICIENT) for entry in values["coefficients"])
     learnt = {
         "coef": coef,
         "coefficients": tuple(Coefficient(**entry) for entry in entries),
