@@ -34,12 +34,9 @@ class Inputs:
     @classmethod
     def of(cls, features: FeatureMap) -> Inputs:
         """Find the kept columns."""
-        kept = np.zeros(features.width, dtype=bool)
-        kept[list(features.kept_columns)] = True
+        kept = features.kept_places >= 0
         places, sizes = [], []
-        blocks = zip(features.category_offsets, features.category_sizes, strict=True)
-        for first, size in blocks:
-            block = kept[first : first + size]
+        for block in (kept[place] for place in features.category_blocks):
             places.append(np.where(block, np.cumsum(block) - 1, -1).astype(np.int32))
             sizes.append(int(block.sum()))
         columns = features.number_columns

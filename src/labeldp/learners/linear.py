@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labeldp._arrow import column_numbers
 from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features import FeatureMap
 from labeldp.files import is_flag, is_number, is_text, list_of, optional
+from labeldp.learners.bags import bag_members
 from labeldp.learners.least_squares import Fit, bounded_norm, intervals, require_freedom, ridge
 from labeldp.learners.protocol import (
     Array,
@@ -132,23 +132,27 @@ def fit_rows(
 ) -> LinearModel:
     """Fit plain rows, as any regression does; columns without names are x0, x1, …."""
     options = options.checked()
+    added = int(options.fit_intercept)
+    ones = np.ones((len(rows), added))
+    fit = _solve(np.hstack([ones, rows]), labels, options, 0 if added else None)
     shown = names or tuple(f"x{column}" for column in range(rows.shape[1]))
-    if not options.fit_intercept:
-        fit = _solve(rows, labels, options, None)
-        return _model(
-            fit, options, fit.coefficients, 0.0, _coefficients(fit, shown, options), names
-        )
-    fit = _solve(np.column_stack([np.ones(len(rows)), rows]), labels, options, 0)
-    intercept, coef = float(fit.coefficients[0]), fit.coefficients[1:]
-    coefficients = _coefficients(fit, ("intercept", *shown), options)
-    return _model(fit, options, coef, intercept, coefficients, names)
+    return LinearModel(
+        options=options,
+        coef=fit.coefficients[added:],
+        intercept=float(fit.coefficients[0]) if added else 0.0,
+        coefficients=_coefficients(fit, ("intercept",) * added + shown, options),
+        residual_ms=fit.residual_ms,
+        dof=fit.dof,
+        multiplier=fit.multiplier,
+        features=None,
+        feature_names=names,
+    )
 
 
 def weighted_design(release: Release, source: Source) -> Array:
     """Σ w·x of every bag, in one pass over the source; labels are not read."""
-    features, table = release.features, release.bag_table
-    assert table is not None
-    bag, row, weight = (column_numbers(table.column(name)) for name in ("bag", "row", "weight"))
+    features = release.features
+    bag, row, weight = bag_members(release.bag_table)
     order = np.argsort(row, kind="stable")
     bag, row, weight = bag[order], row[order], weight[order]
     total = np.zeros((release.bags, len(features.names)))
@@ -184,9 +188,17 @@ def _fit_aggregates(
     coef[used] = fit.coefficients
     if constant is not None:
         intercept, coef[constant] = float(coef[constant]), 0.0
-    learnt = replace(fit, multiplier=fit.multiplier / bags)
-    model = _model(learnt, options, coef, intercept, coefficients, features.names)
-    return replace(model, features=features)
+    return LinearModel(
+        options=options,
+        coef=coef,
+        intercept=intercept,
+        coefficients=coefficients,
+        residual_ms=fit.residual_ms,
+        dof=fit.dof,
+        multiplier=fit.multiplier / bags,
+        features=features,
+        feature_names=features.names,
+    )
 
 
 def _solve(
@@ -216,27 +228,6 @@ def _coefficients(
     return tuple(
         Coefficient(name, float(value), float(low), float(high))
         for name, value, low, high in zip(names, *bounds, strict=True)
-    )
-
-
-def _model(
-    fit: Fit,
-    options: LinearOptions,
-    coef: Array,
-    intercept: float,
-    coefficients: tuple[Coefficient, ...],
-    names: tuple[str, ...] | None,
-) -> LinearModel:
-    return LinearModel(
-        options=options,
-        coef=coef,
-        intercept=intercept,
-        coefficients=coefficients,
-        residual_ms=fit.residual_ms,
-        dof=fit.dof,
-        multiplier=fit.multiplier,
-        features=None,
-        feature_names=names,
     )
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.features import FeatureMap
-from labeldp.statistics.gram import FeatureGram, category_slices
+from labeldp.statistics.gram import FeatureGram
 
 _PRIME = 2**63 - 25
 ROUNDOFF = 2.0**-53
@@ -189,8 +189,7 @@ def independent_columns(gram: FeatureGram, order: Sequence[int]) -> list[int]:
 def _preference(diagonal: NDArray[np.float64], features: FeatureMap) -> list[int]:
     """Columns in the order in which they claim their place: a baseline level comes last."""
     baselines = [
-        offset + int(np.argmax(diagonal[offset : offset + size]))
-        for offset, size in zip(features.category_offsets, features.category_sizes, strict=True)
+        block.start + int(np.argmax(diagonal[block])) for block in features.category_blocks
     ]
     late = set(baselines)
     order = [column for column in range(len(diagonal)) if column not in late] + baselines
@@ -208,7 +207,7 @@ def _without_baselines(gram: FeatureGram, order: Sequence[int], features: Featur
     diagonal = gram.diagonal()
     whole = [
         list(range(block.start, block.stop))
-        for block in category_slices(features)
+        for block in features.category_blocks
         if chosen.issuperset(range(block.start, block.stop))
     ]
     constant = [0] if features.intercept and 0 in chosen else whole.pop(0) if whole else []

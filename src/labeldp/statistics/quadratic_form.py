@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from labeldp.features import Encoded, FeatureMap
 from labeldp.kernels import Kernels, Scratch
 from labeldp.statistics.factor import ROUNDOFF, Factor
-from labeldp.statistics.gram import BLOCK_ROWS, category_slices
+from labeldp.statistics.gram import BLOCK_ROWS
 
 
 class QuadraticForm:
@@ -27,7 +27,7 @@ class QuadraticForm:
         self._size[np.ix_(factor.kept, factor.kept)] = factor.pseudo_inverse_size()
         self._rank = factor.rank
         self._numbers = list(features.number_columns)
-        self._slices = category_slices(features)
+        self._slices = features.category_blocks
         self._intercept = features.intercept
         self._compounds = features.compounds
         self._pairs = self._pair_tables()
