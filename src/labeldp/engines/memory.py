@@ -66,7 +66,7 @@ class Memory:
 
     def open(self, source: Source) -> None:
         """Turn to a source; what is kept of another one, or of older files, is dropped."""
-        state = source.reader.state()
+        state = source.state()
         if self._source is not source or self._state != state or state is None:
             self._forget(source, state)
 
@@ -114,7 +114,7 @@ class Memory:
 
     def check_unchanged(self) -> None:
         """Refuse files that were written to since `open`."""
-        if self._source is not None and self._source.reader.state() != self._state:
+        if self._source is not None and self._source.state() != self._state:
             raise _changed()
 
     def _keeping(self, number: int, needs: Needs, pairs: Iterable[Pair]) -> Iterator[Pair]:

@@ -19,11 +19,9 @@ from pyarrow import csv
 
 from labeldp.errors import DataError
 from labeldp.source.files import (
-    FileState,
     reading,
     same_schema,
     sliced,
-    state_of,
     unique_names,
 )
 from labeldp.source.text import TextTypes, text_among_numbers
@@ -55,11 +53,6 @@ class DelimitedReader:
             schemas.append(pa.schema([(name, pa.string()) for name in names]))
             same_schema(schemas[0], schemas[-1], (paths[0], path))
         return cls(paths, format, schemas[0])
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The files read, in order."""
-        return tuple(map(str, self.paths))
 
     def prepared(
         self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
@@ -93,10 +86,6 @@ class DelimitedReader:
     def units(self) -> tuple[DelimitedReader, ...]:
         """One stream: Arrow itself parses on all cores."""
         return (self,)
-
-    def state(self) -> tuple[FileState, ...]:
-        """Sizes and times of the files."""
-        return state_of(self.paths)
 
     def _refusal(self, name: str) -> DataError:
         """Find the first text among the numbers; reads one column once more."""

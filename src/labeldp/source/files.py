@@ -42,7 +42,7 @@ class Reader(Protocol):
         """Name of the format, for people."""
 
     @property
-    def files(self) -> tuple[str, ...]:
+    def paths(self) -> tuple[Path, ...]:
         """The files read, in order; empty for a frame."""
 
     @property
@@ -71,9 +71,6 @@ class Reader(Protocol):
 
     def units(self) -> tuple[Reader, ...]:
         """Parts of the table, in order, that can be read at the same time; several know `rows`."""
-
-    def state(self) -> tuple[FileState, ...] | None:
-        """What changes when a file is written to; None for a frame, which may change unseen."""
 
 
 def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
@@ -105,8 +102,10 @@ def format_of(path: Path) -> str:
     raise DataError(f"{path}: unknown format; the name must end in one of {', '.join(FORMATS)}")
 
 
-def state_of(paths: Sequence[Path]) -> tuple[FileState, ...]:
-    """The present state of files, to see later whether they are still the same."""
+def state_of(paths: Sequence[Path]) -> tuple[FileState, ...] | None:
+    """What changes when a file is written to; None for a frame, which may change unseen."""
+    if not paths:
+        return None
     states = []
     for path in paths:
         with reading(path, "readable"):

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -75,7 +76,7 @@ class ClusterReader:
     text: bool = False
     rows: int | None = None
     format: str = "Spark"
-    files: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
 
     @classmethod
     def open(cls, frame: Any, *, text: bool = False) -> ClusterReader:
@@ -121,9 +122,6 @@ class ClusterReader:
         """Itself: its parts are Spark's to divide."""
         return (self,)
 
-    def state(self) -> None:
-        """Nothing: a frame may change unseen."""
-
     def parts(
         self, columns: Sequence[str], ask: Callable[[PartReader], Answer]
     ) -> Iterator[Answer]:
@@ -158,7 +156,7 @@ class PartReader:
     stream: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()), repr=False)
     rows: int | None = None
     format: str = "Spark"
-    files: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
     engine: None = None
 
     def prepared(
@@ -176,9 +174,6 @@ class PartReader:
     def units(self) -> tuple[Reader, ...]:
         """Itself: its parts are Spark's to divide."""
         return (self,)
-
-    def state(self) -> None:
-        """Nothing: a frame may change unseen."""
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the names and types of the schema."""
