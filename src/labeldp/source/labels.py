@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp._arrow import numpy_numbers
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 from labeldp.source.kinds import is_number, is_text, plain
-from labeldp.source.values import NUMBER
+from labeldp.source.values import NUMBER, floats_of
 
 _FLAGS = ("missing", "infinite", "outside", "text")
 _UNNAMED = "the rows are not named because labels are private"
@@ -114,12 +113,7 @@ def to_labels(array: pa.Array) -> tuple[NDArray[np.float64], bool]:
         array = array.dictionary_decode()
     if is_text(array.type):
         array, unreadable = _parsed(array)
-    if pa.types.is_boolean(array.type):
-        array = array.cast(pa.uint8())
-    floats = array.cast(pa.float64(), safe=False)
-    if floats.null_count:
-        floats = pc.fill_null(floats, float("nan"))
-    return numpy_numbers(floats), unreadable
+    return floats_of(array), unreadable
 
 
 def present(array: pa.Array) -> pa.Array:
