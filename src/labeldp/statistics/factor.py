@@ -71,21 +71,25 @@ class Factor:
         """R with RᵀR ≈ XᵀX, so that rows of G·R are aggregates of the features (theory §3a)."""
         return np.ldexp(self.lower.T, self.exponents)
 
+    @property
+    def whitener(self) -> NDArray[np.float64]:
+        """L⁻¹ in the units of the columns."""
+        return np.ldexp(self.inverse, -self.exponents)
+
     def pseudo_inverse(self) -> NDArray[np.float64]:
         """M ≈ (XᵀX)⁻¹ with (XᵀX)⁻¹ ≼ M/(1 − defect), up to float rounding of M's entries."""
-        whitener = np.ldexp(self.inverse, -self.exponents)
+        whitener = self.whitener
         return np.asarray(whitener.T @ whitener)
 
     def pseudo_inverse_size(self) -> NDArray[np.float64]:
         """Σ|terms| of every entry of M: what its rounding is relative to."""
-        whitener = np.abs(np.ldexp(self.inverse, -self.exponents))
+        whitener = np.abs(self.whitener)
         return np.asarray(whitener.T @ whitener)
 
     def inverse_diagonal(self) -> NDArray[np.float64]:
         """Upper bounds of the diagonal of (XᵀX)⁻¹."""
-        whitener = np.ldexp(self.inverse, -self.exponents)
         slack = 1 + (self.rank + 4) * 2 * ROUNDOFF
-        return np.asarray((whitener**2).sum(axis=0) * slack / (1 - self.defect))
+        return np.asarray((self.whitener**2).sum(axis=0) * slack / (1 - self.defect))
 
 
 def factorise(gram: FeatureGram, features: FeatureMap, *, saturated: bool = False) -> Factor:
