@@ -19,6 +19,7 @@ from pyarrow import csv
 
 from labeldp.errors import DataError
 from labeldp.source.files import (
+    DELIMITERS,
     reading,
     same_schema,
     sliced,
@@ -27,7 +28,6 @@ from labeldp.source.files import (
 from labeldp.source.text import TextTypes, text_among_numbers
 from labeldp.source.values import NULL_WORDS
 
-_DELIMITERS = {"CSV": ",", "TSV": "\t"}
 _BLOCK = 1 << 20  # Arrow reads about 32 blocks ahead, so this bounds the memory of a pass
 
 
@@ -97,7 +97,7 @@ class DelimitedReader:
 
 
 def _parse_options(format: str) -> csv.ParseOptions:
-    return csv.ParseOptions(delimiter=_DELIMITERS[format], newlines_in_values=True)
+    return csv.ParseOptions(delimiter=DELIMITERS[format], newlines_in_values=True)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ FORMATS = {
     ".ipc": "Arrow",
 }
 """Data files are known by how their names end."""
+DELIMITERS = {"CSV": ",", "TSV": "\t"}
 
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", ".incomplete")
 
