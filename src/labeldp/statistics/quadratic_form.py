@@ -46,7 +46,7 @@ class QuadraticForm:
             if self._intercept:
                 slope += 2 * matrix[0, column]
             for table, codes in zip(self._slopes[place], compounds, strict=True):
-                kernels.add_entries(slope, table, codes)
+                kernels.add_lookup(slope, table, codes)
             for place2, column2 in enumerate(numbers[:place]):
                 product = scratch("product", shape, np.float64)
                 np.multiply(2 * matrix[column, column2], batch.numbers[:, place2], out=product)
@@ -76,9 +76,9 @@ class QuadraticForm:
         total[:] = self._constant
         for (left, right), table in self._pairs.items():
             if left == right:
-                kernels.add_entries(total, table, batch.codes[left])
+                kernels.add_lookup(total, table, batch.codes[left])
             else:
-                kernels.add_pair_entries(total, table, batch.codes[left], batch.codes[right])
+                kernels.add_pair_lookup(total, table, batch.codes[left], batch.codes[right])
         return total
 
     @property
