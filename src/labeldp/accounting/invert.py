@@ -35,11 +35,14 @@ def epsilon(curve: Curve, delta: float) -> float:
     return _FINDERS[where.how](where, _Question(lambda e: (curve, e), delta, where))
 
 
-def limit(curve: Curve, name: str, epsilon: float, delta: float) -> float:
+def limit(
+    curve: Curve, name: str, epsilon: float, delta: float, *, certified: bool = True
+) -> float:
     """The largest parameter within (ε, δ) if δ grows with it, else the smallest.
 
     The parameter's value in `curve` is not used. A number of bags is 0 if not even one passes;
-    any other limit that does not exist is a `PlanError`.
+    any other limit that does not exist is a `PlanError`. What is not certified rests on the quick
+    guess: it is for choices of utility, never for a claim.
     """
     in_range(0.0, 1.0, delta=delta)
     curve, delta = _innermost(curve, delta, name)
@@ -48,7 +51,8 @@ def limit(curve: Curve, name: str, epsilon: float, delta: float) -> float:
         return where
     if delta >= 1.0:
         return math.inf if where.grows else 0.0
-    ask = _Question(lambda x: (curve.put(name, x), epsilon), delta, where)
+    question = _Question if certified else _Guess
+    ask = question(lambda x: (curve.put(name, x), epsilon), delta, where)
     if where.whole:
         found = _most(where, ask) if where.grows else _fewest(where, ask)
     else:
@@ -99,6 +103,12 @@ class _Question:
         """The same of the estimate, for a law in closed form."""
         estimate = self.guess(self.where.value(coordinate)).estimate
         return math.log(max(estimate, 1e-300)) - math.log(self.delta)
+
+
+class _Guess(_Question):
+    """The same of the quick guess."""
+
+    passes = _Question.may_pass
 
 
 def _near(where: Range, ask: _Question) -> float:
