@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 import labeldp.mechanisms
 from labeldp import DataError, InputError, PlanError, Release, scan, verify
 from labeldp._random import Randomness
-from labeldp.mechanisms import mechanism_named, mechanism_names
+from labeldp.mechanisms import certificate_schema, mechanism_named, mechanism_names
 from labeldp.mechanisms.bags import members_table
-from labeldp.mechanisms.schema import certificate_schema
 from labeldp.planning import Plan, plan
 from labeldp.release import seal
 from labeldp.source import Source

@@ -18,7 +18,7 @@ import typer
 from labeldp.cli.commands import LazyGroup
 from labeldp.cli.options import Json
 from labeldp.cli.output import (
-    WORDS,
+    REMARKS,
     emit_facts,
     emit_json,
     emit_table,
@@ -29,7 +29,7 @@ from labeldp.cli.output import (
 )
 
 __all__ = [
-    "WORDS",
+    "REMARKS",
     "Json",
     "app",
     "emit_facts",

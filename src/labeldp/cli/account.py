@@ -7,13 +7,18 @@ from typing import Annotated, Any
 
 from labeldp.cli.derived import merged
 from labeldp.cli.options import Json
-from labeldp.mechanisms import Account, later, mechanisms
-from labeldp.mechanisms.asked import BagsAsked
-from labeldp.mechanisms.options import check_options, required
-from labeldp.mechanisms.registry import NEVER_PRIVATE
+from labeldp.mechanisms import (
+    NEVER_PRIVATE,
+    Account,
+    BagsQuestion,
+    check_options,
+    later,
+    mechanisms,
+    required,
+)
 
-_ANSWERS = "labeldp.mechanisms.answers"
-_NAIVE = Account(BagsAsked, later(f"{_ANSWERS}:naive"), later(f"{_ANSWERS}:show"))
+_ANSWERS = "labeldp.mechanisms.account"
+_NAIVE = Account(BagsQuestion, later(f"{_ANSWERS}:naive"), later(f"{_ANSWERS}:show"))
 
 
 def _accounts() -> dict[str, Account]:

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
-from labeldp.mechanisms.words import WORDS, Shown, number
+from labeldp.mechanisms import REMARKS, Panel, number
 
-__all__ = ["WORDS", "emit_facts", "emit_json", "emit_table", "note", "number", "progress", "show"]
+__all__ = ["REMARKS", "emit_facts", "emit_json", "emit_table", "note", "number", "progress", "show"]
 
 
 def emit_json(document: Any) -> None:
@@ -37,8 +37,8 @@ def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(header):
-        words = place == 0 or name == WORDS
-        table.add_column("" if name == WORDS else name, justify="left" if words else "right")
+        words = place == 0 or name == REMARKS
+        table.add_column("" if name == REMARKS else name, justify="left" if words else "right")
     for row in rows:
         table.add_row(*("–" if cell is None else str(cell) for cell in row))
     _print(title, table)
@@ -57,7 +57,7 @@ def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
     print()
 
 
-def show(pieces: Iterable[Shown]) -> None:
+def show(pieces: Iterable[Panel]) -> None:
     """Tables and facts; those that follow each other under one title are one."""
     for (title, header), group in groupby(pieces, lambda piece: (piece.title, piece.header)):
         rows = [row for piece in group for row in piece.rows]

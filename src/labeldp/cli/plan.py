@@ -10,9 +10,14 @@ import typer
 
 from labeldp.cli.derived import given, merged
 from labeldp.cli.options import Budget, Json, PassOptions, Table
-from labeldp.mechanisms import mechanism_named, mechanism_names, mechanisms
-from labeldp.mechanisms.options import Encoding, option
-from labeldp.mechanisms.registry import DEFAULT
+from labeldp.mechanisms import (
+    DEFAULT,
+    Encoding,
+    mechanism_named,
+    mechanism_names,
+    mechanisms,
+    option,
+)
 
 if TYPE_CHECKING:
     from labeldp.engines import Engine
@@ -104,11 +109,11 @@ def planned(
 
 def show_offers(offers: list[dict[str, Any]]) -> None:
     """The mechanisms side by side, the best first."""
-    from labeldp.cli.output import WORDS, emit_table, number
+    from labeldp.cli.output import REMARKS, emit_table, number
 
     emit_table(
         f"Mechanisms at this budget; recommended: {offers[0]['mechanism']}",
-        ["mechanism", "bags", "rows", "MSE", "excess", WORDS],
+        ["mechanism", "bags", "rows", "MSE", "excess", REMARKS],
         [
             [
                 offer["mechanism"],
@@ -172,7 +177,7 @@ def plan_facts(claim: dict[str, Any]) -> list[tuple[str, str]]:
         ("budget", f"ε = {claim['epsilon']:g}, δ = {claim['delta']:g}"),
         ("mechanism, accountant", f"{claim['mechanism']}, {claim['accountant']['name']}"),
         ("aggregates", f"{number(claim['bags'])} of {rows} rows each"),
-        *mechanism_named(claim["mechanism"]).words(claim).plan,
+        *mechanism_named(claim["mechanism"]).describe(claim).plan,
     ]
     if claim["max_leverage"] is not None:
         facts.insert(1, ("largest leverage", number(claim["max_leverage"])))

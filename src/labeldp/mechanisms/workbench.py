@@ -6,7 +6,7 @@ It is slow to import. What a declaration is made of (`labeldp.mechanisms`) is no
 from labeldp._random import Randomness
 from labeldp.engines import Engine, engine_for
 from labeldp.features import Encoded, FeatureMap
-from labeldp.mechanisms import WORDS, Request, Shown, number
+from labeldp.mechanisms import REMARKS, Encoding, Panel, Request, number
 from labeldp.mechanisms.bags import (
     BagRows,
     Draw,
@@ -17,15 +17,17 @@ from labeldp.mechanisms.bags import (
 )
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.floors import (
+    FloorClaim,
+    LabelLaw,
     Terms,
     check_floor_release,
     floor_mode,
+    means,
+    read_floor,
     root_bounds,
     settle_floor,
 )
-from labeldp.mechanisms.forecast import forecast
-from labeldp.mechanisms.label_law import LabelLaw, means
-from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.forecast import forecast, relative_excess
 from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
 from labeldp.mechanisms.survey import HEADROOM, Survey, feature_bound, inflation_for, survey
 from labeldp.release import (
@@ -72,8 +74,8 @@ __all__ = [
     "NOISE",
     "OTHER_FEATURES",
     "PUBLIC_WEIGHTS",
+    "REMARKS",
     "WARNING",
-    "WORDS",
     "BagRows",
     "Claim",
     "Draw",
@@ -85,6 +87,7 @@ __all__ = [
     "FeatureGram",
     "FeatureMap",
     "Fits",
+    "FloorClaim",
     "FloorOutcome",
     "GramSum",
     "LabelGrid",
@@ -93,13 +96,13 @@ __all__ = [
     "Leverage",
     "LeverageScan",
     "MomentSum",
+    "Panel",
     "Plan",
     "Randomness",
     "Rehearsal",
     "Release",
     "Request",
     "Residual",
-    "Shown",
     "Source",
     "Stack",
     "Survey",
@@ -125,7 +128,9 @@ __all__ = [
     "means",
     "members_table",
     "number",
+    "read_floor",
     "read_head",
+    "relative_excess",
     "root_bounds",
     "settle_floor",
     "stacked_design",

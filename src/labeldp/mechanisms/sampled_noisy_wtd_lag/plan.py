@@ -22,9 +22,9 @@ from labeldp.mechanisms.workbench import (
     BagRows,
     Draw,
     Engine,
+    Panel,
     Plan,
     Request,
-    Shown,
     Source,
     Survey,
     check_stable_rows,
@@ -225,11 +225,11 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
     return {"bags": {NoisyLagClaim.mechanism: {"noise_std": noise}}}
 
 
-def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:
+def show_inspection(document: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
     name = NoisyLagClaim.mechanism
     lines = [
         (f"{name}, noise in bags of {size}", f"deviation {number(std)}")
         for size, std in document["bags"][name]["noise_std"].items()
     ]
-    yield Shown("Bags at that budget", lines)
+    yield Panel("Bags at that budget", lines)

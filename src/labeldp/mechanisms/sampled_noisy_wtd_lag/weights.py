@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp import door
 from labeldp._random import normals, words
 from labeldp.accounting import realised_mu
 from labeldp.errors import DataError, InputError, PlanError
@@ -53,6 +54,11 @@ class Weights:
             values.to_numpy().reshape(shape),
             noisy.to_numpy(zero_copy_only=False).astype(bool).reshape(shape),
         )
+
+
+def label_grid(noise: NDArray[np.float64]) -> int:
+    """The public grid of aggregate labels: that of the least noisy one."""
+    return door.grid_for(float(noise.min()))
 
 
 def coins(draw: Draw, fraction: float) -> NDArray[np.bool_]:

@@ -17,9 +17,9 @@ from labeldp.mechanisms.workbench import (
     Draw,
     Engine,
     FeatureMap,
+    Panel,
     Plan,
     Request,
-    Shown,
     Source,
     Survey,
     Terms,
@@ -178,9 +178,9 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
     return {"bags": {SampledFlagClaim.mechanism: smallest}}
 
 
-def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:
+def show_inspection(document: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
     found = document["bags"][SampledFlagClaim.mechanism]
     least = found.get("reason") or f"{number(found['min_bag_size'])} rows"
     line = (f"{SampledFlagClaim.mechanism}, smallest bag without noise", least)
-    yield Shown("Bags at that budget", [line])
+    yield Panel("Bags at that budget", [line])

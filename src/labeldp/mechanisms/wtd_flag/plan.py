@@ -8,11 +8,11 @@ from typing import Any
 from labeldp.accounting import ACCOUNTANTS
 from labeldp.errors import PlanError
 from labeldp.mechanisms.workbench import (
-    WORDS,
+    REMARKS,
     Engine,
+    Panel,
     Plan,
     Request,
-    Shown,
     Source,
     Survey,
     Terms,
@@ -112,13 +112,13 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
     return {"accountants": {name: most(name) for name in ACCOUNTANTS}}
 
 
-def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:
+def show_inspection(document: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
-    yield Shown(
+    yield Panel(
         f"Most bags at ε = {document['epsilon']:g}, δ = {document['delta']:g}, were γ public",
         [
             [name, number(answer["max_bags"]), answer.get("reason", "")]
             for name, answer in document["accountants"].items()
         ],
-        ["accountant", "bags", WORDS],
+        ["accountant", "bags", REMARKS],
     )
