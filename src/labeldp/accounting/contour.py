@@ -21,6 +21,7 @@ paper, log1p(x) − x is the only logarithm taken, so that m = 1e9 costs no digi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -44,7 +45,7 @@ _MARGIN = 1e-9  # relative margin of every upper bound, far above the rounding b
 _TINY = 1e-300  # the smallest upper bound claimed where δ is not exactly zero
 _HALVINGS = 6, 5, 5, 5, 5  # of the saddle's bracket, so many at once
 _LADDER = np.concatenate([[0.0], np.geomspace(1.2, 48.0, 24)])  # where the cut-off may be
-_BLOCK = 40  # cells at a time, that intermediate results stay in the cache
+_BLOCK = 80  # cells at a time, that intermediate results stay in the cache
 _SERIES = 1.0 / np.arange(3.0, 27.0, 2.0)
 
 
@@ -66,8 +67,10 @@ def log1p_minus(x: Numbers) -> Numbers:
 def _log1p_minus_series(x: Numbers) -> Numbers:
     r = x / (2.0 + x)
     square = r * r
-    total = np.full_like(x, _SERIES[-1])
-    for coefficient in _SERIES[-2::-1]:
+    largest = float(np.abs(square).max(initial=1e-99))
+    terms = min(len(_SERIES), math.ceil(-65.0 / math.log(largest)))  # the rest is below 1e-28
+    total = np.full_like(x, _SERIES[terms - 1])
+    for coefficient in _SERIES[: terms - 1][::-1]:
         total *= square
         total += coefficient
     total *= 2.0 * square

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
+from typing import ClassVar
 
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
@@ -78,6 +79,8 @@ class _Question:
     at: Callable[[float], tuple[Curve, float]]
     delta: float
     where: Range
+    near: ClassVar[float] = 1e-11
+    """How closely the root of the guess is looked for."""
 
     def passes(self, value: float) -> bool:
         """Certified."""
@@ -106,15 +109,18 @@ class _Question:
 
 
 class _Guess(_Question):
-    """The same of the quick guess."""
+    """About the same of the quick guess."""
 
-    passes = _Question.may_pass
+    near = 1e-7
+
+    def passes(self, value: float) -> bool:
+        return self.guess(value).upper <= self.delta * (1.0 + 1e-3)
 
 
 def _near(where: Range, ask: _Question) -> float:
     if ask.gap(where.high) > 0.0:
         return math.inf
-    guess = where.value(root(ask.gap, where.low, where.high, where.start))
+    guess = where.value(root(ask.gap, where.low, where.high, where.start, ask.near))
     return smallest_real(ask.passes, guess, where.value(where.high))
 
 
@@ -126,7 +132,7 @@ def _doubling(where: Range, ask: _Question) -> float:
         low, high = high, 2.0 * high
         if high > where.high:
             return math.inf
-    guess = where.value(root(ask.gap, low, high, high))
+    guess = where.value(root(ask.gap, low, high, high, ask.near))
     return smallest_real(ask.passes, guess, where.value(where.high))
 
 
@@ -247,8 +253,8 @@ def smallest_real(passes: Callable[[float], bool], guess: float, cap: float) -> 
     return trial
 
 
-def root(gap: Function, low: float, high: float, start: float) -> float:
-    """Where a decreasing `gap` changes sign, to about 1e-11; an end if it does not.
+def root(gap: Function, low: float, high: float, start: float, relative: float = 1e-11) -> float:
+    """Where a decreasing `gap` changes sign, about; an end if it does not.
 
     The bracket is found by steps doubling away from `start`, a number between the two.
     """
@@ -262,7 +268,7 @@ def root(gap: Function, low: float, high: float, start: float) -> float:
         if second in (low, high):
             return second
         first, step = second, 4.0 * step
-    return between(gap, first, second, absolute=1e-12, relative=1e-11)
+    return between(gap, first, second, absolute=1e-12, relative=relative)
 
 
 def between(
