@@ -27,8 +27,7 @@ from labeldp.errors import DataError, InputError, PlanError
 from labeldp.features import ChosenRows, Encoded, FeatureMap
 from labeldp.mechanisms import DrawOptions
 from labeldp.release import BAGS, SECRET_WEIGHTS, Release
-from labeldp.source import Source
-from labeldp.source.rows import check_rows
+from labeldp.source import Source, check_rows
 
 MOST_MEMBERS = 200_000_000
 """Rows in bags are held in memory: some gigabytes of them."""
