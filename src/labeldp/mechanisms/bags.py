@@ -26,8 +26,7 @@ from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
 from labeldp.features import ChosenRows, Encoded, FeatureMap
 from labeldp.release import BAGS, SECRET_WEIGHTS
-from labeldp.source import Source
-from labeldp.source.rows import check_rows
+from labeldp.source import Source, check_rows
 
 MOST_MEMBERS = 200_000_000
 """Rows in bags are held in memory: some gigabytes of them."""

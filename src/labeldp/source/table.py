@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
-from labeldp.source.files import Reader, find, joined
+from labeldp.source.files import FileState, Reader, find, joined, state_of
 from labeldp.source.frames import frame_reader
 from labeldp.source.kinds import Column, column_of
 from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
@@ -97,6 +97,10 @@ class Source:
         """What checks the labels of one pass."""
         label, (low, high) = self._needs_label()
         return LabelCheck(label, low, high, self.clip, self.total_rows)
+
+    def state(self) -> tuple[FileState, ...] | None:
+        """To see later whether the files are still the same; None: they may change unseen."""
+        return state_of(self.reader.paths)
 
     def parts(self) -> tuple[Source, ...]:
         """The same table in pieces, in order, that can be read at the same time."""
