@@ -289,7 +289,6 @@ SMALL = {
 def remembering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Recompute a claim once, however many certificates make it."""
     monkeypatch.setattr(verification, "claimed_fields", functools.cache(claimed_fields))
-    monkeypatch.setattr(WeightedFlagClaim, "delta_at", functools.cache(WeightedFlagClaim.delta_at))
 
 
 @pytest.mark.usefixtures("remembering")

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from labeldp import Facts
-from labeldp.accounting import Measurement, Sketch, invert, price
+from labeldp.accounting import Measurement, Sketch, Steps, Theorem1, invert, price
+from labeldp.accounting.curve import group_delta
 from tests.oracles import gaussian_law, sketch_law
 from tests.oracles.sketch_law import Reals
 
@@ -95,3 +96,16 @@ def test_a_measured_floor_shows_a_group_as_much_as_it_moves_the_residual(group: 
     claimed = law.delta(0.5).upper
     assert true <= claimed <= 1.02 * true
     assert invert.epsilon(law, claimed) == pytest.approx(0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 349.0, 351.0, 699.0, 701.0, 1e5])
+def test_one_step_is_the_guarantee_itself_however_large_epsilon_is(epsilon: float) -> None:
+    assert group_delta(epsilon, 1e-9, 1) == pytest.approx(1e-9, rel=1e-11)
+    law = Theorem1(10**9, (0.0, 1.0), 1.0, bags=10**5)
+    assert law.delta(epsilon).upper <= Steps(law).delta(epsilon).upper < 1.0
+
+
+@pytest.mark.parametrize("epsilon", [233.0, 234.0, 349.0])
+def test_steps_are_summed_where_the_exponential_overflows(epsilon: float) -> None:
+    largest = 1e-320 * np.exp(epsilon) * np.exp(epsilon)
+    assert largest <= group_delta(epsilon, 1e-320, 3) <= largest * (1.0 + 1e-9)

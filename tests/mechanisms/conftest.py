@@ -1,31 +1,17 @@
-"""One small plan and release of every mechanism, made once, and claims priced once."""
+"""One small plan and release of every mechanism, made once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 
 import pytest
 
 from labeldp import Release
 from labeldp.mechanisms import bags
-from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
-from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
 from labeldp.planning import Plan
 from tests.mechanisms.cases import ROWS, SMALL, small_plan
 from tests.seeds import seeds_from
 from tests.tables import source
-
-
-@pytest.fixture(scope="session", autouse=True)
-def priced_once() -> Iterator[None]:
-    """Equal claims have equal prices: tests that verify one release often need not wait."""
-    with pytest.MonkeyPatch.context() as patch:
-        for claim in (WeightedFlagClaim, SampledFlagClaim, NoisyLagClaim):
-            patch.setattr(claim, "delta_at", cache(claim.delta_at))
-            patch.setattr(claim, "epsilon_for", cache(claim.epsilon_for))
-        yield
 
 
 @cache

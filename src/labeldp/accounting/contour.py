@@ -21,6 +21,7 @@ paper, log1p(x) − x is the only logarithm taken, so that m = 1e9 costs no digi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -32,6 +33,7 @@ from scipy import special
 Reals = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 Cells = npt.NDArray[np.intp]
+Truths = npt.NDArray[np.bool_]
 Numbers = TypeVar("Numbers", Reals, Complexes)
 
 _SLOPE = 0.6  # below 1, or a Gaussian factor grows along the arms of the hyperbola
@@ -41,7 +43,9 @@ _FIRST, _LAST = 32, 4096  # nodes on the upper arm
 _TOLERANCE = 1e-12  # relative change that ends the halving
 _MARGIN = 1e-9  # relative margin of every upper bound, far above the rounding below
 _TINY = 1e-300  # the smallest upper bound claimed where δ is not exactly zero
+_HALVINGS = 6, 5, 5, 5, 5  # of the saddle's bracket, so many at once
 _LADDER = np.concatenate([[0.0], np.geomspace(1.2, 48.0, 24)])  # where the cut-off may be
+_BLOCK = 80  # cells at a time, that intermediate results stay in the cache
 _SERIES = 1.0 / np.arange(3.0, 27.0, 2.0)
 
 
@@ -63,8 +67,10 @@ def log1p_minus(x: Numbers) -> Numbers:
 def _log1p_minus_series(x: Numbers) -> Numbers:
     r = x / (2.0 + x)
     square = r * r
-    total = np.full_like(x, _SERIES[-1])
-    for coefficient in _SERIES[-2::-1]:
+    largest = float(np.abs(square).max(initial=1e-99))
+    terms = min(len(_SERIES), math.ceil(-65.0 / math.log(largest)))  # the rest is below 1e-28
+    total = np.full_like(x, _SERIES[terms - 1])
+    for coefficient in _SERIES[: terms - 1][::-1]:
         total *= square
         total += coefficient
     total *= 2.0 * square
@@ -90,10 +96,9 @@ class Loss:
 
     def curved(self, z: Numbers) -> Numbers:
         """log E[e^{zL}] less its linear and Gaussian parts, at z of shape (cells, nodes)."""
-        alpha, beta = self.alpha[:, :, None], self.beta[:, :, None]
-        logs = log1p_minus(-alpha * z)
-        logs += log1p_minus(beta * z)
-        return np.asarray(np.einsum("f,fcn->cn", -self.shape[:, 0], logs))
+        logs = log1p_minus(np.concatenate([-self.alpha, self.beta])[:, :, None] * z)
+        pairs = logs[: len(self.shape)] + logs[len(self.shape) :]
+        return np.asarray(np.einsum("f,fcn->cn", -self.shape[:, 0], pairs))
 
     def log_mgf(self, z: Numbers) -> Numbers:
         """log E[e^{zL}]."""
@@ -109,11 +114,14 @@ class Loss:
         return np.asarray(-(self.shape * (np.log1p(self.alpha) + np.log1p(-self.beta))).sum(0))
 
     def slope(self, z: Reals) -> Reals:
-        """d/dz of log E[e^{zL}] − log|z(z+1)|, increasing in z on each side of the pole."""
-        a, b = self.alpha, self.beta
-        growth = (self.shape * (a * a * z / (1.0 - a * z) + b * b * z / (1.0 + b * z))).sum(0)
+        """d/dz of log E[e^{zL}] − log|z(z+1)|, increasing in z on each side of the pole.
+
+        At z of shape (cells, nodes).
+        """
+        a, b, shape = (part[:, :, None] for part in (self.alpha, self.beta, self.shape))
+        growth = (shape * (a * a * z / (1.0 - a * z) + b * b * z / (1.0 + b * z))).sum(0)
         rest = self.gaussian**2 * z - 1.0 / z - 1.0 / (1.0 + z)
-        return np.asarray(self.mean() + growth + rest)
+        return np.asarray(self.mean()[:, None] + growth + rest)
 
     def width(self, z: Reals) -> Reals:
         """The standard deviation of the integrand at its saddle."""
@@ -150,35 +158,56 @@ def delta(loss: Loss, epsilon: float, enough: float = 0.0, *, patient: bool = Fa
     sure = (loss.alpha == 0).all(0) & (loss.gaussian == 0) & (epsilon >= loss.offset())
     live = np.flatnonzero(~sure)  # elsewhere L <= ε surely and δ = 0 exactly
     with np.errstate(all="ignore"):
-        left = loss.mean()[live] > epsilon + 1.0
-        saddle = _saddle(loss.take(live), epsilon, left)
-        chernoff = np.where(left, 1.0, _chernoff(loss.take(live), epsilon, saddle))
-        out[2, live] = chernoff
-        seen = chernoff > max(_TINY, enough)
-        cells = live[seen]
-        if cells.size:
-            contour = saddle[seen], left[seen], chernoff[seen]
-            out[:, cells] = _by_contour(loss.take(cells), epsilon, *contour)
-            if patient and (failed := out[0, cells] == 0.0).any():
-                where, side, most = (part[failed] for part in contour)
-                cells = cells[failed]
-                out[:, cells] = _by_contour(loss.take(cells), epsilon, where, side, most, 0.0)
+        passes = _passes(loss.take(live), epsilon)
+        out[2, live] = passes.chernoff
+        seen = np.flatnonzero(passes.chernoff > max(_TINY, enough))
+        for start in range(0, len(seen), _BLOCK):
+            block = seen[start : start + _BLOCK]
+            cells, here = live[block], passes.take(block)
+            out[:, cells] = _by_contour(loss.take(cells), epsilon, here)
+            if patient and (failed := np.flatnonzero(out[0, cells] == 0.0)).size:
+                cells, here = cells[failed], here.take(failed)
+                out[:, cells] = _by_contour(loss.take(cells), epsilon, here, 0.0)
     return out
 
 
-def _by_contour(
-    loss: Loss,
-    epsilon: float,
-    saddle: Reals,
-    left: npt.NDArray[np.bool_],
-    chernoff: Reals,
-    slope: float = _SLOPE,
-) -> Reals:
-    integral, change, mass = _integral(loss, epsilon, saddle, slope)
-    scale = np.exp(_log_peak(loss, epsilon, saddle))
-    estimate = np.where(left, 1.0, 0.0) + scale * integral  # 1: the residue of the pole at 0
-    rounding = 1e-15 * (1.0 + _size(loss, epsilon, saddle)) * mass
-    error = scale * (10.0 * change + rounding)
+@dataclass(frozen=True)
+class _Passes:
+    """Where contours cross the real line, cell by cell."""
+
+    saddle: Reals
+    left: Truths  # of the pole at 0
+    chernoff: Reals
+    rounding: Reals  # of the integrand, relative
+
+    def take(self, cells: Cells) -> _Passes:
+        saddle, left = self.saddle[cells], self.left[cells]
+        return _Passes(saddle, left, self.chernoff[cells], self.rounding[cells])
+
+
+def _passes(loss: Loss, epsilon: float) -> _Passes:
+    """The saddles, and there δ ≤ E[e^{zL}]e^{−zε} z^z/(1+z)^{1+z} for z > 0.
+
+    The ratio is the largest (1−e^{−x})e^{−zx}. The rounding is that of the magnitudes that cancel
+    in the exponent.
+    """
+    left = loss.mean() > epsilon + 1.0
+    z = _saddle(loss, epsilon, left)
+    curved, gauss = loss.curved(z[:, None])[:, 0], loss.gaussian**2
+    linear = np.abs(z) * (np.abs(loss.drift) + gauss * (1.0 + np.abs(z)) + abs(epsilon))
+    rounding = 1e-15 * (1.0 + (linear + np.abs(curved)))
+    log_mgf = curved + z * (loss.drift + 0.5 * gauss * (z + 1.0))
+    weight = -z * np.log1p(1.0 / z) - np.log1p(z)
+    bound = np.exp(log_mgf - z * epsilon + weight + rounding + _MARGIN)
+    chernoff = np.where(left | np.isnan(bound), 1.0, np.clip(bound, _TINY, 1.0))
+    return _Passes(z, left, chernoff, rounding)
+
+
+def _by_contour(loss: Loss, epsilon: float, passes: _Passes, slope: float = _SLOPE) -> Reals:
+    integral, change, mass, peak = _integral(loss, epsilon, passes.saddle, slope)
+    scale, chernoff = np.exp(peak), passes.chernoff
+    estimate = np.where(passes.left, 1.0, 0.0) + scale * integral  # 1: the residue of the pole at 0
+    error = scale * (10.0 * change + passes.rounding * mass)
     settled = (error < 1e-6 * estimate) & (estimate <= 1.0 + error)
     estimate = np.where(settled, np.minimum(estimate, chernoff), chernoff)
     upper = np.where(settled, estimate * (1.0 + _MARGIN) + error, chernoff)
@@ -187,101 +216,100 @@ def _by_contour(
     return np.array([np.clip(lower, 0.0, upper), np.minimum(estimate, upper), upper])
 
 
-def _saddle(loss: Loss, epsilon: float, left: npt.NDArray[np.bool_]) -> Reals:
+def _saddle(loss: Loss, epsilon: float, left: Truths) -> Reals:
     """The real minimum of the integrand, in (0, 1/α) or (−1, 0), by bisection on a log scale.
 
     Any point of the interval gives the same integral; a good one gives it quickly.
     """
-    first = loss.alpha.max(0)
-    with np.errstate(divide="ignore"):
-        last = (1.0 - 2.0**-48) / first  # never on the singularity itself
+    first = loss.alpha.max(0)[:, None]
+    last = (1.0 - 2.0**-48) / first  # never on the singularity itself
+    side = left[:, None]
 
     def place(s: Reals) -> Reals:
         right = np.minimum(1.0 / (np.exp(-s) + first), last)
-        return np.where(left, -1.0 / (1.0 + np.exp(s)), right)
+        return np.where(side, -1.0 / (1.0 + np.exp(s)), right) if left.any() else right
 
-    low, high = np.full(left.shape, -60.0), np.full(left.shape, 500.0)
-    high[left] = 60.0
-    for _ in range(26):
-        middle = 0.5 * (low + high)
-        above = loss.slope(place(middle)) > epsilon
-        high, low = np.where(above, middle, high), np.where(above, low, middle)
-    return place(0.5 * (low + high))
+    low, step = np.full(side.shape, -60.0), np.where(side, 120.0, 560.0)
+    for halvings in _HALVINGS:
+        step = step / 2.0**halvings
+        below = loss.slope(place(low + step * np.arange(1.0, 2.0**halvings))) <= epsilon
+        low = low + step * below.sum(1, keepdims=True)
+    return place(low + 0.5 * step)[:, 0]
+
+
+def _integral(
+    loss: Loss, epsilon: float, saddle: Reals, slope: float
+) -> tuple[Reals, Reals, Reals, Reals]:
+    """(1/2πi)∫ of the integrand over its peak value; last change; integral of the modulus.
+
+    And the logarithm of that peak, the modulus at the saddle.
+    """
+    first = loss.alpha.max(0)
+    gap = np.minimum(np.abs(saddle), np.abs(1.0 + saddle))
+    gap = np.minimum(gap, 1.0 / first - saddle)
+    scale = np.minimum(gap, _WIDTHS * loss.width(saddle))
+    bend = np.where(epsilon > loss.offset(), slope, -slope)
+
+    peak = _log_integrand(loss, epsilon, saddle[:, None].astype(complex)).real
+
+    def path(cells: Cells, t: Reals) -> tuple[Complexes, Complexes]:
+        """z, and dz/dt over πi."""
+        centre, c, s = saddle[cells, None], scale[cells, None], bend[cells, None]
+        if (t == t[0]).all():  # as mostly in a block of neighbours
+            t = t[:1]
+        rise, height = 2.0 * np.sinh(0.5 * t) ** 2, np.sinh(t)
+        return centre + c * (s * rise + 1j * height), c * (np.cosh(t) - 1j * s * height) / np.pi
+
+    def sample(cells: Cells, t: Reals) -> Complexes:
+        z, speed = path(cells, t)
+        log_value = _log_integrand(loss.take(cells), epsilon, z) - peak[cells]
+        return np.asarray(np.exp(log_value) * speed)
+
+    z, speed = path(np.arange(len(saddle)), _LADDER[None, :])
+    size = _log_size(loss, epsilon, z) + np.log(np.abs(speed))
+    return *_trapezoid(sample, _reach(size)), peak[:, 0]
 
 
 def _log_integrand(loss: Loss, epsilon: float, z: Complexes) -> Complexes:
     return loss.log_mgf(z) - z * epsilon - np.log(z * (1.0 + z))  # any branch: it is only exp'd
 
 
-def _log_peak(loss: Loss, epsilon: float, saddle: Reals) -> Reals:
-    """log of the integrand's modulus at the saddle, where it is real."""
-    return _log_integrand(loss, epsilon, saddle[:, None].astype(complex))[:, 0].real
-
-
-def _size(loss: Loss, epsilon: float, saddle: Reals) -> Reals:
-    """Sum of the magnitudes that cancel in the exponent: its rounding error in units of 1e-16."""
-    gauss = loss.gaussian**2 * (1.0 + np.abs(saddle))
-    linear = np.abs(saddle) * (np.abs(loss.drift) + gauss + abs(epsilon))
-    return linear + np.abs(loss.curved(saddle[:, None])[:, 0])
-
-
-def _chernoff(loss: Loss, epsilon: float, z: Reals) -> Reals:
-    """δ ≤ E[e^{zL}]e^{−zε} z^z/(1+z)^{1+z}, the ratio being the largest (1−e^{−x})e^{−zx}."""
-    log_mgf = loss.log_mgf(z[:, None])[:, 0]
-    weight = -z * np.log1p(1.0 / z) - np.log1p(z)
-    rounding = 1e-15 * (1.0 + _size(loss, epsilon, z))
-    bound = np.exp(log_mgf - z * epsilon + weight + rounding + _MARGIN)
-    return np.where(np.isnan(bound), 1.0, np.clip(bound, _TINY, 1.0))
-
-
-def _integral(
-    loss: Loss, epsilon: float, saddle: Reals, slope: float
-) -> tuple[Reals, Reals, Reals]:
-    """(1/2πi)∫ of the integrand over its peak value; last change; integral of the modulus."""
-    first = loss.alpha.max(0)
-    gap = np.minimum(np.abs(saddle), np.abs(1.0 + saddle))
-    gap = np.minimum(gap, 1.0 / first - saddle)
-    scale = np.minimum(gap, _WIDTHS * loss.width(saddle))
-    bend = np.where(epsilon > loss.offset(), slope, -slope)
-    peak = _log_peak(loss, epsilon, saddle)[:, None]
-
-    def sample(cells: Cells, t: Reals) -> Complexes:
-        centre, c, s = saddle[cells, None], scale[cells, None], bend[cells, None]
-        rise = 2.0 * np.sinh(0.5 * t) ** 2
-        z = centre + c * (s * rise + 1j * np.sinh(t))
-        log_value = _log_integrand(loss.take(cells), epsilon, z) - peak[cells]
-        slope = c * (np.cosh(t) - 1j * s * np.sinh(t)) / np.pi  # dz/dt over πi
-        return np.asarray(np.exp(log_value) * slope)
-
-    return _trapezoid(sample, len(saddle))
+def _log_size(loss: Loss, epsilon: float, z: Complexes) -> Reals:
+    """log of the integrand's modulus, but for a constant: less exact, in real numbers."""
+    a, b, shape = (part[:, :, None] for part in (loss.alpha, loss.beta, loss.shape))
+    x, y = z.real, z.imag**2
+    down = np.log((1.0 - a * x) ** 2 + a * a * y) + np.log((1.0 + b * x) ** 2 + b * b * y)
+    down = (shape * (down + 2.0 * (a - b) * x)).sum(0)
+    down += np.log(x * x + y) + np.log((1.0 + x) ** 2 + y)
+    gauss = loss.gaussian**2 * (x * x - y + x)
+    return np.asarray(0.5 * (gauss - down) + x * (loss.drift[:, None] - epsilon))
 
 
 def _trapezoid(
-    sample: Callable[[Cells, Reals], Complexes], size: int
+    sample: Callable[[Cells, Reals], Complexes], reach: Reals
 ) -> tuple[Reals, Reals, Reals]:
-    """∫₀^∞ Re sample dt for every cell, halving the step where it has not settled."""
-    active = np.arange(size)
-    step = _reach(sample(active, _LADDER[None, :])) / _FIRST
-    values = sample(active, step[:, None] * np.arange(_FIRST + 1.0))
+    """∫ Re sample dt from 0 to `reach`, cell by cell, halving the step until it settles."""
+    active, nodes, step = np.arange(len(reach)), _FIRST, reach / _FIRST
+    both = sample(active, 0.5 * step[:, None] * np.arange(2.0 * nodes + 1.0))
+    values, between = both[:, ::2].copy(), both[:, 1::2]
     values[:, 0] *= 0.5
     integral, mass = step * values.real.sum(1), step * np.abs(values).sum(1)
-    change = np.full(size, np.inf)
-    nodes = _FIRST
-    while active.size and nodes < _LAST:
+    change = np.full(len(reach), np.inf)
+    while True:
         step[active] *= 0.5
-        values = sample(active, step[active, None] * np.arange(1.0, 2.0 * nodes, 2.0))
-        finer = 0.5 * integral[active] + step[active] * values.real.sum(1)
+        finer = 0.5 * integral[active] + step[active] * between.real.sum(1)
         change[active] = np.abs(finer - integral[active])
         integral[active] = finer
-        mass[active] = 0.5 * mass[active] + step[active] * np.abs(values).sum(1)
+        mass[active] = 0.5 * mass[active] + step[active] * np.abs(between).sum(1)
         active = active[~(change[active] <= _TOLERANCE * mass[active])]
         nodes *= 2
-    return integral, change, mass
+        if not active.size or nodes >= _LAST:
+            return integral, change, mass
+        between = sample(active, step[active, None] * 0.5 * np.arange(1.0, 2.0 * nodes, 2.0))
 
 
-def _reach(values: Complexes) -> Reals:
-    """The rung of the ladder after the last one whose value still matters."""
-    size = np.log(np.abs(values) / np.abs(values[:, :1]))
-    matters = ~(size < -_DROP)
-    last = values.shape[1] - 1 - np.argmax(matters[:, ::-1], axis=1)
-    return np.asarray(_LADDER[np.minimum(last + 1, values.shape[1] - 1)])
+def _reach(size: Reals) -> Reals:
+    """The rung of the ladder after the last one whose value, by its logarithm, still matters."""
+    matters = ~(size < size[:, :1] - _DROP)
+    last = size.shape[1] - 1 - np.argmax(matters[:, ::-1], axis=1)
+    return np.asarray(_LADDER[np.minimum(last + 1, size.shape[1] - 1)])

@@ -192,6 +192,8 @@ def group_delta(epsilon: float, delta: float, size: int) -> float:
     """δ of `size` steps of an (ε, δ) guarantee: δ(1 + e^ε + … + e^{(size−1)ε})."""
     if epsilon == 0.0:
         return size * delta
-    if size * epsilon > 700.0:
+    if (size - 1) * epsilon > 700.0:
         return math.inf if delta > 0.0 else 0.0
+    if size * epsilon > 700.0:  # e^{size·ε} overflows, the sum does not
+        return delta * math.exp((size - 1) * epsilon) / -math.expm1(-epsilon) * (1.0 + 1e-12)
     return delta * math.expm1(size * epsilon) / math.expm1(epsilon) * (1.0 + 1e-12)

@@ -195,17 +195,23 @@ def _certify(chart: Chart, value: Value, best: Bounds) -> Bounds:
     """Branch and bound: cut every cell whose bound is above the best point met, first an end."""
     edges, ceiling = chart.edges(), 0.0
     left, right = edges[:-1], edges[1:]
+    bound = value(chart.cells(left, right), best.estimate)
     for _ in range(_ROUNDS):
-        bound = value(chart.cells(left, right), best.estimate)
         above = bound[1] > best.estimate * (1.0 + _AGREE)
         if not 0 < np.sum(above) <= _CELLS:
             break
         ceiling = max(ceiling, float(bound[2][~above].max(initial=0.0)))
         left, right = left[above], right[above]
         middle = 0.5 * (left + right)
-        found = _largest(value(chart.cells(middle, middle), best.estimate))
-        best = max(best, found, key=lambda b: b.estimate)
-        left, right = np.concatenate([left, middle]), np.concatenate([middle, right])
+        starts, ends = (
+            np.concatenate([middle, left, middle]),
+            np.concatenate([middle, middle, right]),
+        )
+        found, bound = np.split(
+            value(chart.cells(starts, ends), best.estimate), [len(middle)], axis=1
+        )
+        best = max(best, _largest(found), key=lambda b: b.estimate)
+        left, right = starts[len(middle) :], ends[len(middle) :]
     return Bounds(best.lower, best.estimate, max(ceiling, best.upper, float(bound[2].max())))
 
 

@@ -15,6 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
+from typing import ClassVar
 
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
@@ -35,11 +36,14 @@ def epsilon(curve: Curve, delta: float) -> float:
     return _FINDERS[where.how](where, _Question(lambda e: (curve, e), delta, where))
 
 
-def limit(curve: Curve, name: str, epsilon: float, delta: float) -> float:
+def limit(
+    curve: Curve, name: str, epsilon: float, delta: float, *, certified: bool = True
+) -> float:
     """The largest parameter within (ε, δ) if δ grows with it, else the smallest.
 
     The parameter's value in `curve` is not used. A number of bags is 0 if not even one passes;
-    any other limit that does not exist is a `PlanError`.
+    any other limit that does not exist is a `PlanError`. What is not certified rests on the quick
+    guess: it is for choices of utility, never for a claim.
     """
     in_range(0.0, 1.0, delta=delta)
     curve, delta = _innermost(curve, delta, name)
@@ -48,7 +52,8 @@ def limit(curve: Curve, name: str, epsilon: float, delta: float) -> float:
         return where
     if delta >= 1.0:
         return math.inf if where.grows else 0.0
-    ask = _Question(lambda x: (curve.put(name, x), epsilon), delta, where)
+    question = _Question if certified else _Guess
+    ask = question(lambda x: (curve.put(name, x), epsilon), delta, where)
     if where.whole:
         found = _most(where, ask) if where.grows else _fewest(where, ask)
     else:
@@ -74,6 +79,8 @@ class _Question:
     at: Callable[[float], tuple[Curve, float]]
     delta: float
     where: Range
+    near: ClassVar[float] = 1e-11
+    """How closely the root of the guess is looked for."""
 
     def passes(self, value: float) -> bool:
         """Certified."""
@@ -101,10 +108,19 @@ class _Question:
         return math.log(max(estimate, 1e-300)) - math.log(self.delta)
 
 
+class _Guess(_Question):
+    """About the same of the quick guess."""
+
+    near = 1e-7
+
+    def passes(self, value: float) -> bool:
+        return self.guess(value).upper <= self.delta * (1.0 + 1e-3)
+
+
 def _near(where: Range, ask: _Question) -> float:
     if ask.gap(where.high) > 0.0:
         return math.inf
-    guess = where.value(root(ask.gap, where.low, where.high, where.start))
+    guess = where.value(root(ask.gap, where.low, where.high, where.start, ask.near))
     return smallest_real(ask.passes, guess, where.value(where.high))
 
 
@@ -116,7 +132,7 @@ def _doubling(where: Range, ask: _Question) -> float:
         low, high = high, 2.0 * high
         if high > where.high:
             return math.inf
-    guess = where.value(root(ask.gap, low, high, high))
+    guess = where.value(root(ask.gap, low, high, high, ask.near))
     return smallest_real(ask.passes, guess, where.value(where.high))
 
 
@@ -237,8 +253,8 @@ def smallest_real(passes: Callable[[float], bool], guess: float, cap: float) -> 
     return trial
 
 
-def root(gap: Function, low: float, high: float, start: float) -> float:
-    """Where a decreasing `gap` changes sign, to about 1e-11; an end if it does not.
+def root(gap: Function, low: float, high: float, start: float, relative: float = 1e-11) -> float:
+    """Where a decreasing `gap` changes sign, about; an end if it does not.
 
     The bracket is found by steps doubling away from `start`, a number between the two.
     """
@@ -252,7 +268,7 @@ def root(gap: Function, low: float, high: float, start: float) -> float:
         if second in (low, high):
             return second
         first, step = second, 4.0 * step
-    return between(gap, first, second, absolute=1e-12, relative=1e-11)
+    return between(gap, first, second, absolute=1e-12, relative=relative)
 
 
 def between(

@@ -42,7 +42,7 @@ class Sizes:
         law: Curve = Sketch(facts, mu=mu, slack=slack)
         if self.over_draw:
             law = BagDraw(law, table.rows, bag_size, self.bags(bag_size))
-        return invert.limit(law, "floor", terms.epsilon, terms.delta)
+        return invert.limit(law, "floor", terms.epsilon, terms.delta, certified=False)
 
     def error(self, bag_size: int) -> float:
         """The forecast mean squared error; infinite where bags are too few or not private."""

@@ -35,10 +35,10 @@ def check_number(bags: int) -> None:
         raise PlanError(f"{bags:,} bags are too many; ask for {MOST_PUBLISHED_BAGS:,} at most")
 
 
-def needed_floor(terms: Terms, bags: int) -> float:
+def needed_floor(terms: Terms, bags: int, *, certified: bool = True) -> float:
     """The residual sum of squares, data's own and added, that this many bags need."""
     law = ACCOUNTANTS[terms.accountant](terms.facts, bags, 1.0, terms.measurement)
-    return invert.limit(law, "floor", terms.epsilon, terms.delta)
+    return invert.limit(law, "floor", terms.epsilon, terms.delta, certified=certified)
 
 
 def max_bags(accountant: str, facts: Facts, floor: float, epsilon: float, delta: float) -> Answer:
@@ -73,7 +73,8 @@ def _carried(terms: Terms) -> int:
 
 def _expected_error(terms: Terms, bags: int) -> float:
     """The mean squared error of a fit if the residual mean square is as guessed."""
-    noise = terms.added(needed_floor(terms, bags), terms.facts.rows) / terms.facts.rows
+    needed = needed_floor(terms, bags, certified=False)  # the floor chosen is certified
+    noise = terms.added(needed, terms.facts.rows) / terms.facts.rows
     return terms.residual_ms + (terms.residual_ms + noise) * mean_excess(terms.rank, bags)
 
 
