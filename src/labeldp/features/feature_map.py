@@ -39,10 +39,10 @@ class FeatureMap:
 
     Design columns stand in this order: the intercept, each numeric column followed by its
     indicator, then one block per categorical column. `kept` names by position the design
-    columns that remain after exact rank pruning; None keeps all, and `kept_columns` and
-    `kept_scales` never are None. Positions (`number_columns`,
-    `category_offsets`, `scales`, `width`) always count all design columns; `names` and
-    `design` give the kept ones.
+    columns that remain after exact rank pruning; None keeps all, and `kept_columns`,
+    `kept_places` and `kept_scales` never are None. Positions (`number_columns`,
+    `category_offsets`, `category_blocks`, `scales`, `width`) always count all design columns;
+    `names` and `design` give the kept ones.
     """
 
     rows: int
