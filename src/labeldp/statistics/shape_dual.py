@@ -120,6 +120,12 @@ def solve(
     )
 
 
+def lower_bound(mixture: Mixture, table_rows: int) -> float:
+    """(tr M^½)² of these weights, as of `Solution.bound`, by the eigenvalues alone."""
+    found = np.linalg.eigvalsh(_matrix(mixture, table_rows))
+    return _sure(found, 0.0)
+
+
 @dataclass(frozen=True)
 class _Point:
     """M at some weights."""
@@ -148,20 +154,29 @@ class _Point:
     @classmethod
     def at(cls, mixture: Mixture, table_rows: int, missing: int) -> _Point:
         rows, least = mixture.rows, mixture.uniform / table_rows
-        matrix = (rows * mixture.weights[:, None]).T @ rows
-        matrix[np.diag_indices_from(matrix)] += least
-        found, vectors = np.linalg.eigh(matrix)
+        found, vectors = np.linalg.eigh(_matrix(mixture, table_rows))
         roots = np.sqrt(np.maximum(found, max(least, _FLOOR * found[-1])))
         outside = least**0.5
         total = float(roots.sum()) + missing * outside
         values = np.square((rows @ vectors) / np.sqrt(roots)).sum(axis=1)
         mean = (float((1 / roots).sum()) + missing / outside) / table_rows
-        # eigenvalues are known to a few roundings of the largest: the bound gives them up
-        error = 4 * (len(found) + 8) * _UNIT * found[-1]
-        sure = float(np.sqrt(np.maximum(found - error, 0.0)).sum()) + missing * outside
-        return cls(
-            total, roots, vectors, outside, values / total, mean / total, sure**2 * (1 - 1e-12)
-        )
+        bound = _sure(found, missing * outside)
+        return cls(total, roots, vectors, outside, values / total, mean / total, bound)
+
+
+def _matrix(mixture: Mixture, table_rows: int) -> Array:
+    """M."""
+    rows = mixture.rows
+    matrix = (rows * mixture.weights[:, None]).T @ rows
+    matrix[np.diag_indices_from(matrix)] += mixture.uniform / table_rows
+    return np.asarray(matrix)
+
+
+def _sure(eigenvalues: Array, more: float) -> float:
+    """(tr M^½)², at most: eigenvalues are known to a few roundings of the largest."""
+    error = 4 * (len(eigenvalues) + 8) * _UNIT * eigenvalues[-1]
+    total = float(np.sqrt(np.maximum(eigenvalues - error, 0.0)).sum()) + more
+    return total**2 * (1 - 1e-12)
 
 
 def _basis(rows: Array) -> Array | None:

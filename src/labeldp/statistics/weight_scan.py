@@ -48,7 +48,9 @@ class Sighting:
         """L ≥ max ‖C x_i‖, a short number, rounded up so far that any machine confirms it."""
         exact = math.sqrt(self.maximum) * (1 + 4 * _UNIT)
         fraction, exponent = math.frexp(exact)
-        return math.ldexp(math.floor(math.ldexp(fraction, _LENGTH_BITS)) + 2, exponent - _LENGTH_BITS)
+        return math.ldexp(
+            math.floor(math.ldexp(fraction, _LENGTH_BITS)) + 2, exponent - _LENGTH_BITS
+        )
 
 
 @dataclass(frozen=True)

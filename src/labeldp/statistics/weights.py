@@ -69,19 +69,10 @@ class Weights:
         plain = np.ldexp(self.matrix, factor.exponents)
         return np.tril(dtrmm(1.0, factor.lower, plain, side=1, lower=1))
 
-    def trace(self, factor: Factor) -> float:
-        """tr S = ‖K‖²: the expected excess is (Δ·L/μ)² times as much, L ≥ max ‖C x_i‖."""
-        return float(np.square(self.noise_root(factor)).sum()) * (1 + factor.defect)
 
-
-def weights_of(factor: Factor, root: NDArray[np.float64] | None = None) -> Weights:
-    """C = K⁻¹L⁻¹ of a lower triangular K, rounded to what is published; None is K = I."""
-    from scipy.linalg import solve_triangular
-
-    inverse = factor.inverse
-    if root is not None:
-        inverse = np.tril(solve_triangular(root, inverse, lower=True))
-    return Weights(factor.kept, _rounded(np.ldexp(inverse, -factor.exponents)))
+def weights_of(factor: Factor, scaled: NDArray[np.float64]) -> Weights:
+    """C of scaled codes x·2**-e as weights of codes, rounded to what is published."""
+    return Weights(factor.kept, _rounded(np.ldexp(np.tril(scaled), -factor.exponents)))
 
 
 def _square(lower: NDArray[np.float64]) -> NDArray[np.float64]:
