@@ -122,7 +122,7 @@ def solve(
 
 def lower_bound(mixture: Mixture, table_rows: int) -> float:
     """(tr M^½)² of these weights, as of `Solution.bound`, by the eigenvalues alone."""
-    found = np.linalg.eigvalsh(_matrix(mixture, table_rows))
+    found = np.asarray(np.linalg.eigvalsh(_matrix(mixture, table_rows)), np.float64)
     return _sure(found, 0.0)
 
 

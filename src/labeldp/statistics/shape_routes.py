@@ -70,7 +70,7 @@ class FullRoute:
         self._factor, self._mean, self._limit = factor, mean, limit
         rows = rows if limit is None else rows[:limit]
         self._mixture = by_leverage(rows @ factor.inverse.T, _LEAST_UNIFORM[0])
-        self._root = np.empty((0, 0))
+        self._root: Array = np.empty((0, 0))
         self._bound = 0.0
 
     def propose(self, number: int) -> Array:
@@ -86,7 +86,7 @@ class FullRoute:
         )
         self._mixture, self._bound = solution.mixture, max(self._bound, solution.bound)
         covariance = insured(solution.covariance(), self._mean, self._factor.rows)
-        self._root = np.linalg.cholesky(covariance)
+        self._root = np.asarray(np.linalg.cholesky(covariance), np.float64)
         return _divided(self._root, self._factor.inverse)
 
     def take_in(self, rows: Array) -> None:

@@ -86,4 +86,4 @@ def _square(lower: NDArray[np.float64]) -> NDArray[np.float64]:
 def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """To so many significant bits."""
     fraction, exponent = np.frexp(values)
-    return np.ldexp(np.rint(np.ldexp(fraction, _BITS)), exponent - _BITS)
+    return np.asarray(np.ldexp(np.rint(np.ldexp(fraction, _BITS)), exponent - _BITS))
