@@ -16,6 +16,7 @@ each with chance c_k. That alone would give a category's levels the same a, whic
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -110,25 +111,23 @@ class DesignRoute:
 
     def __init__(self, factor: Factor, features: FeatureMap, rows: Array, insure: bool) -> None:
         self._factor, self._insure = factor, insure
-        self._basis, self._costs = _coordinates(factor, features)
-        scaled = np.ldexp(
-            np.ldexp(factor.gram.astype(np.float64), -factor.exponents).T, -factor.exponents
-        )
-        self._even = np.einsum("ij,jk,ik->i", self._basis, scaled, self._basis, optimize=True)
-        self._even /= factor.rows
-        self._spread = _spread(factor, features, self._costs, self._even)
-        self._mixture = by_leverage(rows @ factor.inverse.T, _LEAST_UNIFORM[0])
-        self._mixture = Mixture(rows, self._mixture.weights, self._mixture.uniform)
+        self._coordinates = _Coordinates.of(factor, features)
+        self._even = self._coordinates.mean_squares(factor)
+        self._spread = _spread(factor, features, self._coordinates.costs, self._even)
+        share = (1 - _LEAST_UNIFORM[0]) / len(rows)
+        self._mixture = Mixture(rows, np.full(len(rows), share), _LEAST_UNIFORM[0])
         self._diagonal = np.ones(factor.rank)
 
     def propose(self, number: int) -> Array:
         mixture, least = self._mixture, _at(_LEAST_UNIFORM, number)
         spread = _at(_LEAST_SPREAD, number)
-        squares = np.square(mixture.rows @ self._basis.T)
+        squares = np.square(self._coordinates.of_rows(mixture.rows))
         weights, uniform = mixture.weights, mixture.uniform
         for _ in range(_CHEAP_STEPS):
             moments = weights @ squares + uniform * self._even
-            diagonal = np.sqrt(self._costs / (moments + spread * (self._spread - moments)))
+            diagonal = np.sqrt(
+                self._coordinates.costs / (moments + spread * (self._spread - moments))
+            )
             total = float(diagonal @ moments)
             ratios = squares @ diagonal / total
             largest = float(ratios.max())
@@ -144,10 +143,10 @@ class DesignRoute:
             share = _insurance(self._factor.rows)
             self._diagonal *= 1 - share
             self._diagonal[0] += share
-        return np.sqrt(self._diagonal)[:, None] * self._basis
+        return self._coordinates.weighted(np.sqrt(self._diagonal))
 
     def take_in(self, rows: Array) -> None:
-        lengths = np.square(rows @ self._basis.T) @ self._diagonal
+        lengths = np.square(self._coordinates.of_rows(rows)) @ self._diagonal
         longer = lengths > 1.0
         self._mixture = _joined(self._mixture, rows[longer], lengths[longer])
 
@@ -155,6 +154,48 @@ class DesignRoute:
         mixture = self._mixture
         white = Mixture(mixture.rows @ self._factor.inverse.T, mixture.weights, mixture.uniform)
         return lower_bound(white, self._factor.rows)
+
+
+@dataclass(frozen=True)
+class _Coordinates:
+    """w = Bx: BᵀB is Γ, the part of G⁻¹ between numbers, there, and the identity elsewhere."""
+
+    numbers: list[int]
+    block: Array
+    """B between numbers: lower triangular."""
+    costs: Array
+    """c."""
+
+    @classmethod
+    def of(cls, factor: Factor, features: FeatureMap) -> _Coordinates:
+        known = set(features.number_columns)
+        numbers = [place for place, column in enumerate(factor.kept) if column in known]
+        columns = factor.inverse[:, numbers]
+        flipped = np.linalg.cholesky((columns.T @ columns)[::-1, ::-1])
+        costs = np.square(factor.inverse).sum(axis=0)
+        costs[numbers] = 1.0
+        return cls(numbers, np.asarray(flipped[::-1, ::-1].T, np.float64), costs)
+
+    def of_rows(self, rows: Array) -> Array:
+        moved = rows.copy()
+        moved[:, self.numbers] = rows[:, self.numbers] @ self.block.T
+        return moved
+
+    def mean_squares(self, factor: Factor) -> Array:
+        """Of every coordinate, over all rows of the table."""
+        scaled = np.ldexp(factor.gram.astype(np.float64), -factor.exponents)
+        scaled = np.ldexp(scaled.T, -factor.exponents)
+        squares = np.diagonal(scaled).copy()
+        inner = scaled[np.ix_(self.numbers, self.numbers)]
+        squares[self.numbers] = ((self.block @ inner) * self.block).sum(axis=1)
+        return np.asarray(squares / factor.rows)
+
+    def weighted(self, factors: Array) -> Array:
+        """diag(factors)·B."""
+        matrix = np.diag(factors)
+        place = np.ix_(self.numbers, self.numbers)
+        matrix[place] = factors[self.numbers][:, None] * self.block
+        return matrix
 
 
 def insured(covariance: Array, mean: Array | None, rows: int) -> Array:
@@ -179,19 +220,6 @@ def insured(covariance: Array, mean: Array | None, rows: int) -> Array:
 
 def _insurance(rows: int) -> float:
     return min(_INSURANCE, max(_LEAST_INSURANCE, _INSURED_ROWS / rows))
-
-
-def _coordinates(factor: Factor, features: FeatureMap) -> tuple[Array, Array]:
-    """B and c: BᵀB is Γ = (G⁻¹ between numbers) there, and the identity elsewhere."""
-    numbers = [k for k, column in enumerate(factor.kept) if column in set(features.number_columns)]
-    basis = np.eye(factor.rank)
-    costs = np.square(factor.inverse).sum(axis=0)
-    if numbers:
-        columns = factor.inverse[:, numbers]
-        flipped = np.linalg.cholesky((columns.T @ columns)[::-1, ::-1])
-        basis[np.ix_(numbers, numbers)] = flipped[::-1, ::-1].T
-        costs[numbers] = 1.0
-    return basis, costs
 
 
 def _spread(factor: Factor, features: FeatureMap, costs: Array, even: Array) -> Array:
