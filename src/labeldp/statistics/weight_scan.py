@@ -132,14 +132,13 @@ class WeightScan:
         if not batch.rows:
             return
         self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
-        marks = _marks(batch) if self._keep else np.zeros(batch.rows, np.uint64)
-        near = self._near(batch, marks)
+        near = self._near(batch)
         if near is not None:
-            batch, marks = batch.take(near), marks[near]
+            batch = batch.take(near)
         values = self._form(batch, self._kernels, self._scratch)
         self._look_closely(batch, values)
         if self._keep:
-            self._offer(batch, values, marks)
+            self._offer(batch, values)
 
     def _look_closely(self, batch: Encoded, values: NDArray[np.float64]) -> None:
         """Take in the largest ‖C x‖² of these rows, rounded up.
@@ -158,10 +157,12 @@ class WeightScan:
             rows = self._features.integers(batch.take(some))
             self._largest = max(self._largest, self._weights.longest(np.unique(rows, axis=0)))
 
-    def _offer(
-        self, batch: Encoded, values: NDArray[np.float64], marks: NDArray[np.uint64]
-    ) -> None:
+    def _offer(self, batch: Encoded, values: NDArray[np.float64]) -> None:
         """Let the pools choose; rows that they were offered before are passed over."""
+        able = np.flatnonzero((values > self._floor) | (values >= self._worst.threshold))
+        if len(able) < batch.rows:
+            batch, values = batch.take(able), values[able]
+        marks = _marks(batch)
         slots = marks % np.uint64(_OFFERED)
         fresh = np.flatnonzero(self._offered[slots] != marks)
         self._offered[slots[fresh]] = marks[fresh]
@@ -173,7 +174,7 @@ class WeightScan:
             self._worst = self._worst.offer(values[near], marks[near], rows)
             self._drawn = self._drawn.offer(keys[near], marks[near], rows)
 
-    def _near(self, batch: Encoded, marks: NDArray[np.uint64]) -> NDArray[np.intp] | None:
+    def _near(self, batch: Encoded) -> NDArray[np.intp] | None:
         """Rows that may have the largest value or enter a pool; None: any row.
 
         A rough value is off by at most two roundings, its own and that of the value it
@@ -185,6 +186,7 @@ class WeightScan:
         slack = 2 * self._form.rounding(self._reach)
         near = rough + slack > self._largest
         if self._keep:
+            marks = _marks(batch)
             _, places = np.unique(marks, return_index=True)
             least = self._worst.entrance(rough[places] - slack)
             near |= rough + slack >= least
