@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from labeldp.engines import LocalEngine
 from labeldp.features import Encoder, FeatureMap, fit_features
-from labeldp.kernels import with_numpy
+from labeldp.kernels import Scratch, with_numpy
 from labeldp.source import Source, scan
 from labeldp.statistics import Factor, factorise
 from labeldp.statistics import shape as module
 from labeldp.statistics import shape_routes as routes
+from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.shape import Look, Shape, find_shape, isotropic, mean_direction
 from labeldp.statistics.shape_dual import by_leverage, lower_bound, solve
 from labeldp.statistics.weight_scan import Sighting, WeightScan
@@ -31,9 +32,14 @@ from tests.oracles.best_shape import (
     whitened,
 )
 from tests.tables import source
+from tests.tables import table as random_table
 
 ENGINE = LocalEngine(1)
 Array = NDArray[np.float64]
+
+
+def random_rows(rows: int) -> pa.Table:
+    return random_table(rows).drop_columns("label")
 
 
 class Table:
@@ -117,6 +123,40 @@ def test_the_length_of_any_weights_is_a_bound_in_every_batching() -> None:
     assert exact <= Fraction(found.pop()) ** 2 <= exact * (1 + Fraction(1, 10**6))
 
 
+@pytest.mark.parametrize("columns", [1, 9])
+@pytest.mark.parametrize("keep", [0, 3])
+def test_a_row_that_is_longer_by_a_hair_is_not_passed_over(columns: int, keep: int) -> None:
+    """Rows come one by one, each a little longer than those before; the shortest come last."""
+    steps = np.append(np.arange(1.0, 1.02, 1e-4), np.linspace(0.1, 0.5, 20))
+    x = steps[:, None] + 1e-9 * np.random.default_rng(0).normal(size=(len(steps), columns))
+    x[-20:] += np.random.default_rng(1).normal(size=(20, columns)) / 10
+    data = pa.table({f"x{k}": x[:, k] for k in range(columns)})
+    table = Table(data, intercept=False)
+    weights = Weights(table.factor.kept, np.eye(table.factor.rank))
+    sighting = table.scan(weights, keep, 0.0, rows=1).total()
+    exact = max(exact_square_length(weights.matrix, row) for row in table.codes)
+    assert exact <= Fraction(sighting.maximum) <= exact * (1 + Fraction(1, 10**12))
+
+
+@given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_the_rounding_of_both_ways_is_bounded(seed: int, spread: float, mixed: bool) -> None:
+    """Elementwise and by a product, against rationals; the bound is not absurd either."""
+    table = Table(source(60, seed) if mixed else numbers(60, 9, seed, tail=1.2))
+    rng, size = np.random.default_rng(seed), table.factor.rank
+    lower = np.tril(rng.normal(size=(size, size))) * 10.0 ** rng.uniform(-spread, spread, size)
+    form = QuadraticForm(table.features, Weights(table.factor.kept, lower))
+    (batch,) = table.data.feature_batches(table.features.columns)
+    encoded = table.features.encode(batch)
+    bound = form.rounding(np.abs(encoded.numbers).max(axis=0, initial=0.0))
+    exact = [exact_square_length(lower, row) for row in table.codes]
+    for way in (form, form.rough):
+        values = way(encoded, with_numpy(), Scratch())
+        errors = [abs(Fraction(float(v)) - e) for v, e in zip(values, exact, strict=True)]
+        assert max(errors) <= Fraction(bound)
+    assert bound <= 1e-6 * float(max(exact)) * 10.0 ** (4 * spread)
+
+
 @pytest.mark.parametrize("batch_rows", [65536, 97, 1])
 def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
     table = Table(source(400))
@@ -136,7 +176,8 @@ def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
 
 
 def test_a_pass_keeps_the_worst_rows_once_each() -> None:
-    table = Table(source(400))
+    features = random_rows(400)
+    table = Table(pa.concat_tables([features, features, features]))
     weights = isotropic(table.factor, table.features, table.look).weights
     sighting = table.scan(weights, 20).total()
     values = np.square(table.codes @ weights.matrix.T).sum(axis=1)
