@@ -7,7 +7,8 @@ brings the rows that object; they join, and the search goes on. Kept is the C of
 trace: that of isotropic noise, C = R⁻ᵀ, is the first, so the result is never worse.
 
 Nothing here reads labels, and no guarantee rests on it: L is measured on the C that is published,
-whatever it is. Nor does anything depend on clocks or on how rows are batched.
+whatever it is. Nor does anything depend on clocks, on how rows are batched, or on the number of
+cores: LAPACK works with one thread here, since its last digits follow its threads.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from labeldp.features import FeatureMap
 from labeldp.statistics.factor import Factor
@@ -77,13 +79,14 @@ def find_shape(
     told: Callable[[Shape], None] = lambda _best: None,
 ) -> Shape:
     """The C of least certified trace after a few passes; `told` hears of the best after each."""
-    search = _Search(factor, features, look, _rows_wanted(factor.rank))
-    told(search.best)
-    for route in search.routes():
-        search.follow(route, told)
-        if search.best.kind != ISOTROPIC:
-            break
-    return search.best
+    with threadpool_limits(1, "blas"):
+        search = _Search(factor, features, look, _rows_wanted(factor.rank))
+        told(search.best)
+        for route in search.routes():
+            search.follow(route, told)
+            if search.best.kind != ISOTROPIC:
+                break
+        return search.best
 
 
 def isotropic(factor: Factor, features: FeatureMap, look: Look) -> Shape:
