@@ -79,7 +79,7 @@ def find_shape(
     told: Callable[[Shape], None] = lambda _best: None,
 ) -> Shape:
     """The C of least certified trace after a few passes; `told` hears of the best after each."""
-    import scipy.linalg  # noqa: F401: the limit holds for libraries that are loaded by then
+    import scipy.linalg  # noqa: F401  (the limit holds for libraries loaded by then)
 
     with threadpool_limits(1, "blas"):
         search = _Search(factor, features, look, _rows_wanted(factor.rank))
