@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -40,3 +42,11 @@ def with_label(data: pa.Table, row: int, value: float) -> pa.Table:
     labels[row] = value
     place = data.column_names.index("label")
     return data.set_column(place, "label", pa.array(labels))
+
+
+def told(source: Source) -> dict[str, Any]:
+    """What is known about a source before its rows are read, all of it public."""
+    columns = [(column.name, column.kind, column.type) for column in source.columns]
+    reader = {"format": source.reader.format, "files": len(source.reader.files)}
+    options = {name: getattr(source, name) for name in ("label", "label_range", "clip")}
+    return {**reader, **options, "rows": source.total_rows, "columns": columns}

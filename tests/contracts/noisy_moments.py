@@ -234,14 +234,14 @@ def account(mechanism: str, asked: Question) -> dict[str, Any]:
     bound = need(mechanism, asked, "feature_bound")
     if asked.moment_std is None:
         least = needed_std(high - low, bound, *asked.budget)
-        return document(mechanism, asked, {"moment_std": least})
+        return document(mechanism, asked, ["feature_bound"], {"moment_std": least})
     curve = Gaussian((high - low) * bound / asked.moment_std)
     epsilon = invert.epsilon(curve, asked.delta)
     spent = {
         "epsilon": epsilon if math.isfinite(epsilon) else None,
         "delta": curve.delta(asked.epsilon).upper,
     }
-    return document(mechanism, asked, {"spent": spent})
+    return document(mechanism, asked, ["feature_bound", "moment_std"], {"spent": spent})
 
 
 def show_account(answer: dict[str, Any]) -> Iterator[Shown]:

@@ -11,8 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import FeatureMap
-from labeldp.features import Encoded
-from labeldp.features.fold import Needs
+from labeldp.features import Encoded, Needs
 
 Integers = NDArray[np.int64]
 

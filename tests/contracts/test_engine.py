@@ -269,6 +269,9 @@ def test_wrong_labels_are_refused_whatever_is_tallied(either: Home) -> None:
     features = fitted(source)
     with pytest.raises(DataError, match="outside the range"):
         either.engine.fold("my own", source, LabelledLevels(features, "town"))
+    here = scan(labelled([77.25, *labels[1:]]), label="label", label_range=RANGE)
+    with pytest.raises(DataError, match="outside the range"):
+        fold_in_order("my own", here, LabelledLevels(features, "town"))
 
 
 def test_rows_have_numbers_where_they_are_read_here(either: Home) -> None:

@@ -112,7 +112,7 @@ def hold(request: pytest.FixtureRequest) -> Callable[[Path], Any]:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "_UNIT", 100)
+    monkeypatch.setattr(readers, "_PART_ROWS", 100)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ GRID = LabelGrid.for_range(RANGE, intercept=True)
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part of every 100 rows, and a checkpoint after every second one."""
-    monkeypatch.setattr(readers, "_UNIT", 100)
+    monkeypatch.setattr(readers, "_PART_ROWS", 100)
     monkeypatch.setattr(local, "_ROUND", 2)
 
 

@@ -31,7 +31,7 @@ ROWS = 900
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make a part of every 100 rows, so that small files have several."""
-    monkeypatch.setattr(readers, "_UNIT", 100)
+    monkeypatch.setattr(readers, "_PART_ROWS", 100)
 
 
 def rows(missing: bool = False) -> pa.Table:

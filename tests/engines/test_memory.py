@@ -151,7 +151,7 @@ class Failing(LevelsAndRanges):
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(readers, "_UNIT", 100)
+    monkeypatch.setattr(readers, "_PART_ROWS", 100)
     rng = np.random.default_rng(0)
     columns = {f"c{k}": rng.integers(0, 3, 1000).astype(str) for k in range(6)}
     data = pa.table({**columns, "x": rng.normal(size=1000)})

@@ -159,7 +159,7 @@ def test_rows_of_bags_are_the_tables(
     tmp_path: Path, threads: int, dropped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Read by several threads, from several parts, with rows left out before."""
-    monkeypatch.setattr(readers, "_UNIT", 1500)
+    monkeypatch.setattr(readers, "_PART_ROWS", 1500)
     data = table(6000)
     labels = data["label"].to_numpy().copy()
     if dropped:

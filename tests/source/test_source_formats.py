@@ -19,6 +19,7 @@ import pytest
 from labeldp.features import fit_features
 from labeldp.source import scan
 from tests.realdata import real
+from tests.tables import told
 
 
 def example(rows: int = 500) -> pa.Table:
@@ -123,13 +124,13 @@ def test_every_form_gives_the_same_bytes_and_labels(table, form, batch_rows, tmp
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv", "pyarrow", "polars", "duckdb"])
-def test_describe_is_public_and_plain(table, form, tmp_path):
+def test_what_a_source_tells_is_public_and_plain(table, form, tmp_path):
     source = scan(FORMS[form](table, tmp_path), label="y", label_range=(0, 100))
-    told = json.loads(json.dumps(source.describe()))
-    assert [column["name"] for column in told["columns"]] == table.column_names[:-1]
-    assert told["label"] == "y"
-    assert told["rows"] in (500, None)
-    kinds = [column["kind"] for column in told["columns"]]
+    known = json.loads(json.dumps(told(source)))
+    assert [name for name, _, _ in known["columns"]] == table.column_names[:-1]
+    assert known["label"] == "y"
+    assert known["rows"] in (500, None)
+    kinds = [kind for _, kind, _ in known["columns"]]
     assert kinds == ["numeric", "integer", "integer", "categorical", "categorical", "numeric"]
 
 

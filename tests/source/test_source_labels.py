@@ -12,6 +12,7 @@ import pytest
 
 from labeldp.errors import DataError, InputError
 from labeldp.source import scan
+from tests.tables import told
 
 SECRET = 7319.25  # outside every range below, and easy to find in a message
 
@@ -135,7 +136,7 @@ def test_labels_need_a_name_and_a_range():
 
 def test_repr_and_description_hold_no_label():
     source = scan(table([SECRET]), label="y", label_range=(0, 10))
-    assert "7319" not in repr(source) + str(source) + str(source.describe())
+    assert "7319" not in repr(source) + str(source) + str(told(source))
     assert source == scan(table([1.0]), label="y", label_range=(0, 10))
 
 

@@ -47,7 +47,7 @@ def test_batches_of_different_types_are_not_joined() -> None:
 def test_small_files_share_a_part_in_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: int
 ) -> None:
-    monkeypatch.setattr(readers, "_UNIT", unit)
+    monkeypatch.setattr(readers, "_PART_ROWS", unit)
     start = 0
     for place, rows in enumerate([3, 0, 4, 30, 2, 2, 2, 1]):
         table = pa.Table.from_batches([batch(start, rows)])

@@ -146,9 +146,9 @@ def available() -> list[Kernels]:
 
 def test_small_tables_do_not_load_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "with_numba", lambda: pytest.fail("loaded"))
-    assert kernels.best(kernels.WORTH_COMPILING - 1) is kernels.with_numpy()
+    assert kernels.kernels_for(kernels.WORTH_COMPILING - 1) is kernels.with_numpy()
     monkeypatch.setattr(kernels, "available", lambda: False)
-    assert kernels.best() is kernels.with_numpy()
+    assert kernels.kernels_for() is kernels.with_numpy()
 
 
 def test_scratch_reuses_its_memory_and_grows() -> None:

@@ -20,6 +20,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from labeldp.engines.narrow import Narrow
 from labeldp.errors import DataError
 from labeldp.features import Encoder, Rows
 from labeldp.features.fold import Labels, Needs, Pair, pairs_of
-from labeldp.kernels import best, keep_freed_memory
+from labeldp.kernels import keep_freed_memory, kernels_for
 from labeldp.source import Source
 from labeldp.source.files import FileState
 from labeldp.source.labels import LabelCheck
@@ -43,7 +44,8 @@ class _Part:
 
     columns: frozenset[str]
     form: object
-    batches: list[Rows]
+    batches: list[Any]
+    """Record batches, or packed ones if they have a form."""
 
     def serves(self, needs: Needs) -> bool:
         return self.form in (None, needs.form) and self.columns.issuperset(needs.columns)
@@ -123,7 +125,8 @@ class Memory:
         if features is None and not needs.keep:
             yield from pairs
             return
-        shrink = Narrow() if features is None else Encoder(features, best(features.rows)).pack
+        kernels = None if features is None else kernels_for(features.rows)
+        shrink = Narrow() if features is None else Encoder(features, kernels).pack
         self._begin(number)
         may, batches = self._state is not None, list[Rows]()
         for rows, labels in pairs:

@@ -7,16 +7,16 @@
 The fit uses only exact sums, extremes and counts, so it gives the same bytes for any batch
 size, file layout or thread count. Modules: `levels` (values of categories as text and as
 codes), `columns` (one encoded column), `compounds` (categories that share a code), `encoder`
-(batches to `encoded` or packed rows), `encoding` (FeatureMap), `serial` (its JSON form), `fold`
-(what a pass over the rows is), `tally` (exact aggregates), `fit`, `chosen` (some rows, encoded).
+(batches to encoded or packed rows), `feature_map`, `json_form` (its JSON form), `fold` (what a
+pass over the rows is), `tally` (exact aggregates), `fit`, `chosen` (some rows, encoded).
 """
 
 from labeldp.features.chosen import ChosenRows
 from labeldp.features.columns import CategoricalColumn, NumericColumn
-from labeldp.features.encoded import Encoded, Packed, Rows
-from labeldp.features.encoder import Encoder
-from labeldp.features.encoding import FeatureMap
+from labeldp.features.encoder import Encoded, Encoder, Packed, Rows
+from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
+from labeldp.features.fold import Fold, Needs, RowNumber, Tally
 
 __all__ = [
     "CategoricalColumn",
@@ -24,8 +24,12 @@ __all__ = [
     "Encoded",
     "Encoder",
     "FeatureMap",
+    "Fold",
+    "Needs",
     "NumericColumn",
     "Packed",
+    "RowNumber",
     "Rows",
+    "Tally",
     "fit_features",
 ]

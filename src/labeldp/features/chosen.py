@@ -7,9 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp._arrow import arrow_numbers
-from labeldp.features.encoded import Encoded
-from labeldp.features.encoder import Encoder
-from labeldp.features.encoding import FeatureMap
+from labeldp.features.encoder import Encoded, Encoder
+from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fold import Labels, Needs
 
 

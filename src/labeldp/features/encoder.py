@@ -1,9 +1,13 @@
-"""`Encoder`: batches to codes, looking each distinct level up once per dictionary."""
+"""`Encoder`: batches to codes, looking each distinct level up once per dictionary.
+
+`Encoded` rows are exact integers; `Packed` ones are as they are kept between passes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -12,15 +16,65 @@ from numpy.typing import NDArray
 from labeldp._arrow import arrow_numbers, integer_kind, narrow_integers, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
-from labeldp.features.encoded import MISSING_CODE, Encoded, Packed, Rows
+from labeldp.features.compounds import Compounds
 from labeldp.features.levels import codes_of, same_dictionary
 from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions, with_numpy
 from labeldp.source.values import is_narrow
 
 if TYPE_CHECKING:
-    from labeldp.features.encoding import FeatureMap
+    from labeldp.features.feature_map import FeatureMap
 
 _CODE_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Rows as exact integers; one-hot columns stay codes, never dense.
+
+    `numbers` holds the codes of numeric columns and their 0/1 indicators as whole float64
+    numbers, in the order of `FeatureMap.number_columns`; `codes` holds one compound code per
+    row for every group of `compounds`, in types too narrow for arithmetic.
+    """
+
+    rows: int
+    numbers: NDArray[np.float64]
+    codes: tuple[Codes, ...]
+    compounds: Compounds
+
+    @property
+    def categories(self) -> tuple[NDArray[np.int32], ...]:
+        """One level code per row for every categorical column."""
+        return self.compounds.split(self.codes)
+
+    def take(self, places: NDArray[Any]) -> Encoded:
+        """Some of the rows."""
+        codes = tuple(codes[places] for codes in self.codes)
+        return Encoded(len(places), self.numbers[places], codes, self.compounds)
+
+
+MISSING_CODE = -(2**31)
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Rows from which an encoder makes the same as from the table's, in less room and sooner.
+
+    `numbers` holds every numeric column as it came, if that takes less than four bytes a row,
+    else its codes, with `MISSING_CODE` where an indicator has to tell; `codes` holds the
+    compound codes.
+    """
+
+    num_rows: int
+    numbers: tuple[pa.Array | NDArray[np.int32], ...]
+    codes: tuple[Codes, ...]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(int(column.nbytes) for column in (*self.numbers, *self.codes))
+
+
+Rows: TypeAlias = pa.RecordBatch | Packed
+"""What an encoder reads."""
 
 
 class Encoder:

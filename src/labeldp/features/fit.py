@@ -9,7 +9,7 @@ from functools import partial
 
 from labeldp.errors import DataError, at_least
 from labeldp.features.columns import CategoricalColumn, NumericColumn
-from labeldp.features.encoding import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fold import Fold, fold_in_order
 from labeldp.features.tally import FEW, Extremes, GridSums, Levels, LevelsAndRanges, Sums
 from labeldp.source import Source

@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.features.encoded import Rows
-from labeldp.features.encoder import Encoder
-from labeldp.features.encoding import FeatureMap
-from labeldp.kernels import best
+from labeldp.features.encoder import Encoder, Rows
+from labeldp.features.feature_map import FeatureMap
+from labeldp.kernels import kernels_for
 from labeldp.source import Source
 from labeldp.source.labels import LabelCheck
 
@@ -140,7 +139,7 @@ def add_up(
 ) -> None:
     """Give every tally all of these rows, each with the number of the first."""
     encode: Callable[[Rows], Any] = (
-        (lambda rows: rows) if features is None else Encoder(features, best(features.rows))
+        (lambda rows: rows) if features is None else Encoder(features, kernels_for(features.rows))
     )
     for first, rows, labels in numbered:
         ready = encode(rows)

@@ -20,7 +20,7 @@ from labeldp._arrow import arrow_numbers, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.features.fold import Needs
 from labeldp.features.levels import codes_of, names_of, same_dictionary
-from labeldp.kernels import Kernels, best, every_integer, positions, with_numpy
+from labeldp.kernels import Kernels, every_integer, kernels_for, positions, with_numpy
 from labeldp.source import Column
 from labeldp.source.values import integer_ends, is_narrow, to_float
 
@@ -188,7 +188,8 @@ class LevelsAndRanges:
         self.rows = 0
         self.extremes: dict[str, Extremes] = {}
         self.levels: dict[str, Levels] = {}
-        kernels = best(total_rows or 0)  # where rows are unknown, many workers would load numba
+        # where rows are unknown, many workers would load numba
+        kernels = kernels_for(total_rows or 0)
         for column in columns:
             if column.kind != "categorical":
                 self.extremes[column.name] = Extremes(column.name)

@@ -28,10 +28,10 @@ __all__ = [
     "Positions",
     "Scratch",
     "available",
-    "best",
     "code_kind",
     "every_integer",
     "keep_freed_memory",
+    "kernels_for",
     "positions",
     "with_numba",
     "with_numpy",
@@ -70,7 +70,7 @@ class Kernels(Protocol):
     """add_pair_entries(total, table, left, right): total += table[left, right], row by row."""
 
 
-def best(rows: int | None = None) -> Kernels:
+def kernels_for(rows: int | None = None) -> Kernels:
     """The faster kernels for a table of so many rows: numba's if it is there and pays."""
     small = rows is not None and rows < WORTH_COMPILING
     return with_numpy() if small or not available() else with_numba()

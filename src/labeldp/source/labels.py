@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from labeldp._arrow import numpy_numbers
 from labeldp.errors import DataError
-from labeldp.kernels import best
+from labeldp.kernels import kernels_for
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.values import NUMBER
 
@@ -47,7 +47,7 @@ class LabelCheck:
     def clean(self, values: NDArray[np.float64], unreadable: bool) -> NDArray[np.float64]:
         """Return labels inside the range, remembering what had to be changed."""
         cleaned = np.empty_like(values)
-        wrong = best(self.rows).confine(cleaned, values, self.low, self.high)
+        wrong = kernels_for(self.rows).confine(cleaned, values, self.low, self.high)
         self._raise("text", unreadable)
         self._raise("missing", bool(wrong & 1))
         self._raise("infinite", bool(wrong & 2))

@@ -20,7 +20,7 @@ from labeldp.source.files import (
 )
 from labeldp.source.kinds import is_text, plain
 
-_UNIT = 1 << 19
+_PART_ROWS = 1 << 19
 """Rows that are worth a thread's while."""
 
 
@@ -89,7 +89,7 @@ class ParquetReader:
                     yield from sliced(batch.select(names), batch_rows)
 
     def units(self) -> tuple[ParquetReader, ...]:
-        """Runs of row groups, or of small files, of about `_UNIT` rows."""
+        """Runs of row groups, or of small files, of about `_PART_ROWS` rows."""
         found: list[ParquetReader] = []
         for path in self.paths:
             with reading(path, "Parquet"):
@@ -100,7 +100,7 @@ class ParquetReader:
                 found += [
                     replace(file, rows=rows, groups=groups, footer=footer) for groups, rows in runs
                 ]
-            elif found and found[-1].groups is None and found[-1].rows < _UNIT:
+            elif found and found[-1].groups is None and found[-1].rows < _PART_ROWS:
                 last = found.pop()
                 paths, rows = (*last.paths, path), last.rows + file.rows
                 found.append(replace(last, paths=paths, rows=rows))
@@ -114,11 +114,11 @@ class ParquetReader:
 
 
 def _runs(rows: Sequence[int]) -> Iterator[tuple[range, int]]:
-    """Neighbouring row groups until they have `_UNIT` rows together."""
+    """Neighbouring row groups until they have `_PART_ROWS` rows together."""
     start = total = 0
     for group, count in enumerate(rows):
         total += count
-        if total >= _UNIT or group + 1 == len(rows):
+        if total >= _PART_ROWS or group + 1 == len(rows):
             yield range(start, group + 1), total
             start, total = group + 1, 0
 

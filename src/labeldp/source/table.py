@@ -118,22 +118,6 @@ class Source:
         if shared is None:
             check.finish()
 
-    def describe(self) -> dict[str, Any]:
-        """Return what is known about the table, all of it public."""
-        return {
-            "format": self.reader.format,
-            "files": len(self.reader.files),
-            "rows": self.total_rows,
-            "label": self.label,
-            "label_range": None if self.label_range is None else list(self.label_range),
-            "clip": self.clip,
-            "drop_missing_labels": self.drop_missing_labels,
-            "columns": [
-                {"name": column.name, "kind": column.kind, "type": column.type}
-                for column in self.columns
-            ],
-        }
-
     def _needs_label(self) -> tuple[str, tuple[float, float]]:
         if self.label is None:
             raise InputError("labels are needed here; name the label column (label, --label)")

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features import Encoded, FeatureMap
-from labeldp.features.fold import Needs
-from labeldp.kernels import Codes, Kernels, best
+from labeldp.features import Encoded, FeatureMap, Needs
+from labeldp.kernels import Codes, Kernels, kernels_for
 
 BLOCK_ROWS = 8192
 _LIMB = 32
@@ -88,7 +87,7 @@ class GramSum:
     @cached_property
     def _own(self) -> _Tables:
         """Of the rows that were added: many numbers, which an empty sum does without."""
-        return _Tables(self._features, self._kernels or best(self._features.rows))
+        return _Tables(self._features, self._kernels or kernels_for(self._features.rows))
 
     @property
     def needs(self) -> Needs:

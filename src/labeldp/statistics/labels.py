@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import InputError, ordered
-from labeldp.features import Encoded, FeatureMap
-from labeldp.features.fold import Needs
-from labeldp.kernels import Kernels, Scratch, best, with_numpy
+from labeldp.features import Encoded, FeatureMap, Needs
+from labeldp.kernels import Kernels, Scratch, kernels_for, with_numpy
 from labeldp.statistics.gram import category_slices, exact_products, no_rows
 
 LABEL_BITS = 20
@@ -115,7 +114,7 @@ class MomentSum:
 
     @cached_property
     def _kernels(self) -> Kernels:
-        return self._given or best(self._features.rows)
+        return self._given or kernels_for(self._features.rows)
 
     @property
     def needs(self) -> Needs:

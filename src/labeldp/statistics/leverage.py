@@ -15,9 +15,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap
-from labeldp.features.fold import Needs, RowNumber
-from labeldp.kernels import Kernels, Scratch, best
+from labeldp.features import Encoded, FeatureMap, Needs, RowNumber
+from labeldp.kernels import Kernels, Scratch, kernels_for
 from labeldp.statistics.factor import ROUNDOFF, Factor
 from labeldp.statistics.gram import GramSum, no_rows
 from labeldp.statistics.quadratic_form import QuadraticForm
@@ -85,7 +84,7 @@ class LeverageScan:
 
     @cached_property
     def _kernels(self) -> Kernels:
-        return self._given or best(self._features.rows)
+        return self._given or kernels_for(self._features.rows)
 
     @property
     def needs(self) -> Needs:

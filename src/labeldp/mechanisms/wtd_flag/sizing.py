@@ -8,12 +8,15 @@ residual: take the largest the file may hold, and stop where more are no longer 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from labeldp.accounting import ACCOUNTANTS, Answer, Facts, Theorem1, invert
 from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
 from labeldp.errors import PlanError
-from labeldp.mechanisms.floors import Terms
 from labeldp.mechanisms.forecast import mean_excess
+
+if TYPE_CHECKING:
+    from labeldp.mechanisms.floors import Terms
 
 GROWTH = 4
 WORTHWHILE = 4e-3

@@ -13,11 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError, InputError
-from labeldp.features import serial
+from labeldp.features import json_form
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.compounds import Compounds
-from labeldp.features.encoded import Encoded
-from labeldp.features.encoder import Encoder
+from labeldp.features.encoder import Encoded, Encoder
 from labeldp.source.frames import FrameReader
 
 INTERCEPT = "intercept"
@@ -172,12 +171,12 @@ class FeatureMap:
 
     def to_json(self) -> dict[str, Any]:
         """Return the map as plain JSON values; `from_json` gives an equal map back."""
-        return serial.to_json(self)
+        return json_form.to_json(self)
 
     @classmethod
     def from_json(cls, document: Any) -> FeatureMap:
         """Read what `to_json` wrote; a DataError if it is something else."""
-        fields = serial.from_json(document)
+        fields = json_form.from_json(document)
         result = cls(**fields)
         if result.kept is not None and list(result.kept) != sorted(set(result.kept)):
             raise DataError("features: kept must be increasing; restore the original file")

@@ -20,7 +20,7 @@ from labeldp.files import (
 )
 
 if TYPE_CHECKING:
-    from labeldp.features.encoding import FeatureMap
+    from labeldp.features.feature_map import FeatureMap
 
 FORMAT = "labeldp-features/1"
 
