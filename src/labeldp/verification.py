@@ -30,6 +30,7 @@ from labeldp.release import (
     CERTIFICATE,
     FEATURES,
     METADATA_KEY,
+    WEIGHTS,
     Claim,
     Release,
     certificate_text,
@@ -103,7 +104,7 @@ def _summary(certificate: dict[str, Any]) -> str:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    known = {AGGREGATES, BAGS, CERTIFICATE, FEATURES}
+    known = {AGGREGATES, BAGS, CERTIFICATE, FEATURES, WEIGHTS}
     for path in sorted(folder.iterdir()):
         if path.name not in known:
             yield f"{path.name} is not part of the release: the certificate says nothing of it"
@@ -117,8 +118,9 @@ def _seals(folder: Path, release: Release) -> Iterator[str]:
     if (folder / CERTIFICATE).read_text(encoding="utf-8") != text + "\n":
         yield f"{CERTIFICATE} is not as it was written (a field twice, or other spacing)"
     yield from _stamp(folder / AGGREGATES, text)
-    if release.bag_table is not None:
-        yield from _stamp(folder / BAGS, text)
+    for name, table in ((BAGS, release.bag_table), (WEIGHTS, release.weights)):
+        if table is not None:
+            yield from _stamp(folder / name, text)
     if json_digest(release.features.to_json()) != certificate["digests"]["features"]:
         yield f"{FEATURES} was altered (its digest does not match)"
     elif (folder / FEATURES).read_text(encoding="utf-8") != features_text(release.features):
@@ -146,6 +148,9 @@ def _contents(release: Release) -> Iterator[str]:
     bags = None if release.bag_table is None else table_digest(release.bag_table)
     if bags != certificate["digests"]["bags"]:
         yield f"{BAGS} was altered or is missing (its digest does not match)"
+    weights = None if release.weights is None else table_digest(release.weights)
+    if weights != certificate["digests"].get("weights"):
+        yield f"{WEIGHTS} was altered, is missing or does not belong here (its digest differs)"
     rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
     if release.table.num_rows != rows:
         yield f"{AGGREGATES} has {release.table.num_rows} rows, the certificate says {rows}"

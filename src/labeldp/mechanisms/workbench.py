@@ -20,10 +20,11 @@ from labeldp.mechanisms.floors import (
     Terms,
     check_floor_release,
     floor_mode,
+    measure_residual,
     root_bounds,
     settle_floor,
 )
-from labeldp.mechanisms.forecast import forecast
+from labeldp.mechanisms.forecast import QUANTILES, Forecast, forecast
 from labeldp.mechanisms.label_law import LabelLaw, means
 from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
@@ -35,6 +36,7 @@ from labeldp.release import (
     NOISE,
     PUBLIC_WEIGHTS,
     WARNING,
+    WEIGHTS,
     Claim,
     Drawing,
     FloorOutcome,
@@ -44,6 +46,8 @@ from labeldp.release import (
     features_text,
     label_column,
     read_head,
+    seal,
+    weight_table,
 )
 from labeldp.source import Source
 from labeldp.statistics import (
@@ -57,8 +61,13 @@ from labeldp.statistics import (
     LeverageScan,
     MomentSum,
     Residual,
+    Shape,
+    Sighting,
     Stack,
+    Weights,
+    WeightScan,
     factorise,
+    find_shape,
     fit_stack,
 )
 from labeldp.statistics.stacked import bags_at_once, stacked_design
@@ -72,7 +81,9 @@ __all__ = [
     "NOISE",
     "OTHER_FEATURES",
     "PUBLIC_WEIGHTS",
+    "QUANTILES",
     "WARNING",
+    "WEIGHTS",
     "WORDS",
     "BagRows",
     "Claim",
@@ -86,6 +97,7 @@ __all__ = [
     "FeatureMap",
     "Fits",
     "FloorOutcome",
+    "Forecast",
     "GramSum",
     "LabelGrid",
     "LabelLaw",
@@ -99,11 +111,15 @@ __all__ = [
     "Release",
     "Request",
     "Residual",
+    "Shape",
     "Shown",
+    "Sighting",
     "Source",
     "Stack",
     "Survey",
     "Terms",
+    "WeightScan",
+    "Weights",
     "aggregate_batch",
     "aggregate_schema",
     "bags_at_once",
@@ -117,17 +133,21 @@ __all__ = [
     "factorise",
     "feature_bound",
     "features_text",
+    "find_shape",
     "fit_stack",
     "floor_mode",
     "forecast",
     "inflation_for",
     "label_column",
     "means",
+    "measure_residual",
     "members_table",
     "number",
     "read_head",
     "root_bounds",
+    "seal",
     "settle_floor",
     "stacked_design",
     "survey",
+    "weight_table",
 ]

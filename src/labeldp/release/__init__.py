@@ -19,6 +19,7 @@ from labeldp.release.files import (
     PUBLIC_WEIGHTS,
     SECRET_WEIGHTS,
     WARNING,
+    WEIGHTS,
     Drawing,
     Release,
     aggregate_batch,
@@ -27,6 +28,7 @@ from labeldp.release.files import (
     features_text,
     label_column,
     public_rows,
+    weight_table,
 )
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "PUBLIC_WEIGHTS",
     "SECRET_WEIGHTS",
     "WARNING",
+    "WEIGHTS",
     "Claim",
     "Drawing",
     "FloorOutcome",
@@ -54,4 +57,5 @@ __all__ = [
     "public_rows",
     "read_head",
     "seal",
+    "weight_table",
 ]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
 from labeldp.features.fold import Needs
-from labeldp.kernels import Kernels, Scratch, best
+from labeldp.kernels import Kernels, Scratch, kernels_for
 from labeldp.statistics.factor import ROUNDOFF
 from labeldp.statistics.gram import no_rows
 from labeldp.statistics.quadratic_form import QuadraticForm
@@ -45,6 +45,10 @@ class Sighting:
     """At least ‖C x_i‖² of every row."""
     rows: NDArray[np.float64] = field(repr=False)
     """Different rows of large value: integer codes of the kept columns, one row each."""
+
+    def is_within(self, length: float) -> bool:
+        """Whether ‖C x_i‖ of every row is at most so much, for certain."""
+        return math.sqrt(self.maximum) * (1 + 4 * ROUNDOFF) <= length
 
     @property
     def length(self) -> float:
@@ -92,7 +96,7 @@ class Pool:
 
 
 Seen = tuple[bool, float, NDArray[np.float64], Pool, Pool]
-"""What one part of the rows showed: whether there were any, the largest value, reach of its numbers, and the pools."""
+"""What one part showed: whether it had rows, largest value, reach of its numbers, and the pools."""
 
 
 class WeightScan:
@@ -130,7 +134,7 @@ class WeightScan:
 
     @cached_property
     def _kernels(self) -> Kernels:
-        return self._given or best(self._every.rows)
+        return self._given or kernels_for(self._every.rows)
 
     @property
     def needs(self) -> Needs:
@@ -229,8 +233,9 @@ class WeightScan:
         self._seen |= seen
         self._largest = max(self._largest, largest)
         self._reach = np.maximum(self._reach, reach)
-        self._worst = self._worst.offer(worst.keys, worst.marks, worst.rows)
-        self._drawn = self._drawn.offer(drawn.keys, drawn.marks, drawn.rows)
+        if self._keep:
+            self._worst = self._worst.offer(worst.keys, worst.marks, worst.rows)
+            self._drawn = self._drawn.offer(drawn.keys, drawn.marks, drawn.rows)
 
     def result(self, *_: object) -> Sighting:
         """The maximum, and the rows of both pools."""

@@ -10,7 +10,9 @@ CᵀC = L⁻ᵀS⁻¹L⁻¹: half the file, and aggregate j holds the first j co
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +36,31 @@ class Weights:
         """Aggregates: rows of C, and terms of an entry of CᵀC at most."""
         return len(self.matrix)
 
+    def problem(self) -> str | None:
+        """Why no length can be trusted, which counts on a lower triangle of numbers; or None."""
+        if not np.isfinite(self.matrix).all():
+            return "the weights are not all numbers"
+        if np.triu(self.matrix, 1).any() or not np.diagonal(self.matrix).all():
+            return "the weights are not an invertible lower triangle"
+        return None
+
     def identity(self) -> tuple[object, ...]:
         """What tells weights apart."""
         return self.kept, self.matrix.tobytes()
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values: the lower triangle, row by row, in eight bytes each."""
+        entries = self.matrix[np.tril_indices(self.rank)].astype("<f8").tobytes()
+        return {"kept": list(self.kept), "lower": base64.b64encode(entries).decode()}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Weights:
+        """The inverse of `to_json`."""
+        kept = tuple(document["kept"])
+        matrix = np.zeros((len(kept), len(kept)))
+        entries = np.frombuffer(base64.b64decode(document["lower"]), "<f8")
+        matrix[np.tril_indices(len(kept))] = entries
+        return cls(kept, matrix)
 
     def scaled(self, exponent: int) -> Weights:
         """C·2**exponent, exactly."""
