@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labeldp import door
 from labeldp._arrow import column_numbers
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim, split
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
     FEATURES,
@@ -28,6 +28,8 @@ from labeldp.mechanisms.workbench import (
 )
 
 _UNIT = 2.0**-53
+_SPENT = 1e-6
+"""Of μ, what a plan may leave."""
 _TOLERANCE = 0.01
 """Of the stated error, which follows from the published numbers up to their rounding."""
 
@@ -39,6 +41,9 @@ def check(release: Release) -> Iterator[str]:
         yield f"{FEATURES} and the certificate differ on whether there is an intercept"
     exponent = release.certificate["numerics"]["label_exponent"]
     yield from check_label_exponent(claim.label_range, features.intercept, exponent)
+    least, _ = split(claim.epsilon, claim.delta, 0.0)
+    if claim.mu < least * (1 - _SPENT):
+        yield "certificate: the noise is not that of the budget"
     yield from _check_residual(claim, release.certificate.get("residual_root"))
     weights = published_weights(release)
     problem = f"{WEIGHTS} is missing" if weights is None else weights.problem()
