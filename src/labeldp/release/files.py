@@ -102,7 +102,10 @@ class Release:
 
     @property
     def noise(self) -> NDArray[np.float64]:
-        """The public deviation of each label, where labels were aggregated alone."""
+        """The public deviation of each label, where labels were aggregated alone or with weights
+        that are public."""
+        if self.weights is not None:
+            return np.full(self.table.num_rows, float(self.certificate["shape"]["noise_std"]))
         return column_numbers(self.table.column(NOISE))
 
     def save(self, directory: str | Path) -> None:
