@@ -10,13 +10,16 @@ to fit b̃ by R is to fit all rows with noise on Xᵀy, whatever is asked of the
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from labeldp._arrow import column_numbers
 from labeldp.errors import InputError
 from labeldp.learners.protocol import Array
-from labeldp.release import Release
+
+if TYPE_CHECKING:
+    from labeldp.release import Release
 
 
 @dataclass(frozen=True, eq=False)

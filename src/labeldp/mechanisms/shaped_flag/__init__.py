@@ -31,8 +31,8 @@ class ShapedFlagOptions(GuessOptions):
 class ShapedFlagAsked(FeaturesAsked):
     """What `labeldp account` can be asked about shaped-flag."""
 
-    residual_share: float = option(
-        RESIDUAL_SHARE, "Share of μ² that publishes the residual's root; 0: none.", check=_share
+    residual_share: float | None = option(
+        None, "Share of μ² that publishes the residual's root; default: 0.05.", check=_share
     )
 
 

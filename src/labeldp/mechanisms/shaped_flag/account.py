@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any
 from labeldp.mechanisms import Shown, number
 from labeldp.mechanisms.answers import document
 from labeldp.mechanisms.shaped_flag import RESIDUAL_SHARE
-from labeldp.mechanisms.shaped_flag.claim import split
+from labeldp.mechanisms.shaped_flag.sizing import split
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.shaped_flag import ShapedFlagAsked
     from labeldp.mechanisms.survey import Survey
 
 Found = dict[str, Any]
-_OWN = ("features", "max_leverage", "residual_share")
+_OWN = ("features", "max_leverage")
 
 
 def answer(mechanism: str, asked: ShapedFlagAsked) -> Found:
     """μ, the noise, and between which bounds the error that privacy adds must lie."""
     low, high = asked.label_range
-    aggregates, residual = split(*asked.budget, asked.residual_share)
+    share = RESIDUAL_SHARE if asked.residual_share is None else asked.residual_share
+    aggregates, residual = split(*asked.budget, share)
     noise = (high - low) / aggregates
     found: Found = {
+        "residual_share": share,
         "mu": aggregates,
         "noise_std": noise,
         "residual_noise_std": (high - low) / residual if residual else None,

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from labeldp import door
 from labeldp._arrow import column_numbers
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim, split
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
+from labeldp.mechanisms.shaped_flag.sizing import split
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
     FEATURES,

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting import Curve, Gaussian, invert
+from labeldp.accounting import Curve, Gaussian
 from labeldp.mechanisms.forecast import QUANTILES
 from labeldp.mechanisms.words import Words, number
 from labeldp.release import Claim, read_head
@@ -21,8 +21,6 @@ BASIS = (
     "and nothing is assumed of the labels"
 )
 _UP = 1 + 2.0**-50
-_HEADROOM = 1 - 1e-9
-"""μ is used up to this, so that rounding never breaks the budget."""
 
 
 @dataclass(frozen=True)
@@ -126,12 +124,6 @@ def read_claim(document: dict[str, Any]) -> ShapedFlagClaim:
         intercept=bool(document["constant_in_span"]),
         **document["shape"],
     )
-
-
-def split(epsilon: float, delta: float, residual_share: float) -> tuple[float, float]:
-    """μ of the aggregates and of the residual that (ε, δ) buys; their squares add."""
-    mu = invert.limit(Gaussian(1.0), "mu", epsilon, delta) * _HEADROOM
-    return mu * math.sqrt(1 - residual_share), mu * math.sqrt(residual_share)
 
 
 def words(told: dict[str, Any]) -> Words:

@@ -10,7 +10,8 @@ from threadpoolctl import threadpool_limits
 
 from labeldp.errors import DataError
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, split
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms.shaped_flag.sizing import split
 from labeldp.mechanisms.workbench import (
     Engine,
     Factor,
