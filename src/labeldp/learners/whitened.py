@@ -41,7 +41,9 @@ def whitened(release: Release) -> Whitened:
     assert release.weights is not None
     weights = np.column_stack([column_numbers(column) for column in release.weights.columns])
     weights = weights / release.features.kept_scales
-    product = release.design @ weights.T
+    chunks = list(release.chunks())
+    design, labels = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
+    product = design @ weights.T
     try:
         lower = cholesky((product + product.T) / 2, lower=True)
         root = solve_triangular(weights, lower, lower=True).T
@@ -51,6 +53,6 @@ def whitened(release: Release) -> Whitened:
         ) from None
     return Whitened(
         root,
-        np.asarray(solve_triangular(lower, release.labels, lower=True)),
+        np.asarray(solve_triangular(lower, labels, lower=True)),
         np.asarray(solve_triangular(lower, np.diag(release.noise), lower=True)),
     )

@@ -63,6 +63,12 @@ def published_weights(release: Release) -> Weights | None:
     return Weights(release.features.kept_columns, matrix)
 
 
+def published_design(release: Release) -> NDArray[np.float64]:
+    """Z for integer codes."""
+    parts = [design for design, _ in release.chunks()]
+    return np.concatenate(parts) / release.features.kept_scales
+
+
 def _check_residual(claim: ShapedFlagClaim, measured: float | None) -> Iterator[str]:
     noise = claim.residual_noise_std
     if (noise is None) is not (measured is None):
@@ -75,7 +81,7 @@ def _check_residual(claim: ShapedFlagClaim, measured: float | None) -> Iterator[
 
 def _check_error(release: Release, weights: Weights, claim: ShapedFlagClaim) -> Iterator[str]:
     """Whether Z = C·G for some symmetric G, and the error stated follows: S = L²(C·G·Cᵀ)⁻¹."""
-    design = release.design / release.features.kept_scales
+    design = published_design(release)
     product = design @ weights.matrix.T
     size = np.abs(design) @ np.abs(weights.matrix.T)
     rounding = 4 * (weights.rank + 8) * _UNIT * (size + size.T)
@@ -114,7 +120,7 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
             f"a row's weights have the norm {math.sqrt(sighting.maximum):.6g}, "
             f"the certificate says {claim.length:.6g} at most"
         )
-    yield from _check_design(release.design / features.kept_scales, weights, gram)
+    yield from _check_design(published_design(release), weights, gram)
 
 
 def _check_design(
