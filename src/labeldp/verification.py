@@ -21,7 +21,7 @@ from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
 from labeldp.files import json_digest
-from labeldp.mechanisms import mechanism_named
+from labeldp.mechanisms import mechanism_named, mechanisms
 from labeldp.mechanisms.plan import read_claim
 from labeldp.mechanisms.schema import certificate_schema
 from labeldp.release import (
@@ -141,8 +141,12 @@ def _stamp(path: Path, text: str) -> Iterator[str]:
 
 
 def _contents(release: Release) -> Iterator[str]:
-    """The table and the feature map are those of the certificate."""
+    """The table and the feature map are those of the certificate, the sections its mechanism's."""
     certificate, features = release.certificate, release.features
+    own = mechanism_named(certificate["mechanism"]).sections
+    for name in sorted({name for each in mechanisms() for name in each.sections}):
+        if name not in own and certificate.get(name) is not None:
+            yield f"certificate.{name} is not a section of {certificate['mechanism']}"
     if table_digest(release.table) != certificate["digests"]["aggregates"]:
         yield f"{AGGREGATES} was altered (its digest does not match)"
     bags = None if release.bag_table is None else table_digest(release.bag_table)

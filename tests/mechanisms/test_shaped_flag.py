@@ -21,7 +21,7 @@ from labeldp.engines import LocalEngine
 from labeldp.features import Encoder
 from labeldp.mechanisms.shaped_flag import run as module
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.release import weight_table
+from labeldp.release import seal, weight_table
 from labeldp.release.digest import table_digest
 from labeldp.statistics import Weights
 from tests.console import labeldp as command
@@ -327,6 +327,13 @@ def test_a_residual_off_its_grid_is_caught(released: Release, tmp_path: Path) ->
     for number, value in enumerate((released.certificate["residual_root"] + 2.0**-30, None)):
         forged = forged_claim(released, lambda c, value=value: c.update(residual_root=value))
         assert "residual" in problems(forged, tmp_path / str(number))
+
+
+def test_a_section_of_another_mechanism_is_caught(released: Release, tmp_path: Path) -> None:
+    other = plan(source(ROWS), bags=40, epsilon=1.0, delta=1e-5).release(source(ROWS))
+    shape = released.certificate["shape"]
+    forged = replace(other, certificate=seal(other.certificate | {"shape": shape}))
+    assert "certificate.shape is not a section of wtd-flag" in problems(forged, tmp_path / "r")
 
 
 def test_a_plan_with_other_weights_is_refused(made: Plan) -> None:
