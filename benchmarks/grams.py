@@ -6,9 +6,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import reduce
 from itertools import combinations
-from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +79,17 @@ def our_gram(rows: Rows, features: FeatureMap) -> Callable[[Kernels], FeatureGra
     threads = os.cpu_count() or 1
 
     def run(kernels: Kernels) -> FeatureGram:
-        def work(first: int) -> FeatureGram:
+        def share(first: int) -> dict[str, Any]:
             sums = GramSum(features, kernels)
             for batch in batches[first::threads]:
                 sums.add(batch)
-            return sums.result()
+            return sums.share()
 
+        total = GramSum(features, kernels)
         with ThreadPoolExecutor(threads) as pool:
-            return reduce(add, pool.map(work, range(threads)))
+            for each in pool.map(share, range(threads)):
+                total.merge(each)
+        return total.result()
 
     return run
 

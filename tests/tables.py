@@ -47,6 +47,6 @@ def with_label(data: pa.Table, row: int, value: float) -> pa.Table:
 def told(source: Source) -> dict[str, Any]:
     """What is known about a source before its rows are read, all of it public."""
     columns = [(column.name, column.kind, column.type) for column in source.columns]
-    reader = {"format": source.reader.format, "files": len(source.reader.files)}
+    reader = {"format": source.reader.format, "files": len(source.reader.paths)}
     options = {name: getattr(source, name) for name in ("label", "label_range", "clip")}
     return {**reader, **options, "rows": source.total_rows, "columns": columns}

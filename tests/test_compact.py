@@ -101,5 +101,5 @@ def test_refusals() -> None:
     rows = source(500)
     with pytest.raises(PlanError, match="no compact form of fewer rows"):
         plan(rows, epsilon=1, delta=1e-6, bags=10, compact=True)
-    with pytest.raises(InputError, match="--compact does not apply to sampled-noisy-wtd-lag"):
+    with pytest.raises(InputError, match="`compact` does not apply to sampled-noisy-wtd-lag"):
         plan(rows, epsilon=1, delta=1e-6, mechanism="sampled-noisy-wtd-lag", compact=True)

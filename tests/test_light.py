@@ -31,7 +31,14 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 }
 
 EXTRAS = {"pandas", "polars", "duckdb", "matplotlib", "torch", "pyspark", "numba"}
-HEAVY = EXTRAS | {"sklearn", "scipy.stats", "pyarrow.dataset", "labeldp.spark", "labeldp_paper"}
+HEAVY = EXTRAS | {
+    "sklearn",
+    "scipy.optimize",
+    "scipy.stats",
+    "pyarrow.dataset",
+    "labeldp.spark",
+    "labeldp_paper",
+}
 """None of the commands needs these on a small file here."""
 
 DATA_ROAD = {"labeldp.source", "labeldp.features", "labeldp.statistics", "labeldp.engines"}
@@ -79,5 +86,5 @@ def test_the_modules_named_here_are_there_to_be_imported(imported: dict[str, set
     assert {"pyarrow", "randomgen", "scipy"} <= imported["release"]
     assert {"labeldp.learners", "labeldp.release"} <= imported["fit"]
     ours = {n for n in HEAVY | set().union(*BESIDES.values()) if n.startswith("labeldp")}
-    for name in ours | {"flint", "sklearn", "scipy.stats", "pyarrow.dataset"}:
+    for name in ours | {"flint", "sklearn", "scipy.optimize", "scipy.stats", "pyarrow.dataset"}:
         __import__(name)

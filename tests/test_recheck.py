@@ -11,8 +11,8 @@ import pytest
 
 from labeldp import plan, scan, verify
 from labeldp.engines import LocalEngine
-from labeldp.mechanisms.plan import read_claim
-from labeldp.mechanisms.wtd_flag.check import check_features
+from labeldp.mechanisms import read_claim
+from labeldp.mechanisms.wtd_flag.claim import check_features
 from labeldp.release import Release, claimed_fields, public_rows, seal
 from tests.tables import RANGE, table
 

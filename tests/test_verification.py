@@ -27,9 +27,7 @@ from labeldp import Release, plan, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import FloorMode, added_variance, invert
 from labeldp.door import grid_for
-from labeldp.mechanisms import mechanisms
-from labeldp.mechanisms.plan import read_claim
-from labeldp.mechanisms.schema import certificate_schema
+from labeldp.mechanisms import certificate_schema, mechanisms, read_claim
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
 from labeldp.release import (
     METADATA_KEY,

@@ -99,7 +99,8 @@ def publish(
     certain = np.abs(scaled - cell) + error / step < 0.5
     certain &= np.abs(scaled) < 2.0**51  # so that cells are exact doubles
     for row in np.flatnonzero(~certain):
-        cell[row] = _settle(int(row), int(bits[row]), grid, randomness, exact)
+        # by ball arithmetic and more random bits
+        cell[row] = _cell_of(_Draw(int(row), int(bits[row]), grid, randomness, exact))
     return np.asarray(cell * step)
 
 
@@ -113,12 +114,8 @@ def publish_chi(freedom: int, grid: int, randomness: Randomness, exact: Exact) -
     return math.ldexp(_cell_of(draw), grid)
 
 
-def _settle(row: int, bits: int, grid: int, randomness: Randomness, exact: Exact) -> float:
-    """The exact cell of a draw in doubt, by ball arithmetic and more random bits."""
-    return _cell_of(_Draw(row, bits, grid, randomness, exact))
-
-
 def _cell_of(draw: _Draw) -> float:
+    """The exact cell of a draw."""
     cell = draw.nearest_cell()
     while draw.is_below(cell, -1):
         cell -= 1
@@ -178,18 +175,24 @@ class _Draw:
     def _compare(self, half_cells: int, precision: int) -> bool | None:
         from flint import arb
 
-        mean, std = self._exact(self._row, precision)
         border = arb(half_cells) * arb(2) ** (self._grid - 1)
+        below = self._distribution(border, precision)
+        unit = arb(2) ** -self._length
+        if arb(self._tail + 1) * unit <= below:
+            return not self._upper_half
+        if arb(self._tail) * unit >= below:
+            return self._upper_half
+        return None
+
+    def _distribution(self, border: Any, precision: int) -> Any:
+        """The p at which the number would be at the border."""
+        from flint import arb
+
+        mean, std = self._exact(self._row, precision)
         distance = (border - mean) / std
         if self._upper_half:
             distance = -distance  # the number is mean − std·Φ⁻¹(p)
-        phi = (-distance / arb(2).sqrt()).erfc() / 2
-        unit = arb(2) ** -self._length
-        if arb(self._tail + 1) * unit <= phi:
-            return not self._upper_half
-        if arb(self._tail) * unit >= phi:
-            return self._upper_half
-        return None
+        return (-distance / arb(2).sqrt()).erfc() / 2
 
     def _extend(self) -> None:
         word = int(words(self._randomness.refinement, 1)[0])
@@ -203,7 +206,8 @@ class _ChiDraw(_Draw):
         self, freedom: int, bits: int, grid: int, randomness: Randomness, exact: Exact
     ) -> None:
         super().__init__(0, bits, grid, randomness, exact)
-        self._freedom, self._tail = freedom, bits  # p in [tail, tail+1]·2**-length
+        self._freedom, self._upper_half = freedom, False
+        self._tail = bits  # p in [tail, tail+1]·2**-length
 
     def nearest_cell(self) -> int:
         from scipy.special import chdtri
@@ -213,18 +217,11 @@ class _ChiDraw(_Draw):
             _, std = self._exact(0, _FIRST_PRECISION)
             return round(float(std.mid()) * root * 2.0**-self._grid)
 
-    def _compare(self, half_cells: int, precision: int) -> bool | None:
+    def _distribution(self, border: Any, precision: int) -> Any:
         from flint import arb
 
         _, std = self._exact(0, precision)
-        border = arb(max(0, half_cells)) * arb(2) ** (self._grid - 1) / std
-        below = _chi_distribution(self._freedom, border)
-        unit = arb(2) ** -self._length
-        if arb(self._tail + 1) * unit <= below:
-            return True
-        if arb(self._tail) * unit >= below:
-            return False
-        return None
+        return _chi_distribution(self._freedom, border / std if border > 0 else arb(0))
 
 
 def _chi_distribution(freedom: int, x: Any) -> Any:

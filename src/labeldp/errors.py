@@ -9,8 +9,9 @@
 
 Every message is one line that names the thing, the cause and the cure. No message
 ever contains a label, a residual or a fitted value: features, arguments and
-certificates are public, labels are not. Checks take the argument's name from their
-keyword: ``positive(bags=m)``.
+certificates are public, labels are not. Arguments stand in backquotes, as Python spells them
+(`bags`, `floor="declared"`); the command line shows them as its options. Checks take the
+argument's name from their keyword: ``positive(bags=m)``.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def finite(**values: float) -> None:
     """Refuse NaN and infinities."""
     for name, value in values.items():
         if not math.isfinite(value):
-            raise InputError(f"{name} must be a finite number, not {value}")
+            raise InputError(f"`{name}` must be a finite number, not {value}")
 
 
 def positive(**values: float) -> None:
@@ -71,7 +72,7 @@ def positive(**values: float) -> None:
     finite(**values)
     for name, value in values.items():
         if value <= 0:
-            raise InputError(f"{name} must be above 0, not {value}")
+            raise InputError(f"`{name}` must be above 0, not {value}")
 
 
 def at_least(low: float, **values: float) -> None:
@@ -79,7 +80,7 @@ def at_least(low: float, **values: float) -> None:
     finite(**values)
     for name, value in values.items():
         if value < low:
-            raise InputError(f"{name} must be at least {low}, not {value}")
+            raise InputError(f"`{name}` must be at least {low}, not {value}")
 
 
 def in_range(low: float, high: float, **values: float) -> None:
@@ -87,11 +88,12 @@ def in_range(low: float, high: float, **values: float) -> None:
     finite(**values)
     for name, value in values.items():
         if not low < value < high:
-            raise InputError(f"{name} must lie between {low} and {high}, not {value}")
+            raise InputError(f"`{name}` must lie between {low} and {high}, not {value}")
 
 
 def ordered(low: float, high: float, name: str) -> None:
     """Refuse an empty range."""
-    finite(**{f"{name} (low)": low, f"{name} (high)": high})
-    if not low < high:
-        raise InputError(f"{name} must be LO HI with LO below HI, not {low} {high}")
+    if not -math.inf < low < high < math.inf:
+        raise InputError(
+            f"`{name}` must be two finite numbers, the lower one first, not {low:g} {high:g}"
+        )

@@ -36,6 +36,7 @@ __all__ = [
     "new_directory",
     "new_path",
     "optional",
+    "parse_json",
     "read_json",
     "refuse_existing",
 ]
@@ -53,10 +54,15 @@ def json_digest(value: Any) -> str:
     return hashlib.sha256(canonical_json(value).encode(errors="surrogatepass")).hexdigest()
 
 
+def parse_json(text: str) -> Any:
+    """Parse strictly: NaN and infinities, which Python reads as well, are no JSON."""
+    return json.loads(text, parse_constant=_no_constant)
+
+
 def read_json(path: Path) -> Any:
     """Parse a JSON file, or say in one line why not."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_constant)
+        return parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ReleaseError(f"{path} is missing; check the path, or make it again") from None
     except (OSError, ValueError, RecursionError) as problem:

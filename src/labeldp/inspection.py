@@ -7,8 +7,7 @@ from typing import Any
 
 from labeldp.engines import Engine, engine_for
 from labeldp.features import FeatureMap
-from labeldp.mechanisms import mechanisms
-from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms import Encoding, mechanisms
 from labeldp.mechanisms.survey import Survey, survey
 from labeldp.source import Source
 from labeldp.statistics import FeatureGram, GramSum, LabelMoments, MomentSum, Residual

@@ -9,9 +9,8 @@ from dataclasses import fields
 from typing import Any, get_type_hints
 
 from labeldp.engines import Engine, engine_for
-from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms import DEFAULT, Encoding, make_request, mechanism_named, mechanisms
 from labeldp.mechanisms.plan import Plan
-from labeldp.mechanisms.registry import DEFAULT, make_request, mechanism_named, mechanisms
 from labeldp.source import Source
 
 __all__ = ["Plan", "plan"]

@@ -21,9 +21,7 @@ from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
 from labeldp.files import json_digest
-from labeldp.mechanisms import mechanism_named, mechanisms
-from labeldp.mechanisms.plan import read_claim
-from labeldp.mechanisms.schema import certificate_schema
+from labeldp.mechanisms import certificate_schema, mechanism_named, mechanisms, read_claim
 from labeldp.release import (
     AGGREGATES,
     BAGS,
@@ -92,7 +90,7 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
 def _summary(certificate: dict[str, Any]) -> str:
     told: tuple[str, ...] = ()
     with suppress(KeyError, TypeError, ValueError):  # a section may be another mechanism's
-        told = mechanism_named(certificate["mechanism"]).words(certificate).summary
+        told = mechanism_named(certificate["mechanism"]).describe(certificate).summary
     how = ", ".join((f"{certificate['accountant']['name']} accountant", *told))
     text = (
         f"{certificate['bags']:,} aggregates of {certificate['bag_size']:,} rows, "

@@ -123,7 +123,7 @@ def test_naive_mechanisms_are_never_private(mechanism: str) -> None:
         (("naive-lag", *CENSUS), "--residual-ms"),
         (("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 10, "--bags", 10**6), "disjoint"),
         (("sampled-noisy-wtd-lag", *UNIT, "--noisy-fraction", 1.5), "noisy_fraction"),
-        (("sampled-wtd-flag", *CENSUS, "--bag-size", -5), "bag_size"),
+        (("sampled-wtd-flag", *CENSUS, "--bag-size", -5), "--bag-size"),
         (("bag-flag", *CENSUS), "sampled-wtd-flag"),
     ],
 )

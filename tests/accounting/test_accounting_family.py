@@ -129,7 +129,7 @@ def synthetic(shift=0.0):
         u, v = pairs
         return np.array([u * u * v, u * u * v, u * u * v + np.where(v > 0.9, shift, 0.0)])
 
-    return family._Chart(0.0, 1.0, cells), value, Bounds(0.0, 0.0, 0.0)
+    return family.Chart(0.0, 1.0, cells), value, Bounds(0.0, 0.0, 0.0)
 
 
 def test_branch_and_bound_finds_an_inner_sup(monkeypatch):

@@ -114,8 +114,8 @@ def test_files(write: Write, out: Path, tmp_path: Path) -> None:
         (("--features", "height,height"), "twice"),
         (("--numeric", "colour"), "should be numeric but holds"),
         (("--numeric", "score", "--categorical", "score"), "both categorical and numeric"),
-        (("--min-count", 0), "min_count must be at least 1"),
-        (("--max-leverage", 0), "max_leverage must lie between 0 and 1"),
+        (("--min-count", 0), "--min-count must be at least 1"),
+        (("--max-leverage", 0), "--max-leverage must lie between 0 and 1"),
         (("--max-leverage", 1e-9), "no choice of columns brings every leverage down"),
         (("--threads", -1), "'--threads'"),
     ],
@@ -208,17 +208,17 @@ def test_a_measured_floor_that_is_not_enough(data: Path, out: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "cause"),
     [
-        (("--epsilon", 0), "epsilon must be above 0"),
-        (("--epsilon", -1), "epsilon must be above 0"),
-        (("--epsilon", "nan"), "epsilon must be a finite number"),
-        (("--epsilon", "inf"), "epsilon must be a finite number"),
-        (("--delta", 0), "delta must lie between 0 and 1"),
-        (("--delta", 1), "delta must lie between 0 and 1"),
-        (("--delta", -1e-9), "delta must lie between 0 and 1"),
-        (("--delta", "nan"), "delta must be a finite number"),
-        (("--bags", 0), "bags must be at least 1"),
-        (("--bags", -3), "bags must be at least 1"),
-        (("--max-megabytes", 0), "max_megabytes must be above 0"),
+        (("--epsilon", 0), "--epsilon must be above 0"),
+        (("--epsilon", -1), "--epsilon must be above 0"),
+        (("--epsilon", "nan"), "--epsilon must be a finite number"),
+        (("--epsilon", "inf"), "--epsilon must be a finite number"),
+        (("--delta", 0), "--delta must lie between 0 and 1"),
+        (("--delta", 1), "--delta must lie between 0 and 1"),
+        (("--delta", -1e-9), "--delta must lie between 0 and 1"),
+        (("--delta", "nan"), "--delta must be a finite number"),
+        (("--bags", 0), "--bags must be at least 1"),
+        (("--bags", -3), "--bags must be at least 1"),
+        (("--max-megabytes", 0), "--max-megabytes must be above 0"),
         (("--mechanism", "magic"), "mechanism 'magic' is unknown; choose wtd-flag"),
         (("--accountant", "magic"), "accountant 'magic' is unknown; choose paper"),
         (("--floor", "magic"), "floor 'magic' is unknown; choose declared"),
@@ -227,10 +227,10 @@ def test_a_measured_floor_that_is_not_enough(data: Path, out: Path) -> None:
         (("--floor", "declared"), "go together"),
         (("--residual-ms", 2), "go together"),
         (("--floor", "declared", "--residual-ms", 2), "more than the declared 2"),
-        (("--label-range", 5, 5), "LO below HI"),
-        (("--label-range", 10, 0), "LO below HI"),
-        (("--label-range", 0, "inf"), "must be a finite number"),
-        (("--label-range", "nan", 1), "must be a finite number"),
+        (("--label-range", 5, 5), "the lower one first"),
+        (("--label-range", 10, 0), "the lower one first"),
+        (("--label-range", 0, "inf"), "must be two finite numbers"),
+        (("--label-range", "nan", 1), "must be two finite numbers"),
         (("--residual-guess", -1), "must be above 0"),
     ],
 )
@@ -273,17 +273,17 @@ def test_the_parser(arguments: list[str], cause: str) -> None:
 @pytest.mark.parametrize(
     ("options", "cause"),
     [
-        (("--rows", 0), "rows must be above 0"),
-        (("--residual-ms", 0), "residual_ms must be above 0"),
-        (("--residual-ms", "inf"), "residual_ms must be a finite number"),
-        (("--bags", 0), "bags must be above 0"),
-        (("--epsilon", 0), "epsilon must be above 0"),
-        (("--delta", 1), "delta must lie between 0 and 1"),
-        (("--label-range", 1, 0), "LO below HI"),
+        (("--rows", 0), "--rows must be above 0"),
+        (("--residual-ms", 0), "--residual-ms must be above 0"),
+        (("--residual-ms", "inf"), "--residual-ms must be a finite number"),
+        (("--bags", 0), "--bags must be above 0"),
+        (("--epsilon", 0), "--epsilon must be above 0"),
+        (("--delta", 1), "--delta must lie between 0 and 1"),
+        (("--label-range", 1, 0), "the lower one first"),
         (("--max-leverage", 0.1), "go together"),
         (("--features", 3), "go together"),
         (("--max-leverage", 0.5, "--features", 0), "features must be above 0"),
-        (("--max-leverage", 0, "--features", 3), "max_leverage must be above 0"),
+        (("--max-leverage", 0, "--features", 3), "--max-leverage must be above 0"),
         (("--max-leverage", 0.001, "--features", 3), "below features/rows"),
     ],
 )
@@ -386,7 +386,7 @@ def test_fit(published: Path, data: Path, write: Write, out: Path) -> None:
         ("--test", unknown, "--label", "label"): "'31st street'",
         ("--ridge", -1): "penalty must be at least 0",
         ("--ridge", 1, "--max-norm", 1): "not both",
-        ("--max-norm", 0): "max_norm must be above 0",
+        ("--max-norm", 0): "--max-norm must be above 0",
         ("--confidence", 1): "confidence must lie between 0 and 1",
     }
     for options, cause in requests.items():
@@ -429,9 +429,9 @@ def test_predict(published: Path, data: Path, write: Write, out: Path, tmp_path:
 
 def test_demo(out: Path) -> None:
     for option in (("--rows", 0), ("--rows", -5)):
-        assert "rows must be above 0" in labeldp("demo", *option, "--out", out).error
-    assert "epsilon must be above 0" in labeldp("demo", "--epsilon", 0, "--out", out).error
-    assert "delta must lie" in labeldp("demo", "--delta", 1, "--out", out).error
+        assert "--rows must be above 0" in labeldp("demo", *option, "--out", out).error
+    assert "--epsilon must be above 0" in labeldp("demo", "--epsilon", 0, "--out", out).error
+    assert "--delta must lie" in labeldp("demo", "--delta", 1, "--out", out).error
 
 
 def test_constant_labels_can_be_inspected(write: Write) -> None:
@@ -444,5 +444,5 @@ def test_numbers_beyond_reason(data: Path, out: Path) -> None:
     planned = labeldp("plan", data, *LABEL, *QUICK, "--bags", 10**11)
     assert "bags" in planned.error
     promise = ("--floor", "declared", "--residual-ms", -3)
-    assert "residual_ms must be above 0" in refused(out, data, *promise)
-    assert "residual_guess must be above 0" in refused(out, data, "--residual-guess", 0)
+    assert "--residual-ms must be above 0" in refused(out, data, *promise)
+    assert "--residual-guess must be above 0" in refused(out, data, "--residual-guess", 0)

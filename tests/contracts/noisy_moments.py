@@ -15,9 +15,18 @@ import numpy as np
 from labeldp import door
 from labeldp.accounting import Curve, Gaussian, invert
 from labeldp.errors import positive
-from labeldp.mechanisms import Account, Inspection, Mechanism, Request, Shown, Words, number, option
-from labeldp.mechanisms.answers import document, need
-from labeldp.mechanisms.asked import Asked
+from labeldp.mechanisms import (
+    Account,
+    Description,
+    Inspection,
+    Mechanism,
+    Panel,
+    Question,
+    Request,
+    number,
+    option,
+)
+from labeldp.mechanisms.account import document, need
 from labeldp.mechanisms.workbench import (
     Claim,
     Drawing,
@@ -214,21 +223,21 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
         yield "the table's features are not those of the release"
 
 
-def words(told: dict[str, Any]) -> Words:
+def describe(told: dict[str, Any]) -> Description:
     """What people read."""
     noise = ("noise", f"deviation {number(told['moments']['noise_std'])} on X'y")
-    return Words(plan=(noise,), release=(noise,), summary=("noise on X'y",))
+    return Description(plan=(noise,), release=(noise,), summary=("noise on X'y",))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Question(Asked):
+class MomentsQuestion(Question):
     """What `labeldp account` must know beside rows, label range and budget."""
 
     feature_bound: float | None = option(None, "Largest norm of a row of features.", check=positive)
     moment_std: float | None = option(None, "Noise on X'y: report its ε and δ, not the least.")
 
 
-def account(mechanism: str, asked: Question) -> dict[str, Any]:
+def account(mechanism: str, asked: MomentsQuestion) -> dict[str, Any]:
     """The least noise, or what a given one costs."""
     low, high = asked.label_range
     bound = need(mechanism, asked, "feature_bound")
@@ -244,11 +253,11 @@ def account(mechanism: str, asked: Question) -> dict[str, Any]:
     return document(mechanism, asked, ["feature_bound", "moment_std"], {"spent": spent})
 
 
-def show_account(answer: dict[str, Any]) -> Iterator[Shown]:
+def show_account(answer: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
     facts = [("deviation of the noise", number(answer["moment_std"]))]
     facts += [(name, number(value)) for name, value in answer.get("spent", {}).items()]
-    yield Shown("Noise on X'y", facts)
+    yield Panel("Noise on X'y", facts)
 
 
 def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:  # noqa: ARG001
@@ -257,9 +266,9 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
     return {"moments": {"noise_std": std}}
 
 
-def show_inspection(found: dict[str, Any]) -> Iterator[Shown]:
+def show_inspection(found: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
-    yield Shown("Moments at that budget", [("noise on X'y", number(found["moments"]["noise_std"]))])
+    yield Panel("Moments at that budget", [("noise on X'y", number(found["moments"]["noise_std"]))])
 
 
 MECHANISM = Mechanism(
@@ -271,8 +280,8 @@ MECHANISM = Mechanism(
     read_claim=read_claim,
     check=check,
     check_features=check_features,
-    words=words,
+    describe=describe,
     sections={"moments": SECTION},
-    account=Account(Question, account, show_account),
+    account=Account(MomentsQuestion, account, show_account),
     inspection=Inspection(inspect, show_inspection),
 )

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 import labeldp.mechanisms
 from labeldp import DataError, InputError, PlanError, Release, scan, verify
 from labeldp._random import Randomness
-from labeldp.mechanisms import mechanism_named, mechanism_names
+from labeldp.mechanisms import certificate_schema, mechanism_named, mechanism_names
 from labeldp.mechanisms.bags import members_table
-from labeldp.mechanisms.schema import certificate_schema
 from labeldp.planning import Plan, plan
 from labeldp.release import seal, weight_table
 from labeldp.source import Source
@@ -186,7 +185,7 @@ FOREIGN: dict[str, dict[str, Any]] = {
     ("name", "option"), [(name, option) for name, given in FOREIGN.items() for option in given]
 )
 def test_options_that_do_not_apply_are_refused_by_name(name: str, option: str) -> None:
-    with pytest.raises(InputError, match=f"--{option.replace('_', '-')} does not apply to {name}"):
+    with pytest.raises(InputError, match=f"`{option}` does not apply to {name}"):
         small_plan(name, **{option: FOREIGN[name][option]})
 
 

@@ -24,8 +24,7 @@ import pytest
 import labeldp
 from labeldp import InputError, Plan, PlanError, Release, plan, verify
 from labeldp._random import Randomness
-from labeldp.mechanisms import forget, mechanism_names, register
-from labeldp.mechanisms.schema import certificate_schema
+from labeldp.mechanisms import certificate_schema, forget, mechanism_names, register
 from labeldp.release import claimed_fields, seal
 from tests.console import labeldp as command
 from tests.contracts import noisy_moments

@@ -190,21 +190,21 @@ def test_labels_are_read_whether_they_are_text_or_numbers(source: Source) -> Non
 def test_files_that_are_written_to_change_their_state(
     make: Callable[[Path], Any], tmp_path: Path
 ) -> None:
-    reader = scan(make(tmp_path)).reader
-    before = reader.state()
+    source = scan(make(tmp_path))
+    before = source.state()
     assert before is not None
-    assert [path for path, *_ in before] == list(reader.files)
-    assert reader.state() == before
-    first = Path(reader.files[0])
+    assert [path for path, *_ in before] == list(map(str, source.reader.paths))
+    assert source.state() == before
+    first = source.reader.paths[0]
     first.write_bytes(first.read_bytes() + b"\n")
-    assert reader.state() != before
+    assert source.state() != before
 
 
 @pytest.mark.parametrize("make", FRAMES)
 def test_frames_may_change_unseen(make: Callable[[Path], Any], tmp_path: Path) -> None:
-    reader = scan(make(tmp_path)).reader
-    assert reader.state() is None
-    assert reader.files == ()
+    source = scan(make(tmp_path))
+    assert source.state() is None
+    assert source.reader.paths == ()
 
 
 def test_a_reader_is_taken_as_it_is(hold: Callable[[Path], Any], tmp_path: Path) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from labeldp.learners import model_file
-from labeldp.learners.protocol import Array, Coefficient, Learner
+from labeldp.learners.protocol import Array, Coefficient, Learner, write
 
 
 @dataclass(frozen=True)
@@ -39,17 +38,14 @@ class ToyModel:
         return f"a guess from {bags} bags"
 
     def save(self, path: str | PathLike[str]) -> None:
-        document = {"parameters": asdict(self.options), "guess": self.guess}
-        document["features"] = model_file.features_document(self.features)
-        model_file.write(path, LEARNER, document)
+        write(path, LEARNER, self, {"guess": self.guess})
 
 
 def _fit(release: Any, _source: Any, options: ToyOptions, _progress: Any) -> ToyModel:
     return ToyModel(options, release.features, release.features.names, 4.25)
 
 
-def _read(document: dict[str, Any], _arrays: Any) -> ToyModel:
-    features = model_file.read_features(document["features"])
+def _read(document: dict[str, Any], features: Any, _arrays: Any) -> ToyModel:
     assert features is not None
     return ToyModel(
         ToyOptions(**document["parameters"]), features, features.names, document["guess"]

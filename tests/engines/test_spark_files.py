@@ -193,7 +193,7 @@ def test_nested_columns_are_refused_by_name_and_type(
 FILES: dict[str, tuple[str, str]] = {
     "gone.parquet": ("", "Spark finds no such file or directory"),
     "broken.parquet": ("PAR1, said 77.25", "broken.parquet (FAILED_READ_FILE"),
-    "frame.arrow": ("ARROW1", "Arrow files are not read by --engine spark"),
+    "frame.arrow": ("ARROW1", "Arrow files are not read by Spark here"),
     "ragged.csv": ("a,label\n" + "1,2\n" * 50 + "1,77.25,3\n", "not as many fields as the header"),
     "short.csv": ("a,b,label\n" + "1,2,3\n" * 50 + "1,77.25\n", "not as many fields"),
     "text.csv": ("a,label\n" + "1,2\n" * 50 + "x,77.25\n", "'a' should be numeric but holds 'x'"),

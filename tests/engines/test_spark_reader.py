@@ -34,7 +34,7 @@ def test_it_names_its_engine_and_is_read_nowhere_else(spark: Any) -> None:
     source = scan(spark.createDataFrame(contract.TABLE))
     assert not source.numbered
     assert isinstance(engine_for(source), SparkEngine)
-    assert source.reader.state() is None
+    assert source.state() is None
     assert source.reader.units() == (source.reader,)
     assert scan(source.reader).columns == source.columns
     with pytest.raises(InputError, match="stay on the cluster"):

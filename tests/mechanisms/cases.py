@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from labeldp import Release
-from labeldp.mechanisms import mechanism_names
-from labeldp.mechanisms.plan import read_claim
+from labeldp.mechanisms import mechanism_names, read_claim
 from labeldp.planning import Plan, plan
 from labeldp.release import claimed_fields, seal
 from labeldp.release.digest import table_digest

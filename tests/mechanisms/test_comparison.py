@@ -133,5 +133,5 @@ def test_a_mechanism_without_an_offer_says_why() -> None:
 
 
 def test_choices_of_one_mechanism_are_refused() -> None:
-    with pytest.raises(InputError, match="--bag-size does not apply to auto"):
+    with pytest.raises(InputError, match="`bag_size` does not apply to auto"):
         compare(source(400), epsilon=1.0, delta=1e-6, bag_size=10)

@@ -266,9 +266,9 @@ def test_theorem_2_is_refused_where_its_promise_does_not_hold() -> None:
     ("change", "words"),
     [
         ({"bag_size": 5000}, "ask for larger bags"),
-        ({"min_eigenvalue": None}, "give --min-eigenvalue and --over-draw"),
-        ({"over_draw": False}, "give --min-eigenvalue and --over-draw"),
-        ({"floor": "added"}, "without --floor or --residual-ms"),
+        ({"min_eigenvalue": None}, "give `min_eigenvalue` and `over_draw`"),
+        ({"over_draw": False}, "give `min_eigenvalue` and `over_draw`"),
+        ({"floor": "added"}, "without `floor` or `residual_ms`"),
         ({"accountant": "exact"}, "use it with the accountant paper"),
         ({"bag_seed": 1}, "drawn at random"),
         ({"min_eigenvalue": 1e-6}, "use the accountant exact"),

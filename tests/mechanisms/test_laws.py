@@ -24,7 +24,7 @@ from labeldp.accounting import gaussian
 from labeldp.accounting.family import roots
 from labeldp.engines import LocalEngine
 from labeldp.mechanisms.bags import BagRows
-from labeldp.mechanisms.label_law import LabelLaw
+from labeldp.mechanisms.floors import LabelLaw
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_factor
 from labeldp.planning import Plan, plan

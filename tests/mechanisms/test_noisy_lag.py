@@ -129,7 +129,7 @@ def test_a_fraction_of_the_rows_is_noisy_by_coins() -> None:
 
 @pytest.mark.parametrize("fraction", [0.0, -0.5, 1.5, float("nan")])
 def test_a_fraction_outside_0_and_1_is_refused(fraction: float) -> None:
-    with pytest.raises(InputError, match="noisy-fraction"):
+    with pytest.raises(InputError, match="`noisy_fraction`"):
         small_plan(NOISY, noisy_fraction=fraction)
 
 
@@ -202,7 +202,7 @@ def test_a_column_that_does_not_say_it_is_refused(kind: str) -> None:
         ({"noisy_column": "nothing"}, "there is no column 'nothing'"),
         ({"noisy_column": "mark", "noisy_fraction": 0.5}, "say the same thing"),
         ({"noisy_column": "mark", "accountant": "exact-worst-case"}, "use the accountant exact"),
-        ({"noisy_column": "mark", "over_draw": True}, "leave --over-draw out"),
+        ({"noisy_column": "mark", "over_draw": True}, "leave `over_draw` out"),
     ],
 )
 def test_senseless_columns_are_refused(options: dict[str, Any], words: str) -> None:
@@ -217,7 +217,7 @@ def test_senseless_columns_are_refused(options: dict[str, Any], words: str) -> N
 def test_an_a_priori_claim_needs_weights_drawn_at_random() -> None:
     """With a given seed the weights are known before, and one of them may be large."""
     for accountant in ("exact-worst-case", "paper"):
-        with pytest.raises(InputError, match="leave --bag-seed out"):
+        with pytest.raises(InputError, match="leave `bag_seed` out"):
             small_plan(NOISY, accountant=accountant, bag_seed=1, noise_std=1e6)
     made = small_plan(NOISY, accountant="exact-worst-case")
     document = made.claim.to_json()

@@ -129,7 +129,9 @@ def test_contradicting_declarations():
     refused("twice", lambda: scan(TABLE, features=["age", "age"]), InputError)
     refused("no feature column is left", lambda: scan(TABLE, label="wage", drop=["age", "town"]),
             InputError)  # fmt: skip
-    refused("drop_missing_labels needs", lambda: scan(TABLE, drop_missing_labels=True), InputError)
+    refused(
+        "`drop_missing_labels` needs", lambda: scan(TABLE, drop_missing_labels=True), InputError
+    )
     refused("batch_rows", lambda: scan(TABLE, batch_rows=0), InputError)
 
 

@@ -202,7 +202,7 @@ def test_groups_partition_the_categories_and_stay_small(sizes: list[int]) -> Non
     made = Compounds.of(sizes)
     assert sorted(member for group in made.groups for member in group) == list(range(len(sizes)))
     for group, width in zip(made.groups, made.widths, strict=True):
-        assert len(group) == 1 or width <= room._MOST_LEVELS
+        assert len(group) == 1 or width <= room._MOST_CODES
 
 
 def test_tables_of_many_categories_stay_within_what_the_gram_matrix_needs() -> None:

@@ -98,8 +98,8 @@ def test_entries_are_added_with_one_rounding_each(
     ]
     for kernel in available():
         total = start.copy()
-        kernel.add_pair_entries(total, table, one, two)
-        kernel.add_entries(total, line, one)
+        kernel.add_pair_lookup(total, table, one, two)
+        kernel.add_lookup(total, line, one)
         assert total.tolist() == want
 
 

@@ -21,6 +21,7 @@ accountants  paper, exact-worst-case and exact for wtd-FLAg
 from labeldp.accounting import gaussian, invert
 from labeldp.accounting.accountants import ACCOUNTANTS, Accountant
 from labeldp.accounting.bounds import Answer, Bounds
+from labeldp.accounting.compose import Composed, compose
 from labeldp.accounting.curve import Curve, Nothing, Steps, best_true_positive_rate
 from labeldp.accounting.draw import BagDraw, OverDraw, membership
 from labeldp.accounting.family import SketchFamily, residual_cosine
@@ -45,6 +46,7 @@ __all__ = [
     "BagDraw",
     "Bags",
     "Bounds",
+    "Composed",
     "Curve",
     "Facts",
     "FloorMode",
@@ -64,6 +66,7 @@ __all__ = [
     "Theorem3",
     "added_variance",
     "best_true_positive_rate",
+    "compose",
     "default_measurement",
     "gaussian",
     "invert",

@@ -42,6 +42,11 @@ class Answer:
     reason: str = ""
 
     @property
+    def or_infinite(self) -> float:
+        """The answer as an ε."""
+        return math.inf if self.value is None else self.value
+
+    @property
     def bounds(self) -> Bounds:
         """The answer as a δ."""
         value = 1.0 if self.value is None else self.value

@@ -134,10 +134,12 @@ def compose(
     return Loss(shape, alpha, beta, drift, float(gaussian))
 
 
-def delta(loss: Loss, epsilon: float, enough: float = 0.0) -> Reals:
+def delta(loss: Loss, epsilon: float, enough: float = 0.0, *, patient: bool = False) -> Reals:
     """Rows lower, estimate, upper of δ(ε), one column per cell; ε may be any real number.
 
-    Cells whose Chernoff bound is at most `enough` are left at it, and at an estimate of 0.
+    Cells whose Chernoff bound is at most `enough` are left at it, and at an estimate of 0. With
+    `patient` what does not settle on the hyperbola is tried on the straight line, which is slower
+    but bends neither way: for products of unlike sketches at an ε near κ.
 
     `upper` is the integral plus ten times the last change of the halving, plus its rounding
     (each logarithm is good to a few units in the last place, so the integrand to that
@@ -157,13 +159,22 @@ def delta(loss: Loss, epsilon: float, enough: float = 0.0) -> Reals:
         if cells.size:
             contour = saddle[seen], left[seen], chernoff[seen]
             out[:, cells] = _by_contour(loss.take(cells), epsilon, *contour)
+            if patient and (failed := out[0, cells] == 0.0).any():
+                where, side, most = (part[failed] for part in contour)
+                cells = cells[failed]
+                out[:, cells] = _by_contour(loss.take(cells), epsilon, where, side, most, 0.0)
     return out
 
 
 def _by_contour(
-    loss: Loss, epsilon: float, saddle: Reals, left: npt.NDArray[np.bool_], chernoff: Reals
+    loss: Loss,
+    epsilon: float,
+    saddle: Reals,
+    left: npt.NDArray[np.bool_],
+    chernoff: Reals,
+    slope: float = _SLOPE,
 ) -> Reals:
-    integral, change, mass = _integral(loss, epsilon, saddle)
+    integral, change, mass = _integral(loss, epsilon, saddle, slope)
     scale = np.exp(_log_peak(loss, epsilon, saddle))
     estimate = np.where(left, 1.0, 0.0) + scale * integral  # 1: the residue of the pole at 0
     rounding = 1e-15 * (1.0 + _size(loss, epsilon, saddle)) * mass
@@ -223,13 +234,15 @@ def _chernoff(loss: Loss, epsilon: float, z: Reals) -> Reals:
     return np.where(np.isnan(bound), 1.0, np.clip(bound, _TINY, 1.0))
 
 
-def _integral(loss: Loss, epsilon: float, saddle: Reals) -> tuple[Reals, Reals, Reals]:
+def _integral(
+    loss: Loss, epsilon: float, saddle: Reals, slope: float
+) -> tuple[Reals, Reals, Reals]:
     """(1/2πi)∫ of the integrand over its peak value; last change; integral of the modulus."""
     first = loss.alpha.max(0)
     gap = np.minimum(np.abs(saddle), np.abs(1.0 + saddle))
     gap = np.minimum(gap, 1.0 / first - saddle)
     scale = np.minimum(gap, _WIDTHS * loss.width(saddle))
-    bend = np.where(epsilon > loss.offset(), _SLOPE, -_SLOPE)
+    bend = np.where(epsilon > loss.offset(), slope, -slope)
     peak = _log_peak(loss, epsilon, saddle)[:, None]
 
     def sample(cells: Cells, t: Reals) -> Complexes:

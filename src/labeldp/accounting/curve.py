@@ -12,11 +12,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.limits import LEAST_GROUP_EPSILON, MOST_EPSILON, MOST_GROUP_EPSILON
 from labeldp.errors import InputError, at_least, in_range
+
+if TYPE_CHECKING:
+    from labeldp.accounting.family import SketchFamily
 
 
 class How(Enum):
@@ -53,6 +56,32 @@ class Range:
     hopeless: str = ""
 
 
+Atoms = tuple[tuple[float, float], ...]
+"""The values of a bounded loss and their probabilities under P, or a law above it."""
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A loss in parts that add, by which curves compose: sketches, a Gaussian, bounded losses."""
+
+    families: tuple[SketchFamily, ...] = ()
+    mu: float = 0.0
+    atoms: tuple[Atoms, ...] = ()
+    slack: float = 0.0
+    exact: bool = True
+    """Not so if the points of a bounded loss lie above it: then there is no lower bound."""
+
+    def times(self, other: Factors) -> Factors:
+        """Both losses together."""
+        return Factors(
+            self.families + other.families,
+            math.hypot(self.mu, other.mu),
+            self.atoms + other.atoms,
+            self.slack + other.slack,
+            self.exact and other.exact,
+        )
+
+
 class Curve(ABC):
     """δ(ε) of a release, for a change of one label unless its law says otherwise."""
 
@@ -64,18 +93,24 @@ class Curve(ABC):
         """A quicker δ(ε) that is never above `delta`."""
         return self.delta(epsilon)
 
-    @property
-    def by_steps(self) -> bool:
-        """A group is priced as so many single steps; laws that know better say so."""
-        return True
-
     def group(self, size: int) -> Curve:
-        """The guarantee for `size` labels changed at once; for one, the curve (or a hair above)."""
+        """The guarantee for `size` labels changed at once; for one, the curve (or a hair above).
+
+        So many single steps, unless a law knows better.
+        """
         return Steps(self, size)
 
     def step(self, size: int) -> Curve:  # noqa: ARG002
         """What each of `size` single steps has; less than one label where a promise wears off."""
         return self
+
+    def factors(self) -> Factors | None:
+        """The loss in parts that compose exactly; None if the law has no such form."""
+        return None
+
+    def parts(self) -> tuple[Curve, ...]:
+        """The releases that it is made of."""
+        return (self,)
 
     def inside(self, delta: float) -> tuple[Curve, float]:
         """A simpler curve and the δ at which it answers the same question; else itself."""

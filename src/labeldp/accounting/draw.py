@@ -35,14 +35,11 @@ class OverDraw(Curve):
     def guess(self, epsilon: float) -> Bounds:
         return self.curve.guess(epsilon).times(self.chance)
 
-    @property
-    def by_steps(self) -> bool:
-        return self.curve.by_steps
-
     def group(self, size: int) -> Curve:
-        if self.by_steps:
+        given = self.curve.group(size)
+        if isinstance(given, Steps):  # steps over the draw cost less: each has the chance of one
             return Steps(self, size)
-        return OverDraw(self.curve.group(size), min(1.0, size * self.chance))
+        return OverDraw(given, min(1.0, size * self.chance))
 
     def inside(self, delta: float) -> tuple[Curve, float]:
         return self.curve, affordable_delta(delta, self.chance)

@@ -105,22 +105,22 @@ class SketchFamily:
         at_ends = [bounds for bounds, _ in self._ends(self._value(epsilon, gaussian))]
         return min(at_ends, key=lambda bounds: bounds.upper, default=NO_GUARANTEE)
 
-    def _ends(self, value: Value) -> list[tuple[Bounds, _Chart]]:
+    def _ends(self, value: Value) -> list[tuple[Bounds, Chart]]:
         """The largest δ at the two ends of each chart, all computed at once."""
-        charts = list(self._charts())
+        charts = list(self.charts())
         if not charts:
             return []
         u, v = (np.concatenate(side) for side in zip(*(c.ends() for c in charts), strict=True))
         values = np.split(value((u, v), 0.0), len(charts), axis=1)
         return [(_largest(each), chart) for each, chart in zip(values, charts, strict=True)]
 
-    def _charts(self) -> Iterator[_Chart]:
+    def charts(self) -> Iterator[Chart]:
         """One parametrisation per way of bounding the family; the smallest answer counts."""
         if self.leverage < 1.0 or self.cosine < 1.0:
             edge = min(1.0, self.cosine)
-            yield _Chart(-edge, edge, partial(_feature_cells, self.tau, self.leverage))
+            yield Chart(-edge, edge, partial(_feature_cells, self.tau, self.leverage))
         if self.tau < 1.0:
-            yield _Chart(0.0, self.tau, partial(_worst_cells, self.tau))
+            yield Chart(0.0, self.tau, partial(_worst_cells, self.tau))
 
     def _value(self, epsilon: float, gaussian: float) -> Value:
         """δ of pairs in the worse direction; 1 where v reaches 1 (D' rules D out).
@@ -155,7 +155,7 @@ def _supremum(family: SketchFamily, epsilon: float, gaussian: float) -> Bounds:
 
 
 @dataclass(frozen=True)
-class _Chart:
+class Chart:
     """A family in one parameter: `cells(x1, x2)` dominates all neighbours with x in [x1, x2]."""
 
     low: float
@@ -191,7 +191,7 @@ def _feature_cells(tau: float, leverage: float, c1: Reals, c2: Reals) -> Pairs:
     return np.minimum(u, tau * (2.0 + tau)), np.minimum(v, cap_v)
 
 
-def _certify(chart: _Chart, value: Value, best: Bounds) -> Bounds:
+def _certify(chart: Chart, value: Value, best: Bounds) -> Bounds:
     """Branch and bound: cut every cell whose bound is above the best point met, first an end."""
     edges, ceiling = chart.edges(), 0.0
     left, right = edges[:-1], edges[1:]

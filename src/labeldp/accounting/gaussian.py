@@ -12,7 +12,7 @@ import numpy as np
 from scipy import special
 
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
-from labeldp.accounting.curve import Curve, How, Range
+from labeldp.accounting.curve import Curve, Factors, How, Range
 from labeldp.accounting.limits import LEAST_MU, MOST_EPSILON, MOST_MU
 from labeldp.errors import at_least
 
@@ -63,13 +63,12 @@ class Gaussian(Curve):
         value, above = delta(epsilon, self.mu), upper(epsilon, self.mu)
         return Bounds(min(above, value * (1.0 - _MARGIN)), min(above, value), above)
 
-    @property
-    def by_steps(self) -> bool:
-        return False
-
     def group(self, size: int) -> Gaussian:
         at_least(1, size=size)
         return Gaussian(size * self.mu)
+
+    def factors(self) -> Factors | None:
+        return Factors(mu=self.mu) if self.mu < math.inf else None
 
     def epsilons(self, delta: float) -> Range | float:  # noqa: ARG002
         return Range(0.0, MOST_EPSILON, 0.0, how=How.SHARP) if self.mu < math.inf else math.inf

@@ -17,14 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.curve import Curve, How, Range
+from labeldp.accounting.curve import Atoms, Curve, Factors, How, Range
 from labeldp.errors import at_least, positive
 
 _MARGIN = 1e-14  # relative, of a few elementary functions
-_CELLS = 256
-
-Atom = tuple[float, float]
-"""A value of the loss and its probability under P."""
+_CELLS = 64
 
 
 @dataclass(frozen=True)
@@ -44,10 +41,6 @@ class Pure(Curve):
         # e^{ε₀} − e^ε over 1 + e^{ε₀}, both divided by e^{ε₀}
         return _bounds(-math.expm1(epsilon - self.epsilon) / (1.0 + math.exp(-self.epsilon)))
 
-    @property
-    def by_steps(self) -> bool:
-        return False
-
     def group(self, size: int) -> Pure:
         at_least(1, size=size)
         return Pure(size * self.epsilon)
@@ -55,9 +48,12 @@ class Pure(Curve):
     def epsilons(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
 
-    def atoms(self) -> list[Atom]:
+    def factors(self) -> Factors:
+        return Factors(atoms=(self.atoms(),))
+
+    def atoms(self) -> Atoms:
         rare = math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon))
-        return [(self.epsilon, 1.0 - rare), (-self.epsilon, rare)]
+        return (self.epsilon, 1.0 - rare), (-self.epsilon, rare)
 
 
 @dataclass(frozen=True)
@@ -79,10 +75,6 @@ class Laplace(Curve):
             return _bounds(-math.expm1(epsilon))
         return _bounds(-math.expm1(0.5 * (epsilon - self.epsilon)))
 
-    @property
-    def by_steps(self) -> bool:
-        return False
-
     def group(self, size: int) -> Laplace:
         at_least(1, size=size)
         return Laplace(size * self.epsilon)
@@ -90,12 +82,15 @@ class Laplace(Curve):
     def epsilons(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
 
-    def atoms(self) -> list[Atom]:
+    def factors(self) -> Factors:
+        return Factors(atoms=(self.atoms(),), exact=False)
+
+    def atoms(self) -> Atoms:
         """½ at ε₀; P(L ≤ l) = ½e^{−(ε₀−l)/2} between the ends; ½e^{−ε₀} at −ε₀."""
         ends = np.linspace(-self.epsilon, self.epsilon, _CELLS + 1)
         below = 0.5 * np.exp(0.5 * (ends - self.epsilon))
         cells = zip(ends[1:].tolist(), np.diff(below).tolist(), strict=True)
-        return [(-self.epsilon, float(below[0])), *cells, (self.epsilon, 0.5)]
+        return (-self.epsilon, float(below[0])), *cells, (self.epsilon, 0.5)
 
 
 def _bounds(value: float) -> Bounds:

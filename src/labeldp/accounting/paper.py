@@ -95,7 +95,7 @@ class Theorem1(Curve):
         return replace(self, residual_ms=root**2 / self.rows) if root > 0.0 else Nothing()
 
     def epsilons(self, delta: float) -> float:
-        return _or_infinite(self.epsilon(delta))
+        return self.epsilon(delta).or_infinite
 
     def search(self, name: str, epsilon: float, delta: float) -> Range | float:
         if name == "bags":
@@ -118,7 +118,3 @@ class Theorem1(Curve):
             return ""
         needed = math.ceil(wanted * self.rows / ratio)
         return f"Theorem 1 needs {needed:,} rows here and has {self.rows:,}"
-
-
-def _or_infinite(answer: Answer) -> float:
-    return math.inf if answer.value is None else answer.value

@@ -159,8 +159,7 @@ class Theorem2(Curve):
         return replace(self, min_eigenvalue=root**2 / self.rows) if root > 0.0 else Nothing()
 
     def epsilons(self, delta: float) -> float:
-        found = self.epsilon(delta).value
-        return math.inf if found is None else found
+        return self.epsilon(delta).or_infinite
 
     def _too_small(self, wanted: str) -> Answer:
         return Answer(None, f"bags have {self.bag_size:,} rows and Theorem 2 needs {wanted}")
@@ -246,8 +245,7 @@ class Theorem3(Curve):
         return self.answer(epsilon).bounds if epsilon > 0.0 else NO_GUARANTEE
 
     def epsilons(self, delta: float) -> float:
-        found = self.epsilon(delta).value
-        return math.inf if found is None else found
+        return self.epsilon(delta).or_infinite
 
     def search(self, name: str, epsilon: float, delta: float) -> Range | float:
         """Bags have 16 rows or more: below, δ need not fall with them."""

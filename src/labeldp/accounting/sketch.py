@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from labeldp.accounting import gaussian
 from labeldp.accounting.bounds import Bounds, round_up
-from labeldp.accounting.curve import Curve, Range
+from labeldp.accounting.curve import Curve, Factors, Range
 from labeldp.accounting.family import SketchFamily, residual_cosine
 from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
 from labeldp.errors import InputError, PlanError, at_least, ordered, positive
@@ -118,13 +118,12 @@ class Sketch(Curve):
     def guess(self, epsilon: float) -> Bounds:
         return self.family.guess(epsilon, self.seen).plus(self.slack)
 
-    @property
-    def by_steps(self) -> bool:
-        return False
-
     def group(self, size: int) -> Sketch:
         at_least(1, size=size)
         return replace(self, labels=size * self.labels)
+
+    def factors(self) -> Factors:
+        return Factors((self.family,), self.seen, slack=self.slack)
 
     def epsilons(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, MOST_EPSILON, float(self.labels))
@@ -178,13 +177,12 @@ class Bags(Curve):
             return self.each.guess(epsilon)
         return self._spread([part.guess(share) for part, share in self._parts(epsilon)])
 
-    @property
-    def by_steps(self) -> bool:
-        return False
-
     def group(self, size: int) -> Bags:
         at_least(1, size=size)
         return replace(self, labels=size * self.labels)
+
+    def factors(self) -> Factors | None:
+        return self.each.factors() if self.labels == 1 else None
 
     def inside(self, delta: float) -> tuple[Curve, float]:
         return (self.each if self.labels == 1 else self), delta
@@ -253,10 +251,6 @@ class SizedBag(Curve):
 
     def guess(self, epsilon: float) -> Bounds:
         return self.sketch.guess(epsilon)
-
-    @property
-    def by_steps(self) -> bool:
-        return False
 
     def group(self, size: int) -> Curve:
         return Bags(self.sketch).group(size)

@@ -17,10 +17,19 @@ import typer
 
 from labeldp.cli.commands import LazyGroup
 from labeldp.cli.options import Json
-from labeldp.cli.output import WORDS, emit_facts, emit_json, emit_table, note, number, progress
+from labeldp.cli.output import (
+    REMARKS,
+    emit_facts,
+    emit_json,
+    emit_table,
+    in_flags,
+    note,
+    number,
+    progress,
+)
 
 __all__ = [
-    "WORDS",
+    "REMARKS",
     "Json",
     "app",
     "emit_facts",
@@ -81,5 +90,5 @@ def main() -> None:
 
 
 def _refuse(text: str) -> int:
-    print(f"labeldp: {' '.join(text.split())}", file=sys.stderr)
+    print(f"labeldp: {' '.join(in_flags(text).split())}", file=sys.stderr)
     return 2

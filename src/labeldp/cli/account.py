@@ -7,13 +7,18 @@ from typing import Annotated, Any
 
 from labeldp.cli.derived import merged
 from labeldp.cli.options import Json
-from labeldp.mechanisms import Account, later, mechanisms
-from labeldp.mechanisms.asked import BagsAsked
-from labeldp.mechanisms.options import check_options, required
-from labeldp.mechanisms.registry import NEVER_PRIVATE
+from labeldp.mechanisms import (
+    NEVER_PRIVATE,
+    Account,
+    BagsQuestion,
+    check_options,
+    later,
+    mechanisms,
+    required,
+)
 
-_ANSWERS = "labeldp.mechanisms.answers"
-_NAIVE = Account(BagsAsked, later(f"{_ANSWERS}:naive"), later(f"{_ANSWERS}:show"))
+_ANSWERS = "labeldp.mechanisms.account"
+_NAIVE = Account(BagsQuestion, later(f"{_ANSWERS}:naive"), later(f"{_ANSWERS}:show"))
 
 
 def _accounts() -> dict[str, Account]:
@@ -36,7 +41,7 @@ AccountOptions = Annotated[Any, account_options]
 
 def account(asked: AccountOptions, json: Json = False) -> None:
     """What each accountant allows, from public quantities alone: no data are read."""
-    from labeldp.cli.output import emit_json, show
+    from labeldp.cli.output import emit_json, in_flags, show
     from labeldp.errors import InputError
 
     accounts, mechanism = _accounts(), asked.mechanism
@@ -48,10 +53,9 @@ def account(asked: AccountOptions, json: Json = False) -> None:
     given = {name: value for name, value in vars(asked).items() if name != "mechanism"}
     for name, value in given.items():
         if value is not None and name not in own:
-            flag = "--" + name.replace("_", "-")
-            raise InputError(f"{flag} does not apply to {mechanism}: leave it out")
+            raise InputError(f"`{name}` does not apply to {mechanism}: leave it out")
     mine = chosen.options(**{name: value for name, value in given.items() if name in own})
-    document = chosen.answer(mechanism, mine)
+    document = in_flags(chosen.answer(mechanism, mine))
     if json:
         emit_json(document)
     else:

@@ -26,7 +26,7 @@ def attack(
     """
     import pyarrow as pa
 
-    from labeldp.cli.output import WORDS, emit_json, emit_table
+    from labeldp.cli.output import REMARKS, emit_json, emit_table
     from labeldp.datasets import CENSUS_RANGE, census_like
     from labeldp.mechanisms.naive import NAIVE
 
@@ -38,7 +38,7 @@ def attack(
         return
     emit_table(
         "A bag's last label, computed from all the others (synthetic table, labels 0 … 51)",
-        ["mechanism", "true label", "recovered", "error", WORDS],
+        ["mechanism", "true label", "recovered", "error", REMARKS],
         [
             [
                 one["mechanism"],

@@ -88,7 +88,7 @@ def _mse(model: Any, source: Source) -> float:
 
 
 def _show(story: dict[str, Any], out: Path | None) -> None:
-    from labeldp.cli.output import WORDS, emit_facts, emit_table, number
+    from labeldp.cli.output import REMARKS, emit_facts, emit_table, number
 
     budget = f"ε = {story['epsilon']:g}, δ = {story['delta']:g}"
     emit_facts(
@@ -101,7 +101,7 @@ def _show(story: dict[str, Any], out: Path | None) -> None:
     )
     emit_table(
         f"How many noise-free aggregates may be published at {budget}?",
-        ["accountant", "aggregates", WORDS],
+        ["accountant", "aggregates", REMARKS],
         [
             [name, number(answer["max_bags"]), answer.get("reason", "")]
             for name, answer in story["max_bags"].items()

@@ -29,6 +29,8 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from labeldp.cli.output import in_flags
+
 
 def derived(function: Callable[..., Any], **groups: type[Any]) -> Callable[..., Any]:
     """`function` as the parser is to see it; `groups` are dataclasses known only when it starts."""
@@ -104,7 +106,11 @@ def _parameters(kind: type[Any]) -> Iterator[inspect.Parameter]:
 
 def _spelling(each: Field[Any], hint: Any) -> Any:
     told = each.metadata
-    words = {"help": told["help"], "metavar": told.get("metavar"), "min": told.get("min")}
+    words: dict[str, Any] = {
+        "help": in_flags(told["help"]),
+        "metavar": told.get("metavar"),
+        "min": told.get("min"),
+    }
     if told.get("argument"):
         return typer.Argument(**words)
     flag = told.get("flag") or "--" + each.name.replace("_", "-")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labeldp.cli.options import Budget, Json, PassOptions, Table
-from labeldp.mechanisms import mechanisms
-from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms import Encoding, mechanisms
 
 _WARNING = (
     "FOR THE CURATOR ONLY: residual_ms, r_squared and max_bags below are computed from the raw "
@@ -31,7 +30,7 @@ def inspect(
 
 
 def _show(found: dict[str, Any]) -> None:
-    from labeldp.cli.output import WORDS, emit_facts, emit_table, number, show
+    from labeldp.cli.output import REMARKS, emit_facts, emit_table, number, show
 
     emit_facts(
         "The table",
@@ -46,7 +45,7 @@ def _show(found: dict[str, Any]) -> None:
     )
     emit_table(
         "Columns",
-        ["name", WORDS, "design columns"],
+        ["name", REMARKS, "design columns"],
         [[column["name"], column["kind"], column["width"]] for column in found["columns"]],
     )
     emit_table(
@@ -56,7 +55,7 @@ def _show(found: dict[str, Any]) -> None:
     )
     emit_table(
         "Rows with the largest leverage cost most",
-        ["row", "leverage", WORDS],
+        ["row", "leverage", REMARKS],
         [
             [number(row["row"]), number(row["leverage"]), f"because of {row['column']}"]
             for row in found["costliest_rows"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.mechanisms.options import option, required
+from labeldp.mechanisms import option, required
 
 if TYPE_CHECKING:
     from labeldp.engines import Engine

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from typing import Any
 
-from labeldp.mechanisms.words import WORDS, Shown, number
+from labeldp.mechanisms import REMARKS, Panel, number
 
-__all__ = ["WORDS", "emit_facts", "emit_json", "emit_table", "note", "number", "progress", "show"]
+__all__ = ["REMARKS", "emit_facts", "emit_json", "emit_table", "note", "number", "progress", "show"]
 
 
 def emit_json(document: Any) -> None:
@@ -36,8 +37,8 @@ def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(header):
-        words = place == 0 or name == WORDS
-        table.add_column("" if name == WORDS else name, justify="left" if words else "right")
+        words = place == 0 or name == REMARKS
+        table.add_column("" if name == REMARKS else name, justify="left" if words else "right")
     for row in rows:
         table.add_row(*("–" if cell is None else str(cell) for cell in row))
     _print(title, table)
@@ -56,7 +57,7 @@ def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
     print()
 
 
-def show(pieces: Iterable[Shown]) -> None:
+def show(pieces: Iterable[Panel]) -> None:
     """Tables and facts; those that follow each other under one title are one."""
     for (title, header), group in groupby(pieces, lambda piece: (piece.title, piece.header)):
         rows = [row for piece in group for row in piece.rows]
@@ -76,7 +77,30 @@ def _print(title: str, body: Any) -> None:
 
 def note(text: str) -> None:
     """A remark that is not part of the answer."""
-    print(text, file=sys.stderr)
+    print(in_flags(text), file=sys.stderr)
+
+
+_ARGUMENT = re.compile(r"`([a-z][a-z_]*)(?:=([^`]*))?`")
+
+
+def in_flags(said: Any) -> Any:
+    """What the library says of its arguments, with the options that set them in their place.
+
+    `bags` is --bags, `floor="declared"` is --floor declared, `strict=True` is --strict and
+    `intercept=False` is --no-intercept.
+    """
+
+    if isinstance(said, dict):
+        return {name: in_flags(inner) for name, inner in said.items()}
+
+    def flag(found: re.Match[str]) -> str:
+        name, value = found[1].replace("_", "-"), found[2]
+        if value in (None, "True"):
+            return f"--{name}"
+        plain = value.strip("\"'[]()")
+        return f"--no-{name}" if value == "False" else f"--{name} {plain}"
+
+    return _ARGUMENT.sub(flag, said) if isinstance(said, str) else said
 
 
 @contextmanager

@@ -10,9 +10,14 @@ import typer
 
 from labeldp.cli.derived import given, merged
 from labeldp.cli.options import Budget, Json, PassOptions, Table
-from labeldp.mechanisms import mechanism_named, mechanism_names, mechanisms
-from labeldp.mechanisms.options import Encoding, option
-from labeldp.mechanisms.registry import DEFAULT
+from labeldp.mechanisms import (
+    DEFAULT,
+    Encoding,
+    mechanism_named,
+    mechanism_names,
+    mechanisms,
+    option,
+)
 
 if TYPE_CHECKING:
     from labeldp.engines import Engine
@@ -89,24 +94,26 @@ def planned(
     mechanism: str, chosen: dict[str, Any], source: Source, engine: Engine
 ) -> tuple[Plan, list[dict[str, Any]]]:
     """The plan that was asked for and, with --mechanism auto, what it was chosen from."""
-    from labeldp.mechanisms.comparison import compare
     from labeldp.planning import plan
 
     if mechanism != AUTO:
         return plan(source, mechanism=mechanism, engine=engine, **chosen), []
+    from labeldp.cli.output import in_flags
+    from labeldp.mechanisms.comparison import compare
+
     offers = compare(source, engine, **chosen)
     best = offers[0].plan
     assert best is not None
-    return best, [offer.to_json() for offer in offers]
+    return best, [in_flags(offer.to_json()) for offer in offers]
 
 
 def show_offers(offers: list[dict[str, Any]]) -> None:
     """The mechanisms side by side, the best first."""
-    from labeldp.cli.output import WORDS, emit_table, number
+    from labeldp.cli.output import REMARKS, emit_table, number
 
     emit_table(
         f"Mechanisms at this budget; recommended: {offers[0]['mechanism']}",
-        ["mechanism", "bags", "rows", "MSE", "excess", WORDS],
+        ["mechanism", "bags", "rows", "MSE", "excess", REMARKS],
         [
             [
                 offer["mechanism"],
@@ -170,7 +177,7 @@ def plan_facts(claim: dict[str, Any]) -> list[tuple[str, str]]:
         ("budget", f"ε = {claim['epsilon']:g}, δ = {claim['delta']:g}"),
         ("mechanism, accountant", f"{claim['mechanism']}, {claim['accountant']['name']}"),
         ("aggregates", f"{number(claim['bags'])} of {rows} rows each"),
-        *mechanism_named(claim["mechanism"]).words(claim).plan,
+        *mechanism_named(claim["mechanism"]).describe(claim).plan,
     ]
     if claim["max_leverage"] is not None:
         facts.insert(1, ("largest leverage", number(claim["max_leverage"])))

@@ -10,9 +10,7 @@ import typer
 from labeldp.cli.derived import given
 from labeldp.cli.options import Budget, Json, PassOptions, Table
 from labeldp.cli.plan import PlanOptions, asked, planned, read_plan
-from labeldp.mechanisms import mechanism_named
-from labeldp.mechanisms.options import Encoding, names
-from labeldp.mechanisms.registry import NEVER_PRIVATE
+from labeldp.mechanisms import NEVER_PRIVATE, Encoding, mechanism_named, names
 
 if TYPE_CHECKING:
     from labeldp.engines import Engine
@@ -135,7 +133,7 @@ def show_release(made: Plan, released: Release, out: Path) -> None:
             ),
             ("guarantee", f"label-DP, ε = {made.claim.epsilon:g}, δ = {made.claim.delta:g}"),
             ("accountant", certificate["accountant"]["name"]),
-            *mechanism_named(certificate["mechanism"]).words(certificate).release,
+            *mechanism_named(certificate["mechanism"]).describe(certificate).release,
             ("best attack", certificate["attack_risk"]["in_words"]),
             ("check it", f"labeldp verify {out}"),
             (

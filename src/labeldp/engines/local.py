@@ -144,7 +144,7 @@ class _Pass:
 
     def _checkpoint(self) -> Checkpoint:
         """Bound to all that the sums depend on; a frame changes unseen and has none."""
-        source, state, bound_to = self._source, self._source.reader.state(), self._needs.bound_to
+        source, state, bound_to = self._source, self._source.state(), self._needs.bound_to
         folder = self._engine.checkpoint
         if folder is None or state is None or bound_to is None:
             return Checkpoint(None, self._task, None)

@@ -30,9 +30,7 @@ from labeldp.errors import DataError
 from labeldp.features import Encoder, Rows
 from labeldp.features.fold import Labels, Needs, Pair, pairs_of
 from labeldp.kernels import keep_freed_memory, kernels_for
-from labeldp.source import Source
-from labeldp.source.files import FileState
-from labeldp.source.labels import LabelCheck
+from labeldp.source import FileState, LabelCheck, Source
 
 BUDGET = 1 << 30
 """Bytes. The 132 million rows of the paper's census, packed, take two thirds of them."""
@@ -68,7 +66,7 @@ class Memory:
 
     def open(self, source: Source) -> None:
         """Turn to a source; what is kept of another one, or of older files, is dropped."""
-        state = source.reader.state()
+        state = source.state()
         if self._source is not source or self._state != state or state is None:
             self._forget(source, state)
 
@@ -116,7 +114,7 @@ class Memory:
 
     def check_unchanged(self) -> None:
         """Refuse files that were written to since `open`."""
-        if self._source is not None and self._source.reader.state() != self._state:
+        if self._source is not None and self._source.state() != self._state:
             raise _changed()
 
     def _keeping(self, number: int, needs: Needs, pairs: Iterable[Pair]) -> Iterator[Pair]:

@@ -7,16 +7,15 @@
 The fit uses only exact sums, extremes and counts, so it gives the same bytes for any batch
 size, file layout or thread count. Modules: `levels` (values of categories as text and as
 codes), `columns` (one encoded column), `compounds` (categories that share a code), `encoder`
-(batches to encoded or packed rows), `feature_map`, `json_form` (its JSON form), `fold` (what a
-pass over the rows is), `tally` (exact aggregates), `fit`, `chosen` (some rows, encoded).
+(batches to encoded or packed rows), `feature_map`, `fold` (what a pass over the rows is),
+`tally` (exact aggregates), `fit`.
 """
 
-from labeldp.features.chosen import ChosenRows
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoder import Encoded, Encoder, Packed, Rows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.fold import Fold, Needs, RowNumber, Tally
+from labeldp.features.fold import ChosenRows, Fold, Needs, RowNumber, Tally
 
 __all__ = [
     "CategoricalColumn",

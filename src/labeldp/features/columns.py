@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,16 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.features.levels import names_of, other_spelling, place_name
+from labeldp.files import (
+    Check,
+    is_count,
+    is_flag,
+    is_number,
+    is_positive,
+    is_text,
+    is_whole,
+    list_of,
+)
 from labeldp.kernels import Kernels, Positions
 from labeldp.source.values import to_float
 
@@ -55,6 +65,13 @@ class NumericColumn:
         """Names of the design columns: the quantity and, if it has one, its indicator."""
         return (self.name, f"{self.name} is missing") if self.indicator else (self.name,)
 
+    @classmethod
+    def from_json(cls, entry: Any) -> NumericColumn:
+        """The column of which this has the fields, strictly."""
+        check_fields(entry, _NUMERIC, "features: a numeric column")
+        numbers = {name: float(entry[name]) for name in ("scale", "low", "high")}
+        return cls(**{**entry, **numbers})
+
     def encode(self, array: pa.Array, out: NDArray[np.float64], kernels: Kernels) -> None:
         """Write the codes, and the indicator if there is one, into the columns of `out`."""
         codes, values = out[:, 0], to_float(array, self.name)
@@ -94,6 +111,12 @@ class CategoricalColumn:
     def design_names(self) -> tuple[str, ...]:
         """Names of the design columns."""
         return tuple(f"{self.name}={label}" for label in self.labels)
+
+    @classmethod
+    def from_json(cls, entry: Any) -> CategoricalColumn:
+        """The column of which this has the fields, strictly."""
+        check_fields(entry, _CATEGORICAL, "features: a categorical column")
+        return cls(**{**entry, "levels": tuple(entry["levels"])})
 
     def table(self, dictionary: pa.Array) -> NDArray[np.int32]:
         """Return the code of every value of a dictionary, then of null; −1 for unknown ones."""
@@ -137,3 +160,38 @@ class CategoricalColumn:
 def _shown(level: str) -> str:
     quote = level in (OTHER, MISSING) or level.startswith('"')
     return json.dumps(level, ensure_ascii=False) if quote else level
+
+
+def check_fields(entry: Any, checks: dict[str, Check], what: str) -> None:
+    """Refuse what was read from JSON if a field is missing, unknown or malformed."""
+    if not isinstance(entry, dict) or set(entry) != set(checks):
+        raise DataError(f"{what} has missing or unknown fields; restore the original file")
+    for name, check in checks.items():
+        if not check(entry[name]):
+            raise DataError(f"{what} has a malformed {name!r}; restore the original file")
+
+
+def _sorted_levels(value: Any) -> bool:
+    return list_of(is_text)(value) and value == sorted(set(value))
+
+
+_NUMERIC: dict[str, Check] = {
+    "name": is_text,
+    "exponent": lambda value: is_whole(value) and abs(value) <= 1000,
+    "centre": is_whole,
+    "fill": is_whole,
+    "scale": is_positive,
+    "low": is_number,
+    "high": is_number,
+    "missing": is_count,
+    "indicator": is_flag,
+}
+_CATEGORICAL: dict[str, Check] = {
+    "name": is_text,
+    "levels": _sorted_levels,
+    "missing": lambda value: value in ("own", "other", "none"),
+    "other": is_flag,
+}
+
+assert set(_NUMERIC) == {field.name for field in fields(NumericColumn)}
+assert set(_CATEGORICAL) == {field.name for field in fields(CategoricalColumn)}

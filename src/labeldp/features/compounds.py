@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from labeldp.kernels import Codes, code_kind
 
-_MOST_LEVELS = 2500
+_MOST_CODES = 2500
 """Of a merged group."""
 _MOST_CELLS = 1 << 23
 """Of all tables between groups: every thread has its own."""
@@ -39,7 +39,7 @@ class Compounds:
 
         Where not even two categories may be merged, the tables are those of the Gram matrix.
         """
-        limits = [_MOST_LEVELS >> halved for halved in range(_MOST_LEVELS.bit_length())]
+        limits = [_MOST_CODES >> halved for halved in range(_MOST_CODES.bit_length())]
         ways = [cls(tuple(sizes), groups) for groups in {_merged(sizes, n): n for n in limits}]
         fitting = [way for way in ways if way.cells <= _MOST_CELLS]
         return min(fitting or ways[-1:], key=lambda way: way.cost)

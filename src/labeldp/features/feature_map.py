@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,14 +13,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError, InputError
-from labeldp.features import json_form
-from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
 from labeldp.features.compounds import Compounds
 from labeldp.features.encoder import Encoded, Encoder
+from labeldp.files import Check, is_count, is_flag, is_text, list_of, optional
 from labeldp.source.frames import FrameReader
 
 INTERCEPT = "intercept"
 _BATCH = 65_536
+_FORMAT = "labeldp-features/1"
+_DOCUMENT: dict[str, Check] = {
+    "format": is_text,
+    "rows": is_count,
+    "intercept": is_flag,
+    "numeric": list_of(lambda item: isinstance(item, dict)),
+    "categorical": list_of(lambda item: isinstance(item, dict)),
+    "notes": list_of(is_text),
+    "kept": optional(list_of(is_count)),
+}
 
 
 @dataclass(frozen=True)
@@ -29,10 +39,10 @@ class FeatureMap:
 
     Design columns stand in this order: the intercept, each numeric column followed by its
     indicator, then one block per categorical column. `kept` names by position the design
-    columns that remain after exact rank pruning; None keeps all, and `kept_columns` and
-    `kept_scales` never are None. Positions (`number_columns`,
-    `category_offsets`, `scales`, `width`) always count all design columns; `names` and
-    `design` give the kept ones.
+    columns that remain after exact rank pruning; None keeps all, and `kept_columns`,
+    `kept_places` and `kept_scales` never are None. Positions (`number_columns`,
+    `category_offsets`, `category_blocks`, `scales`, `width`) always count all design columns;
+    `names` and `design` give the kept ones.
     """
 
     rows: int
@@ -100,6 +110,20 @@ class FeatureMap:
         ends = np.cumsum((first, *self.category_sizes))
         return tuple(int(end) for end in ends[:-1])
 
+    @property
+    def category_blocks(self) -> tuple[slice, ...]:
+        """Design positions of each categorical block."""
+        blocks = zip(self.category_offsets, self.category_sizes, strict=True)
+        return tuple(slice(first, first + size) for first, size in blocks)
+
+    @cached_property
+    def kept_places(self) -> NDArray[np.intp]:
+        """The place of every design column among the kept ones; −1 if it is left out."""
+        places = np.full(self.width, -1)
+        places[list(self.kept_columns)] = np.arange(len(self.kept_columns))
+        places.flags.writeable = False
+        return places
+
     @cached_property
     def scales(self) -> NDArray[np.float64]:
         """Design value = integer code × scale; 1.0 for intercept, indicators and one-hot."""
@@ -127,16 +151,24 @@ class FeatureMap:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
         return Encoder(self)(batch)
 
+    def batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
+        """The raw columns of a batch, a table or a frame, some rows at a time."""
+        reader = FrameReader.open(rows)
+        missing = [name for name in self.columns if name not in reader.schema.names]
+        if missing:
+            shown = ", ".join(map(repr, missing[:5]))
+            raise DataError(f"the rows lack the feature columns {shown}; add them")
+        return reader.batches(self.columns, _BATCH)
+
     def design(self, rows: Any) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""
-        parts = [self.integers(self.encode(batch)) for batch in self._batches(rows)]
+        parts = [self.integers(self.encode(batch)) for batch in self.batches(rows)]
         codes = np.concatenate(parts) if parts else np.zeros((0, len(self.kept_columns)))
         return codes * self.kept_scales
 
     def integers(self, encoded: Encoded) -> NDArray[np.float64]:
         """Return the kept design columns of encoded rows, dense, before their scales."""
-        place = np.full(self.width, -1)
-        place[list(self.kept_columns)] = np.arange(len(self.kept_columns))
+        place = self.kept_places
         dense = np.zeros((encoded.rows, len(self.kept_columns)))
         if self.intercept and place[0] >= 0:
             dense[:, place[0]] = 1.0
@@ -171,29 +203,40 @@ class FeatureMap:
 
     def to_json(self) -> dict[str, Any]:
         """Return the map as plain JSON values; `from_json` gives an equal map back."""
-        return json_form.to_json(self)
+        return {
+            "format": _FORMAT,
+            "rows": self.rows,
+            "intercept": self.intercept,
+            "numeric": [asdict(column) for column in self.numeric],
+            "categorical": [
+                {**asdict(column), "levels": list(column.levels)} for column in self.categorical
+            ],
+            "notes": list(self.notes),
+            "kept": None if self.kept is None else list(self.kept),
+        }
 
     @classmethod
     def from_json(cls, document: Any) -> FeatureMap:
         """Read what `to_json` wrote; a DataError if it is something else."""
-        fields = json_form.from_json(document)
-        result = cls(**fields)
-        if result.kept is not None and list(result.kept) != sorted(set(result.kept)):
+        if not isinstance(document, dict) or document.get("format") != _FORMAT:
+            raise DataError(f"features: not a {_FORMAT} document; restore the original file")
+        check_fields(document, _DOCUMENT, "features")
+        kept = document["kept"]
+        if kept is not None and kept != sorted(set(kept)):
             raise DataError("features: kept must be increasing; restore the original file")
-        return result if result.kept is None else result.keep(result.kept)
+        result = cls(
+            document["rows"],
+            document["intercept"],
+            tuple(map(NumericColumn.from_json, document["numeric"])),
+            tuple(map(CategoricalColumn.from_json, document["categorical"])),
+            tuple(document["notes"]),
+        )
+        return result if kept is None else result.keep(kept)
 
     @cached_property
     def _numeric_positions(self) -> tuple[int, ...]:
         sizes = [len(column.design_names) for column in self.numeric]
         return tuple(int(self.intercept) + sum(sizes[:index]) for index in range(len(sizes)))
-
-    def _batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
-        reader = FrameReader.open(rows)
-        missing = [name for name in self.columns if name not in reader.schema.names]
-        if missing:
-            shown = ", ".join(map(repr, missing[:5]))
-            raise DataError(f"the rows lack the feature columns {shown}; add them")
-        return reader.batches(self.columns, _BATCH)
 
 
 def _distinct(names: list[str]) -> tuple[str, ...]:

@@ -16,8 +16,6 @@ from labeldp.source import Source
 
 _CODES = 2**19
 
-Progress = Callable[[int], None]
-
 
 def fit_features(
     source: Source,
@@ -27,7 +25,7 @@ def fit_features(
     indicators: bool = True,
     standardise: bool = True,
     max_columns: int = 4096,
-    progress: Progress | None = None,
+    progress: Callable[[int], None] | None = None,
     fold: Fold | None = None,
 ) -> FeatureMap:
     """Fit the encoding of a source's features; labels are not read.

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -227,7 +227,8 @@ class LevelsAndRanges:
             self.levels[name].merge(counts, too_many)
 
     def result(self, *_: object) -> LevelsAndRanges:
-        return _with_rows(self, self._format)
+        _refuse_empty(self.rows, self._format)
+        return self
 
 
 class GridSums:
@@ -258,14 +259,11 @@ class GridSums:
             self.sums[name].merge(sums)
 
     def result(self, *_: object) -> dict[str, Sums]:
-        return _with_rows(self, self._format).sums
+        _refuse_empty(self.rows, self._format)
+        return self.sums
 
 
-Columns = TypeVar("Columns", LevelsAndRanges, GridSums)
-
-
-def _with_rows(tally: Columns, format: str) -> Columns:
+def _refuse_empty(rows: int, format: str) -> None:
     """Refuse a table without rows."""
-    if tally.rows == 0:
+    if rows == 0:
         raise DataError(f"the {format} data have no rows; nothing can be learnt")
-    return tally

@@ -51,8 +51,8 @@ class Kernels(Protocol):
 
     lookup: Callable[[NDArray[Any], NDArray[Any], Positions], None]
     """lookup(out, table, positions): out = table[positions], integers or floats."""
-    add_lookup: Callable[[Codes, Codes, Positions], None]
-    """add_lookup(out, table, positions): out += table[positions]."""
+    add_lookup: Callable[[NDArray[Any], NDArray[Any], Positions], None]
+    """add_lookup(out, table, positions): out += table[positions], integers or floats."""
     to_grid: Callable[[NDArray[np.float64], NDArray[np.float64], float, float], bool]
     """to_grid(out, values, factor, centre): out = rint(values·factor) − centre; whether finite."""
     confine: Callable[[NDArray[np.float64], NDArray[np.float64], float, float], int]
@@ -64,10 +64,8 @@ class Kernels(Protocol):
     """count_pairs(counts, left, right): counts[left, right] += 1 for every row."""
     add_sums: Callable[[NDArray[np.int64], Codes, NDArray[np.float64]], None]
     """add_sums(sums, codes, values): sums[code] += value; whole values, under 2**53 in all."""
-    add_entries: Callable[[NDArray[np.float64], NDArray[np.float64], Codes], None]
-    """add_entries(total, table, codes): total += table[codes], row by row."""
-    add_pair_entries: Callable[[NDArray[np.float64], NDArray[np.float64], Codes, Codes], None]
-    """add_pair_entries(total, table, left, right): total += table[left, right], row by row."""
+    add_pair_lookup: Callable[[NDArray[np.float64], NDArray[np.float64], Codes, Codes], None]
+    """add_pair_lookup(out, table, left, right): out += table[left, right]."""
 
 
 def kernels_for(rows: int | None = None) -> Kernels:

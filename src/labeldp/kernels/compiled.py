@@ -73,12 +73,6 @@ def add_sums(sums: Any, codes: Any, values: Any) -> None:
 
 
 @_compile
-def add_entries(total: Any, table: Any, codes: Any) -> None:
-    for row in range(codes.size):
-        total[row] += table[np.uintp(codes[row])]
-
-
-@_compile
-def add_pair_entries(total: Any, table: Any, left: Any, right: Any) -> None:
+def add_pair_lookup(out: Any, table: Any, left: Any, right: Any) -> None:
     for row in range(left.size):
-        total[row] += table[np.uintp(left[row]), np.uintp(right[row])]
+        out[row] += table[np.uintp(left[row]), np.uintp(right[row])]

@@ -45,19 +45,13 @@ def add_sums(sums: NDArray[np.int64], codes: NDArray[Any], values: NDArray[np.fl
     sums += np.bincount(codes, weights=values, minlength=len(sums)).astype(np.int64)
 
 
-def add_entries(
-    total: NDArray[np.float64], table: NDArray[np.float64], codes: NDArray[Any]
-) -> None:
-    total += table.take(codes)
-
-
-def add_pair_entries(
-    total: NDArray[np.float64],
+def add_pair_lookup(
+    out: NDArray[np.float64],
     table: NDArray[np.float64],
     left: NDArray[Any],
     right: NDArray[Any],
 ) -> None:
-    total += table.ravel().take(_cells(table, left, right))
+    out += table.ravel().take(_cells(table, left, right))
 
 
 def _cells(table: NDArray[Any], left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:

@@ -63,12 +63,12 @@ def learners() -> list[Learner]:
 
 def load_model(path: str | PathLike[str]) -> Model:
     """Read a model written by any learner's `save`."""
-    from labeldp.learners import model_file
+    from labeldp.learners import protocol
 
-    document, arrays = model_file.read(path)
+    document, arrays = protocol.read(path)
     known = learners()
     fitting = [each for each in known if each.format == document.get("format")]
-    return model_file.parse((fitting or known)[0], document, arrays, path)
+    return protocol.parse((fitting or known)[0], document, arrays, path)
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from labeldp._arrow import column_numbers
 from labeldp.errors import DataError, InputError
 from labeldp.features import Encoded, FeatureMap
-from labeldp.learners.inputs import Inputs, concatenated
+from labeldp.learners.inputs import Inputs
 from labeldp.source import Source
 
 
@@ -125,7 +125,7 @@ class WeightedBags:
     def from_rows(cls, features: FeatureMap, rows: Any, labels: ArrayLike) -> WeightedBags:
         """Every raw row is a bag of weight 1: the instance-level baseline, not private."""
         inputs = Inputs.of(features)
-        codes, numbers = concatenated(list(inputs.batches(rows)), inputs)
+        codes, numbers = inputs.whole(rows)
         return _singletons(codes, numbers, labels, inputs.sizes, features)
 
     @classmethod
@@ -154,7 +154,7 @@ class WeightedBags:
 
         Only rows that stand in a bag are kept. Labels of the source are not read.
         """
-        members = _Members.of(*_triples(bag_table), labels)
+        members = _Members.of(*bag_members(bag_table), labels)
         inputs = Inputs.of(features)
         wanted, places = np.unique(members.row, return_inverse=True)
         codes, numbers = inputs.take(source.feature_batches(features.columns), wanted)
@@ -224,7 +224,7 @@ class _Members:
         )
 
 
-def _triples(table: pa.Table) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def bag_members(table: pa.Table) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """The columns bag, row and weight of a bag table."""
     for name in ("bag", "row", "weight"):
         if name not in table.column_names or table.column(name).null_count:

@@ -7,7 +7,7 @@ of the model with an underscore at their end.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -17,7 +17,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labeldp.errors import InputError, at_least
-from labeldp.learners import layers, linear, model_file, network
+from labeldp.learners import layers, linear, network, protocol
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.linear import LinearModel, LinearOptions
 from labeldp.learners.network import NetworkModel
@@ -26,7 +26,7 @@ from labeldp.learners.settings import Settings
 from labeldp.release import Release
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Progress
+    from labeldp.engines import Progress
 
 
 class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -53,7 +53,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a model written by `save`; predicting with it needs no extra."""
-        model = model_file.parse(cls._learner, *model_file.read(path), path)
+        model = protocol.parse(cls._learner, *protocol.read(path), path)
         return cls(**asdict(model.options))._remember(model)
 
     def _options(self) -> Any:
@@ -87,6 +87,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
 
+@dataclass(eq=False, repr=False)
 class LinearRegressor(_Estimator):
     """Linear regression on a release's aggregates: least squares, ridge or bounded norm.
 
@@ -136,17 +137,10 @@ class LinearRegressor(_Estimator):
 
     _learner, _kind = linear.LEARNER, LinearModel
 
-    def __init__(
-        self,
-        penalty: float = LinearOptions.penalty,
-        max_norm: float | None = LinearOptions.max_norm,
-        fit_intercept: bool = LinearOptions.fit_intercept,
-        confidence: float = LinearOptions.confidence,
-    ) -> None:
-        self.penalty = penalty
-        self.max_norm = max_norm
-        self.fit_intercept = fit_intercept
-        self.confidence = confidence
+    penalty: float = LinearOptions.penalty
+    max_norm: float | None = LinearOptions.max_norm
+    fit_intercept: bool = LinearOptions.fit_intercept
+    confidence: float = LinearOptions.confidence
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit `(release)`, `(release, source)` of labels aggregated alone, or plain rows `(X, y)`.
@@ -161,6 +155,7 @@ class LinearRegressor(_Estimator):
         return self._remember(linear.fit_rows(rows, labels, options, names))
 
 
+@dataclass(eq=False, repr=False)
 class BagRegressor(_Estimator):
     """A network f that minimises Σ_j (t_j − Σ_r w_jr f(x_jr))² over bags j of weighted rows r.
 
@@ -221,33 +216,18 @@ class BagRegressor(_Estimator):
 
     _learner, _kind = network.LEARNER, NetworkModel
 
-    def __init__(
-        self,
-        hidden: tuple[int, ...] = Settings.hidden,
-        epochs: int = Settings.epochs,
-        learning_rate: float = Settings.learning_rate,
-        final_rate: float = Settings.final_rate,
-        batch_rows: int = Settings.batch_rows,
-        patience: int = Settings.patience,
-        validation_fraction: float = Settings.validation_fraction,
-        max_norm: float | None = Settings.max_norm,
-        scale_labels: bool = Settings.scale_labels,
-        seed: int = Settings.seed,
-        threads: int | None = Settings.threads,
-        progress: Progress | None = None,
-    ) -> None:
-        self.hidden = hidden
-        self.epochs = epochs
-        self.learning_rate = learning_rate
-        self.final_rate = final_rate
-        self.batch_rows = batch_rows
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.max_norm = max_norm
-        self.scale_labels = scale_labels
-        self.seed = seed
-        self.threads = threads
-        self.progress = progress
+    hidden: tuple[int, ...] = Settings.hidden
+    epochs: int = Settings.epochs
+    learning_rate: float = Settings.learning_rate
+    final_rate: float = Settings.final_rate
+    batch_rows: int = Settings.batch_rows
+    patience: int = Settings.patience
+    validation_fraction: float = Settings.validation_fraction
+    max_norm: float | None = Settings.max_norm
+    scale_labels: bool = Settings.scale_labels
+    seed: int = Settings.seed
+    threads: int | None = Settings.threads
+    progress: Progress | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit `(release, source)`, `(release)` of aggregates, `(bags)` or plain rows `(X, y)`."""

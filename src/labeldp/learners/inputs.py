@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.errors import DataError
 from labeldp.features import Encoded, FeatureMap
-from labeldp.source.frames import FrameReader
-from labeldp.source.rows import take_rows
-
-_BATCH = 65_536
+from labeldp.source import take_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +34,9 @@ class Inputs:
     @classmethod
     def of(cls, features: FeatureMap) -> Inputs:
         """Find the kept columns."""
-        kept = np.zeros(features.width, dtype=bool)
-        kept[list(features.kept_columns)] = True
+        kept = features.kept_places >= 0
         places, sizes = [], []
-        blocks = zip(features.category_offsets, features.category_sizes, strict=True)
-        for first, size in blocks:
-            block = kept[first : first + size]
+        for block in (kept[place] for place in features.category_blocks):
             places.append(np.where(block, np.cumsum(block) - 1, -1).astype(np.int32))
             sizes.append(int(block.sum()))
         columns = features.number_columns
@@ -60,13 +53,15 @@ class Inputs:
 
     def batches(self, frame: Any) -> Iterator[tuple[NDArray[np.int32], NDArray[np.float64]]]:
         """Codes and numbers of a table or frame, a batch of rows at a time."""
-        reader = FrameReader.open(frame)
-        missing = [name for name in self.features.columns if name not in reader.schema.names]
-        if missing:
-            shown = ", ".join(map(repr, missing[:5]))
-            raise DataError(f"the rows lack the feature columns {shown}; add them")
-        for batch in reader.batches(self.features.columns, _BATCH):
+        for batch in self.features.batches(frame):
             yield self.rows(self.features.encode(batch))
+
+    def whole(self, frame: Any) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Codes and numbers of all rows of a table or frame."""
+        parts = list(self.batches(frame))
+        codes = [np.empty((0, len(self.sizes)), dtype=np.int32), *(part[0] for part in parts)]
+        numbers = [np.empty((0, len(self.numbers))), *(part[1] for part in parts)]
+        return np.concatenate(codes), np.concatenate(numbers).astype(np.float32)
 
     def take(
         self, batches: Iterator[pa.RecordBatch], wanted: NDArray[np.int64]
@@ -77,12 +72,3 @@ class Inputs:
         for places, chosen in take_rows(batches, wanted, self.features.rows):
             codes[places], numbers[places] = self.rows(self.features.encode(chosen))
         return codes, numbers
-
-
-def concatenated(
-    parts: Sequence[tuple[NDArray[np.int32], NDArray[np.float64]]], inputs: Inputs
-) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """All batches as one pair; no batch gives no rows."""
-    codes = [np.empty((0, len(inputs.sizes)), dtype=np.int32), *(part[0] for part in parts)]
-    numbers = [np.empty((0, len(inputs.numbers))), *(part[1] for part in parts)]
-    return np.concatenate(codes), np.concatenate(numbers).astype(np.float32)

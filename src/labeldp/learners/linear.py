@@ -10,19 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp._arrow import column_numbers
 from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features import FeatureMap
 from labeldp.files import is_flag, is_number, is_text, list_of, optional
-from labeldp.learners import model_file
+from labeldp.learners.bags import bag_members
 from labeldp.learners.least_squares import Fit, bounded_norm, intervals, require_freedom, ridge
-from labeldp.learners.protocol import Array, Coefficient, Learner, bag_source
+from labeldp.learners.protocol import (
+    Array,
+    Arrays,
+    Coefficient,
+    Document,
+    Learner,
+    bag_source,
+    checked,
+    write,
+)
 from labeldp.learners.whitened import Whitened, whitened
-from labeldp.source import Source
-from labeldp.source.rows import take_rows
+from labeldp.source import Source, take_rows
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Progress
+    from labeldp.engines import Progress
     from labeldp.release import Release
 
 _RELEASE_RANK_TOLERANCE = 1e-9
@@ -89,7 +96,6 @@ class LinearModel:
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one JSON file."""
         document = {
-            "parameters": asdict(self.options),
             "coef": self.coef.tolist(),
             "intercept": self.intercept,
             "coefficients": [asdict(coefficient) for coefficient in self.coefficients],
@@ -97,9 +103,8 @@ class LinearModel:
             "dof": self.dof,
             "multiplier": self.multiplier,
             "feature_names": self.feature_names,
-            "features": model_file.features_document(self.features),
         }
-        model_file.write(path, LEARNER, document)
+        write(path, LEARNER, self, document)
 
 
 def fit_release(
@@ -131,23 +136,27 @@ def fit_rows(
 ) -> LinearModel:
     """Fit plain rows, as any regression does; columns without names are x0, x1, …."""
     options = options.checked()
+    added = int(options.fit_intercept)
+    ones = np.ones((len(rows), added))
+    fit = _solve(np.hstack([ones, rows]), labels, options, 0 if added else None)
     shown = names or tuple(f"x{column}" for column in range(rows.shape[1]))
-    if not options.fit_intercept:
-        fit = _solve(rows, labels, options, None)
-        return _model(
-            fit, options, fit.coefficients, 0.0, _coefficients(fit, shown, options), names
-        )
-    fit = _solve(np.column_stack([np.ones(len(rows)), rows]), labels, options, 0)
-    intercept, coef = float(fit.coefficients[0]), fit.coefficients[1:]
-    coefficients = _coefficients(fit, ("intercept", *shown), options)
-    return _model(fit, options, coef, intercept, coefficients, names)
+    return LinearModel(
+        options=options,
+        coef=fit.coefficients[added:],
+        intercept=float(fit.coefficients[0]) if added else 0.0,
+        coefficients=_coefficients(fit, ("intercept",) * added + shown, options),
+        residual_ms=fit.residual_ms,
+        dof=fit.dof,
+        multiplier=fit.multiplier,
+        features=None,
+        feature_names=names,
+    )
 
 
 def weighted_design(release: Release, source: Source) -> Array:
     """Σ w·x of every bag, in one pass over the source; labels are not read."""
-    features, table = release.features, release.bag_table
-    assert table is not None
-    bag, row, weight = (column_numbers(table.column(name)) for name in ("bag", "row", "weight"))
+    features = release.features
+    bag, row, weight = bag_members(release.bag_table)
     order = np.argsort(row, kind="stable")
     bag, row, weight = bag[order], row[order], weight[order]
     total = np.zeros((release.bags, len(features.names)))
@@ -230,8 +239,17 @@ def _release_model(
     coef[used] = fit.coefficients
     if constant is not None:
         intercept, coef[constant] = float(coef[constant]), 0.0
-    model = _model(fit, options, coef, intercept, coefficients, features.names)
-    return replace(model, features=features)
+    return LinearModel(
+        options=options,
+        coef=coef,
+        intercept=intercept,
+        coefficients=coefficients,
+        residual_ms=fit.residual_ms,
+        dof=fit.dof,
+        multiplier=fit.multiplier,
+        features=features,
+        feature_names=features.names,
+    )
 
 
 def _solve(
@@ -264,27 +282,6 @@ def _coefficients(
     )
 
 
-def _model(
-    fit: Fit,
-    options: LinearOptions,
-    coef: Array,
-    intercept: float,
-    coefficients: tuple[Coefficient, ...],
-    names: tuple[str, ...] | None,
-) -> LinearModel:
-    return LinearModel(
-        options=options,
-        coef=coef,
-        intercept=intercept,
-        coefficients=coefficients,
-        residual_ms=fit.residual_ms,
-        dof=fit.dof,
-        multiplier=fit.multiplier,
-        features=None,
-        feature_names=names,
-    )
-
-
 _OPTIONS = {
     "penalty": is_number,
     "max_norm": optional(is_number),
@@ -308,16 +305,15 @@ _FIELDS = {
 }
 
 
-def _read(document: dict[str, Any], _arrays: dict[str, NDArray[Any]]) -> LinearModel:
-    options = LinearOptions(**model_file.checked(document["parameters"], _OPTIONS))
-    values = model_file.checked(document, _FIELDS)
-    features = model_file.read_features(document["features"])
+def _read(document: Document, features: FeatureMap | None, _arrays: Arrays) -> LinearModel:
+    options = LinearOptions(**checked(document["parameters"], _OPTIONS))
+    values = checked(document, _FIELDS)
     coef, names = np.array(values["coef"], dtype=np.float64), values["feature_names"]
     if names is not None and len(coef) != len(names):
         raise ValueError("coef and feature_names differ in length")
     if features is not None and features.names != tuple(names or ()):
         raise ValueError("features and feature_names differ")
-    entries = (model_file.checked(entry, _COEFFICIENT) for entry in values["coefficients"])
+    entries = (checked(entry, _COEFFICIENT) for entry in values["coefficients"])
     learnt = {
         "coef": coef,
         "coefficients": tuple(Coefficient(**entry) for entry in entries),

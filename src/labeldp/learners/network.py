@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from labeldp.engines import Progress, quiet
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features import FeatureMap
 from labeldp.files import is_count, is_number, is_positive, is_text, list_of, optional
-from labeldp.learners import model_file
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.inputs import Inputs
 from labeldp.learners.layers import Layers, Matrix
-from labeldp.learners.protocol import Array, Coefficient, Learner, bag_source
+from labeldp.learners.protocol import (
+    Array,
+    Arrays,
+    Coefficient,
+    Document,
+    Learner,
+    bag_source,
+    checked,
+    write,
+)
 from labeldp.learners.settings import Settings
 from labeldp.source import Source
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Progress
     from labeldp.release import Release
 
 
@@ -73,14 +78,12 @@ class NetworkModel:
         if self.input == "codes" and self.features is None:
             raise InputError("the bags had no feature map, so the model could not be used again")
         document = {
-            "parameters": asdict(self.options),
             "category_sizes": list(self.layers.sizes),
             "layers": len(self.layers.matrices),
-            "features": model_file.features_document(self.features),
             **{name: getattr(self, name) for name in _FIELDS},
         }
         matrices = {f"layer_{index}": matrix for index, matrix in enumerate(self.layers.matrices)}
-        model_file.write(path, LEARNER, document, matrices)
+        write(path, LEARNER, self, document, matrices)
 
     def _values(self, rows: Any) -> Array:
         """g of the rows."""
@@ -151,7 +154,7 @@ def _train(
     settings = settings.checked()
     training = _training()
     units = bags.units(scaled=settings.scale_labels)
-    with (progress or _quiet)("epochs", settings.epochs) as advance:
+    with (progress or quiet)("epochs", settings.epochs) as advance:
         trained = training.train(bags, units, settings, advance)
     square = units.scale**2
     centre, spread = (None, None) if standard is None else (part.tolist() for part in standard)
@@ -183,10 +186,6 @@ def _training() -> Any:
     return training
 
 
-def _quiet(task: str, total: int | None) -> AbstractContextManager[Callable[[int], None]]:  # noqa: ARG001
-    return nullcontext(lambda _done: None)
-
-
 _FIELDS = {
     "input": lambda value: value in ("codes", "design", "columns"),
     "shift": is_number,
@@ -201,8 +200,8 @@ _FIELDS = {
 }
 
 
-def _read(document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> NetworkModel:
-    values = model_file.checked(document, _FIELDS)
+def _read(document: Document, features: FeatureMap | None, arrays: Arrays) -> NetworkModel:
+    values = checked(document, _FIELDS)
     parameters = {each.name: document["parameters"][each.name] for each in fields(Settings)}
     options = Settings(**parameters).checked()
     matrices = tuple(_matrix(arrays[f"layer_{index}"]) for index in range(document["layers"]))
@@ -214,7 +213,7 @@ def _read(document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> NetworkM
     model = NetworkModel(
         options=options,
         layers=Layers(tuple(document["category_sizes"]), matrices),
-        features=model_file.read_features(document["features"]),
+        features=features,
         feature_names=None if names is None else tuple(names),
         **values,
     )

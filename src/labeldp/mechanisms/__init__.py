@@ -7,42 +7,93 @@
     naive                  unweighted sums, never private: the warning example
 
 A folder's front page declares the mechanism (`protocol.Mechanism`); `registry` knows where the
-folders are. In each: `claim` (what is promised), `plan` (from features alone), `run` (the one pass
-over labels), `check` (what `verify` looks at). What they share stands beside them.
+folders are. In each: `claim` (what is promised, and what `verify` checks of it), `plan` (from
+features alone), `run` (the one pass over labels), `account` (the price, without data). What they
+share stands beside them: this page is quick to import, `workbench` is not.
 """
 
-from labeldp.mechanisms.options import DrawOptions, FloorOptions, Options, Request, option
-from labeldp.mechanisms.protocol import Account, Inspection, Mechanism, later
+from labeldp.mechanisms.options import (
+    BagsQuestion,
+    CountQuestion,
+    DrawOptions,
+    Encoding,
+    FeaturesQuestion,
+    FloorOptions,
+    Options,
+    Question,
+    Request,
+    ResidualQuestion,
+    check_options,
+    names,
+    option,
+    refuse_foreign,
+    required,
+)
+from labeldp.mechanisms.protocol import (
+    REMARKS,
+    Account,
+    Description,
+    Inspection,
+    Mechanism,
+    Panel,
+    describe_draw,
+    describe_floor,
+    later,
+    number,
+)
 from labeldp.mechanisms.registry import (
+    DEFAULT,
+    DRAW,
+    FLOOR,
+    NEVER_PRIVATE,
+    certificate_schema,
     forget,
     make_request,
     mechanism_named,
     mechanism_names,
     mechanisms,
+    read_claim,
+    read_schema,
     register,
 )
-from labeldp.mechanisms.words import WORDS, Shown, Words, draw_words, floor_words, number
 
 __all__ = [
-    "WORDS",
+    "DEFAULT",
+    "DRAW",
+    "FLOOR",
+    "NEVER_PRIVATE",
+    "REMARKS",
     "Account",
+    "BagsQuestion",
+    "CountQuestion",
+    "Description",
     "DrawOptions",
+    "Encoding",
+    "FeaturesQuestion",
     "FloorOptions",
     "Inspection",
     "Mechanism",
     "Options",
+    "Panel",
+    "Question",
     "Request",
-    "Shown",
-    "Words",
-    "draw_words",
-    "floor_words",
+    "ResidualQuestion",
+    "certificate_schema",
+    "check_options",
+    "describe_draw",
+    "describe_floor",
     "forget",
     "later",
     "make_request",
     "mechanism_named",
     "mechanism_names",
     "mechanisms",
+    "names",
     "number",
     "option",
+    "read_claim",
+    "read_schema",
+    "refuse_foreign",
     "register",
+    "required",
 ]

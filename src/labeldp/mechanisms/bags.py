@@ -26,8 +26,7 @@ from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
 from labeldp.features import ChosenRows, Encoded, FeatureMap
 from labeldp.release import BAGS, SECRET_WEIGHTS
-from labeldp.source import Source
-from labeldp.source.rows import check_rows
+from labeldp.source import Source, check_rows
 
 MOST_MEMBERS = 200_000_000
 """Rows in bags are held in memory: some gigabytes of them."""
@@ -63,7 +62,7 @@ class Draw:
             )
         if self.over_draw and not self.random:
             raise InputError(
-                "a guarantee over the draw needs bags that were drawn at random; leave --bag-seed "
+                "a guarantee over the draw needs bags that were drawn at random; leave `bag_seed` "
                 "out, or ask for the guarantee given the bags"
             )
 
@@ -72,7 +71,7 @@ class Draw:
         if self.chance <= delta:
             raise PlanError(
                 f"a row is in a bag with probability {self.chance:.3g} only, so δ = {delta:g} over "
-                "the draw would leave labels without any protection; lower δ or leave --over-draw "
+                "the draw would leave labels without any protection; lower δ or leave `over_draw` "
                 "out"
             )
 
@@ -261,6 +260,6 @@ def check_stable_rows(source: Source) -> None:
     """Bags name rows by their numbers, which a source must have."""
     if not source.numbered:
         raise InputError(
-            "bags name rows by number, and rows on Spark have none; use --mechanism wtd-flag or "
-            "--engine local"
+            "bags name rows by number, and rows on Spark have none; use "
+            "`mechanism='wtd-flag'`, or read the table without Spark"
         )

@@ -15,9 +15,16 @@ from numpy.typing import NDArray
 
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import LabelDPError, PlanError
-from labeldp.mechanisms import Mechanism, make_request, mechanisms
+from labeldp.mechanisms import (
+    Encoding,
+    Mechanism,
+    Options,
+    make_request,
+    mechanisms,
+    names,
+    refuse_foreign,
+)
 from labeldp.mechanisms.bags import BagRows, Rehearsal
-from labeldp.mechanisms.options import Encoding, Options, names, refuse_foreign
 from labeldp.mechanisms.plan import Plan
 from labeldp.source import Source
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp import door
 from labeldp._random import Randomness
@@ -133,10 +134,10 @@ def floor_mode(floor: str | None, *, declared: bool, accountant: str) -> FloorMo
         known = ", ".join(mode.value for mode in FloorMode)
         raise InputError(f"floor {floor!r} is unknown; choose {known}") from None
     if (mode is FloorMode.DECLARED) != declared:
-        raise InputError("a declared floor and --residual-ms go together: give both or neither")
+        raise InputError("a declared floor and `residual_ms` go together: give both or neither")
     if mode.measures and accountant == "paper":
         raise InputError(
-            "the paper's theorem does not price a measured floor; use --floor declared or added"
+            "the paper's theorem does not price a measured floor; use `floor='declared'` or 'added'"
         )
     return mode
 
@@ -161,7 +162,7 @@ def settle_floor(
     if claim.mode is FloorMode.MEASURED and missing > 0:
         raise PlanError(
             f"the measured residual shows a sum of squares of {shown**2:.6g}, the plan needs "
-            f"{claim.floor:.6g}; ask for fewer bags or use --floor measured+added "
+            f"{claim.floor:.6g}; ask for fewer bags or use `floor='measured+added'` "
             "(this measurement has spent its part of the budget)"
         )
     return FloorOutcome(measured, shown, missing)
@@ -174,7 +175,7 @@ def _check_declared(claim: FloorClaim, residuals: Sequence[Residual], labels: La
         return
     raise PlanError(
         "the declared residual floor does not hold for these labels (they may even lie in the span "
-        "of the features); declare less or use --floor measured+added "
+        "of the features); declare less or use `floor='measured+added'` "
         "(this refusal tells one bit about the labels)"
     )
 
@@ -242,6 +243,60 @@ def _ball(low: Fraction, high: Fraction) -> Any:
 
     down, up = (arb(fmpq(end.numerator, end.denominator)).sqrt() for end in (low, high))
     return down.union(up)
+
+
+class LabelLaw:
+    """t_j | Z_j ~ N(Z_j·β̂, σ² + s²) in label codes, in doubles and to any precision."""
+
+    def __init__(
+        self, residual: Residual, labels: LabelGrid, added_variance: float, intercept: bool
+    ) -> None:
+        self._residual = residual
+        self._centre = labels.centre if intercept else 0
+        self._added = Fraction(added_variance) * Fraction(2) ** (-2 * labels.exponent)
+        self._slope = residual.coefficients()
+        self._slope_error = residual.coefficient_errors()
+        self.std = root_bounds(
+            residual.square_low + self._added, residual.square_high + self._added
+        )
+
+    def means(
+        self, features: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Z·β̂ and a rigorous bound of its error."""
+        return means(features, self._slope, self._slope_error, self._centre)
+
+    def exact_at(self, features: NDArray[np.float64]) -> door.Exact:
+        def exact(row: int, precision: int) -> tuple[Any, Any]:
+            from flint import arb, fmpz
+
+            std = std_ball(self._residual, precision, self._added)
+            mean = self._residual.linear(features[row])
+            if self._centre:
+                mean += arb(float(features[row, 0])) * arb(fmpz(self._centre))
+            return mean, std
+
+        return exact
+
+
+def means(
+    features: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    slope_error: NDArray[np.float64],
+    centre: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Z·β̂ and a rigorous bound of its error, for one slope or one for each row of Z.
+
+    `centre` is what labels count from, if the first column is the constant, else 0.
+    """
+    size, terms = np.abs(features), features.shape[1] + 3
+    moved = slope.copy()
+    if centre:
+        moved[..., 0] += centre
+    error = np.vecdot(size, slope_error + terms * 2.0**-52 * np.abs(moved))
+    if centre:
+        error += 2.0**-52 * (np.abs(slope[..., 0]) + abs(centre)) * size[:, 0]
+    return np.vecdot(features, moved), error * (1 + 2.0**-40)
 
 
 def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:

@@ -92,7 +92,7 @@ def naive_sums(
     if not not_private:
         raise InputError(
             f"{mechanism} is never private: it publishes plain sums of labels; "
-            "use wtd-flag, or say --not-private if this is a demonstration"
+            "use wtd-flag, or say `not_private=True` if this is a demonstration"
         )
     check_stable_rows(source)
     engine = engine or engine_for(source)

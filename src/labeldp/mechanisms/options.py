@@ -1,7 +1,7 @@
-"""What may be asked of a plan: groups of options, each written once, as a field.
+"""What may be asked of a plan or of `labeldp account`: groups of options, each written once.
 
-A field's metadata carry its help text for `labeldp plan --help` and for `help(labeldp.plan)`, and
-the check that its value must pass; the keys are those of `cli/derived.py`, and `check`. A mechanism
+A field's metadata carry its help text for the command line and for `help(labeldp.plan)`, and the
+check that its value must pass; the keys are those of `cli/derived.py`, and `check`. A mechanism
 takes the groups that it has and adds fields of its own. Nothing here is slow to import.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from labeldp.errors import InputError, at_least, in_range, positive
+from labeldp.errors import InputError, at_least, in_range, ordered, positive
 
 
 def option(
@@ -85,7 +85,7 @@ class FloorOptions:
         None, "Residual floor: measured+added (default), measured, added or declared."
     )
     residual_ms: float | None = option(
-        None, "With --floor declared: the residual mean square you promise.", check=positive
+        None, "With `floor='declared'`: the residual mean square you promise.", check=positive
     )
 
 
@@ -124,6 +124,68 @@ class Request(Generic[Own]):
         check_options(self.options)
 
 
+def _range(label_range: tuple[float, float]) -> None:
+    ordered(*label_range, name="label_range")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question:
+    """What `labeldp account` is asked about every mechanism: public quantities alone."""
+
+    rows: int = required("Rows in the table.", check=positive)
+    label_range: tuple[float, float] = required(
+        "Public range of the labels.", metavar="LO HI", check=_range
+    )
+    epsilon: float = option(1.0, "Privacy budget ε.", check=positive)
+    delta: float = option(1e-6, "Privacy budget δ.", check=partial(in_range, 0, 1))
+    centred: bool = option(True, "The features do not span the constant.", flag="--no-intercept")
+
+    @property
+    def budget(self) -> tuple[float, float]:
+        return self.epsilon, self.delta
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResidualQuestion(Question):
+    """For mechanisms that rest on a residual floor."""
+
+    residual_ms: float | None = option(
+        None,
+        "Residual mean square γ: the residual sum of squares is ≥ γ·rows.",
+        check=positive,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountQuestion(Question):
+    """How many aggregates."""
+
+    bags: int | None = option(
+        None, "A number of bags: report its ε and δ instead of the most.", check=positive
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagsQuestion(CountQuestion):
+    """For mechanisms that draw bags of rows."""
+
+    bag_size: int | None = option(
+        None, "Rows in a bag: report its ε and δ, not the smallest.", check=positive
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeaturesQuestion(Question):
+    """What may be known of the features."""
+
+    max_leverage: float | None = option(
+        None, "Largest leverage of the features, for `exact`.", check=positive
+    )
+    features: int | None = option(
+        None, "Independent feature columns, for `exact` and `paper`.", check=positive
+    )
+
+
 def check_options(options: Any) -> None:
     """Every value that was given passes the check of its field."""
     for each in fields(options):
@@ -141,5 +203,4 @@ def refuse_foreign(choices: dict[str, Any], own: Iterable[str], whose: str) -> N
     """Refuse choices that a mechanism does not have, rather than let them count for nothing."""
     for name, value in choices.items():
         if name not in own and value is not None and value is not False:  # 0 was given
-            flag = "--" + name.replace("_", "-")
-            raise InputError(f"{flag} does not apply to {whose}; leave it out")
+            raise InputError(f"`{name}` does not apply to {whose}; leave it out")

@@ -22,7 +22,7 @@ from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.files import check_target, json_digest
 from labeldp.mechanisms.forecast import Forecast
-from labeldp.mechanisms.registry import mechanism_named
+from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.release import EXPERIMENT, Claim, Drawing, FloorOutcome, Release, certify, seal
 from labeldp.release.digest import table_digest
 from labeldp.source import Source
@@ -174,11 +174,6 @@ class Plan:
             )
 
         return certificate
-
-
-def read_claim(document: dict[str, Any]) -> Claim:
-    """The claim of a plan or certificate; KeyError, TypeError or ValueError if there is none."""
-    return mechanism_named(document["mechanism"]).read_claim(document)
 
 
 def check_memory(bags: int, columns: int) -> None:

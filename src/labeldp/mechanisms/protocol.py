@@ -7,28 +7,60 @@ what it refers to with `later` is imported when it is first called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from labeldp.mechanisms.options import Options
-from labeldp.mechanisms.words import Shown, Words
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from labeldp._random import Randomness
-    from labeldp.engines import Engine
-    from labeldp.mechanisms.bags import Rehearsal
-    from labeldp.mechanisms.options import Request
-    from labeldp.mechanisms.plan import Plan
-    from labeldp.mechanisms.survey import Survey
-    from labeldp.release import Claim, Drawing, Release
-    from labeldp.source import Source
+    from labeldp.mechanisms.workbench import (
+        Claim,
+        Drawing,
+        Engine,
+        Plan,
+        Randomness,
+        Rehearsal,
+        Release,
+        Request,
+        Source,
+        Survey,
+    )
 
 Document = dict[str, Any]
 """A plan, a certificate or an answer as JSON."""
+Fact = tuple[str, str]
+REMARKS = "words"
+"""The heading of a column of remarks; it is not shown."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A table for people; without a header, names and what they are."""
+
+    title: str
+    rows: Sequence[Sequence[Any]]
+    header: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a mechanism says of itself, beside what is said of every mechanism."""
+
+    plan: tuple[Fact, ...] = ()
+    """Lines of `labeldp plan`."""
+    release: tuple[Fact, ...] = ()
+    """Lines of `labeldp release`: what hides the labels."""
+    summary: tuple[str, ...] = ()
+    """The same in a few words, for `labeldp verify`."""
+
+    def __add__(self, other: Description) -> Description:
+        return Description(
+            self.plan + other.plan, self.release + other.release, self.summary + other.summary
+        )
 
 
 @dataclass(frozen=True)
@@ -38,7 +70,7 @@ class Account:
     options: type[Any]
     """A frozen dataclass; fields as in `cli/derived.py`."""
     answer: Callable[..., Document]
-    show: Callable[[Document], Iterator[Shown]]
+    show: Callable[[Document], Iterator[Panel]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +79,7 @@ class Inspection:
 
     answer: Callable[[Survey, float, float, float], Document]
     """(survey, residual sum of squares, ε, δ) ↦ names and values of the answer."""
-    show: Callable[[Document], Iterator[Shown]]
+    show: Callable[[Document], Iterator[Panel]]
 
 
 @dataclass(frozen=True)
@@ -68,7 +100,7 @@ class Mechanism:
     """Where the published numbers contradict the claim."""
     check_features: Callable[[Release, Source, Engine], Iterator[str]]
     """Where a table's features contradict the certificate."""
-    words: Callable[[Document], Words]
+    describe: Callable[[Document], Description]
     """What people read of a plan or certificate."""
     options: type[Any] = Options
     """A frozen dataclass: what may be asked of a plan; see `options.py`."""
@@ -91,3 +123,36 @@ def later(place: str) -> Any:
 
     call.__qualname__ = place
     return call
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number for people: thousands separated, few digits."""
+    if value is None:
+        return "–"
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.{digits}g}" if abs(value) < 1e5 else f"{value:,.0f}"
+
+
+def describe_floor(document: dict[str, Any]) -> Description:
+    """The residual floor of a plan, or of a certificate."""
+    floor, rows = document["floor"], document["bag_size"]
+    needed = number(floor["needed"] / rows)
+    added = floor.get("added_variance", 0.0) / rows
+    text = f"noise of variance {number(added)} per row added" if added else "no noise needed"
+    return Description(
+        plan=(("floor", f"{floor['mode']}: residual plus noise ≥ {needed} per row"),),
+        release=(("floor", f"{floor['mode']}: {text}"),),
+        summary=(f"floor {floor['mode']}",),
+    )
+
+
+def describe_draw(document: dict[str, Any]) -> Description:
+    """The bags that were drawn, and what the guarantee is about."""
+    draw = document["draw"]
+    chance = f"a row is in a bag with probability {draw['chance']:.3g}"
+    return Description(
+        plan=(("guarantee", f"{draw['guarantee']} ({chance})"),),
+        release=(("holds", draw["holds"]),),
+        summary=(draw["guarantee"],),
+    )

@@ -1,4 +1,4 @@
-"""Which mechanisms there are: ours, and those of others.
+"""Which mechanisms there are, ours and those of others, and the schema of their certificates.
 
 Another package offers its own by an entry point of the group `labeldp.mechanisms` whose value is
 a `Mechanism`; a program may `register` one. Only declarations are imported here.
@@ -6,14 +6,31 @@ a `Mechanism`; a program may `register` one. Only declarations are imported here
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from labeldp.errors import InputError
 from labeldp.mechanisms.options import Encoding, Request, names, refuse_foreign
 from labeldp.mechanisms.protocol import Mechanism
+
+if TYPE_CHECKING:
+    from labeldp.release import Claim
+
+_HERE = Path(__file__).parent
+
+
+def read_schema(path: Path) -> dict[str, Any]:
+    """A JSON schema that stands in a file."""
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document
+
+
+FLOOR = read_schema(_HERE / "floor.schema.json")
+DRAW = read_schema(_HERE / "draw.schema.json")
 
 _HOMES = {
     "wtd-flag": "labeldp.mechanisms.wtd_flag",
@@ -73,6 +90,28 @@ def mechanism_named(name: str) -> Mechanism:
 def mechanisms() -> list[Mechanism]:
     """The declarations of all that are known."""
     return [mechanism_named(name) for name in mechanism_names()]
+
+
+def certificate_schema() -> dict[str, Any]:
+    """The schema of a certificate of any mechanism that is known.
+
+    `floor`, `draw` and `noise` stand in every certificate, null where a mechanism has none;
+    other sections in those of their mechanism.
+    """
+    known = mechanisms()
+    whole = read_schema(_HERE / "certificate.schema.json")
+    parts = whole["properties"]
+    for mechanism in known:
+        parts |= mechanism.sections
+    parts["mechanism"]["enum"] = [mechanism.name for mechanism in known]
+    accountants = {name: None for mechanism in known for name in mechanism.accountants}
+    parts["accountant"]["properties"]["name"]["enum"] = list(accountants)
+    return whole
+
+
+def read_claim(document: dict[str, Any]) -> Claim:
+    """The claim of a plan or certificate; KeyError, TypeError or ValueError if there is none."""
+    return mechanism_named(document["mechanism"]).read_claim(document)
 
 
 def option_types() -> dict[str, Any]:

@@ -43,7 +43,7 @@ def survey(
     """
     max_leverage, intercept = encoding.max_leverage, encoding.intercept
     if source.label_range is None:
-        raise InputError("the label range is missing; give --label-range LO HI")
+        raise InputError("the label range is missing; give `label_range`")
     features = fit_features(
         source,
         min_count=encoding.min_count,
@@ -143,4 +143,4 @@ def _advice(leverage: Leverage, rows: int) -> list[str]:
 
 def _refuse(left_out: list[str]) -> None:
     if left_out:
-        raise DataError(f"{left_out[0]}; --drop it, or run without --strict to leave it out")
+        raise DataError(f"{left_out[0]}; `drop` it, or plan without `strict` to leave it out")

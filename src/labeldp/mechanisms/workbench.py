@@ -6,7 +6,7 @@ It is slow to import. What a declaration is made of (`labeldp.mechanisms`) is no
 from labeldp._random import Randomness
 from labeldp.engines import Engine, engine_for
 from labeldp.features import Encoded, FeatureMap
-from labeldp.mechanisms import WORDS, Request, Shown, number
+from labeldp.mechanisms import REMARKS, Encoding, Panel, Request, number
 from labeldp.mechanisms.bags import (
     BagRows,
     Draw,
@@ -17,16 +17,18 @@ from labeldp.mechanisms.bags import (
 )
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.floors import (
+    FloorClaim,
+    LabelLaw,
     Terms,
     check_floor_release,
     floor_mode,
+    means,
     measure_residual,
+    read_floor,
     root_bounds,
     settle_floor,
 )
-from labeldp.mechanisms.forecast import QUANTILES, Forecast, forecast
-from labeldp.mechanisms.label_law import LabelLaw, means
-from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.forecast import QUANTILES, Forecast, forecast, relative_excess
 from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
 from labeldp.mechanisms.survey import HEADROOM, Survey, feature_bound, inflation_for, survey
 from labeldp.release import (
@@ -82,9 +84,9 @@ __all__ = [
     "OTHER_FEATURES",
     "PUBLIC_WEIGHTS",
     "QUANTILES",
+    "REMARKS",
     "WARNING",
     "WEIGHTS",
-    "WORDS",
     "BagRows",
     "Claim",
     "Draw",
@@ -96,6 +98,7 @@ __all__ = [
     "FeatureGram",
     "FeatureMap",
     "Fits",
+    "FloorClaim",
     "FloorOutcome",
     "Forecast",
     "GramSum",
@@ -105,6 +108,7 @@ __all__ = [
     "Leverage",
     "LeverageScan",
     "MomentSum",
+    "Panel",
     "Plan",
     "Randomness",
     "Rehearsal",
@@ -112,7 +116,6 @@ __all__ = [
     "Request",
     "Residual",
     "Shape",
-    "Shown",
     "Sighting",
     "Source",
     "Stack",
@@ -143,7 +146,9 @@ __all__ = [
     "measure_residual",
     "members_table",
     "number",
+    "read_floor",
     "read_head",
+    "relative_excess",
     "root_bounds",
     "seal",
     "settle_floor",

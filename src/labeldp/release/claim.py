@@ -3,7 +3,7 @@
 A `Claim` is the part that can be recomputed: public facts, mechanism, accountant and budget,
 with every number that follows from them; each mechanism has its own. A certificate is the
 claim as JSON together with what a reader must know to judge it; its layout is fixed by
-`labeldp.mechanisms.schema`.
+`labeldp.mechanisms.registry`.
 
 No field depends on labels except `floor.measured` (published through the door) and what
 follows from it. In particular no digest covers labels: a hash of private data is a

@@ -78,7 +78,7 @@ class Release:
         if not self.aggregates_features:
             raise ReleaseError(
                 "this release aggregates labels alone: give the table whose rows its bags name "
-                "(fit(release, source), --data)"
+                "(`data`; in Python, fit(release, source))"
             )
         columns = [column_numbers(self.table.column(name)) for name in self.features.names]
         return np.column_stack(columns)

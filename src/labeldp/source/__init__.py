@@ -5,12 +5,24 @@
     source.labelled_batches()            features with checked labels
 
 Modules, in the order of the road: `kinds` (what a column type means), `values` (columns as
-float64), `files` (which files, which format), `readers` (Parquet, Arrow IPC), `delimited`
-(CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb),
-`labels` (the private column), `table`, `rows` (some rows of a stream).
+float64), `files` (which files, which format), `readers` (Parquet, Arrow IPC), `text` and
+`delimited` (CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb), `labels` (the private
+column), `table`, `rows` (some rows of a stream).
 """
 
+from labeldp.source.files import FileState, Reader
 from labeldp.source.kinds import Column
+from labeldp.source.labels import LabelCheck
+from labeldp.source.rows import check_rows, take_rows
 from labeldp.source.table import Source, scan
 
-__all__ = ["Column", "Source", "scan"]
+__all__ = [
+    "Column",
+    "FileState",
+    "LabelCheck",
+    "Reader",
+    "Source",
+    "check_rows",
+    "scan",
+    "take_rows",
+]

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from labeldp.errors import DataError
-from labeldp.source.kinds import is_string_view, plain
+from labeldp.source.kinds import plain
 
 FORMATS = {
     ".parquet": "Parquet",
@@ -26,6 +26,7 @@ FORMATS = {
     ".ipc": "Arrow",
 }
 """Data files are known by how their names end."""
+DELIMITERS = {"CSV": ",", "TSV": "\t"}
 
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", ".incomplete")
 
@@ -42,7 +43,7 @@ class Reader(Protocol):
         """Name of the format, for people."""
 
     @property
-    def files(self) -> tuple[str, ...]:
+    def paths(self) -> tuple[Path, ...]:
         """The files read, in order; empty for a frame."""
 
     @property
@@ -71,9 +72,6 @@ class Reader(Protocol):
 
     def units(self) -> tuple[Reader, ...]:
         """Parts of the table, in order, that can be read at the same time; several know `rows`."""
-
-    def state(self) -> tuple[FileState, ...] | None:
-        """What changes when a file is written to; None for a frame, which may change unseen."""
 
 
 def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
@@ -105,8 +103,10 @@ def format_of(path: Path) -> str:
     raise DataError(f"{path}: unknown format; the name must end in one of {', '.join(FORMATS)}")
 
 
-def state_of(paths: Sequence[Path]) -> tuple[FileState, ...]:
-    """The present state of files, to see later whether they are still the same."""
+def state_of(paths: Sequence[Path]) -> tuple[FileState, ...] | None:
+    """What changes when a file is written to; None for a frame, which may change unseen."""
+    if not paths:
+        return None
     states = []
     for path in paths:
         with reading(path, "readable"):
@@ -120,7 +120,7 @@ def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, batch.num_rows, rows):
         piece = batch.slice(start, rows)
         for index, column in enumerate(piece.columns):
-            if is_string_view(plain(column.type)):
+            if pa.types.is_string_view(plain(column.type)):
                 name = piece.schema.names[index]
                 piece = piece.set_column(index, name, _without_views(column))
         yield piece

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -40,7 +41,7 @@ class FrameReader:
     schema: pa.Schema = field(repr=False)
     rows: int | None
     format: str
-    files: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
     text: bool = False
     engine: None = None
 
@@ -78,9 +79,6 @@ class FrameReader:
     def units(self) -> tuple[FrameReader, ...]:
         """One stream."""
         return (self,)
-
-    def state(self) -> None:
-        """A frame can change without a trace."""
 
 
 @contextmanager

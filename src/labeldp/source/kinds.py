@@ -24,9 +24,8 @@ class Column:
 
 def is_text(type_: pa.DataType) -> bool:
     """Whether values are strings, in any of Arrow's layouts."""
-    return bool(
-        pa.types.is_string(type_) or pa.types.is_large_string(type_) or is_string_view(type_)
-    )
+    views = pa.types.is_string_view(type_)
+    return bool(views or pa.types.is_string(type_) or pa.types.is_large_string(type_))
 
 
 def is_number(type_: pa.DataType) -> bool:
@@ -69,9 +68,3 @@ def _natural(type_: pa.DataType) -> Kind:
     if pa.types.is_dictionary(type_) or pa.types.is_boolean(type_) or is_text(type_):
         return "categorical"
     return "numeric"
-
-
-def is_string_view(type_: pa.DataType) -> bool:
-    """Whether values are string views, as polars sends them."""
-    check = getattr(pa.types, "is_string_view", None)  # absent before pyarrow 16
-    return check is not None and bool(check(type_))

@@ -8,20 +8,18 @@ the range, so whatever a caller computes meanwhile obeys the public range.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp._arrow import numpy_numbers
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 from labeldp.source.kinds import is_number, is_text, plain
-from labeldp.source.values import NUMBER
+from labeldp.source.values import NUMBER, floats_of
 
-_FLAGS = ("missing", "infinite", "outside", "text")
 _UNNAMED = "the rows are not named because labels are private"
 _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
@@ -30,7 +28,7 @@ _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 class LabelCheck:
     """Checks the labels of one pass, batch by batch; `finish` refuses.
 
-    Holds four flags and no label. Flags are only ever raised, so threads may share a check.
+    Holds flags and no label. They are only ever raised, so threads may share a check.
     """
 
     column: str
@@ -39,56 +37,43 @@ class LabelCheck:
     clip: bool
     rows: int | None = None
     """Of the table: whether compiled kernels pay."""
-    missing: bool = False
-    infinite: bool = False
-    outside: bool = False
-    text: bool = False
+    _raised: set[str] = field(default_factory=set, init=False, repr=False)
 
     def clean(self, values: NDArray[np.float64], unreadable: bool) -> NDArray[np.float64]:
         """Return labels inside the range, remembering what had to be changed."""
         cleaned = np.empty_like(values)
         wrong = kernels_for(self.rows).confine(cleaned, values, self.low, self.high)
-        self._raise("text", unreadable)
-        self._raise("missing", bool(wrong & 1))
-        self._raise("infinite", bool(wrong & 2))
-        self._raise("outside", bool(wrong & 4) and not self.clip)
+        flags = {
+            "text": unreadable,
+            "missing": wrong & 1,
+            "infinite": wrong & 2,
+            "outside": wrong & 4 and not self.clip,
+        }
+        self._raised.update(flag for flag, seen in flags.items() if seen)
         return cleaned
-
-    def merge(self, other: LabelCheck) -> LabelCheck:
-        """Take in what was wrong with another part of the labels."""
-        self.missing |= other.missing
-        self.infinite |= other.infinite
-        self.outside |= other.outside
-        self.text |= other.text
-        return self
 
     @property
     def raised(self) -> list[str]:
         """The flags raised so far: as private as labels."""
-        return [flag for flag in _FLAGS if getattr(self, flag)]
+        return sorted(self._raised)
 
     def resume(self, raised: list[str]) -> None:
-        """Go on from a pass that was interrupted."""
-        for flag in _FLAGS:
-            self._raise(flag, flag in raised)
-
-    def _raise(self, flag: str, seen: bool) -> None:
-        if seen:
-            setattr(self, flag, True)
+        """Go on from a pass that was interrupted, or from another part of the labels."""
+        self._raised.update(raised)
 
     def finish(self) -> None:
         """Refuse the column if any label was not as declared."""
         who = f"label column {self.column!r}"
-        if self.text:
+        if "text" in self._raised:
             raise DataError(f"{who} holds text that is not a number; correct it ({_UNNAMED})")
-        if self.infinite:
+        if "infinite" in self._raised:
             raise DataError(f"{who} holds infinities; replace or remove those rows ({_UNNAMED})")
-        if self.missing:
+        if "missing" in self._raised:
             raise DataError(
                 f"{who} has missing values; pass drop_missing_labels (the row count then shows "
                 f"how many are missing) or remove those rows ({_UNNAMED})"
             )
-        if self.outside:
+        if "outside" in self._raised:
             raise DataError(
                 f"{who} has values outside the range {self.low:g} to {self.high:g}; widen the "
                 f"range or pass clip ({_UNNAMED})"
@@ -114,12 +99,7 @@ def to_labels(array: pa.Array) -> tuple[NDArray[np.float64], bool]:
         array = array.dictionary_decode()
     if is_text(array.type):
         array, unreadable = _parsed(array)
-    if pa.types.is_boolean(array.type):
-        array = array.cast(pa.uint8())
-    floats = array.cast(pa.float64(), safe=False)
-    if floats.null_count:
-        floats = pc.fill_null(floats, float("nan"))
-    return numpy_numbers(floats), unreadable
+    return floats_of(array), unreadable
 
 
 def present(array: pa.Array) -> pa.Array:

@@ -11,11 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeldp.source.files import (
-    FileState,
     reading,
     same_schema,
     sliced,
-    state_of,
     unique_names,
 )
 from labeldp.source.kinds import is_text, plain
@@ -54,11 +52,6 @@ class ParquetReader:
             unique_names(schemas[-1].names, path)
             same_schema(schemas[0], schemas[-1], (paths[0], path))
         return cls(paths, schemas[0], rows)
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The files read, in order."""
-        return tuple(map(str, self.paths))
 
     def prepared(
         self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
@@ -108,10 +101,6 @@ class ParquetReader:
                 found.append(file)
         return tuple(found) if len(found) > 1 else (self,)
 
-    def state(self) -> tuple[FileState, ...]:
-        """Sizes and times of the files."""
-        return state_of(self.paths)
-
 
 def _runs(rows: Sequence[int]) -> Iterator[tuple[range, int]]:
     """Neighbouring row groups until they have `_PART_ROWS` rows together."""
@@ -145,11 +134,6 @@ class ArrowReader:
             same_schema(schemas[0], schemas[-1], (paths[0], path))
         return cls(paths, schemas[0])
 
-    @property
-    def files(self) -> tuple[str, ...]:
-        """The files read, in order."""
-        return tuple(map(str, self.paths))
-
     def prepared(
         self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
     ) -> ArrowReader:
@@ -168,10 +152,6 @@ class ArrowReader:
     def units(self) -> tuple[ArrowReader, ...]:
         """One stream: a mapped file costs nothing to decode."""
         return (self,)
-
-    def state(self) -> tuple[FileState, ...]:
-        """Sizes and times of the files."""
-        return state_of(self.paths)
 
 
 _Ipc = Any

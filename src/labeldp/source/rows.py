@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp._arrow import arrow_numbers
@@ -13,20 +13,19 @@ from labeldp.errors import DataError
 
 
 def take_rows(
-    batches: Iterable[Any], wanted: NDArray[np.int64], total: int
-) -> Iterator[tuple[slice, Any]]:
+    batches: Iterable[pa.RecordBatch], wanted: NDArray[np.int64], total: int
+) -> Iterator[tuple[slice, pa.RecordBatch]]:
     """Yield the rows with these increasing numbers, with their places among the wanted ones.
 
-    `batches` are record batches, or pairs of a record batch and labels, of a table that must
-    have `total` rows. Every batch is read, so that checks at the end of the stream are made.
+    The table must have `total` rows. Every batch is read, so that checks at the end of the
+    stream are made.
     """
     first = start = 0
     for batch in batches:
-        rows = len(batch[1]) if isinstance(batch, tuple) else batch.num_rows
-        stop = int(np.searchsorted(wanted, first + rows))
+        stop = int(np.searchsorted(wanted, first + batch.num_rows))
         if stop > start:
-            yield slice(start, stop), _chosen(batch, wanted[start:stop] - first)
-        first, start = first + rows, stop
+            yield slice(start, stop), batch.take(arrow_numbers(wanted[start:stop] - first))
+        first, start = first + batch.num_rows, stop
     check_rows(wanted, first, total)
 
 
@@ -42,10 +41,3 @@ def check_rows(wanted: NDArray[np.int64], found: int, total: int) -> None:
             f"the data have {found} rows but the release was made from {total}; give the "
             "table that its bags were drawn from"
         )
-
-
-def _chosen(batch: Any, places: NDArray[np.int64]) -> Any:
-    if isinstance(batch, tuple):
-        features, labels = batch
-        return features.take(arrow_numbers(places)), labels[places]
-    return batch.take(arrow_numbers(places))

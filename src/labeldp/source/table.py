@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
-from labeldp.source.files import Reader, find, joined
+from labeldp.source.files import FileState, Reader, find, joined, state_of
 from labeldp.source.frames import frame_reader
 from labeldp.source.kinds import Column, column_of
 from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
@@ -98,6 +98,10 @@ class Source:
         label, (low, high) = self._needs_label()
         return LabelCheck(label, low, high, self.clip, self.total_rows)
 
+    def state(self) -> tuple[FileState, ...] | None:
+        """To see later whether the files are still the same; None: they may change unseen."""
+        return state_of(self.reader.paths)
+
     def parts(self) -> tuple[Source, ...]:
         """The same table in pieces, in order, that can be read at the same time."""
         return tuple(replace(self, reader=reader) for reader in self.reader.units())
@@ -120,11 +124,11 @@ class Source:
 
     def _needs_label(self) -> tuple[str, tuple[float, float]]:
         if self.label is None:
-            raise InputError("labels are needed here; name the label column (label, --label)")
+            raise InputError("labels are needed here; name the label column (`label`)")
         if self.label_range is None:
             raise InputError(
                 f"label column {self.label!r} needs a public range, chosen without looking at the "
-                f"labels (label_range, --label-range LO HI)"
+                f"labels (`label_range`)"
             )
         return self.label, self.label_range
 
@@ -166,7 +170,7 @@ def scan(
     reader = _open(data)
     _check_names(reader.schema.names, label, features, categorical, numeric, drop)
     if drop_missing_labels and label is None:
-        raise InputError("drop_missing_labels needs a label column (label, --label)")
+        raise InputError("`drop_missing_labels` needs a label column (`label`)")
     if label is not None:
         check_label_type(reader.schema.field(label), parse=reader.text)
     names = _chosen(reader.schema.names, label, features, drop)

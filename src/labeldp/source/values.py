@@ -1,6 +1,7 @@
 """Feature columns as float64 arrays, NaN for missing.
 
-Messages may show values and row numbers: features are public. Labels never pass here.
+Messages may show values and row numbers: features are public. Of labels nothing passes here but
+`floats_of`, which refuses none.
 """
 
 from __future__ import annotations
@@ -56,11 +57,12 @@ def _convert(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
     if pa.types.is_integer(type_) and type_.bit_width == 64:
         integer_ends(array, name)
     if is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_):
-        return _plain(array)
+        return floats_of(array)
     raise DataError(f"column {name!r} has type {type_}, which is not a number; drop it")
 
 
-def _plain(array: pa.Array) -> NDArray[np.float64]:
+def floats_of(array: pa.Array) -> NDArray[np.float64]:
+    """Numbers or truth values as float64, NaN for null."""
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
     floats = array.cast(pa.float64(), safe=False)
@@ -111,7 +113,7 @@ def _parse(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
     rows = np.flatnonzero(pc.fill_null(wrong, False).to_numpy(zero_copy_only=False))
     if rows.size:
         raise not_a_number(name, text[int(rows[0])].as_py(), f"row {first_row + int(rows[0]) + 1}")
-    return _plain(text.cast(pa.float64()))
+    return floats_of(text.cast(pa.float64()))
 
 
 def not_a_number(name: str, value: str, where: str) -> DataError:

@@ -2,7 +2,6 @@
 
 session.py    the session, and the files and tables that it reads under a name
 reader.py     ClusterReader: a data frame whose rows stay on the cluster
-text.py       types of delimited text, decided as for local files
 engine.py     SparkEngine: passes over the parts of a data frame
 progress.py   how far a job is
 """

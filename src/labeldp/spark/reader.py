@@ -18,17 +18,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from labeldp import errors
 from labeldp.errors import DataError, InputError, LabelDPError
-from labeldp.source.files import Reader, sliced, unique_names
-from labeldp.spark.text import TextTypes, refuse_malformed, typed
+from labeldp.source.files import sliced, unique_names
+from labeldp.source.text import TextTypes, text_among_numbers, typed
 
 if TYPE_CHECKING:
-    from labeldp.source.table import Source
+    from labeldp.source import Reader, Source
 
 Answer = TypeVar("Answer")
 
@@ -74,7 +76,7 @@ class ClusterReader:
     text: bool = False
     rows: int | None = None
     format: str = "Spark"
-    files: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
 
     @classmethod
     def open(cls, frame: Any, *, text: bool = False) -> ClusterReader:
@@ -103,7 +105,9 @@ class ClusterReader:
         types = sum(found, TextTypes())
         wrong = types.misspelt(numeric, categorical)
         if wrong is not None:
-            raise next(filter(None, self.parts([wrong], partial(TextTypes.refusal, name=wrong))))
+            where = "its Spark partition"
+            ask = partial(text_among_numbers, name=wrong, where=where)
+            raise next(filter(None, self.parts([wrong], ask)))
         return replace(self, schema=types.applied(self.schema, numeric), rows=types.rows)
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -117,9 +121,6 @@ class ClusterReader:
     def units(self) -> tuple[Reader, ...]:
         """Itself: its parts are Spark's to divide."""
         return (self,)
-
-    def state(self) -> None:
-        """Nothing: a frame may change unseen."""
 
     def parts(
         self, columns: Sequence[str], ask: Callable[[PartReader], Answer]
@@ -155,7 +156,7 @@ class PartReader:
     stream: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()), repr=False)
     rows: int | None = None
     format: str = "Spark"
-    files: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
     engine: None = None
 
     def prepared(
@@ -166,33 +167,33 @@ class PartReader:
         return self
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the columns; Spark's small batches are joined first."""
-        waiting: list[pa.RecordBatch] = []
+        """Yield the columns, in batches as Spark sends them or smaller."""
         for batch in self.stream:
-            waiting.append(self._shaped(batch).select(list(columns)))
-            if sum(piece.num_rows for piece in waiting) >= batch_rows:
-                yield from sliced(pa.concat_batches(waiting), batch_rows)
-                waiting = []
-        if waiting:
-            yield from sliced(pa.concat_batches(waiting), batch_rows)
+            yield from sliced(self._shaped(batch).select(list(columns)), batch_rows)
 
     def units(self) -> tuple[Reader, ...]:
         """Itself: its parts are Spark's to divide."""
         return (self,)
 
-    def state(self) -> None:
-        """Nothing: a frame may change unseen."""
-
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the names and types of the schema."""
         columns = list(batch.columns)
         if self.text:
-            refuse_malformed(columns.pop())
+            _refuse_malformed(columns.pop())
         arrays = [
             typed(column, wanted.type) if self.text else column.cast(wanted.type)
             for column, wanted in zip(columns, self.schema, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _refuse_malformed(flags: pa.Array) -> None:
+    """Refuse lines that have not as many fields as the header, without quoting any."""
+    if pc.any(flags).as_py():
+        raise DataError(
+            "a line of the delimited text has not as many fields as the header; correct the "
+            "quoting or the delimiter (Spark reads no line breaks inside quotes)"
+        )
 
 
 def over_parts(

@@ -17,12 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.errors import DataError, InputError, MissingExtraError
-from labeldp.source.files import FORMATS
+from labeldp.source.files import DELIMITERS, FORMATS
 from labeldp.spark.reader import ClusterReader, asking
 
 _JAVA = 17
 _ENDINGS = {**FORMATS, ".orc": "ORC", ".avro": "Avro", ".json": "JSON"}
-_DELIMITERS = {"CSV": ",", "TSV": "\t"}
 _MALFORMED = "labeldp malformed line"
 
 
@@ -37,12 +36,11 @@ def _read(spark: Any, data: str) -> ClusterReader:
     if not _is_path(data):
         return ClusterReader.open(_table(spark, data))
     form = _format(spark, data)
-    if form in _DELIMITERS:
-        return ClusterReader.open(_delimited(spark, data, _DELIMITERS[form]), text=True)
+    if form in DELIMITERS:
+        return ClusterReader.open(_delimited(spark, data, DELIMITERS[form]), text=True)
     if form not in ("Parquet", "ORC"):
         raise DataError(
-            f"{data}: {form} files are not read by --engine spark; write Parquet, or register a "
-            f"table"
+            f"{data}: {form} files are not read by Spark here; write Parquet, or register a table"
         )
     return ClusterReader.open(spark.read.format(form.lower()).load(data))
 
@@ -142,7 +140,7 @@ def session() -> Any:
 def _check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=str(Path(home, "bin")) if home else None)
-    cure = f"install one (JDK {_JAVA}) and set JAVA_HOME, or use --engine local"
+    cure = f"install one (JDK {_JAVA}) and set JAVA_HOME, or read the table without Spark"
     if java is None:
         place = f"in JAVA_HOME={home}" if home else "on PATH"
         raise InputError(f"Spark needs Java {_JAVA} or newer, and there is none {place}; {cure}")

@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from labeldp.errors import DataError
 from labeldp.features import FeatureMap
-from labeldp.statistics.gram import FeatureGram, category_slices
+from labeldp.statistics.gram import FeatureGram
 
 _PRIME = 2**63 - 25
 ROUNDOFF = 2.0**-53
@@ -73,21 +73,25 @@ class Factor:
         """R with RᵀR ≈ XᵀX, so that rows of G·R are aggregates of the features (theory §3a)."""
         return np.ldexp(self.lower.T, self.exponents)
 
+    @property
+    def whitener(self) -> NDArray[np.float64]:
+        """L⁻¹ in the units of the columns."""
+        return np.ldexp(self.inverse, -self.exponents)
+
     def pseudo_inverse(self) -> NDArray[np.float64]:
         """M ≈ (XᵀX)⁻¹ with (XᵀX)⁻¹ ≼ M/(1 − defect), up to float rounding of M's entries."""
-        whitener = np.ldexp(self.inverse, -self.exponents)
+        whitener = self.whitener
         return np.asarray(whitener.T @ whitener)
 
     def pseudo_inverse_size(self) -> NDArray[np.float64]:
         """Σ|terms| of every entry of M: what its rounding is relative to."""
-        whitener = np.abs(np.ldexp(self.inverse, -self.exponents))
+        whitener = np.abs(self.whitener)
         return np.asarray(whitener.T @ whitener)
 
     def inverse_diagonal(self) -> NDArray[np.float64]:
         """Upper bounds of the diagonal of (XᵀX)⁻¹."""
-        whitener = np.ldexp(self.inverse, -self.exponents)
         slack = 1 + (self.rank + 4) * 2 * ROUNDOFF
-        return np.asarray((whitener**2).sum(axis=0) * slack / (1 - self.defect))
+        return np.asarray((self.whitener**2).sum(axis=0) * slack / (1 - self.defect))
 
 
 def factorise(gram: FeatureGram, features: FeatureMap, *, saturated: bool = False) -> Factor:
@@ -193,8 +197,7 @@ def independent_columns(gram: FeatureGram, order: Sequence[int]) -> list[int]:
 def _preference(diagonal: NDArray[np.float64], features: FeatureMap) -> list[int]:
     """Columns in the order in which they claim their place: a baseline level comes last."""
     baselines = [
-        offset + int(np.argmax(diagonal[offset : offset + size]))
-        for offset, size in zip(features.category_offsets, features.category_sizes, strict=True)
+        block.start + int(np.argmax(diagonal[block])) for block in features.category_blocks
     ]
     late = set(baselines)
     order = [column for column in range(len(diagonal)) if column not in late] + baselines
@@ -212,7 +215,7 @@ def _without_baselines(gram: FeatureGram, order: Sequence[int], features: Featur
     diagonal = gram.diagonal()
     whole = [
         list(range(block.start, block.stop))
-        for block in category_slices(features)
+        for block in features.category_blocks
         if chosen.issuperset(range(block.start, block.stop))
     ]
     constant = [0] if features.intercept and 0 in chosen else whole.pop(0) if whole else []

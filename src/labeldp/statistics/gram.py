@@ -180,7 +180,7 @@ class _Tables:
     def _place_categories(self, low: NDArray[np.int64]) -> None:
         """Write the marginals of the group tables above the diagonal."""
         compounds = self._compounds
-        blocks = category_slices(self._features)
+        blocks = self._features.category_blocks
         counts = dict(enumerate(self._counts))
         for (left, right), table in self._pairs.items():
             counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
@@ -203,18 +203,10 @@ class _Tables:
         low[numbers, numbers] = self._low
         if self._features.intercept:
             low[0, numbers] = self._sums
-        blocks = category_slices(self._features)
+        blocks = self._features.category_blocks
         for group, sums in enumerate(self._level_sums):
             for member, levels in self._compounds.margins(group, sums):
                 low[numbers, blocks[member]] = levels
-
-
-def category_slices(features: FeatureMap) -> list[slice]:
-    """The design columns of every categorical column."""
-    return [
-        slice(offset, offset + size)
-        for offset, size in zip(features.category_offsets, features.category_sizes, strict=True)
-    ]
 
 
 def _place(low: NDArray[np.int64], one: slice, two: slice, pairs: NDArray[np.int64]) -> None:

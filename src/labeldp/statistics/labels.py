@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from labeldp.errors import InputError, ordered
 from labeldp.features import Encoded, FeatureMap, Needs
 from labeldp.kernels import Kernels, Scratch, kernels_for, with_numpy
-from labeldp.statistics.gram import category_slices, exact_products, no_rows
+from labeldp.statistics.gram import exact_products, no_rows
 
 LABEL_BITS = 20
 LEAST, MOST = 1e-100, 1e100
@@ -167,7 +167,7 @@ class MomentSum:
         if features.intercept:
             cross[0] = self._total
         cross[list(features.number_columns)] = self._number_sums
-        blocks = category_slices(features)
+        blocks = features.category_blocks
         for group, sums in enumerate(self._level_sums):
             for member, levels in self._compounds.margins(group, sums):
                 cross[blocks[member]] = levels.astype(object)

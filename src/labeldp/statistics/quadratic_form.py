@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from labeldp.features import Encoded, FeatureMap
 from labeldp.kernels import Kernels, Scratch
 from labeldp.statistics.factor import ROUNDOFF
-from labeldp.statistics.gram import BLOCK_ROWS, category_slices
+from labeldp.statistics.gram import BLOCK_ROWS
 
 
 class Squares(Protocol):
@@ -46,7 +46,7 @@ class QuadraticForm:
         self._size[kept] = squares.pseudo_inverse_size()
         self._rank = squares.rank
         self._numbers = list(features.number_columns)
-        self._slices = category_slices(features)
+        self._slices = features.category_blocks
         self._intercept = features.intercept
         self._compounds = features.compounds
         self._pairs = self._pair_tables()
@@ -65,7 +65,7 @@ class QuadraticForm:
             if self._intercept:
                 slope += 2 * matrix[0, column]
             for table, codes in zip(self._slopes[place], compounds, strict=True):
-                kernels.add_entries(slope, table, codes)
+                kernels.add_lookup(slope, table, codes)
             for place2, column2 in enumerate(numbers[:place]):
                 product = scratch("product", shape, np.float64)
                 np.multiply(2 * matrix[column, column2], batch.numbers[:, place2], out=product)
@@ -95,9 +95,9 @@ class QuadraticForm:
         total[:] = self._constant
         for (left, right), table in self._pairs.items():
             if left == right:
-                kernels.add_entries(total, table, batch.codes[left])
+                kernels.add_lookup(total, table, batch.codes[left])
             else:
-                kernels.add_pair_entries(total, table, batch.codes[left], batch.codes[right])
+                kernels.add_pair_lookup(total, table, batch.codes[left], batch.codes[right])
         return total
 
     @property

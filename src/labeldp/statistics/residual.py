@@ -34,7 +34,7 @@ class Residual:
         self._factor = factor
         self._cross = moments.cross[list(factor.kept)]
         self._square = moments.square
-        self._whitener = np.ldexp(factor.inverse, -factor.exponents)
+        self._whitener = factor.whitener
         self.refine(_START_BITS)
 
     def __repr__(self) -> str:

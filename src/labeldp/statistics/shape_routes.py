@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from labeldp.features import FeatureMap
 from labeldp.statistics.factor import Factor
-from labeldp.statistics.gram import category_slices
 from labeldp.statistics.shape_dual import Mixture, by_leverage, lower_bound, solve
 
 Array = NDArray[np.float64]
@@ -226,7 +225,7 @@ def _spread(factor: Factor, features: FeatureMap, costs: Array, even: Array) -> 
     """Mean squares of coordinates if every category draws a level by itself."""
     spread = even.copy()
     kept = np.array(factor.kept)
-    for block in category_slices(features):
+    for block in features.category_blocks:
         here = (kept >= block.start) & (kept < block.stop)
         if here.any():
             spread[here] = costs[here] / costs[here].sum()

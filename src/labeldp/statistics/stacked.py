@@ -140,8 +140,7 @@ class Stack:
         The order of `factorise`: in every category the bag's own commonest level comes last.
         """
         features = self._features
-        place = np.full(features.width, -1)
-        place[list(features.kept_columns)] = np.arange(self.columns)
+        place = features.kept_places
         key = np.tile(np.arange(self.columns), (len(bags), 1))
         numbers = np.arange(len(bags))
         levels = self._encoded.categories

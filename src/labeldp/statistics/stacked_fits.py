@@ -13,11 +13,8 @@ length of whitener·Xᵀe but for the defect. Where the enclosure does not decid
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from labeldp.statistics.stacked import ROUNDING, Stack
-
-Reals = NDArray[np.float64]
+from labeldp.statistics.stacked import ROUNDING, Reals, Stack
 
 _STEPS = 2
 _SLACK = 2.0**-49

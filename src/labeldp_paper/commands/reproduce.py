@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp.cli import WORDS, Json, emit_facts, emit_json, emit_table, note, progress
+from labeldp.cli import REMARKS, Json, emit_facts, emit_json, emit_table, note, progress
 
 if TYPE_CHECKING:
     from labeldp_paper.experiments import Result, Run
@@ -131,7 +131,7 @@ def _document(result: Result, files: list[str]) -> dict[str, Any]:
 def _show(result: Result) -> None:
     emit_facts(result.title, [("data", result.data), ("skipped", result.skipped)])
     for table in result.tables:
-        header = [WORDS if "because" in name else name for name in table.header]
+        header = [REMARKS if "because" in name else name for name in table.header]
         emit_table(table.caption, header, table.lines)
     for text in result.notes:
         print(f"{text}\n")

@@ -30,10 +30,9 @@ class Options:
         for entry in fields(self):
             changed = getattr(self, entry.name) != entry.default
             if changed and entry.name not in dataset.options:
-                option = entry.name.replace("_", "-")
-                raise InputError(f"--{option} does not apply to {dataset.name}; leave it out")
+                raise InputError(f"`{entry.name}` does not apply to {dataset.name}; leave it out")
         if not (math.isfinite(self.log_base) and self.log_base > 1):
-            raise InputError(f"log_base must be above 1, not {self.log_base}")
+            raise InputError(f"`log_base` must be above 1, not {self.log_base}")
 
 
 @dataclass(frozen=True)

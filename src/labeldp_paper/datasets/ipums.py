@@ -52,13 +52,13 @@ class Codebook:
         if absent:
             raise DataError(
                 f"{self.path} has no variable {', '.join(absent)}; add it to the extract, or "
-                f"choose others with --columns (it has {', '.join(self.fields)})"
+                f"choose others with `columns` (it has {', '.join(self.fields)})"
             )
         for name in columns:
             if self.hierarchical and _PERSON not in self.records[name]:
                 raise DataError(
                     f"{name} is not in the person records of {self.path}; ask for a rectangular "
-                    f"extract, or leave it out with --columns"
+                    f"extract, or leave it out with `columns`"
                 )
         return tuple(self.fields[name] for name in columns)
 
@@ -112,7 +112,7 @@ def beside(path: Path) -> Path:
     stem = path.name.removesuffix(".gz").rpartition(".")[0]
     found = path.with_name(f"{stem}.xml")
     if not found.exists():
-        raise InputError(f"{path} needs its codebook {found.name}; name it with --codebook")
+        raise InputError(f"{path} needs its codebook {found.name}; name it with `codebook`")
     return found
 
 

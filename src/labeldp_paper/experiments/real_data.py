@@ -28,7 +28,7 @@ _EPSILONS = (0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 24.0)
 _FEW = (1.0, 4.0, 16.0, 24.0)
 """For a table whose plan takes long, in a quick run."""
 _TABLES = (FERTILITY, HOUSEHOLD_WAGES, FLIGHTS)
-_ABSENT = "no real tables were given; use --data DIR or set LABELDP_REAL_DATA"
+_ABSENT = "no real tables were given; give `data` or set LABELDP_REAL_DATA"
 
 
 def real_data(run: Run) -> Result:

@@ -129,5 +129,5 @@ def test_a_column_of_identifiers_is_refused(
 
 @pytest.mark.parametrize("base", [1.0, 0.5, -2.0, math.nan, math.inf])
 def test_bases_without_a_logarithm(base: float, criteo_file: Path) -> None:
-    with pytest.raises(InputError, match="log_base must be above 1"):
+    with pytest.raises(InputError, match="`log_base` must be above 1"):
         stream("criteo", [criteo_file], Options(log_base=base))

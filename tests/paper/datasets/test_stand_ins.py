@@ -100,7 +100,7 @@ def test_files_say_that_they_are_synthetic(name: str, tmp_path: Path) -> None:
     [
         ("synthetic-census", "t.csv", 10, r"must end in \.parquet or \.dat"),
         ("synthetic-criteo", "t.dat", 10, r"must end in \.parquet or \.tsv"),
-        ("synthetic-census", "t.parquet", 0, "rows must be above 0"),
+        ("synthetic-census", "t.parquet", 0, "`rows` must be above 0"),
         ("criteo", "t.parquet", 10, "is not synthetic"),
         ("nothing", "t.parquet", 10, "there is no dataset 'nothing'"),
     ],

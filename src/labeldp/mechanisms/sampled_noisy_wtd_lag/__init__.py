@@ -6,19 +6,20 @@ from typing import Any
 
 from labeldp.errors import positive
 from labeldp.mechanisms import (
+    DRAW,
     Account,
+    BagsQuestion,
+    Description,
     DrawOptions,
     Inspection,
     Mechanism,
     Options,
-    Words,
-    draw_words,
+    describe_draw,
     later,
     number,
     option,
+    read_schema,
 )
-from labeldp.mechanisms.asked import BagsAsked
-from labeldp.mechanisms.schema import DRAW, read_schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class NoisyLagOptions(DrawOptions, Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyLagAsked(BagsAsked):
+class NoisyLagQuestion(BagsQuestion):
     """What `labeldp account` can be asked about sampled-noisy-wtd-LAg."""
 
     noisy_fraction: float | None = option(
@@ -48,19 +49,19 @@ class NoisyLagAsked(BagsAsked):
     )
 
 
-def words(document: dict[str, Any]) -> Words:
+def describe(document: dict[str, Any]) -> Description:
     """What people read."""
     noise = document["noise"]
     std, fraction = f"deviation {number(noise['std'])} on", noise["fraction"]
     which = (
         f"rows marked by {noise['column']}" if noise["column"] else f"{fraction:.0%} of the labels"
     )
-    told = Words(
+    told = Description(
         plan=(("noise", f"{std} {which}"),),
         release=(("noise", f"{std} noisy rows' labels"),),
         summary=("noise on labels",),
     )
-    return told + draw_words(document)
+    return told + describe_draw(document)
 
 
 MECHANISM = Mechanism(
@@ -71,14 +72,14 @@ MECHANISM = Mechanism(
     draft=later(f"{__name__}.plan:draft"),
     run=later(f"{__name__}.run:run"),
     read_claim=later(f"{__name__}.claim:read_claim"),
-    check=later(f"{__name__}.check:check"),
-    check_features=later(f"{__name__}.check:check_features"),
-    words=words,
+    check=later(f"{__name__}.claim:check"),
+    check_features=later(f"{__name__}.claim:check_features"),
+    describe=describe,
     sections={"draw": DRAW, "noise": read_schema(Path(__file__).with_name("noise.schema.json"))},
     account=Account(
-        NoisyLagAsked,
+        NoisyLagQuestion,
         later(f"{__name__}.account:answer"),
-        later("labeldp.mechanisms.answers:show"),
+        later("labeldp.mechanisms.account:show"),
     ),
     inspection=Inspection(
         later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")

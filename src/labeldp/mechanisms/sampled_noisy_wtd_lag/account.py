@@ -6,59 +6,59 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp.accounting import Gaussian, RandomWeights, Theorem3, invert
 from labeldp.errors import InputError
-from labeldp.mechanisms import answers
+from labeldp.mechanisms import account
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.sampled_noisy_wtd_lag import NoisyLagAsked
+    from labeldp.mechanisms.sampled_noisy_wtd_lag import NoisyLagQuestion
 
 Found = dict[str, Any]
 _OWN = ("bags", "bag_size", "noisy_fraction", "noise_std")
 _SCALED = 2.0
 
 
-def answer(mechanism: str, asked: NoisyLagAsked) -> Found:
+def answer(mechanism: str, asked: NoisyLagQuestion) -> Found:
     """The smallest private bag, or the price of bags of one size; a priori and realised."""
-    answers.check_bags(asked)
-    fraction = answers.need(mechanism, asked, "noisy_fraction")
+    account.check_bags(asked)
+    fraction = account.need(mechanism, asked, "noisy_fraction")
     realised: Found = {"target_mu": invert.limit(Gaussian(1.0), "mu", *asked.budget)}
     if asked.bag_size is None:
         paper, exact = _smallest(asked, fraction)
         exact |= {"realised": realised}
     else:
         if asked.bags is not None:
-            drawn = answers.over(asked, Gaussian(1.0))
+            drawn = account.over(asked, Gaussian(1.0))
             realised["unconditional_target_mu"] = invert.limit(drawn, "mu", *asked.budget)
         paper, a_priori = _priced(asked, fraction)
         exact = {"a_priori": a_priori, "realised": realised}
     found = {"accountants": {"paper": paper, "exact": exact}}
-    return answers.document(mechanism, asked, _OWN, found)
+    return account.document(mechanism, asked, _OWN, found)
 
 
-def _smallest(asked: NoisyLagAsked, fraction: float) -> tuple[Found, Found]:
+def _smallest(asked: NoisyLagQuestion, fraction: float) -> tuple[Found, Found]:
     labels, std = asked.label_range, _noise_std(asked)
     laws = (
         Theorem3(labels, fraction, noise_std=std),
         RandomWeights(1, labels, fraction, std, asked.rows),
     )
-    paper, exact = (answers.limit(asked, law, "bag_size") for law in laws)
-    return answers.smallest(asked, paper), answers.smallest(asked, exact)
+    paper, exact = (account.limit(asked, law, "bag_size") for law in laws)
+    return account.smallest(asked, paper), account.smallest(asked, exact)
 
 
-def _priced(asked: NoisyLagAsked, fraction: float) -> tuple[Found, Found]:
+def _priced(asked: NoisyLagQuestion, fraction: float) -> tuple[Found, Found]:
     labels, std, size = asked.label_range, _noise_std(asked), asked.bag_size or 1
     law = RandomWeights(size, labels, fraction, std, asked.rows)
     theorem = Theorem3(labels, fraction, size, asked.bags or 1, std)
     names = ("noise_std", "noisy_fraction")
-    needs = {f"min_{name}": answers.limit(asked, law, name).value for name in names}
-    return answers.priced_by_theorem(asked, theorem), answers.priced(asked, law) | needs
+    needs = {f"min_{name}": account.limit(asked, law, name).value for name in names}
+    return account.priced_by_theorem(asked, theorem), account.priced(asked, law) | needs
 
 
-def _noise_std(asked: NoisyLagAsked) -> float:
+def _noise_std(asked: NoisyLagQuestion) -> float:
     """The noise deviation; the paper's 1 is meant for labels scaled to a width of 2."""
     low, high = asked.label_range
     if asked.noise_std is None and high - low > _SCALED:
         raise InputError(
-            f"sampled-noisy-wtd-lag needs --noise-std, in the units of labels from {low:g} to "
+            f"sampled-noisy-wtd-lag needs `noise_std`, in the units of labels from {low:g} to "
             f"{high:g}; the paper's 1 is for labels scaled to -1 … 1"
         )
     return 1.0 if asked.noise_std is None else asked.noise_std

@@ -1,16 +1,42 @@
-"""What sampled-noisy-wtd-LAg promises: a noisy weighted sum of labels from each bag."""
+"""What sampled-noisy-wtd-LAg promises of each bag's noisy weighted sum, and how that is checked."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
-from labeldp.errors import InputError
-from labeldp.mechanisms.bags import Draw
-from labeldp.mechanisms.forecast import relative_excess
-from labeldp.release import Claim, read_head
+import numpy as np
 
+from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
+from labeldp.errors import DataError, InputError, LabelDPError, PlanError
+from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
+    Weights,
+    chosen_rows,
+    coins,
+    draw_weights,
+    label_grid,
+)
+from labeldp.mechanisms.workbench import (
+    AGGREGATES,
+    BAGS,
+    FEATURES,
+    NOISE,
+    BagRows,
+    Claim,
+    Draw,
+    Engine,
+    Release,
+    Source,
+    check_grid,
+    check_label_exponent,
+    check_members,
+    check_numbers,
+    read_head,
+    relative_excess,
+)
+
+_ROUNDING = 1e-9
 BASIS = {
     "exact": "exact law of the Gaussian mechanism with the weights that were drawn (realised); "
     "bags whose mu was above the plan's were drawn again, without looking at labels",
@@ -42,7 +68,7 @@ class NoisyLagClaim(Claim):
     def __post_init__(self) -> None:
         if self.accountant != "exact" and not self.draw.random:
             raise InputError(
-                "an a priori claim averages over weights drawn at random; leave --bag-seed out, or "
+                "an a priori claim averages over weights drawn at random; leave `bag_seed` out, or "
                 "use the accountant exact"
             )
         if self.noisy_fraction is not None and not 0.0 < self.noisy_fraction <= 1.0:
@@ -68,6 +94,16 @@ class NoisyLagClaim(Claim):
         if self.accountant == "paper":
             return Theorem3(self.label_range, fraction, size, self.bags, self.noise_std)
         return self.draw.over(RandomWeights(size, self.label_range, fraction, self.noise_std))
+
+    def weights(self, source: Source | None) -> Weights:
+        """The weights and noisy rows that the seed gives; a column of them stands in the table."""
+        if self.noisy_column is None:
+            noisy = coins(self.draw, self.noisy_fraction or 0.0)
+        elif source is not None:
+            noisy = chosen_rows(self.draw, source, self.noisy_column)
+        else:
+            raise PlanError("which rows are noisy stands in the table; give it (`data`)")
+        return draw_weights(self.draw, noisy, self.width, self.noise_std, self.mu)
 
     def utility(self) -> dict[str, Any]:
         return {
@@ -125,3 +161,62 @@ def read_claim(document: dict[str, Any]) -> NoisyLagClaim:
         noisy_column=noise["column"],
         mu=None if mu is None else float(mu),
     )
+
+
+def check(release: Release) -> Iterator[str]:
+    """Bags and weights are those of the seed, and their noise is what the claim says."""
+    claim, numerics = read_claim(release.certificate), release.certificate["numerics"]
+    if claim.centred is not release.features.intercept:
+        yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+    problems = list(check_members(release.bag_table, claim.draw))
+    yield from problems
+    if problems or release.bag_table is None:
+        return
+    weights = Weights.from_table(release.bag_table, claim.draw)
+    if not np.isfinite(weights.values).all() or release.bag_table.column("noisy").null_count:
+        yield f"{BAGS} has gaps, or weights that are not numbers"
+        return
+    if claim.mu is not None:
+        mu = weights.largest_mu(claim.width, claim.noise_std)
+        if not mu <= claim.mu * (1 + _ROUNDING):
+            yield f"{BAGS}: some bag has μ = {mu:.6g}, the certificate says {claim.mu:.6g}"
+    if claim.noisy_column is None:
+        yield from _planned(claim, weights, None)
+    noise = weights.noise(claim.noise_std)
+    shown = release.noise
+    if len(shown) != len(noise) or not np.allclose(shown, noise, rtol=_ROUNDING, atol=0.0):
+        yield f"{AGGREGATES}: {NOISE} is not the noise of the bags"
+        return
+    centred, exponent = release.features.intercept, numerics["label_exponent"]
+    yield from check_label_exponent(claim.label_range, centred, exponent)
+    unsound = list(check_numbers(release))
+    yield from unsound or check_grid(release, label_grid(noise))
+
+
+def _planned(claim: NoisyLagClaim, weights: Weights, source: Source | None) -> Iterator[str]:
+    """Whether weights and noisy rows follow from the seed: they could carry labels otherwise."""
+    try:
+        expected = claim.weights(source)
+    except LabelDPError as problem:
+        yield f"{BAGS}: with these noisy rows the draw cannot be repeated: {problem}"
+        return
+    if not np.array_equal(weights.noisy, expected.noisy):
+        yield f"{BAGS} does not mark the noisy rows that the plan chose"
+    elif not np.allclose(weights.values, expected.values, rtol=_ROUNDING, atol=_ROUNDING):
+        yield f"{BAGS} does not hold the weights that the certificate's seed gives"
+
+
+def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
+    """Whether the bags' rows have the features of the release, and the noisy ones are right."""
+    claim = read_claim(release.certificate)
+    rows = BagRows(release.features, claim.draw)
+    try:
+        rows.read(source, engine)
+    except DataError as problem:
+        yield str(problem)
+        return
+    if rows.digest() != release.certificate["digests"]["feature_sums"]:
+        yield "the features of the bags' rows are not those of the release"
+        return
+    if claim.noisy_column is not None and release.bag_table is not None:
+        yield from _planned(claim, Weights.from_table(release.bag_table, claim.draw), source)

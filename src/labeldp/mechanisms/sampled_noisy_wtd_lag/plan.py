@@ -22,9 +22,9 @@ from labeldp.mechanisms.workbench import (
     BagRows,
     Draw,
     Engine,
+    Panel,
     Plan,
     Request,
-    Shown,
     Source,
     Survey,
     check_stable_rows,
@@ -145,18 +145,18 @@ def _fraction(request: Request[NoisyLagOptions], source: Source) -> float:
     if request.options.noisy_column is None:
         fraction = 1.0 if request.options.noisy_fraction is None else request.options.noisy_fraction
         if not 0.0 < fraction <= 1.0:
-            raise InputError(f"--noisy-fraction must be above 0 and at most 1, not {fraction:g}")
+            raise InputError(f"`noisy_fraction` must be above 0 and at most 1, not {fraction:g}")
         return fraction
     if request.options.noisy_fraction is not None:
-        raise InputError("--noisy-fraction and --noisy-column say the same thing; give one")
+        raise InputError("`noisy_fraction` and `noisy_column` say the same thing; give one")
     if request.accountant != "exact":
         raise InputError(
-            "an a priori claim averages over noisy rows drawn at random; with --noisy-column use "
+            "an a priori claim averages over noisy rows drawn at random; with `noisy_column` use "
             "the accountant exact"
         )
     if request.options.over_draw:
         raise InputError(
-            "with --noisy-column the guarantee is given the bags; leave --over-draw out"
+            "with `noisy_column` the guarantee is given the bags; leave `over_draw` out"
         )
     return noisy_share(source, request.options.noisy_column)
 
@@ -225,11 +225,11 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
     return {"bags": {NoisyLagClaim.mechanism: {"noise_std": noise}}}
 
 
-def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:
+def show_inspection(document: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
     name = NoisyLagClaim.mechanism
     lines = [
         (f"{name}, noise in bags of {size}", f"deviation {number(std)}")
         for size, std in document["bags"][name]["noise_std"].items()
     ]
-    yield Shown("Bags at that budget", lines)
+    yield Panel("Bags at that budget", lines)

@@ -16,12 +16,7 @@ from numpy.typing import NDArray
 from labeldp import door
 from labeldp.errors import PlanError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
-from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
-    Weights,
-    chosen_rows,
-    coins,
-    draw_weights,
-)
+from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import Weights, label_grid
 from labeldp.mechanisms.workbench import (
     CONTRADICTION,
     NOISE,
@@ -49,7 +44,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
         claim.rank == len(features.names),
         (claim.mu is not None) == (claim.accountant == "exact"),
     )
-    weights = planned_weights(claim, source)
+    weights = claim.weights(source)
     if claim.mu is not None and not weights.largest_mu(claim.width, claim.noise_std) <= claim.mu:
         raise PlanError(CONTRADICTION)
     randomness.spend()
@@ -65,22 +60,6 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     certificate = plan.certifier(None, source, grid, randomness, bag_table)
     batches = (batch for batch in table.to_batches())
     return Drawing(features, table.schema, batches, certificate, bag_table)
-
-
-def planned_weights(claim: NoisyLagClaim, source: Source | None) -> Weights:
-    """The weights and noisy rows that the claim's seed gives."""
-    if claim.noisy_column is None:
-        noisy = coins(claim.draw, claim.noisy_fraction or 0.0)
-    elif source is not None:
-        noisy = chosen_rows(claim.draw, source, claim.noisy_column)
-    else:
-        raise PlanError("which rows are noisy stands in the table; give it (--data)")
-    return draw_weights(claim.draw, noisy, claim.width, claim.noise_std, claim.mu)
-
-
-def label_grid(noise: NDArray[np.float64]) -> int:
-    """The public grid of aggregate labels: that of the least noisy one."""
-    return door.grid_for(float(noise.min()))
 
 
 def draw_sums(
@@ -125,5 +104,5 @@ def rehearse(plan: Plan, source: Source, stream: np.random.Generator) -> Rehears
     """The weights that the plan drew: all but the noise is public already."""
     claim = plan.claim
     assert isinstance(claim, NoisyLagClaim)
-    weights = planned_weights(claim, source)
+    weights = claim.weights(source)
     return Rehearsal(claim.draw, weights.values, weights.noise(claim.noise_std) ** 2, weigh=True)

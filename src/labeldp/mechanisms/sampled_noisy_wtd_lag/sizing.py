@@ -90,7 +90,7 @@ def best_size(
     if best is None or error(best) == math.inf:
         raise PlanError(
             f"no size of bags gives a private fit of {rank} columns on {rows:,} rows at this "
-            "budget; raise ε or δ, make more rows noisy, or use --mechanism wtd-flag"
+            "budget; raise ε or δ, make more rows noisy, or use `mechanism='wtd-flag'`"
         )
     return best
 

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp import door
 from labeldp._random import normals, words
 from labeldp.accounting import realised_mu
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.mechanisms.workbench import PUBLIC_WEIGHTS, Draw, Source
-from labeldp.source.rows import take_rows
+from labeldp.source import take_rows
 
 _MOST_ROUNDS = 1000
 
@@ -55,6 +56,11 @@ class Weights:
         )
 
 
+def label_grid(noise: NDArray[np.float64]) -> int:
+    """The public grid of aggregate labels: that of the least noisy one."""
+    return door.grid_for(float(noise.min()))
+
+
 def coins(draw: Draw, fraction: float) -> NDArray[np.bool_]:
     """Which rows are noisy, each by its own coin."""
     drawn = words(draw.stream("noisy rows"), draw.members.size)
@@ -75,9 +81,9 @@ def noisy_share(source: Source, column: str) -> float:
 
 def _check_column(source: Source, column: str) -> None:
     if column == source.label:
-        raise InputError(f"--noisy-column {column!r} is the label; name a public column")
+        raise InputError(f"`noisy_column` {column!r} is the label; name a public column")
     if column not in source.reader.schema.names:
-        raise InputError(f"--noisy-column: there is no column {column!r}; name a public column")
+        raise InputError(f"`noisy_column`: there is no column {column!r}; name a public column")
 
 
 def chosen_rows(draw: Draw, source: Source, column: str) -> NDArray[np.bool_]:
@@ -104,7 +110,7 @@ def _truth(values: pa.Array, column: str) -> NDArray[np.bool_]:
         if pc.all(pc.is_in(words, pa.array(list(_TRUTH)))).as_py():
             marks = pc.is_in(words, pa.array([word for word, truth in _TRUTH.items() if truth]))
             return np.asarray(marks.to_numpy(zero_copy_only=False))
-    raise DataError(f"--noisy-column {column!r} must hold true/false or 1/0, and no gaps")
+    raise DataError(f"`noisy_column` {column!r} must hold true/false or 1/0, and no gaps")
 
 
 def draw_weights(

@@ -5,20 +5,23 @@ from typing import Any
 
 from labeldp.errors import positive
 from labeldp.mechanisms import (
+    DRAW,
+    FLOOR,
     Account,
+    BagsQuestion,
+    Description,
     DrawOptions,
+    FeaturesQuestion,
     FloorOptions,
     Inspection,
     Mechanism,
     Options,
-    Words,
-    draw_words,
-    floor_words,
+    ResidualQuestion,
+    describe_draw,
+    describe_floor,
     later,
     option,
 )
-from labeldp.mechanisms.asked import BagsAsked, FeaturesAsked, ResidualAsked
-from labeldp.mechanisms.schema import DRAW, FLOOR
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +34,7 @@ class SampledFlagOptions(DrawOptions, FloorOptions, Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledFlagAsked(FeaturesAsked, BagsAsked, ResidualAsked):
+class SampledFlagQuestion(FeaturesQuestion, BagsQuestion, ResidualQuestion):
     """What `labeldp account` can be asked about sampled-wtd-FLAg."""
 
     leverage_factor: float | None = option(
@@ -47,9 +50,9 @@ class SampledFlagAsked(FeaturesAsked, BagsAsked, ResidualAsked):
     )
 
 
-def words(document: dict[str, Any]) -> Words:
+def describe(document: dict[str, Any]) -> Description:
     """What people read."""
-    return floor_words(document) + draw_words(document)
+    return describe_floor(document) + describe_draw(document)
 
 
 MECHANISM = Mechanism(
@@ -60,14 +63,14 @@ MECHANISM = Mechanism(
     draft=later(f"{__name__}.plan:draft"),
     run=later(f"{__name__}.run:run"),
     read_claim=later(f"{__name__}.claim:read_claim"),
-    check=later(f"{__name__}.check:check"),
-    check_features=later(f"{__name__}.check:check_features"),
-    words=words,
+    check=later(f"{__name__}.claim:check"),
+    check_features=later(f"{__name__}.claim:check_features"),
+    describe=describe,
     sections={"floor": FLOOR, "draw": DRAW},
     account=Account(
-        SampledFlagAsked,
+        SampledFlagQuestion,
         later(f"{__name__}.account:answer"),
-        later("labeldp.mechanisms.answers:show"),
+        later("labeldp.mechanisms.account:show"),
     ),
     inspection=Inspection(
         later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")

@@ -15,10 +15,10 @@ from labeldp.accounting import (
     spans_labels,
 )
 from labeldp.errors import InputError
-from labeldp.mechanisms import answers
+from labeldp.mechanisms import account
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.sampled_wtd_flag import SampledFlagAsked
+    from labeldp.mechanisms.sampled_wtd_flag import SampledFlagQuestion
 
 Found = dict[str, Any]
 _OWN = (
@@ -33,52 +33,52 @@ _OWN = (
 )
 
 
-def answer(mechanism: str, asked: SampledFlagAsked) -> Found:
+def answer(mechanism: str, asked: SampledFlagQuestion) -> Found:
     """The smallest private bag, or the price of bags of one size."""
-    answers.check_bags(asked)
-    residual_ms = answers.need(mechanism, asked, "residual_ms")
+    account.check_bags(asked)
+    residual_ms = account.need(mechanism, asked, "residual_ms")
     known = (asked.leverage_factor or asked.max_leverage) is not None
     if known and asked.features is None:
-        raise InputError("--leverage-factor and --max-leverage need --features")
+        raise InputError("`leverage_factor` and `max_leverage` need `features`")
     if asked.leverage_factor and asked.max_leverage:
-        raise InputError("--leverage-factor and --max-leverage say the same: give one of them")
+        raise InputError("`leverage_factor` and `max_leverage` say the same: give one of them")
     if asked.max_leverage and asked.bag_size is None:
-        raise InputError("--max-leverage is of bags of one size: give --bag-size with it")
+        raise InputError("`max_leverage` is of bags of one size: give `bag_size` with it")
     found = {"paper": _theorem2(asked)}
     for name in ("exact-worst-case", "exact")[: 1 + known]:
         found[name] = _exact(asked, residual_ms, public=name == "exact")
-    return answers.document(mechanism, asked, _OWN, {"accountants": found})
+    return account.document(mechanism, asked, _OWN, {"accountants": found})
 
 
-def _exact(asked: SampledFlagAsked, residual_ms: float, *, public: bool) -> Found:
+def _exact(asked: SampledFlagQuestion, residual_ms: float, *, public: bool) -> Found:
     features, size = asked.features, asked.bag_size
     factor = asked.leverage_factor if public else None
     if size is None:
         law = SizedBag(asked.label_range, residual_ms, 1, features, factor, centred=asked.centred)
-        return answers.smallest(asked, Answer(invert.limit(law, "bag_size", *asked.budget)))
+        return account.smallest(asked, Answer(invert.limit(law, "bag_size", *asked.budget)))
     if features is not None and (hopeless := spans_labels(size, features)):
         return _hopeless(asked, hopeless)
     leverage = asked.max_leverage if public else None
     if factor is not None and features is not None:
         leverage = min(1.0, factor * features / size)
     facts = Facts(size, asked.label_range, features, leverage, asked.centred)
-    return answers.priced(asked, Sketch(facts, 1, residual_ms * size))
+    return account.priced(asked, Sketch(facts, 1, residual_ms * size))
 
 
-def _hopeless(asked: SampledFlagAsked, reason: str) -> Found:
-    found = answers.priced(asked, Nothing()) | {"max_bags": 0, "reason": reason}
+def _hopeless(asked: SampledFlagQuestion, reason: str) -> Found:
+    found = account.priced(asked, Nothing()) | {"max_bags": 0, "reason": reason}
     if "unconditional" in found:
-        found["unconditional"]["delta"] = answers.chance(asked)
+        found["unconditional"]["delta"] = account.chance(asked)
     return found
 
 
-def _theorem2(asked: SampledFlagAsked) -> Found:
+def _theorem2(asked: SampledFlagQuestion) -> Found:
     eigenvalue, bound, features = asked.min_eigenvalue, asked.feature_bound, asked.features
     if eigenvalue is None or bound is None or features is None:
         names = ("min_eigenvalue", "feature_bound", "features")
-        missing = [answers.flag(name) for name in names if getattr(asked, name) is None]
+        missing = [f"`{name}`" for name in names if getattr(asked, name) is None]
         return {"reason": f"Theorem 2 needs {', '.join(missing)}"}
     law = Theorem2(asked.rows, asked.label_range, eigenvalue, bound, features, asked.bag_size or 2)
     if asked.bag_size is None:
-        return answers.smallest(asked, law.min_bag_size(*asked.budget))
-    return answers.priced_by_theorem(asked, law)
+        return account.smallest(asked, law.min_bag_size(*asked.budget))
+    return account.priced_by_theorem(asked, law)

@@ -17,9 +17,9 @@ from labeldp.mechanisms.workbench import (
     Draw,
     Engine,
     FeatureMap,
+    Panel,
     Plan,
     Request,
-    Shown,
     Source,
     Survey,
     Terms,
@@ -97,7 +97,7 @@ def _mode(request: Request[SampledFlagOptions]) -> FloorMode:
     if request.accountant != "paper":
         if request.options.min_eigenvalue is not None:
             raise InputError(
-                "--min-eigenvalue is Theorem 2's promise: use it with the accountant "
+                "`min_eigenvalue` is Theorem 2's promise: use it with the accountant "
                 "paper, or leave it out"
             )
         return floor_mode(
@@ -108,12 +108,12 @@ def _mode(request: Request[SampledFlagOptions]) -> FloorMode:
     if request.options.floor not in (None, "declared") or request.options.residual_ms is not None:
         raise InputError(
             "Theorem 2 has no floor but the smallest eigenvalue of the whole table; give "
-            "--min-eigenvalue alone, without --floor or --residual-ms"
+            "`min_eigenvalue` alone, without `floor` or `residual_ms`"
         )
     if request.options.min_eigenvalue is None or not request.options.over_draw:
         raise InputError(
             "Theorem 2 rests on a promise about the table and on the draw of the bags; "
-            "give --min-eigenvalue and --over-draw"
+            "give `min_eigenvalue` and `over_draw`"
         )
     return FloorMode.DECLARED
 
@@ -157,7 +157,8 @@ def _floor(claim: SampledFlagClaim, request: Request[SampledFlagOptions]) -> flo
         raise PlanError(
             f"bags of {claim.draw.bag_size:,} rows need a residual mean square of "
             f"{needed / claim.draw.bag_size:.6g}, more than the declared "
-            f"{request.options.residual_ms:.6g}; ask for larger bags or use --floor measured+added"
+            f"{request.options.residual_ms:.6g}; ask for larger bags or use "
+            "`floor='measured+added'`"
         )
     return promised
 
@@ -177,9 +178,9 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
     return {"bags": {SampledFlagClaim.mechanism: smallest}}
 
 
-def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:
+def show_inspection(document: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
     found = document["bags"][SampledFlagClaim.mechanism]
     least = found.get("reason") or f"{number(found['min_bag_size'])} rows"
     line = (f"{SampledFlagClaim.mechanism}, smallest bag without noise", least)
-    yield Shown("Bags at that budget", [line])
+    yield Panel("Bags at that budget", [line])

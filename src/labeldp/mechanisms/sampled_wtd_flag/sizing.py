@@ -64,6 +64,6 @@ def choose_bag_size(sizes: Sizes) -> int:
     if best is None or sizes.error(best) == float("inf"):
         raise PlanError(
             f"no size of bags gives a private fit of {rank} columns on {rows:,} rows at this "
-            "budget; raise ε or δ, use --floor measured+added, or use --mechanism wtd-flag"
+            "budget; raise ε or δ, use `floor='measured+added'`, or use `mechanism='wtd-flag'`"
         )
     return best

@@ -4,10 +4,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labeldp.errors import InputError
-from labeldp.mechanisms import Account, Inspection, Mechanism, later, option
-from labeldp.mechanisms.asked import FeaturesAsked
+from labeldp.mechanisms import (
+    Account,
+    FeaturesQuestion,
+    Inspection,
+    Mechanism,
+    later,
+    option,
+    read_schema,
+)
 from labeldp.mechanisms.options import GuessOptions
-from labeldp.mechanisms.schema import read_schema
 
 RESIDUAL_SHARE = 0.05
 """Of μ², by default."""
@@ -28,7 +34,7 @@ class ShapedFlagOptions(GuessOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShapedFlagAsked(FeaturesAsked):
+class ShapedFlagQuestion(FeaturesQuestion):
     """What `labeldp account` can be asked about shaped-flag."""
 
     residual_share: float | None = option(
@@ -47,10 +53,10 @@ MECHANISM = Mechanism(
     read_claim=later(f"{__name__}.claim:read_claim"),
     check=later(f"{__name__}.check:check"),
     check_features=later(f"{__name__}.check:check_features"),
-    words=later(f"{__name__}.claim:words"),
+    describe=later(f"{__name__}.claim:describe"),
     sections=_SECTIONS["properties"],
     account=Account(
-        ShapedFlagAsked, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
+        ShapedFlagQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
     ),
     inspection=Inspection(
         later(f"{__name__}.account:inspect"), later(f"{__name__}.account:show_inspection")

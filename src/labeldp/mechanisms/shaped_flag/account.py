@@ -6,20 +6,20 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from labeldp.mechanisms import Shown, number
-from labeldp.mechanisms.answers import document
+from labeldp.mechanisms import Panel, number
+from labeldp.mechanisms.account import document
 from labeldp.mechanisms.shaped_flag import RESIDUAL_SHARE
 from labeldp.mechanisms.shaped_flag.sizing import split
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.shaped_flag import ShapedFlagAsked
+    from labeldp.mechanisms.shaped_flag import ShapedFlagQuestion
     from labeldp.mechanisms.survey import Survey
 
 Found = dict[str, Any]
 _OWN = ("features", "max_leverage")
 
 
-def answer(mechanism: str, asked: ShapedFlagAsked) -> Found:
+def answer(mechanism: str, asked: ShapedFlagQuestion) -> Found:
     """μ, the noise, and between which bounds the error that privacy adds must lie."""
     low, high = asked.label_range
     share = RESIDUAL_SHARE if asked.residual_share is None else asked.residual_share
@@ -42,7 +42,7 @@ def _errors(noise: float, rows: int, columns: int, max_leverage: float | None) -
     return {"least_error": noise * columns / rows, "isotropic_error": isotropic}
 
 
-def show(told: Found) -> Iterator[Shown]:
+def show(told: Found) -> Iterator[Panel]:
     """The same for people."""
     budget = f"ε = {told['epsilon']:g}, δ = {told['delta']:g}"
     facts = [
@@ -50,7 +50,7 @@ def show(told: Found) -> Iterator[Shown]:
         ("noise on weights of length 1", number(told["noise_std"])),
         ("noise on the residual's root", number(told["residual_noise_std"])),
     ]
-    yield Shown(f"What {budget} buys", [*facts, *_error_facts(told)])
+    yield Panel(f"What {budget} buys", [*facts, *_error_facts(told)])
 
 
 def _error_facts(told: Found) -> list[tuple[str, str]]:
@@ -70,7 +70,7 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
     return {"shape": _errors(noise, facts.rows, columns, found.leverage.maximum)}
 
 
-def show_inspection(told: Found) -> Iterator[Shown]:
+def show_inspection(told: Found) -> Iterator[Panel]:
     """The same for people."""
     budget = f"ε = {told['epsilon']:g}, δ = {told['delta']:g}"
-    yield Shown(f"Shaped noise at {budget}, in units of the label", _error_facts(told["shape"]))
+    yield Panel(f"Shaped noise at {budget}, in units of the label", _error_facts(told["shape"]))

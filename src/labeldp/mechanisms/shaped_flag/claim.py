@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from labeldp.accounting import Curve, Gaussian
+from labeldp.mechanisms import Description, number
 from labeldp.mechanisms.forecast import QUANTILES
-from labeldp.mechanisms.words import Words, number
 from labeldp.release import Claim, read_head
 
 BASIS = (
@@ -126,7 +126,7 @@ def read_claim(document: dict[str, Any]) -> ShapedFlagClaim:
     )
 
 
-def words(told: dict[str, Any]) -> Words:
+def describe(told: dict[str, Any]) -> Description:
     """What people read of a plan or certificate."""
     shape, claim = told["shape"], read_claim(told)
     low, _, high = (math.sqrt(value / claim.rows) for value in claim.excess_quantiles())
@@ -143,4 +143,6 @@ def words(told: dict[str, Any]) -> Words:
         ),
         ("", f"{number(low)} to {number(high)} in 90 % of releases, whatever the labels"),
     )
-    return Words(plan=plan, release=plan, summary=(f"{shape['kind']} shape, noise on aggregates",))
+    return Description(
+        plan=plan, release=plan, summary=(f"{shape['kind']} shape, noise on aggregates",)
+    )

@@ -3,17 +3,19 @@
 from dataclasses import dataclass
 
 from labeldp.mechanisms import (
+    FLOOR,
     Account,
+    CountQuestion,
+    FeaturesQuestion,
     FloorOptions,
     Inspection,
     Mechanism,
     Options,
-    floor_words,
+    ResidualQuestion,
+    describe_floor,
     later,
     option,
 )
-from labeldp.mechanisms.asked import CountAsked, FeaturesAsked, ResidualAsked
-from labeldp.mechanisms.schema import FLOOR
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +28,7 @@ class WeightedFlagOptions(FloorOptions, Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightedFlagAsked(FeaturesAsked, CountAsked, ResidualAsked):
+class WeightedFlagQuestion(FeaturesQuestion, CountQuestion, ResidualQuestion):
     """What `labeldp account` can be asked about wtd-FLAg."""
 
 
@@ -38,12 +40,12 @@ MECHANISM = Mechanism(
     draft=later(f"{__name__}.plan:draft"),
     run=later(f"{__name__}.run:run"),
     read_claim=later(f"{__name__}.claim:read_claim"),
-    check=later(f"{__name__}.check:check"),
-    check_features=later(f"{__name__}.check:check_features"),
-    words=floor_words,
+    check=later(f"{__name__}.claim:check"),
+    check_features=later(f"{__name__}.claim:check_features"),
+    describe=describe_floor,
     sections={"floor": FLOOR},
     account=Account(
-        WeightedFlagAsked, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
+        WeightedFlagQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
     ),
     inspection=Inspection(
         later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp.accounting import ACCOUNTANTS, Facts, invert
 from labeldp.errors import InputError
-from labeldp.mechanisms import WORDS, Shown, number
-from labeldp.mechanisms.answers import need
+from labeldp.mechanisms import REMARKS, Panel, number
+from labeldp.mechanisms.account import need
 from labeldp.mechanisms.wtd_flag.sizing import max_bags
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.wtd_flag import WeightedFlagAsked
+    from labeldp.mechanisms.wtd_flag import WeightedFlagQuestion
 
 Found = dict[str, Any]
 
 
-def answer(mechanism: str, asked: WeightedFlagAsked) -> Found:
+def answer(mechanism: str, asked: WeightedFlagQuestion) -> Found:
     """The most bags under a floor, or the price of so many."""
     residual_ms = need(mechanism, asked, "residual_ms")
     if (asked.max_leverage is None) != (asked.features is None):
-        raise InputError("--max-leverage and --features go together: give both or neither")
+        raise InputError("`max_leverage` and `features` go together: give both or neither")
     names = [name for name in ACCOUNTANTS if name != "exact" or asked.max_leverage is not None]
     return {
         "mechanism": mechanism,
@@ -38,7 +38,7 @@ def answer(mechanism: str, asked: WeightedFlagAsked) -> Found:
     }
 
 
-def _by(accountant: str, asked: WeightedFlagAsked, floor: float) -> Found:
+def _by(accountant: str, asked: WeightedFlagQuestion, floor: float) -> Found:
     facts = Facts(asked.rows, asked.label_range, asked.features, asked.max_leverage, asked.centred)
     if asked.bags is None:
         most = max_bags(accountant, facts, floor, *asked.budget)
@@ -56,17 +56,17 @@ def _by(accountant: str, asked: WeightedFlagAsked, floor: float) -> Found:
     return found
 
 
-def show(document: Found) -> Iterator[Shown]:
+def show(document: Found) -> Iterator[Panel]:
     """The same for people."""
     budget = f"ε = {document['epsilon']:g}, δ = {document['delta']:g}"
     if document["bags"] is None:
         title, keys = f"Most bags at {budget}", ["max_bags"]
-        header = ["accountant", "bags", WORDS]
+        header = ["accountant", "bags", REMARKS]
     else:
         title = f"{number(document['bags'])} bags: ε at that δ, δ at that ε ({budget})"
-        header, keys = ["accountant", "ε", "δ", WORDS], ["epsilon", "delta"]
+        header, keys = ["accountant", "ε", "δ", REMARKS], ["epsilon", "delta"]
     rows = [
         [name, *(number(found[key]) for key in keys), found.get("reason", "")]
         for name, found in document["accountants"].items()
     ]
-    yield Shown(title, rows, header)
+    yield Panel(title, rows, header)

@@ -8,11 +8,11 @@ from typing import Any
 from labeldp.accounting import ACCOUNTANTS
 from labeldp.errors import PlanError
 from labeldp.mechanisms.workbench import (
-    WORDS,
+    REMARKS,
     Engine,
+    Panel,
     Plan,
     Request,
-    Shown,
     Source,
     Survey,
     Terms,
@@ -79,7 +79,7 @@ def _compact(options: WeightedFlagOptions, bags: int, rank: int) -> bool:
     if options.compact and bags <= rank + 1:
         raise PlanError(
             f"{bags} aggregates of {rank} columns have no compact form of fewer rows; ask for more "
-            "bags, or leave --compact out"
+            "bags, or leave `compact` out"
         )
     return options.compact
 
@@ -93,7 +93,8 @@ def _floor(terms: Terms, bags: int, residual_ms: float | None) -> float:
     if not needed <= promised:
         raise PlanError(
             f"{bags} bags need a residual mean square of {needed / terms.facts.rows:.6g}, more "
-            f"than the declared {residual_ms:.6g}; ask for fewer bags or use --floor measured+added"
+            f"than the declared {residual_ms:.6g}; ask for fewer bags or use "
+            "`floor='measured+added'`"
         )
     return promised
 
@@ -111,13 +112,13 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
     return {"accountants": {name: most(name) for name in ACCOUNTANTS}}
 
 
-def show_inspection(document: dict[str, Any]) -> Iterator[Shown]:
+def show_inspection(document: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
-    yield Shown(
+    yield Panel(
         f"Most bags at ε = {document['epsilon']:g}, δ = {document['delta']:g}, were γ public",
         [
             [name, number(answer["max_bags"]), answer.get("reason", "")]
             for name, answer in document["accountants"].items()
         ],
-        ["accountant", "bags", WORDS],
+        ["accountant", "bags", REMARKS],
     )

@@ -15,7 +15,7 @@ from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
 from labeldp.errors import PlanError
 from labeldp.mechanisms.forecast import mean_excess
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # an account reads no data
     from labeldp.mechanisms.floors import Terms
 
 GROWTH = 4
@@ -83,14 +83,15 @@ def choose_bags(terms: Terms, cap: int) -> int:
     if cap < smallest:
         raise PlanError(
             f"a file of this size holds {cap} bags, but a fit of {terms.rank} columns needs at "
-            f"least {smallest}; raise --max-megabytes or drop columns"
+            f"least {smallest}; raise `max_megabytes` or drop columns"
         )
     if not terms.mode.adds:
         cap = min(cap, _carried(terms))
     if cap < smallest:
         raise PlanError(
             f"the budget allows {cap} bags under this floor, but a fit of {terms.rank} columns "
-            f"needs at least {smallest}; raise ε or δ, use --floor measured+added, or drop columns"
+            f"needs at least {smallest}; raise ε or δ, use `floor='measured+added'`, or drop "
+            "columns"
         )
     bags = min(cap, 8 * (terms.rank + 1))
     current = _expected_error(terms, bags)

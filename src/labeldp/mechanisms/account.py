@@ -13,14 +13,13 @@ from typing import Any
 
 from labeldp.accounting import Answer, BagDraw, Curve, Theorem2, Theorem3, invert, membership
 from labeldp.errors import InputError, PlanError
-from labeldp.mechanisms.asked import Asked, BagsAsked
-from labeldp.mechanisms.words import Shown, number
+from labeldp.mechanisms import BagsQuestion, Panel, Question, number
 
 Found = dict[str, Any]
 _BAGS = ("bags", "bag_size")
 
 
-def document(mechanism: str, asked: Asked, own: Sequence[str], answers: Found) -> Found:
+def document(mechanism: str, asked: Question, own: Sequence[str], answers: Found) -> Found:
     """The answer as one JSON document; `own` are the options beside those of every mechanism."""
     return {
         "mechanism": mechanism,
@@ -33,40 +32,35 @@ def document(mechanism: str, asked: Asked, own: Sequence[str], answers: Found) -
     }
 
 
-def need(mechanism: str, asked: Asked, name: str) -> Any:
+def need(mechanism: str, asked: Question, name: str) -> Any:
     """A quantity that the mechanism cannot do without."""
     value = getattr(asked, name)
     if value is None:
-        raise InputError(f"{mechanism} needs {flag(name)}")
+        raise InputError(f"{mechanism} needs `{name}`")
     return value
 
 
-def flag(name: str) -> str:
-    """How an option is spelled on the command line."""
-    return "--" + name.replace("_", "-")
-
-
-def check_bags(asked: BagsAsked) -> None:
+def check_bags(asked: BagsQuestion) -> None:
     """Bags that can be drawn."""
     if asked.bag_size is None and asked.bags is not None:
-        raise InputError("--bags needs --bag-size: the chance of being in a bag depends on both")
+        raise InputError("`bags` needs `bag_size`: the chance of being in a bag depends on both")
     if asked.bag_size is not None:
         membership(asked.rows, asked.bags or 1, asked.bag_size)
 
 
-def chance(asked: BagsAsked) -> float | None:
+def chance(asked: BagsQuestion) -> float | None:
     """mk/n, if bags and their size are given."""
     if asked.bags is None or asked.bag_size is None:
         return None
     return membership(asked.rows, asked.bags, asked.bag_size)
 
 
-def over(asked: BagsAsked, curve: Curve) -> BagDraw:
+def over(asked: BagsQuestion, curve: Curve) -> BagDraw:
     """The same over the draw of the bags that are asked about, or of one."""
     return BagDraw(curve, asked.rows, asked.bag_size or 1, asked.bags or 1)
 
 
-def limit(asked: Asked, law: Curve, name: str) -> Answer:
+def limit(asked: Question, law: Curve, name: str) -> Answer:
     """A limit, or why there is none."""
     try:
         return Answer(invert.limit(law, name, *asked.budget))
@@ -74,7 +68,7 @@ def limit(asked: Asked, law: Curve, name: str) -> Answer:
         return Answer(None, str(problem))
 
 
-def smallest(asked: Asked, answer: Answer) -> Found:
+def smallest(asked: Question, answer: Answer) -> Found:
     """The smallest bag, or why there is none in this table."""
     if answer.value is None:
         return {"min_bag_size": None, "reason": answer.reason}
@@ -86,7 +80,7 @@ def smallest(asked: Asked, answer: Answer) -> Found:
     return found
 
 
-def priced(asked: BagsAsked, law: Curve) -> Found:
+def priced(asked: BagsQuestion, law: Curve) -> Found:
     """ε and δ when the row is in a bag, and over the draw."""
 
     def both(curve: Curve, delta: float) -> Found:
@@ -104,7 +98,7 @@ def priced(asked: BagsAsked, law: Curve) -> Found:
     return found
 
 
-def priced_by_theorem(asked: BagsAsked, law: Theorem2 | Theorem3) -> Found:
+def priced_by_theorem(asked: BagsQuestion, law: Theorem2 | Theorem3) -> Found:
     """The same of a theorem, and its reason if it promises nothing."""
     found, given, drawn = priced(asked, law), law.answer(asked.epsilon), chance(asked)
     if drawn is not None:
@@ -113,7 +107,7 @@ def priced_by_theorem(asked: BagsAsked, law: Theorem2 | Theorem3) -> Found:
     return found | ({"reason": reason} if reason else {})
 
 
-def naive(mechanism: str, asked: BagsAsked) -> Found:
+def naive(mechanism: str, asked: BagsQuestion) -> Found:
     """Why a mechanism without weights and noise is never private."""
     check_bags(asked)
     drawn = chance(asked)
@@ -125,30 +119,30 @@ def naive(mechanism: str, asked: BagsAsked) -> Found:
     return document(mechanism, asked, _BAGS, {"accountants": {}, "reason": reason})
 
 
-def show(document: Found) -> Iterator[Shown]:
+def show(document: Found) -> Iterator[Panel]:
     """Tables for people, and below them what there is to say."""
     budget = f"ε = {document['epsilon']:g}, δ = {document['delta']:g}"
     answers = document["accountants"]
     if not answers:
-        yield Shown(document["mechanism"], [("never private", document["reason"])])
+        yield Panel(document["mechanism"], [("never private", document["reason"])])
     elif document["bag_size"] is None:
         sizes = [[name, number(found.get("min_bag_size"))] for name, found in answers.items()]
-        yield Shown(f"Smallest bag at {budget}", sizes, ("accountant", "rows"))
+        yield Panel(f"Smallest bag at {budget}", sizes, ("accountant", "rows"))
     else:
         title = f"Bags of {number(document['bag_size'])} rows: ε at that δ, δ at that ε ({budget})"
         header = ("accountant", "ε", "δ", "ε over the draw", "δ over the draw", "most bags")
-        yield Shown(title, [[name, *_cells(found)] for name, found in answers.items()], header)
+        yield Panel(title, [[name, *_cells(found)] for name, found in answers.items()], header)
     for found in answers.values():
         yield from _show_needs(found.get("a_priori", {}))
     remarks = [(name, words) for name, found in answers.items() for words in _remarks(found)]
     if remarks:
-        yield Shown("Remarks", remarks)
+        yield Panel("Remarks", remarks)
 
 
-def _show_needs(found: Found) -> Iterator[Shown]:
+def _show_needs(found: Found) -> Iterator[Panel]:
     """How little noise, on how few rows, bags of this size need before any draw."""
     if "min_noise_std" in found:
-        yield Shown(
+        yield Panel(
             "What these bags need, before any draw",
             [
                 ("smallest noise deviation", number(found["min_noise_std"])),

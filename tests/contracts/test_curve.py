@@ -1,0 +1,295 @@
+"""Every law is a curve: δ falls with ε, ε and δ are inverse on the private side, groups cost more,
+and what is released together costs at least what its parts do."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+
+from labeldp.accounting import (
+    BagDraw,
+    Bags,
+    Curve,
+    Facts,
+    Gaussian,
+    Laplace,
+    Nothing,
+    OverDraw,
+    Pure,
+    RandomWeights,
+    SizedBag,
+    Sketch,
+    Steps,
+    Theorem1,
+    Theorem2,
+    Theorem3,
+    compose,
+    invert,
+)
+from labeldp.errors import InputError
+from tests.oracles import gaussian_law, groups
+
+TABLE = Facts(100_000, (-1.0, 1.0), 20, 60 / 100_000)
+UNKNOWN = Facts(100_000, (-1.0, 1.0))
+SKETCH = Sketch(UNKNOWN, 40, 20_000.0)
+BAG = Sketch(Facts(12_000, (0.0, 51.0)), 1, 64.22 * 12_000)
+WEIGHTS = RandomWeights(500, (-1.0, 1.0), 0.5)
+
+LAWS: dict[str, Curve] = {
+    "gaussian": Gaussian(0.4),
+    "pure": Pure(0.7),
+    "laplace": Laplace(0.7),
+    "sketch": SKETCH,
+    "sketch, public features": Sketch(TABLE, 5000, 2_000.0),
+    "sketch, measured floor": Sketch(UNKNOWN, 40, 20_000.0, 0.1, 1e-9),
+    "bags": Bags(BAG),
+    "bags over the draw": BagDraw(Bags(BAG), 10**6, 12_000, 10),
+    "bag of a size": SizedBag((0.0, 51.0), 64.22, 9000, 40, 3.0),
+    "random weights": WEIGHTS,
+    "random weights over the draw": OverDraw(WEIGHTS, 0.05),
+    "gaussian over the draw": OverDraw(Gaussian(0.4), 0.3),
+    "theorem 1": Theorem1(131_903_910, (0.0, 51.0), 64.22, 50),
+    "theorem 2": Theorem2(10**10, (-1.0, 1.0), 1.0, 1.5, 3, 10**7),
+    "theorem 3": Theorem3((-1.0, 1.0), 1.0, 10**8, 3, 4.0),
+    "steps": Steps(WEIGHTS, 2),
+    "sketch and gaussian": compose([SKETCH, Gaussian(0.2)]),
+    "unlike sketches": compose([SKETCH, Sketch(TABLE, 2000, 20_000.0)]),
+    "sketch and pure": compose([SKETCH, Pure(0.2)]),
+    "laplace and gaussian": compose([Laplace(0.3), Gaussian(0.2)]),
+    "theorem and sketch": compose([Theorem1(131_903_910, (0.0, 51.0), 64.22, 50), SKETCH]),
+}
+EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0)
+laws = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+
+
+@laws
+def test_delta_is_a_bracket_and_falls_with_epsilon(law: Curve) -> None:
+    found = [law.delta(epsilon) for epsilon in EPSILONS]
+    for bounds in found:
+        assert 0.0 <= bounds.lower <= bounds.estimate <= bounds.upper
+    for before, after in pairwise(found):
+        assert after.lower <= before.upper
+        assert after.upper <= before.upper * (1 + 1e-8)
+
+
+@laws
+def test_the_guess_is_never_above(law: Curve) -> None:
+    for epsilon in (0.1, 1.0):
+        assert law.guess(epsilon).upper <= law.delta(epsilon).upper * (1 + 1e-12)
+
+
+@laws
+@pytest.mark.parametrize("delta", [1e-3, 1e-6])
+def test_epsilon_and_delta_are_inverse_on_the_private_side(law: Curve, delta: float) -> None:
+    epsilon = invert.epsilon(law, delta)
+    if epsilon == math.inf:  # growing steps may jump over the ε of single steps: too careful
+        assert isinstance(law, Steps) or law.delta(100.0).upper > delta
+        return
+    assert law.delta(epsilon).upper <= delta * (1 + 1e-9)
+    if epsilon > 1e-5:
+        assert law.delta(epsilon * (1 - 1e-6)).upper > delta * (1 - 1e-9)
+
+
+@laws
+def test_groups_cost_at_least_as_much_as_one(law: Curve) -> None:
+    for epsilon in (0.1, 1.0):
+        one, same, three = (each.delta(epsilon) for each in (law, law.group(1), law.group(3)))
+        assert same.upper == pytest.approx(one.upper, rel=1e-9, abs=0.0)
+        assert same.upper >= one.upper * (1 - 1e-12)
+        assert three.upper >= one.upper * (1 - 1e-9)
+    with pytest.raises(InputError):
+        law.group(0).delta(1.0)
+
+
+@laws
+def test_a_law_says_which_parameters_it_has(law: Curve) -> None:
+    with pytest.raises(InputError, match="no parameter"):
+        invert.limit(law, "colour", 1.0, 1e-6)
+
+
+LIMITS = [
+    (SKETCH, "bags", 1),
+    (SKETCH, "floor", -1e-7),
+    (Bags(BAG), "floor", -1e-7),
+    (BagDraw(WEIGHTS, 10**6, 500), "bags", 1),
+    (SizedBag((0.0, 51.0), 64.22), "bag_size", -1),
+    (WEIGHTS, "bag_size", -1),
+    (WEIGHTS, "noise_std", -1e-6),
+    (WEIGHTS, "noisy_fraction", -1e-6),
+    (Gaussian(1.0), "mu", 1e-8),
+    (Theorem1(10**9, (0.0, 51.0), 64.22), "bags", 1),
+    (Theorem1(10**9, (0.0, 51.0), 64.22, 5), "floor", -1e-6),
+    (Theorem3((-1.0, 1.0), 1.0, noise_std=4.0), "bag_size", -1),
+    (Theorem3((-1.0, 1.0), 1.0, 10**8), "noise_std", -1e-6),
+]
+
+
+@pytest.mark.parametrize(("law", "name", "further"), LIMITS)
+def test_a_limit_passes_and_what_lies_beyond_does_not(
+    law: Curve, name: str, further: float
+) -> None:
+    epsilon, delta = 1.0, 1e-5
+    found = invert.limit(law, name, epsilon, delta)
+    beyond = found + further if abs(further) == 1 else found * (1 + further)
+    home = law.each if isinstance(law, Bags) else law
+    assert home.put(name, found).delta(epsilon).upper <= delta * (1 + 1e-9)
+    assert home.put(name, beyond).delta(epsilon).upper > delta * (1 - 1e-9)
+
+
+# --- groups against twins ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [2, 5])
+def test_a_group_of_a_gaussian_moves_it_that_much(size: int) -> None:
+    true = float(gaussian_law.delta(0.8, np.array(size * 0.4)))
+    assert Gaussian(0.4).group(size).delta(0.8).estimate == pytest.approx(true, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_a_group_of_laplace_noise_is_its_total_variation_by_integration(size: int) -> None:
+    """∫ (p(x) − e^ε·q(x))₊ of two Laplace densities that far apart."""
+    x, step = np.linspace(-60.0, 60.0, 2_000_001, retstep=True)
+    shift, epsilon = 0.7 * size, 0.4
+    p, q = (0.5 * np.exp(-np.abs(x - m)) for m in (0.0, shift))
+    true = float(np.maximum(0.0, p - math.exp(epsilon) * q).sum() * step)
+    law = Laplace(0.7).group(size)
+    assert law.delta(epsilon).estimate == pytest.approx(true, rel=1e-6)
+    assert law.delta(-epsilon).estimate == pytest.approx(
+        1 - math.exp(-epsilon) * (1 - true), rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_a_group_of_a_pure_release_is_randomised_response(size: int) -> None:
+    total, epsilon = 0.7 * size, 0.4
+    truth = math.exp(total) / (1 + math.exp(total))
+    law = Pure(0.7).group(size)
+    true = max(0.0, truth - math.exp(epsilon) * (1 - truth))
+    assert law.delta(epsilon).estimate == pytest.approx(true, rel=1e-9)
+    assert law.delta(total).upper == 0.0
+
+
+def test_single_steps_are_what_the_points_say() -> None:
+    point = (0.4, WEIGHTS.delta(0.4).upper)
+    claimed = WEIGHTS.group(3).delta(1.2).upper
+    assert groups.group([point], 3, claimed) == pytest.approx(1.2)
+    assert groups.group([point], 3, claimed * (1 - 1e-9)) == math.inf
+
+
+# --- composition ---------------------------------------------------------------------------------
+
+PARTS = (SKETCH, Sketch(TABLE, 2000, 20_000.0), Gaussian(0.2), Pure(0.2))
+
+
+def test_gaussians_compose_to_the_root_of_the_sum_of_squares() -> None:
+    together = compose([Gaussian(0.3), Gaussian(0.4)])
+    assert isinstance(together, Gaussian)
+    assert together.mu == pytest.approx(0.5, rel=1e-15)
+    assert together.mu >= 0.5
+
+
+def test_two_releases_of_a_budget_cost_less_than_twice_the_epsilon() -> None:
+    """Theory §13: two Gaussian-like releases at (1, 1e-6)."""
+    mu = invert.limit(Gaussian(1.0), "mu", 1.0, 1e-6)
+    together = compose([Gaussian(mu), Gaussian(mu)])
+    assert invert.epsilon(together, 1e-6) == pytest.approx(1.455, abs=5e-4)
+    assert invert.epsilon(together, 2e-6) == pytest.approx(1.403, abs=5e-4)
+
+
+def test_order_and_brackets_do_not_matter() -> None:
+    first = compose(PARTS).delta(1.0)
+    for order in list(permutations(PARTS))[::5]:
+        assert compose(order).delta(1.0).estimate == pytest.approx(first.estimate, rel=1e-8)
+    a, b, c, d = PARTS
+    nested = compose([compose([a, b]), compose([c, compose([d])])])
+    assert nested.delta(1.0).estimate == pytest.approx(first.estimate, rel=1e-8)
+
+
+@pytest.mark.parametrize("other", [Pure(0.3), Laplace(0.3), Gaussian(0.3), WEIGHTS, SKETCH])
+def test_together_never_costs_less_than_a_part(other: Curve) -> None:
+    for law in (SKETCH, Gaussian(0.2), WEIGHTS):
+        together = compose([law, other])
+        for epsilon in (0.2, 1.0):
+            found = together.delta(epsilon)
+            assert found.lower <= found.upper
+            assert found.upper >= max(law.delta(epsilon).lower, other.delta(epsilon).lower)
+
+
+def test_a_sketch_with_a_gaussian_is_the_sketch_over_a_measured_floor() -> None:
+    measured = Sketch(UNKNOWN, 40, 20_000.0, 0.2, 1e-9)
+    apart = compose([Sketch(UNKNOWN, 40, 20_000.0, slack=1e-9), Gaussian(0.2)])
+    assert apart.delta(1.0) == measured.delta(1.0)
+
+
+def test_sketches_under_one_floor_are_one_with_their_bags_added() -> None:
+    together = compose([SKETCH, Sketch(UNKNOWN, 25, 20_000.0)])
+    assert together.delta(1.0) == Sketch(UNKNOWN, 65, 20_000.0).delta(1.0)
+
+
+def test_pure_releases_are_all_the_coins_together() -> None:
+    """Every outcome of three coins, and the sum of (p − e^ε·q)₊."""
+    coins, epsilon, true = (0.2, 0.5, 0.7), 0.6, 0.0
+    for signs in np.ndindex(2, 2, 2):
+        told = [c if s else -c for c, s in zip(coins, signs, strict=True)]
+        p, q = (math.prod(1 / (1 + math.exp(-way * x)) for x in told) for way in (1, -1))
+        true += max(0.0, p - math.exp(epsilon) * q)
+    found = compose([Pure(c) for c in coins]).delta(epsilon)
+    assert found.lower <= true <= found.upper
+    assert found.estimate == pytest.approx(true, rel=1e-9)
+
+
+def test_a_pure_part_is_conditioned_on() -> None:
+    """δ(ε) = Σ p·δ(ε − L) with a Gaussian, by the textbook's formula for both values of L."""
+    epsilon, mu, chance = 0.1, 0.5, 1 / (1 + math.exp(-0.3))
+    ahead = float(gaussian_law.delta(epsilon - 0.3, np.array(mu)))
+    behind = float(gaussian_law.delta(epsilon + 0.3, np.array(mu)))
+    found = compose([Pure(0.3), Gaussian(mu)]).delta(epsilon)
+    assert found.estimate == pytest.approx(chance * ahead + (1 - chance) * behind, rel=1e-8)
+
+
+def test_laplace_noise_with_a_gaussian_is_bounded_closely() -> None:
+    """Both losses on a grid of one Laplace draw: the claim is above, by less than 2 %."""
+    x, step = np.linspace(-40.0, 40.0, 400_001, retstep=True)
+    weight = 0.5 * np.exp(-np.abs(x)) * step
+    loss = np.clip(0.5 - 2.0 * x, -0.5, 0.5)
+    shifted = np.interp(0.4 - loss, *_gaussian_table(0.3))
+    true, found = float(weight @ shifted), compose([Laplace(0.5), Gaussian(0.3)]).delta(0.4)
+    assert found.lower <= true <= found.upper <= 1.02 * true
+
+
+def _gaussian_table(mu: float) -> tuple[np.ndarray, np.ndarray]:
+    epsilons = np.linspace(-1.2, 1.2, 4001)
+    return epsilons, np.array([float(gaussian_law.delta(e, np.array(mu))) for e in epsilons])
+
+
+def test_unlike_sketches_against_draws() -> None:
+    """Worst neighbours of both at once, 400,000 draws: the claim is not below, nor far above."""
+    first, second = Sketch(UNKNOWN, 30, 9_000.0), Sketch(UNKNOWN, 60, 30_000.0)
+    generator, total = np.random.default_rng(5), np.zeros(400_000)
+    for law in (first, second):
+        tau = 2.0 / math.sqrt(law.floor)
+        v = 1 - (1 - tau) ** 2
+        draws = generator.standard_gamma(law.bags / 2, total.size)
+        total += v / (1 - v) * draws + law.bags / 2 * math.log1p(-v)
+    gains = np.maximum(0.0, -np.expm1(0.1 - total))
+    error = 5 * gains.std() / math.sqrt(gains.size)
+    found = compose([first, second]).delta(0.1)
+    assert gains.mean() - error <= found.upper
+    assert found.lower <= gains.mean() + error
+    assert error < 0.05 * gains.mean()
+
+
+def test_groups_of_what_is_together_are_groups_of_the_parts() -> None:
+    together = compose([SKETCH, Gaussian(0.1)]).group(2)
+    apart = compose([SKETCH.group(2), Gaussian(0.2)])
+    assert together.delta(2.0) == apart.delta(2.0)
+
+
+def test_nothing_stays_nothing() -> None:
+    assert compose([Nothing(), Gaussian(0.1)]).delta(3.0).upper == 1.0
+    assert invert.epsilon(Nothing(), 0.1) == math.inf
+    with pytest.raises(InputError, match="nothing to compose"):
+        compose([])

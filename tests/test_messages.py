@@ -1,0 +1,60 @@
+"""Errors name arguments as Python spells them; the command line shows them as its options."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import labeldp
+import labeldp_paper
+from labeldp.cli.output import in_flags
+
+FLAG = re.compile(r"(?<![\w-])--[a-z]")
+COMMANDS = ("cli", "commands")
+
+
+def library() -> list[Path]:
+    roots = (Path(str(package.__file__)).parent for package in (labeldp, labeldp_paper))
+    found = (path for root in roots for path in sorted(root.rglob("*.py")))
+    return [path for path in found if not set(COMMANDS) & set(path.parts)]
+
+
+def messages(tree: ast.AST) -> Iterator[str]:
+    """Every text inside a `raise`, the parts of formatted ones apart."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value
+
+
+def test_no_error_of_the_library_names_an_option() -> None:
+    seen = 0
+    for path in library():
+        for text in messages(ast.parse(path.read_text(encoding="utf-8"))):
+            assert not FLAG.search(text), f"{path.name}: {text}"
+            seen += 1
+    assert seen > 200
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("`bags` must be above 0", "--bags must be above 0"),
+        ("leave `bag_seed` out", "leave --bag-seed out"),
+        ("use `floor='measured+added'`", "use --floor measured+added"),
+        ('use `floor="declared"`', "use --floor declared"),
+        ("say `not_private=True`", "say --not-private"),
+        ("with `intercept=False`", "with --no-intercept"),
+        ("`numeric=['age']`", "--numeric age"),
+        ("call `plan.release_to`", "call `plan.release_to`"),
+        ("no argument here", "no argument here"),
+    ],
+)
+def test_arguments_become_options(said: str, shown: str) -> None:
+    assert in_flags(said) == shown
+    assert in_flags({"reason": said, "bags": 3}) == {"reason": shown, "bags": 3}
