@@ -20,13 +20,14 @@ import pyarrow.parquet as pq
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, ReleaseError
 from labeldp.files import json_digest
-from labeldp.mechanisms import certificate_schema, mechanism_named, read_claim
+from labeldp.mechanisms import certificate_schema, mechanism_named, mechanisms, read_claim
 from labeldp.release import (
     AGGREGATES,
     BAGS,
     CERTIFICATE,
     FEATURES,
     METADATA_KEY,
+    WEIGHTS,
     Claim,
     Release,
     certificate_text,
@@ -100,7 +101,7 @@ def _summary(certificate: dict[str, Any]) -> str:
 
 
 def _files(folder: Path) -> Iterator[str]:
-    known = {AGGREGATES, BAGS, CERTIFICATE, FEATURES}
+    known = {AGGREGATES, BAGS, CERTIFICATE, FEATURES, WEIGHTS}
     for path in sorted(folder.iterdir()):
         if path.name not in known:
             yield f"{path.name} is not part of the release: the certificate says nothing of it"
@@ -114,8 +115,9 @@ def _seals(folder: Path, release: Release) -> Iterator[str]:
     if (folder / CERTIFICATE).read_text(encoding="utf-8") != text + "\n":
         yield f"{CERTIFICATE} is not as it was written (a field twice, or other spacing)"
     yield from _stamp(folder / AGGREGATES, text)
-    if release.bag_table is not None:
-        yield from _stamp(folder / BAGS, text)
+    for name, table in ((BAGS, release.bag_table), (WEIGHTS, release.weights)):
+        if table is not None:
+            yield from _stamp(folder / name, text)
     if json_digest(release.features.to_json()) != certificate["digests"]["features"]:
         yield f"{FEATURES} was altered (its digest does not match)"
     elif (folder / FEATURES).read_text(encoding="utf-8") != features_text(release.features):
@@ -136,13 +138,20 @@ def _stamp(path: Path, text: str) -> Iterator[str]:
 
 
 def _contents(release: Release) -> Iterator[str]:
-    """The table and the feature map are those of the certificate."""
+    """The table and the feature map are those of the certificate, the sections its mechanism's."""
     certificate, features = release.certificate, release.features
+    own = mechanism_named(certificate["mechanism"]).sections
+    for name in sorted({name for each in mechanisms() for name in each.sections}):
+        if name not in own and certificate.get(name) is not None:
+            yield f"certificate.{name} is not a section of {certificate['mechanism']}"
     if table_digest(release.table) != certificate["digests"]["aggregates"]:
         yield f"{AGGREGATES} was altered (its digest does not match)"
     bags = None if release.bag_table is None else table_digest(release.bag_table)
     if bags != certificate["digests"]["bags"]:
         yield f"{BAGS} was altered or is missing (its digest does not match)"
+    weights = None if release.weights is None else table_digest(release.weights)
+    if weights != certificate["digests"].get("weights"):
+        yield f"{WEIGHTS} was altered, is missing or does not belong here (its digest differs)"
     rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
     if release.table.num_rows != rows:
         yield f"{AGGREGATES} has {release.table.num_rows} rows, the certificate says {rows}"

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from labeldp.mechanisms import mechanism_names
 from tests.cli.conftest import LABEL, QUICK
 from tests.console import labeldp
 from tests.tables import table
@@ -19,6 +20,7 @@ from tests.tables import table
 BUDGET = ("--epsilon", 4, "--delta", 1e-3)
 CASES: dict[str, tuple[Any, ...]] = {
     "wtd-flag": QUICK,
+    "shaped-flag": BUDGET,
     "sampled-wtd-flag": (*BUDGET, "--floor", "added", "--bags", 40, "--bag-size", 30),
     "sampled-noisy-wtd-lag": (*BUDGET, "--bags", 60, "--bag-size", 20),
 }
@@ -138,7 +140,7 @@ def test_auto_compares_and_takes_the_best(data: Path, tmp_path: Path) -> None:
     result = labeldp(*asked, "--json", "--out", tmp_path / "plan.json")
     assert result.code == 0, result
     offers = result.json["comparison"]
-    assert {offer["mechanism"] for offer in offers} == set(CASES)
+    assert {offer["mechanism"] for offer in offers} == set(mechanism_names())
     names = {
         "mechanism", "bags", "bag_size", "noise_std", "mean_mse", "excess", "method", "reason",
     }  # fmt: skip

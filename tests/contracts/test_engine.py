@@ -116,6 +116,26 @@ def test_a_release_is_the_same_bytes(home: Home) -> None:
     assert ours.certificate == theirs.certificate
 
 
+def test_a_shape_is_the_same_to_the_last_bit(home: Home) -> None:
+    """Weights follow from the rows alone, wherever they lie; so does the release."""
+    options: dict[str, Any] = {"mechanism": "shaped-flag", "epsilon": 1.0, "delta": 1e-4}
+    source = home.scan(MIXED)
+    made, here = plan(source, engine=home.engine, **options), plan(SOURCE, **options)
+    assert (made.claim, made.features, made.feature_sums) == (
+        here.claim,
+        here.features,
+        here.feature_sums,
+    )
+    assert made.weights is not None
+    assert here.weights is not None
+    assert made.weights.identity() == here.weights.identity()
+    ours = made.release(source, engine=home.engine, randomness=Randomness.experiment(1))
+    theirs = here.release(SOURCE, randomness=Randomness.experiment(1))
+    assert ours.table.equals(theirs.table)
+    assert ours.weights == theirs.weights
+    assert ours.certificate == theirs.certificate
+
+
 def test_ties_between_columns_do_not_depend_on_where_rows_lie(either: Home) -> None:
     """Two levels with one row each cost the same; which is left out must be settled."""
     rare = ["x", "y", *["common"] * 398]

@@ -23,7 +23,7 @@ from labeldp._random import Randomness
 from labeldp.mechanisms import certificate_schema, mechanism_named, mechanism_names
 from labeldp.mechanisms.bags import members_table
 from labeldp.planning import Plan, plan
-from labeldp.release import seal
+from labeldp.release import seal, weight_table
 from labeldp.source import Source
 from tests.mechanisms.cases import (
     DRAWN,
@@ -31,6 +31,7 @@ from tests.mechanisms.cases import (
     NOISY,
     ROWS,
     SAMPLED,
+    SHAPED,
     SMALL,
     Certificate,
     forged_claim,
@@ -176,6 +177,7 @@ FOREIGN: dict[str, dict[str, Any]] = {
     },
     SAMPLED: {"noise_std": 1.0, "noisy_fraction": 0.5, "noisy_column": "score"},
     NOISY: {"floor": "added", "residual_ms": 1.0, "min_eigenvalue": 1.0},
+    SHAPED: {"bags": 10, "floor": "added", "max_megabytes": 1.0, "compact": True, "bag_size": 3},
 }
 
 
@@ -292,7 +294,7 @@ def test_neighbours_with_the_same_randomness_differ_in_labels_alone(mechanism: s
     data = table(ROWS)
     seed = {"bag_seed": 3} if mechanism in DRAWN else {}
     made = small_plan(mechanism, scan(data, label="label", label_range=RANGE), **seed)
-    row = 17 if mechanism == FLAG else int(made.claim.draw.members[0, 0])  # type: ignore[attr-defined]
+    row = 17 if mechanism not in DRAWN else int(made.claim.draw.members[0, 0])  # type: ignore[attr-defined]
     value = 0.0 if data["label"][row].as_py() > 5 else 10.0
     releases = []
     for labelled in (data, with_label(data, row, value)):
@@ -313,8 +315,9 @@ def test_neighbours_with_the_same_randomness_differ_in_labels_alone(mechanism: s
 
 
 def public(certificate: Certificate) -> Certificate:
-    """All but the measured floor, what follows from it, and the digest of the aggregates."""
-    fields = {name: value for name, value in certificate.items() if name != "seal"}
+    """All but the measured residual, what follows from it, and the digest of the aggregates."""
+    private = ("seal", "residual_root")
+    fields = {name: value for name, value in certificate.items() if name not in private}
     fields["digests"] = {k: v for k, v in fields["digests"].items() if k != "aggregates"}
     if fields["floor"] is not None:
         fields["floor"] = {k: v for k, v in fields["floor"].items() if k not in OUTCOME}
@@ -404,7 +407,8 @@ def test_another_seed_is_caught(released: Release, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("factor", [0.5, 1.5])
 def test_another_floor_or_noise_is_caught(released: Release, factor: float, tmp_path: Path) -> None:
-    part, field = ("floor", "needed") if released.certificate["floor"] else ("noise", "std")
+    places = (("floor", "needed"), ("noise", "std"), ("shape", "noise_std"))
+    part, field = next(place for place in places if released.certificate.get(place[0]))
     forged = forged_claim(released, lambda c: c[part].update({field: factor * c[part][field]}))
     assert problems(forged, tmp_path / "r")
 
@@ -412,7 +416,7 @@ def test_another_floor_or_noise_is_caught(released: Release, factor: float, tmp_
 def test_another_mechanism_is_caught(released: Release, tmp_path: Path) -> None:
     for name in set(SMALL) - {released.certificate["mechanism"]}:
         changed = released.certificate | {"mechanism": name}
-        forged = Release(released.table, released.features, seal(changed), released.bag_table)
+        forged = replace(released, certificate=seal(changed))
         assert problems(forged, tmp_path / name)
 
 
@@ -424,7 +428,7 @@ def test_altered_aggregates_are_caught(released: Release, tmp_path: Path) -> Non
     table_ = released.table.set_column(released.table.num_columns - 1, name, pa.array(labels))
     found = problems(forged_tables(released, table_), tmp_path / "r")
     assert any("grid" in problem for problem in found)
-    careless = Release(table_, released.features, released.certificate, released.bag_table)
+    careless = replace(released, table=table_)
     assert any("altered" in problem for problem in problems(careless, tmp_path / "s"))
 
 
@@ -482,33 +486,34 @@ def test_missing_and_extra_files_are_caught(released: Release, tmp_path: Path) -
     assert verify(folder).valid
     if released.bag_table is None:
         drawn = small_plan(SAMPLED, bag_seed=1).claim
-        extra = Release(
-            released.table,
-            released.features,
-            released.certificate,
-            members_table(drawn.draw),  # type: ignore[attr-defined]
-        )
+        extra = replace(released, bag_table=members_table(drawn.draw))  # type: ignore[attr-defined]
         assert not verify(saved(extra, tmp_path / "s")).valid
+    if released.weights is None:
+        foreign = weight_table(released.features, np.eye(len(released.features.names)))
+        extra = replace(released, weights=foreign)
+        assert not verify(saved(extra, tmp_path / "w")).valid
 
 
 UNUSED: dict[str, set[tuple[str, ...]]] = {
     SAMPLED: {("draw", "random"), ("draw", "bag_rank")},
     NOISY: {("draw", "random")},
+    SHAPED: {("shape", "gap"), ("shape", "passes")},
 }
 """What a claim given the bags does not rest on; `verify --data` compares the rank of bags."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(SAMPLED, marks=pytest.mark.slow), NOISY])
+@pytest.mark.parametrize("name", [pytest.param(SAMPLED, marks=pytest.mark.slow), NOISY, SHAPED])
 def test_no_field_of_the_claim_can_be_altered_alone(name: str, tmp_path: Path) -> None:
     """By a forger who seals the certificate again."""
-    release = small_plan(name, bag_size=24, bags=12).release(source(ROWS))
+    options = {"bag_size": 24, "bags": 12} if name in DRAWN else {}
+    release = small_plan(name, **options).release(source(ROWS))
     certificate = release.certificate
     parts = ("epsilon", "delta", "rows", "bag_size", "label_range", "label_width", "rank")
-    parts = (*parts, "floor", "inflation", "draw", "noise", "numerics", "accountant")
+    parts = (*parts, "floor", "inflation", "draw", "noise", "numerics", "accountant", "shape")
     unnoticed = set()
     for number, path in enumerate(p for p in leaves(certificate) if p[0] in parts):
         changed = altered(certificate, path, other(at(certificate, path)))
-        forged = Release(release.table, release.features, seal(changed), release.bag_table)
+        forged = replace(release, certificate=seal(changed))
         if verify(saved(forged, tmp_path / str(number))).valid:
             unnoticed.add(path)
     assert unnoticed == UNUSED[name]

@@ -16,7 +16,7 @@ from labeldp.mechanisms import mechanism_named, mechanism_names
 from labeldp.mechanisms.comparison import compare, simulated_mse
 from labeldp.planning import Plan, plan
 from labeldp.source import Source
-from tests.mechanisms.cases import FLAG, NOISY, SAMPLED
+from tests.mechanisms.cases import FLAG, NOISY, SAMPLED, SHAPED
 from tests.tables import source
 
 ROWS, VARIANCE, RANGE = 900, 4.0, (-20.0, 20.0)
@@ -105,12 +105,21 @@ def test_every_mechanism_makes_an_offer_and_the_best_comes_first() -> None:
     errors = [offer.mean_mse for offer in offers if offer.mean_mse is not None]
     assert errors == sorted(errors)
     assert len(errors) == 3
-    for offer in offers:
+    *drawn, chosen = offers
+    assert (chosen.mechanism, chosen.plan) == (SHAPED, None)
+    assert "--bags does not apply" in str(chosen.reason)
+    for offer in drawn:
         assert offer.plan is not None
         assert offer.plan.claim.mechanism == offer.mechanism
         assert offer.plan.forecast.mean_mse == offer.mean_mse
         assert offer.method == ("closed form" if offer.mechanism == FLAG else "simulated")
     assert Plan.from_json(offers[0].plan.to_json()) == offers[0].plan  # type: ignore[union-attr]
+
+
+def test_without_a_number_of_bags_chosen_weights_are_compared_too() -> None:
+    offers = compare(source(2000), epsilon=1.0, delta=1e-6)
+    best, second = offers[:2]
+    assert (best.mechanism, best.method, second.mechanism) == (SHAPED, "closed form", FLAG)
 
 
 def test_a_mechanism_without_an_offer_says_why() -> None:

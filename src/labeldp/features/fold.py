@@ -32,6 +32,7 @@ RowNumber = Callable[[int], int | None]
 Result = TypeVar("Result", covariant=True)
 One = TypeVar("One")
 Two = TypeVar("Two")
+Three = TypeVar("Three")
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,11 @@ class Fold(Protocol):
     def __call__(
         self, task: str, source: Source, tally: Tally[One], another: Tally[Two], /
     ) -> tuple[One, Two]: ...
+
+    @overload
+    def __call__(
+        self, task: str, source: Source, tally: Tally[One], two: Tally[Two], three: Tally[Three], /
+    ) -> tuple[One, Two, Three]: ...
 
 
 def together(needs: Sequence[Needs]) -> Needs:

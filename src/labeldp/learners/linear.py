@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features import FeatureMap
@@ -24,6 +25,7 @@ from labeldp.learners.protocol import (
     checked,
     write,
 )
+from labeldp.learners.whitened import Whitened, whitened
 from labeldp.source import Source, take_rows
 
 if TYPE_CHECKING:
@@ -122,6 +124,8 @@ def fit_release(
                 "the release has aggregates of other columns than its feature map; "
                 "they do not belong together"
             )
+        if release.weights is not None:
+            return _fit_whitened(release, whitened(release), options)
         return _fit_aggregates(release, release.design, release.labels, options)
     design = weighted_design(release, bag_source(source)) / release.noise[:, None]
     return _fit_aggregates(release, design, release.labels / release.noise, options)
@@ -166,11 +170,8 @@ def _fit_aggregates(
     release: Release, design: Array, labels: Array, options: LinearOptions
 ) -> LinearModel:
     """Fit `bags` aggregates, or fewer rows that stand for them (a compact release)."""
-    features, bags = release.features, release.bags
-    constant = features.constant
-    used = np.ones(design.shape[1], dtype=bool)
-    if constant is not None and not options.fit_intercept:
-        used[constant], constant = False, None
+    bags = release.bags
+    used, constant = _columns(release.features, options)
     fit = _solve(
         design[:, used],
         labels,
@@ -182,9 +183,59 @@ def _fit_aggregates(
     fit = replace(fit, dof=fit.dof + bags - len(design))
     if options.penalty == 0 and options.max_norm is None:
         require_freedom(fit)
-    names, to_original = features.to_original_units()
+    names, to_original = release.features.to_original_units()
     coefficients = _coefficients(fit, names, options, to_original[:, used])
-    coef, intercept = np.zeros(design.shape[1]), 0.0
+    learnt = replace(fit, multiplier=fit.multiplier / bags)
+    return _release_model(release.features, learnt, options, used, constant, coefficients)
+
+
+def _fit_whitened(release: Release, white: Whitened, options: LinearOptions) -> LinearModel:
+    """Fit what stands for all rows, its noise known: the intervals are exact, for normal noise."""
+    used, constant = _columns(release.features, options)
+    root = white.root[:, used]
+    fit = _solve(root, white.estimate, options, constant, rank_tolerance=_RELEASE_RANK_TOLERANCE)
+    names, to_original = release.features.to_original_units()
+    transform = to_original[:, used]
+    coefficients = _coefficients(replace(fit, dof=0.0), names, options, transform)
+    if fit.multiplier == 0:
+        spread = np.linalg.norm(transform @ np.linalg.pinv(root) @ white.spread, axis=1)
+        coefficients = _with_intervals(coefficients, spread, options.confidence)
+    residual = release.certificate.get("residual_root")
+    square = math.nan if residual is None else max(0.0, residual) ** 2
+    model = _release_model(release.features, fit, options, used, constant, coefficients)
+    return replace(model, residual_ms=square, dof=0.0)
+
+
+def _with_intervals(
+    coefficients: tuple[Coefficient, ...], spread: Array, confidence: float
+) -> tuple[Coefficient, ...]:
+    """Intervals for deviations that are known."""
+    from scipy.special import ndtri
+
+    reach = float(ndtri((1 + confidence) / 2)) * spread
+    return tuple(
+        replace(entry, low=entry.value - float(by), high=entry.value + float(by))
+        for entry, by in zip(coefficients, reach, strict=True)
+    )
+
+
+def _columns(features: FeatureMap, options: LinearOptions) -> tuple[NDArray[np.bool_], int | None]:
+    """The columns to fit, and which of them is the constant."""
+    used, constant = np.ones(len(features.names), dtype=bool), features.constant
+    if constant is not None and not options.fit_intercept:
+        used[constant], constant = False, None
+    return used, constant
+
+
+def _release_model(
+    features: FeatureMap,
+    fit: Fit,
+    options: LinearOptions,
+    used: NDArray[np.bool_],
+    constant: int | None,
+    coefficients: tuple[Coefficient, ...],
+) -> LinearModel:
+    coef, intercept = np.zeros(len(used)), 0.0
     coef[used] = fit.coefficients
     if constant is not None:
         intercept, coef[constant] = float(coef[constant]), 0.0
@@ -195,7 +246,7 @@ def _fit_aggregates(
         coefficients=coefficients,
         residual_ms=fit.residual_ms,
         dof=fit.dof,
-        multiplier=fit.multiplier / bags,
+        multiplier=fit.multiplier,
         features=features,
         feature_names=features.names,
     )

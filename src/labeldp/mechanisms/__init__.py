@@ -1,6 +1,7 @@
 """The mechanisms; each is one folder and knows no other.
 
     wtd_flag               wtd-FLAg, Algorithm 1: every aggregate weighs all rows
+    shaped_flag            shaped-flag: every aggregate weighs all rows, with chosen public weights
     sampled_wtd_flag       sampled-wtd-FLAg, Algorithm 2: one aggregate of each of m random bags
     sampled_noisy_wtd_lag  sampled-noisy-wtd-LAg, Algorithm 3: noisy labels, public weights
 

@@ -51,24 +51,30 @@ class Encoding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
-    """What every mechanism here has."""
+class GuessOptions:
+    """For forecasts."""
 
     residual_guess: float | None = option(
         None,
         "Guess of the residual mean square, for the forecast; not a promise.",
         check=positive,
     )
+
+    def residual(self, width: float) -> float:
+        """The residual mean square to plan with: the guess, or a tenth of the range, squared."""
+        return self.residual_guess or (width / 10) ** 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(GuessOptions):
+    """What every mechanism that draws its weights has."""
+
     bags: int | None = option(
         None,
         "How many aggregates; default: where more stop paying.",
         check=partial(at_least, 1),
     )
     max_megabytes: float = option(128.0, "Cap on the size of the released file.", check=positive)
-
-    def residual(self, width: float) -> float:
-        """The residual mean square to plan with: the guess, or a tenth of the range, squared."""
-        return self.residual_guess or (width / 10) ** 2
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ from labeldp.release import (
     table_digest,
 )
 from labeldp.source import Source
-from labeldp.statistics import Factor, LabelGrid
+from labeldp.statistics import Factor, LabelGrid, Weights
 
 FORMAT = "labeldp-plan/1"
 OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
@@ -57,6 +57,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     factor: Factor | None = field(default=None, repr=False, compare=False)
     """Of those feature sums, where planning has just made it; it is not written to plan files."""
+    weights: Weights | None = field(default=None, repr=False, compare=False)
+    """Of the design columns in every aggregate, where they are chosen."""
 
     def release(
         self,
@@ -105,6 +107,7 @@ class Plan:
                 "features": self.features.to_json(),
                 "feature_sums": self.feature_sums,
                 "notes": list(self.notes),
+                **({} if self.weights is None else {"weights": self.weights.to_json()}),
             }
         )
 
@@ -123,6 +126,7 @@ class Plan:
             document["feature_sums"],
             Forecast(**{k: math.inf if v is None else v for k, v in forecasts}),
             tuple(document["notes"]),
+            weights=Weights.from_json(document["weights"]) if "weights" in document else None,
         )
 
     def bind(self, source: Source, *sound: bool) -> None:
@@ -159,6 +163,7 @@ class Plan:
         grid: int,
         randomness: Randomness,
         bag_table: pa.Table | None = None,
+        weights: pa.Table | None = None,
     ) -> Callable[[str], dict[str, Any]]:
         """What makes the certificate of a run once the digest of its aggregates is known."""
 
@@ -172,6 +177,7 @@ class Plan:
                     "bags": None if bag_table is None else table_digest(bag_table),
                     "features": json_digest(self.features.to_json()),
                     "feature_sums": self.feature_sums,
+                    **({} if weights is None else {"weights": table_digest(weights)}),
                 },
             )
 

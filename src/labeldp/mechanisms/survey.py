@@ -32,11 +32,14 @@ class Survey:
     notes: tuple[str, ...]
 
 
-def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
+def survey(
+    source: Source, *, engine: Engine, encoding: Encoding, saturated: bool = False
+) -> Survey:
     """Fit the feature map, sum and factorise the features, find the largest leverage.
 
     With a `max_leverage`, design columns that give some row more than that are left out, the
-    one with the largest share in the costliest row first, until no row has more.
+    one with the largest share in the costliest row first, until no row has more. As many columns
+    as rows are refused unless `saturated` says that labels are hidden otherwise.
     """
     max_leverage, intercept = encoding.max_leverage, encoding.intercept
     if source.label_range is None:
@@ -55,7 +58,7 @@ def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
             f"the data had {features.rows:,} rows in one pass and {gram.rows:,} in the next; leave "
             f"them alone while they are read"
         )
-    factor = factorise(gram, features)
+    factor = factorise(gram, features, saturated=saturated)
     dependent = _dependent(features, factor)
     if encoding.strict:
         _refuse(_constant(source, features) + dependent)
@@ -71,7 +74,7 @@ def survey(source: Source, *, engine: Engine, encoding: Encoding) -> Survey:
         trimmed.append(
             f"{costly.column}: left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
         )
-        factor = factorise(gram, features.keep(kept))
+        factor = factorise(gram, features.keep(kept), saturated=saturated)
         leverage = engine.fold("leverages", source, LeverageScan(features, factor))
     labels = LabelGrid.for_range(source.label_range, intercept=intercept)
     facts = Facts(

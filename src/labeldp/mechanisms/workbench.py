@@ -26,11 +26,12 @@ from labeldp.mechanisms.floors import (
     claimed_floor,
     floor_mode,
     means,
+    measure_residual,
     read_floor,
     root_bounds,
     settle_floor,
 )
-from labeldp.mechanisms.forecast import forecast, relative_excess
+from labeldp.mechanisms.forecast import QUANTILES, Forecast, forecast, relative_excess
 from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
 from labeldp.mechanisms.survey import HEADROOM, Survey, feature_bound, inflation_for, survey
 from labeldp.release import (
@@ -40,6 +41,7 @@ from labeldp.release import (
     NOISE,
     PUBLIC_WEIGHTS,
     WARNING,
+    WEIGHTS,
     Claim,
     Drawing,
     FloorOutcome,
@@ -49,6 +51,8 @@ from labeldp.release import (
     features_text,
     label_column,
     read_head,
+    seal,
+    weight_table,
 )
 from labeldp.source import Source
 from labeldp.statistics import (
@@ -62,8 +66,13 @@ from labeldp.statistics import (
     LeverageScan,
     MomentSum,
     Residual,
+    Shape,
+    Sighting,
     Stack,
+    Weights,
+    WeightScan,
     factorise,
+    find_shape,
     fit_stack,
 )
 from labeldp.statistics.stacked import bags_at_once, stacked_design
@@ -77,8 +86,10 @@ __all__ = [
     "NOISE",
     "OTHER_FEATURES",
     "PUBLIC_WEIGHTS",
+    "QUANTILES",
     "REMARKS",
     "WARNING",
+    "WEIGHTS",
     "BagRows",
     "Claim",
     "Draw",
@@ -92,6 +103,7 @@ __all__ = [
     "Fits",
     "FloorClaim",
     "FloorOutcome",
+    "Forecast",
     "GramSum",
     "LabelGrid",
     "LabelLaw",
@@ -106,10 +118,14 @@ __all__ = [
     "Release",
     "Request",
     "Residual",
+    "Shape",
+    "Sighting",
     "Source",
     "Stack",
     "Survey",
     "Terms",
+    "WeightScan",
+    "Weights",
     "aggregate_batch",
     "aggregate_schema",
     "bags_at_once",
@@ -125,6 +141,7 @@ __all__ = [
     "factorise",
     "feature_bound",
     "features_text",
+    "find_shape",
     "fit_stack",
     "floor_mode",
     "forecast",
@@ -132,13 +149,16 @@ __all__ = [
     "inflation_for",
     "label_column",
     "means",
+    "measure_residual",
     "members_table",
     "number",
     "read_floor",
     "read_head",
     "relative_excess",
     "root_bounds",
+    "seal",
     "settle_floor",
     "stacked_design",
     "survey",
+    "weight_table",
 ]

@@ -20,6 +20,7 @@ from labeldp.release.files import (
     PUBLIC_WEIGHTS,
     SECRET_WEIGHTS,
     WARNING,
+    WEIGHTS,
     Drawing,
     Release,
     aggregate_batch,
@@ -28,6 +29,7 @@ from labeldp.release.files import (
     features_text,
     label_column,
     public_rows,
+    weight_table,
 )
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "PUBLIC_WEIGHTS",
     "SECRET_WEIGHTS",
     "WARNING",
+    "WEIGHTS",
     "Claim",
     "Drawing",
     "FloorOutcome",
@@ -56,4 +59,5 @@ __all__ = [
     "read_head",
     "seal",
     "table_digest",
+    "weight_table",
 ]

@@ -2,6 +2,7 @@
 
     DIR/aggregates.parquet   one row per bag: the label and, if aggregated, the design columns
     DIR/bags.parquet         which rows stand in which bag, where rows were drawn
+    DIR/weights.parquet      how each aggregate weighs the design columns, where that is chosen
     DIR/certificate.json     what was promised and what anyone needs to recheck it
     DIR/features.json        how raw rows become the design columns
 
@@ -32,7 +33,7 @@ from labeldp.release.digest import Digest, table_digest
 from labeldp.source import Source, scan
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
-BAGS = "bags.parquet"
+BAGS, WEIGHTS = "bags.parquet", "weights.parquet"
 WARNING = "NOT_PRIVATE.txt"
 """In place of a certificate, beside sums that are not private."""
 METADATA_KEY = b"labeldp.certificate"
@@ -58,6 +59,8 @@ class Release:
     certificate: dict[str, Any]
     bag_table: pa.Table | None = field(default=None, repr=False)
     """Which row stands in which bag, and its weight if that is public; None if all rows do."""
+    weights: pa.Table | None = field(default=None, repr=False)
+    """What design columns weigh in a row's weight in every aggregate, where that is public."""
 
     @property
     def bags(self) -> int:
@@ -99,7 +102,10 @@ class Release:
 
     @property
     def noise(self) -> NDArray[np.float64]:
-        """The public deviation of each label, where labels were aggregated alone."""
+        """The public deviation of each label, where labels were aggregated alone or with weights
+        that are public."""
+        if self.weights is not None:
+            return np.full(self.table.num_rows, float(self.certificate["shape"]["noise_std"]))
         return column_numbers(self.table.column(NOISE))
 
     def save(self, directory: str | Path) -> None:
@@ -110,6 +116,7 @@ class Release:
             (batch for batch in self.table.to_batches()),
             lambda _digest: self.certificate,
             self.bag_table,
+            self.weights,
         )
         drawing.write(directory)
 
@@ -124,8 +131,11 @@ class Release:
         certificate = read_json(folder / CERTIFICATE)
         features = FeatureMap.from_json(read_json(folder / FEATURES))
         table = StoredTable.open(folder / AGGREGATES)
-        bag_table = StoredTable.open(folder / BAGS).read() if (folder / BAGS).exists() else None
-        release = cls(table, features, certificate, bag_table)
+        bag_table, weights = (
+            StoredTable.open(folder / name).read() if (folder / name).exists() else None
+            for name in (BAGS, WEIGHTS)
+        )
+        release = cls(table, features, certificate, bag_table, weights)
         expected = list(features.names) if release.aggregates_features else [NOISE]
         if table.column_names[:-1] != expected:
             raise ReleaseError(f"{folder / AGGREGATES} does not have the columns of {FEATURES}")
@@ -133,6 +143,8 @@ class Release:
             raise ReleaseError(f"{folder / AGGREGATES} has columns that are not float64")
         if bag_table is not None and bag_table.schema not in BAG_SCHEMAS:
             raise ReleaseError(f"{folder / BAGS} does not have the columns of a bag table")
+        if weights is not None and weights.schema != weight_schema(features):
+            raise ReleaseError(f"{folder / WEIGHTS} does not have the columns of {FEATURES}")
         return release
 
 
@@ -166,20 +178,23 @@ class Drawing:
     certify: Callable[[str], dict[str, Any]]
     """The certificate, given the digest of all aggregates."""
     bag_table: pa.Table | None = None
+    weights: pa.Table | None = None
 
     def collect(self) -> Release:
         """Draw into memory."""
         with closing(self.batches):
             table = pa.Table.from_batches(self.batches, schema=self.schema)
-        return Release(table, self.features, self.certify(table_digest(table)), self.bag_table)
+        certificate = self.certify(table_digest(table))
+        return Release(table, self.features, certificate, self.bag_table, self.weights)
 
     def write(self, directory: str | Path) -> dict[str, Any]:
         """Draw into a new directory, a batch at a time, whole or not at all: the certificate."""
         with new_directory(Path(directory)) as partial:
             text = certificate_text(certificate := self._write_aggregates(partial / AGGREGATES))
-            if self.bag_table is not None:
-                stamped = self.bag_table.replace_schema_metadata({METADATA_KEY: text.encode()})
-                pq.write_table(stamped, partial / BAGS, use_dictionary=False)
+            for name, table in ((BAGS, self.bag_table), (WEIGHTS, self.weights)):
+                if table is not None:
+                    stamped = table.replace_schema_metadata({METADATA_KEY: text.encode()})
+                    pq.write_table(stamped, partial / name, use_dictionary=False)
             (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
             (partial / FEATURES).write_text(features_text(self.features), encoding="utf-8")
         return certificate
@@ -264,6 +279,17 @@ def aggregate_schema(features: FeatureMap, label: str) -> pa.Schema:
     """The columns of aggregated features and labels."""
     names = (*features.names, label_column(label))
     return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in names])
+
+
+def weight_schema(features: FeatureMap) -> pa.Schema:
+    """The columns of public weights."""
+    return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in features.names])
+
+
+def weight_table(features: FeatureMap, weights: NDArray[np.float64]) -> pa.Table:
+    """Public weights of design columns as a table, one row for each aggregate."""
+    arrays = [arrow_numbers(column) for column in weights.T]
+    return pa.Table.from_arrays(arrays, schema=weight_schema(features))
 
 
 def aggregate_batch(

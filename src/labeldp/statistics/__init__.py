@@ -5,6 +5,10 @@
                    LabelMoments  private  Xᵀy and yᵀy in integers, by the tally MomentSum
     factor.py      Factor        public   independent columns, a verified Cholesky factor
     leverage.py    Leverage      public   the largest leverage, by the tally LeverageScan
+    weights.py     Weights       public   the matrix C of shaped-flag (theory §9)
+    weight_scan.py   Sighting    public   max ‖C x_i‖ of all rows, by the tally WeightScan
+    shape.py       Shape         public   the best C, from a few passes: shape_routes.py,
+                                          shape_dual.py
     residual.py    Residual      private  β̂ and σ² in rigorous enclosures
     stacked.py       Stack       public   factors and leverages of many bags at once
     stacked_fits.py  Fits        private  β̂ and σ of many bags at once
@@ -19,8 +23,11 @@ from labeldp.statistics.gram import FeatureGram, GramSum
 from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
 from labeldp.statistics.leverage import Leverage, LeverageScan
 from labeldp.statistics.residual import Residual
+from labeldp.statistics.shape import Shape, find_shape
 from labeldp.statistics.stacked import Stack
 from labeldp.statistics.stacked_fits import Fits, fit_stack
+from labeldp.statistics.weight_scan import Sighting, WeightScan
+from labeldp.statistics.weights import Weights
 
 __all__ = [
     "Factor",
@@ -33,7 +40,12 @@ __all__ = [
     "LeverageScan",
     "MomentSum",
     "Residual",
+    "Shape",
+    "Sighting",
     "Stack",
+    "WeightScan",
+    "Weights",
     "factorise",
+    "find_shape",
     "fit_stack",
 ]

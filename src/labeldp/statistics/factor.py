@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from labeldp.errors import DataError
 from labeldp.features import FeatureMap
@@ -138,11 +140,13 @@ def _verified(
 
     place = np.argsort(kept)
     scaled, matrix = scaled[np.ix_(place, place)], matrix[np.ix_(place, place)]
-    try:
-        lower = np.asarray(cholesky(scaled, lower=True))
-    except LinAlgError:
-        return None
-    inverse = _inverse(lower)
+    with threadpool_limits(1, "blas") if len(kept) > _SMALL else nullcontext():
+        # the last digits of a large factor follow the number of threads
+        try:
+            lower = np.asarray(cholesky(scaled, lower=True))
+        except LinAlgError:
+            return None
+        inverse = _inverse(lower)
     defect = float(defects(scaled, lower, inverse))
     if not defect <= MAX_DEFECT:
         return None

@@ -1,4 +1,6 @@
-"""x ↦ xᵀMx for encoded rows, M ≈ (XᵀX)⁻¹: table look-ups for compound codes, and products.
+"""x ↦ xᵀMx for encoded rows, M = CᵀC: table look-ups for compound codes, and products.
+
+M ≈ (XᵀX)⁻¹ gives leverages; public weights C give the sensitivity of shaped-flag (theory §9).
 
 Two ways: elementwise, whose every digit is the same however rows are batched, and by a matrix
 product, which is quicker for many numbers. One bound covers the rounding of both.
@@ -6,26 +8,43 @@ product, which is quicker for many numbers. One bound covers the rounding of bot
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
 from labeldp.kernels import Kernels, Scratch
-from labeldp.statistics.factor import ROUNDOFF, Factor
+from labeldp.statistics.factor import ROUNDOFF
 from labeldp.statistics.gram import BLOCK_ROWS
 
 
-class QuadraticForm:
-    """x ↦ xᵀMx for encoded rows, M ≈ (XᵀX)⁻¹ spread over all columns (0 where dropped)."""
+class Squares(Protocol):
+    """M = CᵀC of some columns: a `Factor`, or `Weights`."""
 
-    def __init__(self, features: FeatureMap, factor: Factor) -> None:
-        width = len(features.all_names)
-        matrix = np.zeros((width, width))
-        matrix[np.ix_(factor.kept, factor.kept)] = factor.pseudo_inverse()
-        self._matrix = matrix
+    @property
+    def kept(self) -> tuple[int, ...]: ...
+    @property
+    def rank(self) -> int:
+        """Rows of C."""
+
+    def pseudo_inverse(self) -> NDArray[np.float64]:
+        """M, each entry an inner product of at most `rank` terms."""
+
+    def pseudo_inverse_size(self) -> NDArray[np.float64]:
+        """Σ|terms| of every entry of M."""
+
+
+class QuadraticForm:
+    """x ↦ xᵀMx for encoded rows, M spread over all columns (0 where dropped)."""
+
+    def __init__(self, features: FeatureMap, squares: Squares) -> None:
+        width, kept = len(features.all_names), np.ix_(squares.kept, squares.kept)
+        self._matrix = np.zeros((width, width))
+        self._matrix[kept] = squares.pseudo_inverse()
         self._size = np.zeros((width, width))
-        self._size[np.ix_(factor.kept, factor.kept)] = factor.pseudo_inverse_size()
-        self._rank = factor.rank
+        self._size[kept] = squares.pseudo_inverse_size()
+        self._rank = squares.rank
         self._numbers = list(features.number_columns)
         self._slices = features.category_blocks
         self._intercept = features.intercept
@@ -136,13 +155,29 @@ class QuadraticForm:
         return np.asarray(self._matrix @ row)
 
     def rounding(self, reach: NDArray[np.float64]) -> float:
-        """A bound on the rounding error of any row's value: terms × unit × Σ|terms|.
+        """A bound on the rounding error of any row's value: depth × unit × Σ|terms|.
 
-        A row's value is a sum of at most (number of blocks)² entries of M times the row's
-        numbers. In whatever order and tables such terms are added up, each passes at most one
-        rounding per term and two for its products; `pseudo_inverse_size` bounds the terms and
-        the entries' own errors, inner products of `rank` terms.
+        The depth counts every pair of terms: more than `sharp_rounding`, and simpler.
         """
+        groups = self._intercept + len(self._slices) + len(self._numbers)
+        depth = groups**2 + 2 * len(self._matrix) + self._rank + 8
+        return 2 * depth * ROUNDOFF * self._largest_size(reach)
+
+    def sharp_rounding(self, reach: NDArray[np.float64]) -> float:
+        """The same, less generous.
+
+        A row's value is a sum of entries of M times the row's numbers. With c categories and q
+        numbers a term passes at most c² + c additions in the tables and c² between them, or
+        c + q in a number's slope and q more in the total, and three roundings of products; in
+        whatever order a matrix product adds its terms, that is no more. The entries' own
+        errors are those of inner products of `rank` terms, which `pseudo_inverse_size` bounds.
+        """
+        categories = len(self._slices) + 1
+        depth = 2 * categories * (categories + 1) + 2 * len(self._numbers) + self._rank + 8
+        return 2 * depth * ROUNDOFF * self._largest_size(reach)
+
+    def _largest_size(self, reach: NDArray[np.float64]) -> float:
+        """Σ|terms| of any row's value, at most."""
         groups: list[NDArray[np.float64]] = []
         matrix = self._size
         if self._intercept:
@@ -157,5 +192,4 @@ class QuadraticForm:
                 size += group[0]
             size += sum(group[block].max(initial=0.0) for block in self._slices)
             size += float(group[self._numbers] @ reach) if self._numbers else 0.0
-        terms = len(groups) ** 2 + 2 * len(self._matrix) + self._rank + 8
-        return 2 * terms * ROUNDOFF * size
+        return size

@@ -1,0 +1,64 @@
+"""shaped-flag: d sums of all rows with public weights chosen for the features, and noise."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from labeldp.errors import InputError
+from labeldp.mechanisms import (
+    Account,
+    FeaturesQuestion,
+    Inspection,
+    Mechanism,
+    later,
+    option,
+    read_schema,
+)
+from labeldp.mechanisms.options import GuessOptions
+
+RESIDUAL_SHARE = 0.05
+"""Of μ², by default."""
+
+
+def _share(residual_share: float) -> None:
+    if not 0 <= residual_share <= 0.9:
+        raise InputError(f"residual_share must lie between 0 and 0.9, not {residual_share}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapedFlagOptions(GuessOptions):
+    """What may be asked of shaped-flag."""
+
+    residual_share: float = option(
+        RESIDUAL_SHARE, "Share of μ² that publishes the residual's root; 0: none.", check=_share
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapedFlagQuestion(FeaturesQuestion):
+    """What `labeldp account` can be asked about shaped-flag."""
+
+    residual_share: float | None = option(
+        None, "Share of μ² that publishes the residual's root; default: 0.05.", check=_share
+    )
+
+
+_SECTIONS = read_schema(Path(__file__).parent / "shape.schema.json")
+
+MECHANISM = Mechanism(
+    name="shaped-flag",
+    title="d sums of all rows with chosen public weights, and Gaussian noise",
+    options=ShapedFlagOptions,
+    draft=later(f"{__name__}.plan:draft"),
+    run=later(f"{__name__}.run:run"),
+    read_claim=later(f"{__name__}.claim:read_claim"),
+    check=later(f"{__name__}.check:check"),
+    check_features=later(f"{__name__}.check:check_features"),
+    describe=later(f"{__name__}.claim:describe"),
+    sections=_SECTIONS["properties"],
+    account=Account(
+        ShapedFlagQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
+    ),
+    inspection=Inspection(
+        later(f"{__name__}.account:inspect"), later(f"{__name__}.account:show_inspection")
+    ),
+)

@@ -1,0 +1,76 @@
+"""What a budget buys from shaped-flag, from public quantities alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from labeldp.mechanisms import Panel, number
+from labeldp.mechanisms.account import document
+from labeldp.mechanisms.shaped_flag import RESIDUAL_SHARE
+from labeldp.mechanisms.shaped_flag.sizing import split
+
+if TYPE_CHECKING:
+    from labeldp.mechanisms.shaped_flag import ShapedFlagQuestion
+    from labeldp.mechanisms.survey import Survey
+
+Found = dict[str, Any]
+_OWN = ("features", "max_leverage")
+
+
+def answer(mechanism: str, asked: ShapedFlagQuestion) -> Found:
+    """μ, the noise, and between which bounds the error that privacy adds must lie."""
+    low, high = asked.label_range
+    share = RESIDUAL_SHARE if asked.residual_share is None else asked.residual_share
+    aggregates, residual = split(*asked.budget, share)
+    noise = (high - low) / aggregates
+    found: Found = {
+        "residual_share": share,
+        "mu": aggregates,
+        "noise_std": noise,
+        "residual_noise_std": (high - low) / residual if residual else None,
+    }
+    if asked.features is not None:
+        found |= _errors(noise, asked.rows, asked.features, asked.max_leverage)
+    return document(mechanism, asked, _OWN, found)
+
+
+def _errors(noise: float, rows: int, columns: int, max_leverage: float | None) -> Found:
+    """Root mean squares: d²/n ≤ tr S ≤ d·h_max, the latter with the same noise everywhere."""
+    isotropic = None if max_leverage is None else noise * math.sqrt(columns * max_leverage / rows)
+    return {"least_error": noise * columns / rows, "isotropic_error": isotropic}
+
+
+def show(told: Found) -> Iterator[Panel]:
+    """The same for people."""
+    budget = f"ε = {told['epsilon']:g}, δ = {told['delta']:g}"
+    facts = [
+        ("μ of the aggregates", number(told["mu"])),
+        ("noise on weights of length 1", number(told["noise_std"])),
+        ("noise on the residual's root", number(told["residual_noise_std"])),
+    ]
+    yield Panel(f"What {budget} buys", [*facts, *_error_facts(told)])
+
+
+def _error_facts(told: Found) -> list[tuple[str, str]]:
+    if "least_error" not in told:
+        return []
+    facts = [("error added to a prediction, at least", number(told["least_error"]))]
+    if told["isotropic_error"] is not None:
+        facts.append(("the same without a shape", number(told["isotropic_error"])))
+    return facts
+
+
+def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> Found:  # noqa: ARG001
+    """Between which bounds the error lies that privacy would add."""
+    aggregates, _ = split(epsilon, delta, RESIDUAL_SHARE)
+    noise, facts = found.facts.width / aggregates, found.facts
+    columns = found.factor.rank
+    return {"shape": _errors(noise, facts.rows, columns, found.leverage.maximum)}
+
+
+def show_inspection(told: Found) -> Iterator[Panel]:
+    """The same for people."""
+    budget = f"ε = {told['epsilon']:g}, δ = {told['delta']:g}"
+    yield Panel(f"Shaped noise at {budget}, in units of the label", _error_facts(told["shape"]))

@@ -1,0 +1,111 @@
+"""Planning shaped-flag: the weights that add least noise to a fit, from features alone."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from labeldp.errors import DataError
+from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms.shaped_flag.sizing import split
+from labeldp.mechanisms.workbench import (
+    Engine,
+    Factor,
+    Forecast,
+    Plan,
+    Request,
+    Shape,
+    Sighting,
+    Source,
+    Survey,
+    Weights,
+    WeightScan,
+    find_shape,
+    survey,
+)
+
+
+def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -> Plan:
+    """Read the features; fix weights and noise."""
+    options = request.options
+    found = survey(source, engine=engine, encoding=request.encoding, saturated=True)
+    if not found.factor.rank:
+        raise DataError("no feature column is left, so there is nothing to weigh rows by")
+    shape = shape_of(found, source, engine)
+    aggregates, residual = split(request.epsilon, request.delta, options.residual_share)
+    width = found.facts.width
+    claim = ShapedFlagClaim(
+        request.accountant,
+        request.epsilon,
+        request.delta,
+        bags=found.factor.rank,
+        rows=found.facts.rows,
+        label_range=found.facts.label_range,
+        intercept=found.features.constant is not None,
+        length=shape.length,
+        noise_std=math.nextafter(width * shape.length / aggregates, math.inf),
+        trace=_short(shape.trace),
+        directions=_directions(shape, found.factor),
+        gap=_short(shape.gap),
+        kind=shape.kind,
+        passes=shape.passes,
+        residual_noise_std=math.nextafter(width / residual, math.inf) if residual else None,
+    )
+    return Plan(
+        claim,
+        found.features,
+        found.labels,
+        found.feature_sums,
+        forecast(claim, options.residual(width)),
+        (*found.notes, *_notes(shape)),
+        found.factor,
+        shape.weights,
+    )
+
+
+def shape_of(found: Survey, source: Source, engine: Engine) -> Shape:
+    """The search for a shape; between its passes a bar without an end says that it works."""
+    with ExitStack() as working:
+
+        def look(weights: Weights, keep: int, floor: float) -> Sighting:
+            working.close()
+            scan = WeightScan(found.features, weights, keep=keep, floor=floor)
+            sighting = engine.fold("rows against the shape", source, scan)
+            working.enter_context(engine.progress("shape", None))
+            return sighting
+
+        return find_shape(found.factor, found.features, look)
+
+
+def forecast(claim: ShapedFlagClaim, residual_ms: float) -> Forecast:
+    """Relative to a residual mean square that is a guess; the claim has it in label units."""
+    unit = claim.rows * residual_ms
+    mean = claim.excess / unit
+    low, median, high = (value / unit for value in claim.excess_quantiles())
+    error = residual_ms * (1 + mean)
+    return Forecast(residual_ms, residual_ms, error, mean, low, median, high, claim.noise_std**2)
+
+
+def _directions(shape: Shape, factor: Factor) -> float:
+    """(tr S)²/tr S²: between 1 and d."""
+    with threadpool_limits(1, "blas"):
+        root = shape.weights.noise_root(factor)
+        trace, squares = np.square(root).sum(), np.square(root @ root.T).sum()
+    return _short(float(trace**2 / squares))
+
+
+def _short(value: float) -> float:
+    """Twelve digits: more would follow the machine's rounding."""
+    return float(f"{value:.12g}")
+
+
+def _notes(shape: Shape) -> list[str]:
+    gain = f"{shape.gain:.1f} times less noise than the same in every direction"
+    return [
+        f"noise has a {shape.kind} shape, which adds {gain} and at most "
+        f"{shape.gap - 1:.1%} more than the best possible"
+    ]

@@ -1,0 +1,140 @@
+"""Carrying out shaped-flag: Xᵀy in exact integers, and C·Xᵀy plus noise through the door.
+
+C has 40-bit entries and Xᵀy is integers, so every mean is a rational number: doubles enclose it,
+and the exact fraction settles the few draws in doubt. The pass that sums labels also measures
+‖C x_i‖ of the very rows it sums, so the guarantee rests on no earlier pass.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp import door
+from labeldp.errors import PlanError
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms.workbench import (
+    CONTRADICTION,
+    OTHER_FEATURES,
+    Drawing,
+    Engine,
+    FeatureGram,
+    FeatureMap,
+    GramSum,
+    LabelGrid,
+    LabelMoments,
+    MomentSum,
+    Plan,
+    Randomness,
+    Residual,
+    Source,
+    Weights,
+    WeightScan,
+    aggregate_batch,
+    aggregate_schema,
+    factorise,
+    measure_residual,
+    seal,
+    weight_table,
+)
+
+
+def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+    """One pass over features and labels, then the draw."""
+    claim, features, labels, weights = plan.claim, plan.features, plan.labels, plan.weights
+    assert isinstance(claim, ShapedFlagClaim)
+    if weights is None or weights.kept != features.kept_columns:
+        raise PlanError(CONTRADICTION)
+    plan.bind(
+        source,
+        weights.problem() is None,
+        claim.bags == weights.rank,
+        claim.intercept is (features.constant is not None),
+    )
+    randomness.spend()
+    tallies = GramSum(features), MomentSum(features, labels), WeightScan(features, weights)
+    gram, moments, sighting = engine.fold("label sums", source, *tallies)
+    plan.check_sums(gram.digest())
+    if not sighting.is_within(claim.length):
+        raise PlanError(OTHER_FEATURES)
+    measured = _residual_root(plan, claim, gram, moments, randomness)
+    grid = door.grid_for(claim.noise_std)
+    drawn = aggregate_labels(weights, gram, moments, labels, claim.noise_std, grid, randomness)
+    schema = aggregate_schema(features, source.label or "label")
+    batch = aggregate_batch(schema, aggregate_design(weights, gram, features), drawn)
+    public = weight_table(features, weights.matrix)
+    certify = plan.certifier(None, source, grid, randomness, weights=public)
+
+    def certificate(digest: str) -> dict[str, Any]:
+        return seal(certify(digest) | {"residual_root": measured})
+
+    return Drawing(features, schema, (one for one in [batch]), certificate, weights=public)
+
+
+def aggregate_design(
+    weights: Weights, gram: FeatureGram, features: FeatureMap
+) -> NDArray[np.float64]:
+    """Z = C·XᵀX, in the feature map's scales."""
+    exact = gram.exact(weights.kept).astype(np.float64)
+    return np.asarray(weights.matrix @ exact * features.kept_scales)
+
+
+def aggregate_labels(
+    weights: Weights,
+    gram: FeatureGram,
+    moments: LabelMoments,
+    labels: LabelGrid,
+    noise_std: float,
+    grid: int,
+    randomness: Randomness,
+) -> NDArray[np.float64]:
+    """t = C·Xᵀy + N(0, s²), on the public grid."""
+    kept = list(weights.kept)
+    sums = moments.cross[kept]
+    if labels.centre:  # codes count from it, and the first column is the constant
+        sums = sums + labels.centre * gram.exact(range(gram.width))[0][kept]
+    std = math.ldexp(noise_std, -labels.exponent)
+    rounded = sums.astype(np.float64)
+    size = np.abs(weights.matrix) @ np.abs(rounded)
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
+        from flint import arb, fmpq, fmpz
+
+        total = fmpq(0)
+        for weight, entry in zip(weights.matrix[row], sums, strict=True):
+            top, bottom = float(weight).as_integer_ratio()
+            total += fmpq(fmpz(top * int(entry)), fmpz(bottom))
+        return arb(total), arb(std)
+
+    cells = door.publish(
+        weights.matrix @ rounded,
+        (weights.rank + 4) * 2.0**-52 * size,
+        (std, std),
+        grid - labels.exponent,
+        randomness,
+        exact,
+    )
+    return np.ldexp(cells, labels.exponent)
+
+
+def _residual_root(
+    plan: Plan,
+    claim: ShapedFlagClaim,
+    gram: FeatureGram,
+    moments: LabelMoments,
+    randomness: Randomness,
+) -> float | None:
+    """σ̂ = σ + N(0, s₀²), if that is part of the plan (theory §6.2)."""
+    if claim.residual_noise_std is None:
+        return None
+    factor = plan.factor
+    if factor is None or factor.kept != plan.features.kept_columns or not factor.is_of(gram):
+        factor = factorise(gram, plan.features, saturated=True)
+        if factor.kept != plan.features.kept_columns:
+            raise PlanError(OTHER_FEATURES)
+    noise = claim.residual_noise_std
+    residual, grid = Residual(factor, moments), door.grid_for(noise)
+    return measure_residual([residual], plan.labels, noise, grid, randomness)

@@ -1,0 +1,183 @@
+"""The public shape of shaped-flag (theory §9): which C adds least noise to the fit.
+
+With C = S^{-½}R⁻ᵀ one label moves the aggregates by at most Δ·max ‖C x_i‖, and the expected
+excess of the fit is (Δ/μ)²·tr S once that maximum is scaled to 1. The S of least trace is sought
+on a few rows (`shape_routes.py`) and checked on all rows by a pass (`weight_scan.py`), which also
+brings the rows that object; they join, and the search goes on. Kept is the C of least *certified*
+trace: that of isotropic noise, C = R⁻ᵀ, is the first, so the result is never worse.
+
+Nothing here reads labels, and no guarantee rests on it: L is measured on the C that is published,
+whatever it is. Nor does anything depend on clocks, on how rows are batched, or on the number of
+cores: LAPACK works with one thread here, since its last digits follow its threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from labeldp.features import FeatureMap
+from labeldp.statistics.factor import Factor
+from labeldp.statistics.shape_routes import DesignRoute, FullRoute, Route
+from labeldp.statistics.weight_scan import Sighting
+from labeldp.statistics.weights import Weights, weights_of
+
+Array = NDArray[np.float64]
+Look = Callable[[Weights, int, float], Sighting]
+"""look(C, keep, floor): a pass over all rows; see `WeightScan`."""
+
+FULL, ISOTROPIC = "full", "isotropic"
+FULL_COLUMNS = 1200
+"""With more columns only shapes of a simple form are sought."""
+_LOW_RANK_ROWS = 768
+_PASSES = 6
+_SETTLED, _ROUNDS_TO_SETTLE = 0.01, 2
+"""No row is longer by more than so much, in so late a round: the route has arrived."""
+_ENOUGH = 1.04
+"""The gap at which no further pass is worth its time."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Public weights with their certified sensitivity and noise."""
+
+    weights: Weights
+    length: float
+    """L, at least ‖C x_i‖ of every row; at least ½ and less than 1."""
+    trace: float
+    """L²·tr((CᵀC)⁻¹(XᵀX)⁻¹): the expected excess is (Δ/μ)² times as much."""
+    mean_noise: float
+    """L²·q0ᵀSq0/n: (Δ/μ)² times as much is the variance of the mean prediction; 0 if unknown."""
+    isotropic: float
+    """The trace of isotropic noise, d·h_max."""
+    bound: float
+    """No C has a smaller trace."""
+    kind: str
+    """full, design (diagonal), low-rank or isotropic."""
+    passes: int
+
+    @property
+    def gap(self) -> float:
+        """How far from the best possible: certified, at least 1."""
+        return self.trace / self.bound
+
+    @property
+    def gain(self) -> float:
+        """How many times less the excess is than with isotropic noise."""
+        return self.isotropic / self.trace
+
+
+def find_shape(
+    factor: Factor,
+    features: FeatureMap,
+    look: Look,
+    told: Callable[[Shape], None] = lambda _best: None,
+) -> Shape:
+    """The C of least certified trace after a few passes; `told` hears of the best after each."""
+    import scipy.linalg  # noqa: F401  (the limit holds for libraries loaded by then)
+
+    with threadpool_limits(1, "blas"):
+        search = _Search(factor, features, look, _rows_wanted(factor.rank))
+        told(search.best)
+        for route in search.routes():
+            search.follow(route, told)
+            if search.best.kind != ISOTROPIC:
+                break
+        return search.best
+
+
+def isotropic(factor: Factor, features: FeatureMap, look: Look) -> Shape:
+    """The shape of plain output perturbation, C = R⁻ᵀ: what `find_shape` improves on."""
+    return _Search(factor, features, look, 0).best
+
+
+class _Search:
+    """Rounds of proposing a C on some rows and looking at it on all of them."""
+
+    def __init__(self, factor: Factor, features: FeatureMap, look: Look, keep: int) -> None:
+        self._factor, self._features = factor, features
+        self._look, self._keep, self._passes = look, keep, 0
+        self._mean = mean_direction(factor, features)
+        self._bound = factor.rank**2 / factor.rows  # p_0 = 1
+        self._isotropic = math.inf
+        self.best, sighting = self._seen(factor.inverse, 0.0, ISOTROPIC)
+        self.best = replace(self.best, isotropic=self.best.trace)
+        self._isotropic, self._rows = self.best.trace, self._scaled(sighting)
+
+    def routes(self) -> Iterator[Route]:
+        """Ways to try, each only if none before it has led anywhere."""
+        if self._factor.rank <= FULL_COLUMNS:
+            yield FullRoute(self._factor, self._mean, self._rows)
+            return
+        yield DesignRoute(self._factor, self._features, self._rows, self._mean is not None)
+        yield FullRoute(self._factor, self._mean, self._rows, _LOW_RANK_ROWS)
+
+    def follow(self, route: Route, told: Callable[[Shape], None]) -> None:
+        """Propose, look at all rows, take in those that object; until few do or none gains."""
+        for number in range(_PASSES - self._passes):
+            shape, sighting = self._seen(route.propose(number), 1.0, route.kind)
+            if route.kind == FULL:
+                self._raise_bound(route)
+            self.best = min(self.best, shape, key=lambda one: one.trace)
+            self._restate()
+            told(self.best)
+            settled = sighting.maximum <= 1 + _SETTLED and number >= _ROUNDS_TO_SETTLE
+            lost = self.best.kind == ISOTROPIC and number >= 1 and route.kind != FULL
+            if settled or lost or self.best.gap <= _ENOUGH:
+                break
+            route.take_in(self._scaled(sighting))
+        self._raise_bound(route)
+        self._restate()
+
+    def _seen(self, proposal: Array, floor: float, kind: str) -> tuple[Shape, Sighting]:
+        """A pass with this C, and the shape that it certifies."""
+        self._passes += 1
+        weights = weights_of(self._factor, proposal)
+        sighting = self._look(weights, self._keep, floor)
+        return self._shape(weights, sighting, kind), sighting
+
+    def _shape(self, weights: Weights, sighting: Sighting, kind: str) -> Shape:
+        """With C scaled by a power of two so that L is between ½ and 1."""
+        scale = -math.frexp(sighting.length)[1]
+        square, root = sighting.length**2, weights.noise_root(self._factor)
+        trace = square * float(np.square(root).sum()) * (1 + self._factor.defect)
+        mean = 0.0
+        if self._mean is not None:
+            mean = square * float(np.square(self._mean @ root).sum()) / self._factor.rows
+        return Shape(
+            weights=weights.scaled(scale),
+            length=math.ldexp(sighting.length, scale),
+            trace=trace,
+            mean_noise=mean,
+            isotropic=self._isotropic,
+            bound=self._bound,
+            kind=kind,
+            passes=self._passes,
+        )
+
+    def _raise_bound(self, route: Route) -> None:
+        self._bound = max(self._bound, route.bound() * (1 - self._factor.defect))
+
+    def _restate(self) -> None:
+        self.best = replace(self.best, bound=self._bound, passes=self._passes)
+
+    def _scaled(self, sighting: Sighting) -> Array:
+        return np.asarray(np.ldexp(sighting.rows, -self._factor.exponents))
+
+
+def mean_direction(factor: Factor, features: FeatureMap) -> Array | None:
+    """q0 = R⁻ᵀXᵀ1/√n, a unit vector; None if the constant is not a column."""
+    if not features.intercept or not factor.kept or factor.kept[0] != 0:
+        return None
+    sums = np.ldexp(factor.gram[:, 0].astype(np.float64), -factor.exponents)
+    return np.asarray(factor.inverse @ sums / math.sqrt(factor.rows))
+
+
+def _rows_wanted(rank: int) -> int:
+    """Of each kind, in a pass."""
+    return min(2000, max(1000, 5 * rank))

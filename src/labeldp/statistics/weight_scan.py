@@ -1,0 +1,285 @@
+"""One pass over all rows for max ‖C x_i‖², and the rows worth knowing: public.
+
+The maximum is a rigorous upper bound for exactly this C. Every row's value is a quadratic form
+computed elementwise in a fixed order, with a bound on its rounding (`quadratic_form.py`); the few
+rows that might exceed all before them by that bound are looked at closely (`Weights.longest`).
+A maximum over a sample would not be a bound (theory §9).
+
+On the way two pools of different rows are kept for the search for a better C: the rows of
+largest value, and rows drawn at random with weights that grow with the value. What is drawn
+depends on the rows' contents alone, by a fixed hash, so that engines, threads and batches all
+keep the same rows.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.features import Encoded, FeatureMap
+from labeldp.features.fold import Needs
+from labeldp.kernels import Kernels, Scratch, kernels_for
+from labeldp.statistics.factor import ROUNDOFF
+from labeldp.statistics.gram import no_rows
+from labeldp.statistics.quadratic_form import QuadraticForm
+from labeldp.statistics.weights import Weights
+
+_LENGTH_BITS = 24
+_CLOSE_ROWS = 256
+_OFFERED = 1 << 16
+"""Marks remembered, so that the many equal rows of some tables are offered once."""
+_MANY_NUMBERS = 8
+"""From so many on, a matrix product that finds the few rows worth a closer look pays."""
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """What a pass saw."""
+
+    maximum: float
+    """At least ‖C x_i‖² of every row."""
+    rows: NDArray[np.float64] = field(repr=False)
+    """Different rows of large value: integer codes of the kept columns, one row each."""
+
+    def is_within(self, length: float) -> bool:
+        """Whether ‖C x_i‖ of every row is at most so much, for certain."""
+        return math.sqrt(self.maximum) * (1 + 4 * ROUNDOFF) <= length
+
+    @property
+    def length(self) -> float:
+        """L ≥ max ‖C x_i‖, a short number, rounded up so far that any machine confirms it."""
+        exact = math.sqrt(self.maximum) * (1 + 4 * ROUNDOFF)
+        fraction, exponent = math.frexp(exact)
+        return math.ldexp(
+            math.floor(math.ldexp(fraction, _LENGTH_BITS)) + 2, exponent - _LENGTH_BITS
+        )
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Different rows of largest key, largest first; equal keys by their marks."""
+
+    size: int
+    keys: NDArray[np.float64]
+    marks: NDArray[np.uint64]
+    rows: Encoded
+
+    @property
+    def threshold(self) -> float:
+        """No row of smaller key can enter."""
+        return float(self.keys[-1]) if len(self.keys) == self.size else -math.inf
+
+    def entrance(self, keys: NDArray[np.float64]) -> float:
+        """No row of smaller key can enter once different rows of at least these keys did."""
+        if len(keys) < self.size:
+            return self.threshold
+        place = len(keys) - self.size
+        return max(self.threshold, float(np.partition(keys, place)[place]))
+
+    def offer(self, keys: NDArray[np.float64], marks: NDArray[np.uint64], rows: Encoded) -> Pool:
+        """The pool after these rows have been seen."""
+        near = np.flatnonzero((keys >= self.threshold) & (keys > -math.inf))
+        if not len(near):
+            return self
+        keys = np.concatenate([self.keys, keys[near]])
+        marks = np.concatenate([self.marks, marks[near]])
+        order = np.lexsort((marks, -keys))
+        fresh = np.ones(len(order), dtype=bool)
+        fresh[1:] = np.diff(marks[order]) != 0
+        chosen = order[fresh][: self.size]
+        return Pool(self.size, keys[chosen], marks[chosen], _joined(self.rows, rows, near, chosen))
+
+
+Seen = tuple[bool, float, NDArray[np.float64], Pool, Pool]
+"""What one part showed: whether it had rows, largest value, reach of its numbers, and the pools."""
+
+
+class WeightScan:
+    """A tally of ‖C x_i‖² of every row, C public weights.
+
+    Of each kind, the worst and the drawn, `keep` rows are kept; drawn are rows of a value above
+    `floor`, with a chance that grows with the distance. Without `keep` only the maximum is found.
+    """
+
+    def __init__(
+        self,
+        features: FeatureMap,
+        weights: Weights,
+        kernels: Kernels | None = None,
+        *,
+        keep: int = 0,
+        floor: float = 0.0,
+    ) -> None:
+        self._every, self._features = features, features.keep(weights.kept)
+        self._weights, self._given = weights, kernels
+        self._keep, self._floor = keep, floor
+        self._start()
+
+    def _start(self) -> None:
+        empty = Pool(self._keep, np.empty(0), np.empty(0, np.uint64), _none(self._features))
+        self._largest, self._reach = 0.0, np.zeros(len(self._features.number_columns))
+        self._seen = False
+        self._worst = self._drawn = empty
+        self._offered = np.zeros(_OFFERED if self._keep else 0, np.uint64)
+        self._scratch = Scratch()
+
+    @cached_property
+    def _form(self) -> QuadraticForm:
+        return QuadraticForm(self._every, self._weights)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return self._given or kernels_for(self._every.rows)
+
+    @property
+    def needs(self) -> Needs:
+        every = replace(self._every, kept=None)
+        key = (WeightScan, every, self._keep, self._floor, *self._weights.identity())
+        return Needs(every.columns, every, key=key)
+
+    def new(self) -> WeightScan:
+        """With the same form, for linear algebra may round differently on each machine."""
+        fresh = copy(self)
+        fresh._form = self._form
+        fresh._start()
+        vars(fresh).pop("_kernels", None)
+        return fresh
+
+    def add(self, batch: Encoded, *_: object) -> None:
+        if not batch.rows:
+            return
+        self._seen = True
+        self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
+        near = self._near(batch)
+        if near is not None:
+            batch = batch.take(near)
+        values = self._form(batch, self._kernels, self._scratch)
+        self._look_closely(batch, values)
+        if self._keep:
+            self._offer(batch, values)
+
+    def _look_closely(self, batch: Encoded, values: NDArray[np.float64]) -> None:
+        """Take in the largest ‖C x‖² of these rows, rounded up.
+
+        Rows whose value and rounding stay below what was found before are passed over, and
+        could not have changed it: so it is the same in whatever order rows are seen.
+        """
+        slack = self._form.sharp_rounding(self._reach)
+        order = np.flatnonzero(values + slack > self._largest)
+        order = order[np.argsort(-values[order])]
+        for start in range(0, len(order), _CLOSE_ROWS):
+            some = order[start : start + _CLOSE_ROWS]
+            some = some[values[some] + slack > self._largest]
+            if not len(some):
+                break
+            rows = self._features.integers(batch.take(some))
+            self._largest = max(self._largest, self._weights.longest(np.unique(rows, axis=0)))
+
+    def _offer(self, batch: Encoded, values: NDArray[np.float64]) -> None:
+        """Let the pools choose; rows that they were offered before are passed over."""
+        able = np.flatnonzero((values > self._floor) | (values >= self._worst.threshold))
+        if len(able) < batch.rows:
+            batch, values = batch.take(able), values[able]
+        marks = _marks(batch)
+        slots = marks % np.uint64(_OFFERED)
+        fresh = np.flatnonzero(self._offered[slots] != marks)
+        self._offered[slots[fresh]] = marks[fresh]
+        values, marks = values[fresh], marks[fresh]
+        keys = self._chances(values, marks)
+        near = np.flatnonzero((values >= self._worst.threshold) | (keys >= self._drawn.threshold))
+        if len(near):
+            rows = batch.take(fresh[near])
+            self._worst = self._worst.offer(values[near], marks[near], rows)
+            self._drawn = self._drawn.offer(keys[near], marks[near], rows)
+
+    def _near(self, batch: Encoded) -> NDArray[np.intp] | None:
+        """Rows that may have the largest value or enter a pool; None: any row.
+
+        A rough value is off by at most two roundings, its own and that of the value it
+        stands for.
+        """
+        if len(self._reach) < _MANY_NUMBERS:
+            return None
+        rough = self._form.rough(batch, self._kernels, self._scratch)
+        slack = 2 * self._form.sharp_rounding(self._reach)
+        near = rough + slack > self._largest
+        if self._keep:
+            marks = _marks(batch)
+            _, places = np.unique(marks, return_index=True)
+            least = self._worst.entrance(rough[places] - slack)
+            near |= rough + slack >= least
+            least = self._drawn.entrance(self._chances(rough[places] - slack, marks[places]))
+            near |= self._chances(rough + slack, marks) >= max(least, 0.0)
+        return np.flatnonzero(near)
+
+    def _chances(
+        self, values: NDArray[np.float64], marks: NDArray[np.uint64]
+    ) -> NDArray[np.float64]:
+        """Keys whose largest are a draw without replacement with these weights."""
+        uniform = ((marks >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+        weights = values - self._floor
+        return np.asarray(np.where(weights > 0.0, weights / -np.log(uniform), -math.inf))
+
+    def share(self) -> Seen:
+        return self._seen, self._largest, self._reach, self._worst, self._drawn
+
+    def merge(self, share: Seen) -> None:
+        seen, largest, reach, worst, drawn = share
+        self._seen |= seen
+        self._largest = max(self._largest, largest)
+        self._reach = np.maximum(self._reach, reach)
+        if self._keep:
+            self._worst = self._worst.offer(worst.keys, worst.marks, worst.rows)
+            self._drawn = self._drawn.offer(drawn.keys, drawn.marks, drawn.rows)
+
+    def result(self, *_: object) -> Sighting:
+        """The maximum, and the rows of both pools."""
+        if not self._seen:
+            raise no_rows()
+        extra = np.flatnonzero(~np.isin(self._drawn.marks, self._worst.marks))
+        parts = (self._worst.rows, self._drawn.rows.take(extra))
+        dense = np.concatenate([self._features.integers(rows) for rows in parts])
+        return Sighting(self._largest, dense)
+
+
+def _none(features: FeatureMap) -> Encoded:
+    kinds = [features.compounds.kinds[group[0]] for group in features.compounds.groups]
+    codes = tuple(np.empty(0, kind) for kind in kinds)
+    return Encoded(0, np.empty((0, len(features.number_columns))), codes, features.compounds)
+
+
+def _joined(
+    one: Encoded, other: Encoded, near: NDArray[np.intp], chosen: NDArray[np.intp]
+) -> Encoded:
+    """Some of the rows of `one` followed by those of `other` that are `near`."""
+    other = other.take(near)
+    codes = tuple(np.concatenate(pair) for pair in zip(one.codes, other.codes, strict=True))
+    numbers = np.concatenate([one.numbers, other.numbers])
+    return Encoded(one.rows + other.rows, numbers, codes, one.compounds).take(chosen)
+
+
+def _marks(batch: Encoded) -> NDArray[np.uint64]:
+    """A hash of every row's content, always the same: equal rows have equal marks."""
+    columns = [*batch.codes, *batch.numbers.T]
+    factors = _odd_numbers(len(columns))
+    total = np.zeros(batch.rows, np.uint64)
+    for factor, column in zip(factors, columns, strict=True):
+        total += column.astype(np.int64).view(np.uint64) * factor
+    return _mixed(total)
+
+
+def _odd_numbers(count: int) -> NDArray[np.uint64]:
+    return _mixed(np.arange(1, count + 1, dtype=np.uint64)) | np.uint64(1)
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(values ^ (values >> np.uint64(31)))

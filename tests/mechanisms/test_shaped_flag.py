@@ -1,0 +1,424 @@
+"""shaped-flag: neighbours are as close as claimed and no closer, and the noise is what it says."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, plan, scan, verify
+from labeldp._random import Randomness
+from labeldp.accounting import Gaussian, gaussian
+from labeldp.engines import LocalEngine
+from labeldp.features import Encoder
+from labeldp.mechanisms.shaped_flag import run as module
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.release import seal, weight_table
+from labeldp.release.digest import table_digest
+from labeldp.statistics import Weights
+from tests.console import labeldp as command
+from tests.mechanisms.cases import SHAPED, forged_claim, saved
+from tests.tables import RANGE, source, table, with_label
+
+ROWS = 400
+Array = NDArray[np.float64]
+
+
+def made_plan(rows: int = ROWS, **options: Any) -> Plan:
+    return plan(source(rows), mechanism=SHAPED, **{"epsilon": 1.0, "delta": 1e-5, **options})
+
+
+@pytest.fixture(scope="module")
+def made() -> Plan:
+    return made_plan()
+
+
+def claim_of(made: Plan) -> ShapedFlagClaim:
+    assert isinstance(made.claim, ShapedFlagClaim)
+    return made.claim
+
+
+def weights_of(made: Plan) -> Weights:
+    assert made.weights is not None
+    return made.weights
+
+
+def codes(made: Plan, rows: int = ROWS) -> Array:
+    """Dense integer rows of the kept columns."""
+    (batch,) = table(rows).drop_columns(["label"]).to_batches()
+    return made.features.integers(Encoder(made.features)(batch))
+
+
+class Noiseless:
+    """Takes the place of the door: keeps exact means and deviations, draws nothing."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.means: list[list[Fraction]] = []
+        self.stds: list[float] = []
+        patch.setattr("labeldp.door.publish", self.publish)
+
+    def publish(
+        self, mean: Array, error: Array, std: Any, grid: int, _randomness: Any, exact: Any
+    ) -> Array:
+        from flint import ctx
+
+        saved_precision, ctx.prec = ctx.prec, 400
+        pairs = [exact(row, 300) for row in range(len(mean))]
+        ctx.prec = saved_precision
+        found = [Fraction(str(m.mid().str(100, radius=False))) for m, _ in pairs]
+        for value, double, bound in zip(found, mean, error, strict=True):
+            assert abs(value - Fraction(float(double))) <= Fraction(float(bound))
+        assert std[0] == std[1]
+        self.means.append(found)
+        self.stds.append(float(std[0]))
+        return np.rint(np.ldexp(mean, -grid)) * math.ldexp(1.0, grid)
+
+
+def realised_mu(made: Plan, row: int, patch: pytest.MonkeyPatch, share: bool) -> float:
+    """Distance of the published means of two neighbours, in deviations, through real runs."""
+    door = Noiseless(patch)
+    for value in RANGE:
+        rows = scan(with_label(table(ROWS), row, value), label="label", label_range=RANGE)
+        made.release(rows, randomness=Randomness.experiment(0))
+    parts = 2 if share else 1  # the residual's root comes first
+    square = 0.0
+    for part in range(parts):
+        one, two = door.means[part], door.means[part + parts]
+        assert door.stds[part] == door.stds[part + parts]
+        moved = sum((a - b) ** 2 for a, b in zip(one, two, strict=True))
+        square += float(moved) / door.stds[part] ** 2
+    return math.sqrt(square)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05])
+def test_neighbours_are_as_close_as_claimed_and_at_the_worst_row_no_closer(share: float) -> None:
+    """A Gaussian mechanism's δ(ε) follows from μ alone, so μ of all that is published is compared.
+
+    Every row's label moves from one end of the range to the other, which no neighbour exceeds.
+    """
+    made = made_plan(residual_share=share)
+    claim, lengths = claim_of(made), np.linalg.norm(codes(made) @ weights_of(made).matrix.T, axis=1)
+    worst = int(np.argmax(lengths))
+    seen = {}
+    for row in {worst, *range(0, ROWS, 57)}:
+        with pytest.MonkeyPatch.context() as patch:
+            seen[row] = realised_mu(made, row, patch, share > 0)
+    assert max(seen.values()) <= claim.mu
+    for epsilon in (0.1, 0.5, 1.0, 2.0):
+        true, claimed = gaussian.delta(epsilon, seen[worst]), claim.delta_at(epsilon)
+        assert true <= claimed
+        if share == 0.0:
+            assert true > 0.999 * claimed
+    assert claim.delta_at(1.0) <= claim.delta
+    assert claim.delta_at(1.0) > 0.999999 * claim.delta
+    if share == 0.0:
+        assert seen[worst] > 0.99999 * claim.mu
+
+
+def test_groups_cost_as_many_times_as_much(made: Plan) -> None:
+    claim = claim_of(made)
+    for size in (2, 5):
+        assert claim.delta_at(1.0, size) == Gaussian(size * claim.mu).delta(1.0).upper
+
+
+def test_the_noise_is_what_it_says_and_not_one_per_cent_more(made: Plan) -> None:
+    """Given the labels, (t − C·Xᵀy)/s is standard normal: 300 releases of 10 numbers."""
+    claim = claim_of(made)
+    truth = weights_of(made).matrix @ (codes(made).T @ table(ROWS)["label"].to_numpy())
+    drawn = np.array([one_release(made, seed).labels for seed in range(300)])
+    normal = ((drawn - truth) / claim.noise_std).ravel()
+    assert stats.kstest(normal, "norm").pvalue > 1e-4
+    assert abs(normal.mean()) < 5 / math.sqrt(len(normal))
+    covariance = np.cov(((drawn - truth) / claim.noise_std).T)
+    assert np.abs(covariance - np.eye(len(truth))).max() < 0.4
+
+
+def test_one_per_cent_more_noise_would_be_noticed(made: Plan) -> None:
+    """By the same test on numbers drawn in bulk with the weights, sums and door of a run."""
+    claim = claim_of(made)
+    drawn = np.concatenate([_bulk(made, claim.noise_std, seed) for seed in range(2)])
+    assert stats.kstest(drawn / claim.noise_std, "norm").pvalue > 1e-4
+    assert stats.kstest(drawn / (1.01 * claim.noise_std), "norm").pvalue < 1e-4
+    assert stats.kstest(drawn / (0.99 * claim.noise_std), "norm").pvalue < 1e-4
+
+
+def _bulk(made: Plan, noise_std: float, seed: int) -> Array:
+    """Noise of half a million aggregates, the rows of C repeated."""
+    from labeldp import door
+    from labeldp.statistics import GramSum, MomentSum
+
+    engine, rows, weights = LocalEngine(), source(ROWS), weights_of(made)
+    sums = GramSum(made.features), MomentSum(made.features, made.labels)
+    gram, moments = engine.fold("sums", rows, *sums)
+    copies = Weights(weights.kept, np.tile(weights.matrix, (50_000, 1)))
+    grid = door.grid_for(noise_std)
+    drawn = module.aggregate_labels(
+        copies, gram, moments, made.labels, noise_std, grid, Randomness.experiment(seed)
+    )
+    truth = weights.matrix @ (codes(made).T @ table(ROWS)["label"].to_numpy())
+    return drawn - np.tile(truth, 50_000)
+
+
+def one_release(made: Plan, seed: int, rows: int = ROWS) -> Release:
+    return made.release(source(rows), randomness=Randomness.experiment(seed))
+
+
+def test_neighbours_are_published_on_the_same_grid(made: Plan) -> None:
+    """What could be published does not depend on labels: multiples of a power of two."""
+    grid = math.floor(math.log2(claim_of(made).noise_std)) - 10
+    for value in RANGE:
+        rows = scan(with_label(table(ROWS), 3, value), label="label", label_range=RANGE)
+        release = made.release(rows, randomness=Randomness.experiment(1))
+        cells = np.ldexp(release.labels, -grid)
+        assert (cells == np.rint(cells)).all()
+        assert len(set(cells % 2)) == 2, "no coarser one"
+        assert release.certificate["numerics"]["grid_exponent"] == grid
+
+
+def test_draws_in_doubt_are_settled_by_exact_numbers(made: Plan) -> None:
+    """With an enclosure that decides nothing every draw is, and all come out the same."""
+    plain = one_release(made, 5)
+    publish = module.door.publish
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "labeldp.door.publish",
+            lambda mean, error, *rest: publish(mean, error + 1e300, *rest),
+        )
+        settled = one_release(made, 5)
+    assert np.array_equal(plain.labels, settled.labels)
+    assert plain.certificate["residual_root"] == settled.certificate["residual_root"]
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_mean_error_of_a_fit_is_the_forecast(intercept: bool) -> None:
+    made = made_plan(1000, intercept=intercept)
+    claim, rows = claim_of(made), codes(made, 1000) * made.features.kept_scales
+    labels = table(1000)["label"].to_numpy()
+    best = rows @ np.linalg.lstsq(rows, labels, rcond=None)[0]
+    added, covered = [], []
+    for seed in range(120):
+        fitted = LinearRegressor().fit(one_release(made, seed, 1000))
+        added.append(float(np.square(fitted.predict(table(1000)) - best).sum()))
+        inside = [c.low <= 0 <= c.high for c in fitted.coefficients_ if c.low is not None]
+        covered.append(len(inside))
+    mean, error = np.mean(added), np.std(added) / math.sqrt(len(added))
+    assert abs(mean - claim.excess) < 4 * error
+    assert error < 0.08 * claim.excess
+    low, _, high = claim.excess_quantiles()
+    assert np.mean(np.array(added) < low) < 0.15
+    assert np.mean(np.array(added) > high) < 0.15
+    assert set(covered) == {len(made.features.names)}
+    utility = claim.utility()["excess_mean"] * 1000 * claim.width**2
+    assert utility == pytest.approx(claim.excess)
+
+
+def test_a_ridge_is_that_of_all_rows_with_noise_on_the_normal_equations(made: Plan) -> None:
+    release, rows = one_release(made, 7), codes(made) * made.features.kept_scales
+    matrix = weights_of(made).matrix / made.features.kept_scales
+    noisy = np.linalg.solve(matrix, release.labels)  # X'y + noise
+    penalty = np.diag([0.0] + [25.0] * (rows.shape[1] - 1))
+    expected = np.linalg.solve(rows.T @ rows + penalty, noisy)
+    fitted = LinearRegressor(penalty=25.0).fit(release)
+    assert fitted.intercept_ == pytest.approx(expected[0], rel=1e-8)
+    assert fitted.coef_[1:] == pytest.approx(expected[1:], rel=1e-7, abs=1e-9)
+
+
+def test_the_residual_is_published_with_its_noise() -> None:
+    made = made_plan(3000, residual_share=0.5)
+    rows, labels = codes(made, 3000).astype(float), table(3000)["label"].to_numpy()
+    fit = rows @ np.linalg.lstsq(rows, labels, rcond=None)[0]
+    root, noise = float(np.linalg.norm(labels - fit)), claim_of(made).residual_noise_std
+    assert noise is not None
+    seen = [one_release(made, seed, 3000).certificate["residual_root"] for seed in range(60)]
+    assert abs(np.mean(seen) - root) < 5 * noise / math.sqrt(60)
+    assert np.std(seen) == pytest.approx(noise, rel=0.4)
+    assert made_plan(residual_share=0.0).claim.to_json()["shape"]["residual_noise_std"] is None
+    with pytest.raises(InputError, match="residual_share"):
+        made_plan(residual_share=1.0)
+
+
+# --- forgers ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def released(made: Plan) -> Release:
+    return made.release(source(ROWS))
+
+
+def with_weights(release: Release, matrix: Array) -> Release:
+    weights = weight_table(release.features, matrix)
+    forged = replace(release, weights=weights)
+    digests = release.certificate["digests"] | {"weights": table_digest(weights)}
+    return forged_claim(forged, lambda c: c.update(digests=digests))
+
+
+def problems(release: Release, folder: Path, data: pa.Table | None = None) -> str:
+    return " ".join(verify(saved(release, folder), data).problems)
+
+
+def test_a_length_that_is_too_small_is_caught(
+    made: Plan, released: Release, tmp_path: Path
+) -> None:
+    """All of the certificate that follows is made to agree: only the table tells."""
+
+    def shorter(certificate: dict[str, Any]) -> None:
+        shape = certificate["shape"]
+        certificate["shape"] = shape | {
+            "length": 0.999 * shape["length"],
+            "noise_std": 0.999 * shape["noise_std"],
+            "trace": 0.999**2 * shape["trace"],
+        }
+
+    forged = forged_claim(released, shorter)
+    assert problems(forged, tmp_path / "blind") == ""
+    assert "a row's weights have the norm" in problems(forged, tmp_path / "data", table(ROWS))
+    short = replace(claim_of(made), length=0.999 * claim_of(made).length)
+    noise = replace(short, noise_std=0.999 * short.noise_std)
+    with pytest.raises(PlanError, match="not those of the plan"):
+        replace(made, claim=noise).release(source(ROWS))
+
+
+def test_other_weights_are_caught(made: Plan, released: Release, tmp_path: Path) -> None:
+    matrix = weights_of(made).matrix
+    assert problems(with_weights(released, matrix), tmp_path / "same", table(ROWS)) == ""
+    upper = matrix.copy()
+    upper[0, 1] = 1e-3
+    assert "triangle" in problems(with_weights(released, upper), tmp_path / "upper")
+    assert "do not belong" in problems(
+        with_weights(
+            released,
+            matrix[:, ::-1] * 0 + np.tril(np.random.default_rng(0).normal(size=matrix.shape)),
+        ),
+        tmp_path / "random",
+    )
+    assert problems(with_weights(released, 2 * matrix), tmp_path / "scaled") != ""
+    stretched = matrix * np.append(np.ones(len(matrix) - 1), 1.001)
+    assert problems(with_weights(released, stretched), tmp_path / "one") != ""
+    lost = replace(released, weights=None)
+    assert "weights.parquet" in problems(lost, tmp_path / "lost")
+
+
+def test_another_gram_is_caught(made: Plan, released: Release, tmp_path: Path) -> None:
+    """Z = C·G for a symmetric G that is not the table's, its error stated as it would be."""
+    rng, scales = np.random.default_rng(1), made.features.kept_scales
+    rows = codes(made).astype(float)
+    other = rows.T @ (rows * (1 + 1e-7 * rng.random(len(rows)))[:, None])
+    design = weights_of(made).matrix @ other * scales
+    columns = [*design.T, released.labels]
+    changed = pa.Table.from_arrays(
+        [pa.array(column) for column in columns], schema=released.table.schema
+    )
+    digests = released.certificate["digests"] | {"aggregates": table_digest(changed)}
+    forged = forged_claim(replace(released, table=changed), lambda c: c.update(digests=digests))
+    assert problems(forged, tmp_path / "blind") == ""
+    found = problems(forged, tmp_path / "data", table(ROWS))
+    assert "not those of the table" in found
+
+
+def test_a_residual_off_its_grid_is_caught(released: Release, tmp_path: Path) -> None:
+    for number, value in enumerate((released.certificate["residual_root"] + 2.0**-30, None)):
+        forged = forged_claim(released, lambda c, value=value: c.update(residual_root=value))
+        assert "residual" in problems(forged, tmp_path / str(number))
+
+
+def test_a_section_of_another_mechanism_is_caught(released: Release, tmp_path: Path) -> None:
+    other = plan(source(ROWS), bags=40, epsilon=1.0, delta=1e-5).release(source(ROWS))
+    shape = released.certificate["shape"]
+    forged = replace(other, certificate=seal(other.certificate | {"shape": shape}))
+    assert "certificate.shape is not a section of wtd-flag" in problems(forged, tmp_path / "r")
+
+
+def test_a_plan_with_other_weights_is_refused(made: Plan) -> None:
+    weights = weights_of(made)
+    upper = weights.matrix.copy()
+    upper[0, 1] = 1.0
+    for matrix in (upper, weights.matrix[:-1, :-1]):
+        forged = replace(made, weights=replace(weights, matrix=matrix))
+        with pytest.raises(PlanError):
+            forged.release(source(ROWS))
+    for longer in (2 * weights.matrix, weights.matrix * (1 + 1e-6)):
+        with pytest.raises(PlanError, match="not those of the plan"):
+            replace(made, weights=replace(weights, matrix=longer)).release(source(ROWS))
+    with pytest.raises(PlanError, match="contradicts itself"):
+        replace(made, weights=None).release(source(ROWS))
+
+
+def test_a_table_with_equal_sums_and_a_longer_row_is_refused(tmp_path: Path) -> None:
+    """The digest of the sums does not suffice: the pass that reads labels measures every row."""
+    base = [(u, v) for u in (-2.0, -1.0, 0.0, 1.0, 2.0) for v in (-1.0, 0.0, 1.0)] * 4
+    pairs = {
+        "short": [(3.0, 0.0), (0.0, 3.0), (1.5, 1.5), (-1.5, -1.5)],
+        "long": [(3.0, 3.0), (0.0, 0.0), (1.5, -1.5), (-1.5, 1.5)],
+    }
+    tables = {}
+    for name, first in pairs.items():
+        u, v = np.array(first + base).T
+        tables[name] = pa.table({"u": u, "v": v, "label": np.linspace(0, 10, len(u))})
+    rows = {name: scan(t, label="label", label_range=RANGE) for name, t in tables.items()}
+    plans = {
+        name: plan(each, mechanism=SHAPED, epsilon=1.0, delta=1e-5) for name, each in rows.items()
+    }
+    assert plans["short"].feature_sums == plans["long"].feature_sums
+    with pytest.raises(PlanError, match="not those of the plan"):
+        plans["short"].release(rows["long"])
+    plans["short"].release_to(tmp_path / "r", rows["short"])
+    assert verify(tmp_path / "r", tables["short"]).valid
+    assert "norm" in " ".join(verify(tmp_path / "r", tables["long"]).problems)
+
+
+def test_as_many_columns_as_rows_are_fine(tmp_path: Path) -> None:
+    """Labels that the features determine are hidden by the noise alone."""
+    data = pa.table({"c": [f"l{k}" for k in range(12)], "label": np.arange(12.0) / 2})
+    rows = scan(data, label="label", label_range=RANGE)
+    made = plan(rows, mechanism=SHAPED, epsilon=1.0, delta=1e-5, min_count=1)
+    made.release_to(tmp_path / "r", rows)
+    assert verify(tmp_path / "r", data).problems == ()
+
+
+# --- the same plan everywhere ---------------------------------------------------------------
+
+
+def test_threads_and_batches_change_nothing(made: Plan) -> None:
+    for threads, batch_rows in ((1, 65536), (3, 50)):
+        rows = source(ROWS, batch_rows=batch_rows)
+        engine = LocalEngine(threads)
+        again = plan(rows, mechanism=SHAPED, epsilon=1.0, delta=1e-5, engine=engine)
+        assert again.to_json() == made.to_json()
+
+
+def test_the_command_line_goes_the_whole_road(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(table(ROWS), tmp_path / "t.parquet")
+    asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE)
+    told = command("plan", *asked, "--mechanism", SHAPED, "--out", tmp_path / "plan.json")
+    assert told.code == 0, told
+    assert "error that privacy adds" in told.out
+    assert "best possible" in told.err
+    done = command("release", *asked, "--plan", tmp_path / "plan.json", "--out", tmp_path / "r")
+    assert done.code == 0, done
+    checked = command("verify", tmp_path / "r", "--data", tmp_path / "t.parquet")
+    assert checked.code == 0, checked
+    fitted = command("fit", tmp_path / "r", "--out", tmp_path / "m.json", "--json")
+    assert fitted.code == 0, fitted
+    assert all(entry["low"] is not None for entry in fitted.json["coefficients"])
+    shown = command("inspect", *asked)
+    assert "Shaped noise" in shown.out
+
+
+def test_account_says_what_a_budget_buys() -> None:
+    facts = ("account", SHAPED, "--rows", "1000", "--label-range", "0", "10", "--delta", "1e-5")
+    told = command(*facts, "--features", "10", "--max-leverage", "0.1", "--json").json
+    spent = math.hypot(10 / told["noise_std"], 10 / told["residual_noise_std"])
+    assert Gaussian(spent).delta(1.0).upper == pytest.approx(1e-5, rel=1e-4)
+    assert told["least_error"] == pytest.approx(told["noise_std"] / 100)
+    assert told["isotropic_error"] == pytest.approx(told["noise_std"] * math.sqrt(1e-3))
+    assert "μ of the aggregates" in command(*facts).out

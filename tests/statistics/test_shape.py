@@ -1,0 +1,382 @@
+"""The shape of shaped-flag: feasible for every row, near the best, and certified as such."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from labeldp.engines import LocalEngine
+from labeldp.features import Encoder, FeatureMap, fit_features
+from labeldp.kernels import Scratch, with_numpy
+from labeldp.source import Source, scan
+from labeldp.statistics import Factor, GramSum, LeverageScan, factorise
+from labeldp.statistics import shape as module
+from labeldp.statistics import shape_routes as routes
+from labeldp.statistics.quadratic_form import QuadraticForm
+from labeldp.statistics.shape import Look, Shape, find_shape, isotropic, mean_direction
+from labeldp.statistics.shape_dual import by_leverage, lower_bound, solve
+from labeldp.statistics.weight_scan import Sighting, WeightScan
+from labeldp.statistics.weights import Weights
+from tests.oracles.best_shape import (
+    exact_square_length,
+    least_trace,
+    one_hot_least_trace,
+    whitened,
+)
+from tests.tables import source
+from tests.tables import table as random_table
+
+ENGINE = LocalEngine(1)
+Array = NDArray[np.float64]
+
+
+def random_rows(rows: int) -> pa.Table:
+    return random_table(rows).drop_columns("label")
+
+
+class Table:
+    """A source with its factor, and passes over it."""
+
+    def __init__(self, data: Source | pa.Table, **options: Any) -> None:
+        self.data = data if isinstance(data, Source) else scan(data)
+        self.features: FeatureMap = fit_features(self.data, **options)
+        gram = ENGINE.fold("sums", self.data, GramSum(self.features))
+        self.factor: Factor = factorise(gram, self.features)
+        self.passes = 0
+
+    def look(self, weights: Weights, keep: int, floor: float) -> Sighting:
+        self.passes += 1
+        return self.scan(weights, keep, floor).result()
+
+    def scan(
+        self, weights: Weights, keep: int = 0, floor: float = 0.0, rows: int = 65536
+    ) -> WeightScan:
+        scan = WeightScan(self.features, weights, keep=keep, floor=floor)
+        encode = Encoder(self.features)
+        for batch in self.data.feature_batches(self.features.columns):
+            for start in range(0, batch.num_rows, rows):
+                scan.add(encode(batch.slice(start, rows)))
+        return scan
+
+    def shape(self) -> Shape:
+        return find_shape(self.factor, self.features, self.look)
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """Dense integer rows of the kept columns."""
+        kept = self.features.keep(self.factor.kept)
+        parts = [
+            kept.integers(kept.encode(batch))
+            for batch in self.data.feature_batches(self.features.columns)
+        ]
+        return np.concatenate(parts).astype(np.int64)
+
+
+def numbers(rows: int, columns: int, seed: int = 0, tail: float = 3.0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    mixed = rng.standard_t(tail, (rows, columns)) @ rng.normal(size=(columns, columns))
+    return pa.table({f"x{k}": mixed[:, k] for k in range(columns)})
+
+
+def trace_of(shape: Shape, codes: NDArray[np.int64]) -> float:
+    """max ‖Cx‖²·tr((CᵀC)⁻¹(XᵀX)⁻¹), with NumPy's own inverses."""
+    dense = codes.astype(float)
+    scale = np.abs(dense).max(axis=0)
+    inner = np.linalg.inv((dense / scale).T @ (dense / scale))
+    weights = shape.weights.matrix * scale
+    largest = np.square(dense / scale @ weights.T).sum(axis=1).max()
+    return float(largest * np.trace(np.linalg.inv(weights.T @ weights) @ inner))
+
+
+@given(seed=st.integers(0, 10_000), rows=st.integers(20, 60), columns=st.integers(1, 4))
+@settings(max_examples=25, deadline=None)
+def test_the_length_is_never_below_the_exact_maximum(seed: int, rows: int, columns: int) -> None:
+    table = Table(numbers(rows, columns, seed, tail=1.5))
+    shape = table.shape()
+    exact = max(exact_square_length(shape.weights.matrix, row) for row in table.codes)
+    assert exact <= Fraction(shape.length) ** 2
+    assert Fraction(shape.length) ** 2 <= exact * (1 + Fraction(1, 10**6))
+    assert 0.5 <= shape.length < 1.0
+
+
+def test_the_length_of_any_weights_is_a_bound_in_every_batching() -> None:
+    """Also of ill-conditioned weights, and where the pass uses a matrix product."""
+    table = Table(numbers(300, 9, 1, tail=1.2))
+    rng = np.random.default_rng(5)
+    lower = np.tril(rng.normal(size=(table.factor.rank,) * 2)) * 10.0 ** rng.uniform(-6, 6, 10)
+    weights = Weights(table.factor.kept, lower)
+    exact = max(exact_square_length(lower, row) for row in table.codes)
+    found = {
+        table.scan(weights, keep, 0.0, rows).result().length
+        for keep in (0, 7)
+        for rows in (1, 7, 65536)
+    }
+    assert len(found) == 1
+    assert exact <= Fraction(found.pop()) ** 2 <= exact * (1 + Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("columns", [1, 9])
+@pytest.mark.parametrize("keep", [0, 3])
+def test_a_row_that_is_longer_by_a_hair_is_not_passed_over(columns: int, keep: int) -> None:
+    """Rows come one by one, each a little longer than those before; the shortest come last."""
+    steps = np.append(np.arange(1.0, 1.02, 1e-4), np.linspace(0.1, 0.5, 20))
+    x = steps[:, None] + 1e-9 * np.random.default_rng(0).normal(size=(len(steps), columns))
+    x[-20:] += np.random.default_rng(1).normal(size=(20, columns)) / 10
+    data = pa.table({f"x{k}": x[:, k] for k in range(columns)})
+    table = Table(data, intercept=False)
+    weights = Weights(table.factor.kept, np.eye(table.factor.rank))
+    sighting = table.scan(weights, keep, 0.0, rows=1).result()
+    exact = max(exact_square_length(weights.matrix, row) for row in table.codes)
+    assert exact <= Fraction(sighting.maximum) <= exact * (1 + Fraction(1, 10**12))
+
+
+@given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_the_rounding_of_both_ways_is_bounded(seed: int, spread: float, mixed: bool) -> None:
+    """Elementwise and by a product, against rationals; the bound is not absurd either."""
+    table = Table(source(60, seed) if mixed else numbers(60, 9, seed, tail=1.2))
+    rng, size = np.random.default_rng(seed), table.factor.rank
+    lower = np.tril(rng.normal(size=(size, size))) * 10.0 ** rng.uniform(-spread, spread, size)
+    form = QuadraticForm(table.features, Weights(table.factor.kept, lower))
+    (batch,) = table.data.feature_batches(table.features.columns)
+    encoded = table.features.encode(batch)
+    bound = form.sharp_rounding(np.abs(encoded.numbers).max(axis=0, initial=0.0))
+    exact = [exact_square_length(lower, row) for row in table.codes]
+    for way in (form, form.rough):
+        values = way(encoded, with_numpy(), Scratch())
+        errors = [abs(Fraction(float(v)) - e) for v, e in zip(values, exact, strict=True)]
+        assert max(errors) <= Fraction(bound)
+    assert bound <= 1e-6 * float(max(exact)) * 10.0 ** (4 * spread)
+
+
+@pytest.mark.parametrize("batch_rows", [65536, 97, 1])
+def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
+    table = Table(source(400))
+    weights = isotropic(table.factor, table.features, table.look).weights
+    whole = table.scan(weights, 20, 0.001).result()
+    cut = table.scan(weights, 20, 0.001, batch_rows).result()
+    assert np.array_equal(whole.rows, cut.rows)
+    assert whole.maximum == cut.maximum
+    left, right = (table.scan(weights, 20, 0.001).new() for _ in range(2))
+    encode = Encoder(table.features)
+    for batch in table.data.feature_batches(table.features.columns):
+        left.add(encode(batch.slice(0, 150)))
+        right.add(encode(batch.slice(150)))
+    right.merge(left.share())
+    merged = right.result()
+    assert np.array_equal(whole.rows, merged.rows)
+    assert whole.maximum == merged.maximum
+
+
+def test_a_pass_keeps_the_worst_rows_once_each() -> None:
+    features = random_rows(400)
+    table = Table(pa.concat_tables([features, features, features]))
+    weights = isotropic(table.factor, table.features, table.look).weights
+    sighting = table.scan(weights, 20).result()
+    values = np.square(table.codes @ weights.matrix.T).sum(axis=1)
+    different, places = np.unique(table.codes, axis=0, return_index=True)
+    worst = different[np.argsort(-values[places])[:20]]
+    assert np.array_equal(sighting.rows[:20], worst)
+    assert len(np.unique(sighting.rows, axis=0)) == len(sighting.rows) > 20
+    assert {tuple(row) for row in sighting.rows} <= {tuple(row) for row in different}
+
+
+@given(counts=st.lists(st.integers(2, 40), min_size=2, max_size=12))
+@settings(max_examples=25, deadline=None)
+def test_of_one_category_the_optimum_is_known(counts: list[int]) -> None:
+    """Σ 1/count, with a constant or without: both span the same."""
+    levels = np.repeat([f"l{k}" for k in range(len(counts))], counts)
+    best = one_hot_least_trace(np.array(counts))
+    for intercept in (True, False):
+        table = Table(pa.table({"c": levels}), min_count=1, intercept=intercept)
+        shape = table.shape()
+        assert shape.bound <= best * (1 + 1e-9)
+        assert best <= shape.trace * (1 + 1e-9)
+        limit = module._ENOUGH if not intercept else module._ENOUGH / (1 - routes._INSURANCE)
+        assert shape.trace <= best * limit * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_small_problems_agree_with_generic_minimisation(columns: int, seed: int) -> None:
+    table = Table(numbers(40, columns, seed), intercept=False)
+    best = least_trace(table.codes.astype(float))
+    shape = table.shape()
+    assert shape.trace <= best * module._ENOUGH
+    assert shape.bound <= best
+    if columns == 1:
+        values = table.codes[:, 0].astype(float)
+        assert best == pytest.approx((values**2).max() / (values**2).sum(), rel=1e-6)
+        assert shape.trace == pytest.approx(best, rel=1e-5)
+
+
+def test_the_dual_agrees_with_generic_minimisation_to_three_digits() -> None:
+    rows = np.random.default_rng(3).standard_t(3, (30, 3))
+    white = whitened(rows)
+    solution = solve(
+        by_leverage(white, 0.01), len(rows), steps=4000, tolerance=1e-4, least_uniform=1e-9
+    )
+    assert solution.bound <= solution.trace <= solution.bound * (1 + 2e-4)
+    assert solution.trace == pytest.approx(least_trace(rows), rel=1e-3)
+
+
+@given(seed=st.integers(0, 10_000), share=st.floats(0.0, 1.0))
+@settings(max_examples=40, deadline=None)
+def test_weak_duality_any_weights_bound_any_feasible_shape(seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    white = whitened(rng.standard_t(2, (25, 4)))
+    mixture = by_leverage(white, share)
+    root = rng.normal(size=(4, 4))
+    anything = root @ root.T + 0.01 * np.eye(4)
+    feasible = anything * np.einsum("ij,ij->i", white @ np.linalg.inv(anything), white).max()
+    assert lower_bound(mixture, len(white)) <= np.trace(feasible) * (1 + 1e-9)
+    assert lower_bound(mixture, len(white)) == pytest.approx(
+        np.sqrt(
+            np.linalg.eigvalsh(
+                (white.T * mixture.weights) @ white + mixture.uniform / 25 * np.eye(4)
+            )
+        ).sum()
+        ** 2
+    )
+
+
+def test_fewer_rows_than_columns_are_solved_in_their_span() -> None:
+    white = np.random.default_rng(0).normal(size=(6, 20)) / 30
+    steps = {"steps": 30, "tolerance": 1e-3, "least_uniform": 1e-3}
+    some = solve(by_leverage(white, 0.1), 900, **steps)  # type: ignore[arg-type]
+    copies = solve(by_leverage(np.repeat(white, 4, axis=0), 0.1), 900, **steps)  # type: ignore[arg-type]
+    assert some.basis is not None
+    assert copies.basis is None
+    assert np.allclose(some.covariance(), copies.covariance(), rtol=1e-8)
+    assert some.trace == pytest.approx(float(np.trace(some.covariance())))
+    assert some.bound == pytest.approx(copies.bound)
+    lengths = np.einsum("ij,ij->i", white @ np.linalg.inv(some.covariance()), white)
+    assert lengths.max() <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_shape_is_certified_on_a_mixed_table(seed: int) -> None:
+    table = Table(source(3000, seed))
+    told: list[Shape] = []
+    shape = find_shape(table.factor, table.features, table.look, told.append)
+    assert shape.trace == pytest.approx(trace_of(shape, table.codes), rel=1e-5)
+    assert table.factor.rank**2 / 3000 <= shape.bound <= shape.trace <= shape.isotropic
+    assert shape.gap <= 1.1
+    assert shape.passes == table.passes <= 6
+    assert [one.passes for one in told] == list(range(1, shape.passes + 1))
+    assert all(one.trace >= two.trace for one, two in pairwise(told))
+    assert told[0].kind == "isotropic"
+    leverage = ENGINE.fold("leverages", table.data, LeverageScan(table.features, table.factor))
+    assert shape.isotropic == pytest.approx(table.factor.rank * leverage.maximum, rel=1e-6)
+
+
+def test_an_outlier_costs_isotropic_noise_much_and_the_shape_little() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 5))
+    x[7] = 200.0
+    table = Table(pa.table({f"x{k}": x[:, k] for k in range(5)}))
+    shape = table.shape()
+    assert shape.gain > 4
+    assert shape.gap < 1.1
+
+
+def test_units_of_columns_do_not_matter() -> None:
+    data = numbers(500, 3, 4)
+    plain = Table(data).shape()
+    units = {name: data[name].to_numpy() * 4.0**k for k, name in enumerate(data.column_names)}
+    scaled = Table(pa.table(units)).shape()
+    assert scaled.trace == pytest.approx(plain.trace, rel=1e-2)
+    assert scaled.bound == pytest.approx(plain.bound, rel=1e-2)
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=20, deadline=None)
+def test_more_constraints_never_lower_the_optimum(seed: int) -> None:
+    """In the same whitened coordinates; up to the tolerance of the two solutions."""
+    rng = np.random.default_rng(seed)
+    white = rng.standard_t(2, (60, 3)) / 10
+    steps = {"steps": 500, "tolerance": 1e-3, "least_uniform": 1e-6}
+    few = solve(by_leverage(white[:30], 0.01), 500, **steps)  # type: ignore[arg-type]
+    all_ = solve(by_leverage(white, 0.01), 500, **steps)  # type: ignore[arg-type]
+    assert all_.trace >= few.bound * (1 - 1e-9)
+
+
+def test_the_mean_is_insured() -> None:
+    """Its noise has at most the variance 1/(wn²), and the trace is hardly larger."""
+    table = Table(source(3000))
+    mean = mean_direction(table.factor, table.features)
+    assert mean is not None
+    assert np.linalg.norm(mean) == pytest.approx(1.0)
+    shape = table.shape()
+    share = routes._insurance(3000)
+    assert 0.0 < shape.mean_noise <= (1 + 1e-3) / (share * 3000**2) * 1.1
+    covariance = np.diag(np.random.default_rng(0).uniform(1, 2, table.factor.rank))
+    safe = routes.insured(covariance, mean, 3000)
+    direct = (1 - share) * np.linalg.inv(covariance) + share * 3000 * np.outer(mean, mean)
+    assert np.allclose(safe, np.linalg.inv(direct))
+    assert np.trace(safe) <= np.trace(covariance) / (1 - share)
+    assert routes.insured(covariance, None, 3000) is covariance
+    quiet = covariance / 1e6  # as little noise on the mean as the insurance would leave
+    assert routes.insured(quiet, mean, 3000) is quiet
+
+
+def test_without_a_constant_nothing_is_insured() -> None:
+    table = Table(numbers(300, 2), intercept=False)
+    assert mean_direction(table.factor, table.features) is None
+    assert table.shape().mean_noise == 0.0
+
+
+def test_a_wide_table_gets_a_simple_shape_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    levels = {f"c{k}": rng.zipf(1.6, 5000).clip(max=30).astype(str) for k in range(3)}
+    table = Table(pa.table({**levels, "x": rng.normal(size=5000)}), min_count=2)
+    full = table.shape()
+    monkeypatch.setattr(module, "FULL_COLUMNS", 10)
+    wide = table.shape()
+    assert (full.kind, wide.kind) == ("full", "design")
+    assert full.trace <= wide.trace <= wide.isotropic
+    assert wide.trace < 1.5 * full.trace
+    assert wide.bound <= full.trace
+    assert wide.trace == pytest.approx(trace_of(wide, table.codes), rel=1e-5)
+
+
+def test_where_the_design_does_not_help_a_few_rows_are_set_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 12))
+    x[:4] *= 100
+    table = Table(pa.table({f"x{k}": x[:, k] for k in range(12)}))
+    monkeypatch.setattr(module, "FULL_COLUMNS", 5)
+    monkeypatch.setattr(module, "_LOW_RANK_ROWS", 8)
+    shape = table.shape()
+    assert shape.kind in ("design", "low-rank")
+    assert shape.trace < shape.isotropic
+    assert table.passes <= 6
+
+
+def test_a_saturated_table_has_a_shape() -> None:
+    """Rows of leverage 1 are fine: noise hides the labels, not the residual."""
+    data = scan(pa.table({"c": [f"l{k}" for k in range(12)] * 1}))
+    features = fit_features(data, min_count=1)
+    gram = ENGINE.fold("sums", data, GramSum(features))
+    factor = factorise(gram, features, saturated=True)
+
+    def look(weights: Weights, keep: int, floor: float) -> Sighting:
+        scan_ = WeightScan(features, weights, with_numpy(), keep=keep, floor=floor)
+        for batch in data.feature_batches(features.columns):
+            scan_.add(features.encode(batch))
+        return scan_.result()
+
+    checked: Look = look
+    shape = find_shape(factor, features, checked)
+    assert shape.trace == pytest.approx(12.0, rel=1e-5)
+    assert shape.gap <= 1.01
