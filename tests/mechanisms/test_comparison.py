@@ -107,7 +107,7 @@ def test_every_mechanism_makes_an_offer_and_the_best_comes_first() -> None:
     assert len(errors) == 3
     *drawn, chosen = offers
     assert (chosen.mechanism, chosen.plan) == (SHAPED, None)
-    assert "--bags does not apply" in str(chosen.reason)
+    assert "`bags` does not apply" in str(chosen.reason)
     for offer in drawn:
         assert offer.plan is not None
         assert offer.plan.claim.mechanism == offer.mechanism
