@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from tests.console import labeldp
 from tests.golden import tables
+from tests.golden.inside import recorded_mechanisms
 
 ROWS = ("--label-range", 0, 51, "--rows")
 BUDGETS = ((0.01, 1e-3), (1, 1e-6), (50, 1e-12))
@@ -57,7 +58,7 @@ def account(*arguments: Any) -> Any:
 
 def compared() -> Any:
     """Every mechanism's offer for a file, and the plan of the best."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, recorded_mechanisms():
         file = Path(folder) / "table.parquet"
         pq.write_table(tables.table("five thousand"), file)
         options = ("--label", "label", "--label-range", 0, 10, "--mechanism", "auto", "--json")

@@ -46,6 +46,7 @@ from labeldp.accounting import (
 from labeldp.accounting.curve import group_delta
 from labeldp.accounting.draw import affordable_delta
 from labeldp.mechanisms import bags as bags_module
+from labeldp.mechanisms import registry
 from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.survey import survey
 from labeldp.release import claimed_fields
@@ -63,6 +64,15 @@ Answers = dict[str, Callable[..., Any]]
 def pinned_seeds(name: str) -> Iterator[None]:
     """Bags drawn from public seeds that follow from a name, not from the operating system."""
     with patch.object(bags_module, "fresh_seed", seeds_from(f"golden {name}")):
+        yield
+
+
+@contextmanager
+def recorded_mechanisms() -> Iterator[None]:
+    """Only those that there were when a comparison of all was recorded."""
+    then = ("wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag")
+    homes = {name: registry._HOMES[name] for name in then}
+    with patch.dict(registry._HOMES, homes, clear=True):
         yield
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +18,29 @@ if TYPE_CHECKING:
     from labeldp.learners.protocol import Learner, Model
 
 
+def _option(default: Any, words: str, **told: Any) -> Any:
+    return field(default=default, metadata={"help": words, **told})
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningOptions:
+    """How to learn: each learner takes what it has."""
+
+    ridge: float = _option(0.0, "Ridge penalty, in units of rows.")
+    max_norm: float | None = _option(
+        None, "Bound on the norm of the coefficients (the paper's B_r)."
+    )
+    confidence: float = _option(0.95, "Level of the intervals.")
+    shrink: bool = _option(
+        False, "Shrink predictions by empirical Bayes (shaped-flag).", flag="--shrink"
+    )
+    epochs: int = _option(200, "Most passes over the bags (neural).")
+    seed: int = _option(0, "Of the first weights (neural).", min=0)
+
+
+_DEFAULT = LearningOptions()
+
+
 def fit(
     directory: ReleaseDirectory,
     model: Annotated[
@@ -29,18 +52,12 @@ def fit(
             help="The table whose rows the bags name, for its features; no label is read."
         ),
     ] = None,
-    ridge: Annotated[float, typer.Option(help="Ridge penalty, in units of rows.")] = 0.0,
-    max_norm: Annotated[
-        float | None, typer.Option(help="Bound on the norm of the coefficients (the paper's B_r).")
-    ] = None,
-    confidence: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    learning: LearningOptions = _DEFAULT,
     out: Annotated[Path | None, typer.Option(help="Write the model here (JSON).")] = None,
     test: Annotated[
         str | None, typer.Option(help="Labelled rows to score on; for the curator only.")
     ] = None,
     label: Annotated[str | None, typer.Option(help="The label column of --test.")] = None,
-    epochs: Annotated[int, typer.Option(help="Most passes over the bags (neural).")] = 200,
-    seed: Annotated[int, typer.Option(min=0, help="Of the first weights (neural).")] = 0,
     json: Json = False,
 ) -> None:
     """Fit a regression on a release. Costs no privacy."""
@@ -52,14 +69,7 @@ def fit(
     if model not in LEARNERS:
         raise InputError(f"--model {model!r} is unknown; choose {' or '.join(LEARNERS)}")
     learner = find_learner(model)
-    asked = {
-        "penalty": ridge,
-        "max_norm": max_norm,
-        "confidence": confidence,
-        "epochs": epochs,
-        "seed": seed,
-    }
-    options = _options(learner, asked)
+    options = _options(learner, learning)
     if out is not None:
         check_target(out)
     released = Release.load(directory)
@@ -74,7 +84,7 @@ def fit(
         "release": str(directory),
         "model": model,
         "coefficients": [asdict(coefficient) for coefficient in coefficients],
-        "confidence": confidence,
+        "confidence": learning.confidence,
         "test_mse": mse,
     }
     if mse is not None:
@@ -84,7 +94,7 @@ def fit(
         return
     if coefficients:
         emit_table(
-            f"Coefficients per original unit, {confidence:.0%} intervals",
+            f"Coefficients per original unit, {learning.confidence:.0%} intervals",
             ["column", "value", "low", "high"],
             [[c.name, *(number(v, 5) for v in (c.value, c.low, c.high))] for c in coefficients],
         )
@@ -94,11 +104,14 @@ def fit(
         print(f"mean squared error on {test}: {mse:.6g}")
 
 
-def _options(learner: Learner, asked: dict[str, Any]) -> Any:
+def _options(learner: Learner, learning: LearningOptions) -> Any:
     """What was asked for, as far as the learner has it."""
+    asked = vars(learning) | {"penalty": learning.ridge}
     names = [each.name for each in fields(learner.options) if each.name in asked]
     if asked["penalty"] and "penalty" not in names:
         raise InputError("--ridge is for --model linear; leave it out")
+    if learning.shrink and "shrink" not in names:
+        raise InputError("--shrink is for --model linear; leave it out")
     return learner.options(**{name: asked[name] for name in names})
 
 

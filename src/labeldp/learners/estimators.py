@@ -109,6 +109,10 @@ class LinearRegressor(_Estimator):
         an intercept, from columns that the feature map centred). True cannot add one.
     confidence : float
         Level of the intervals in `coefficients_`.
+    shrink : bool
+        Predict with coefficients shrunk by empirical Bayes: the noise of a shaped release is
+        public, so how much is chosen from the release alone, at no cost in privacy.
+        `coefficients_` and their intervals are not shrunk. Releases of shaped-flag only.
 
     Attributes
     ----------
@@ -141,6 +145,7 @@ class LinearRegressor(_Estimator):
     max_norm: float | None = LinearOptions.max_norm
     fit_intercept: bool = LinearOptions.fit_intercept
     confidence: float = LinearOptions.confidence
+    shrink: bool = LinearOptions.shrink
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit `(release)`, `(release, source)` of labels aggregated alone, or plain rows `(X, y)`.

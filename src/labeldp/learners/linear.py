@@ -25,7 +25,7 @@ from labeldp.learners.protocol import (
     checked,
     write,
 )
-from labeldp.learners.whitened import Whitened, whitened
+from labeldp.learners.whitened import Whitened, shrunken, whitened
 from labeldp.source import Source, take_rows
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class LinearOptions:
     max_norm: float | None = None
     fit_intercept: bool = True
     confidence: float = 0.95
+    shrink: bool = False
 
     def checked(self) -> LinearOptions:
         """The same in plain numbers; refuse what cannot be meant, naming it."""
@@ -54,11 +55,14 @@ class LinearOptions:
             positive(max_norm=self.max_norm)
             if self.penalty > 0:
                 raise InputError("set penalty or max_norm, not both: each is the other's price")
+        if self.shrink and (self.penalty > 0 or self.max_norm is not None):
+            raise InputError("`shrink` chooses its own penalty; leave penalty and max_norm out")
         return LinearOptions(
             float(self.penalty),
             None if self.max_norm is None else float(self.max_norm),
             bool(self.fit_intercept),
             float(self.confidence),
+            bool(self.shrink),
         )
 
 
@@ -126,7 +130,9 @@ def fit_release(
             )
         if release.weights is not None:
             return _fit_whitened(release, whitened(release), options)
+        _refuse_shrinkage(options)
         return _fit_aggregates(release, release.design, release.labels, options)
+    _refuse_shrinkage(options)
     design = weighted_design(release, bag_source(source)) / release.noise[:, None]
     return _fit_aggregates(release, design, release.labels / release.noise, options)
 
@@ -136,6 +142,7 @@ def fit_rows(
 ) -> LinearModel:
     """Fit plain rows, as any regression does; columns without names are x0, x1, …."""
     options = options.checked()
+    _refuse_shrinkage(options)
     added = int(options.fit_intercept)
     ones = np.ones((len(rows), added))
     fit = _solve(np.hstack([ones, rows]), labels, options, 0 if added else None)
@@ -202,8 +209,21 @@ def _fit_whitened(release: Release, white: Whitened, options: LinearOptions) -> 
         coefficients = _with_intervals(coefficients, spread, options.confidence)
     residual = release.certificate.get("residual_root")
     square = math.nan if residual is None else max(0.0, residual) ** 2
+    if options.shrink:
+        width = float(release.certificate["label_width"])
+        low, high = release.certificate["label_range"]
+        learnt = shrunken(white, used, constant, (low + high) / 2, width)
+        fit = replace(fit, coefficients=learnt)
     model = _release_model(release.features, fit, options, used, constant, coefficients)
     return replace(model, residual_ms=square, dof=0.0)
+
+
+def _refuse_shrinkage(options: LinearOptions) -> None:
+    if options.shrink:
+        raise InputError(
+            "`shrink` needs a release whose noise is public and known, as of shaped-flag; "
+            "leave it out"
+        )
 
 
 def _with_intervals(
@@ -287,6 +307,7 @@ _OPTIONS = {
     "max_norm": optional(is_number),
     "fit_intercept": is_flag,
     "confidence": is_number,
+    "shrink": is_flag,
 }
 _COEFFICIENT = {
     "name": is_text,
@@ -306,7 +327,7 @@ _FIELDS = {
 
 
 def _read(document: Document, features: FeatureMap | None, _arrays: Arrays) -> LinearModel:
-    options = LinearOptions(**checked(document["parameters"], _OPTIONS))
+    options = LinearOptions(**checked({"shrink": False} | document["parameters"], _OPTIONS))
     values = checked(document, _FIELDS)
     coef, names = np.array(values["coef"], dtype=np.float64), values["feature_names"]
     if names is not None and len(coef) != len(names):

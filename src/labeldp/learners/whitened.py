@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp._arrow import column_numbers
 from labeldp.errors import InputError
@@ -56,3 +57,27 @@ def whitened(release: Release) -> Whitened:
         np.asarray(solve_triangular(lower, labels, lower=True)),
         np.asarray(solve_triangular(lower, np.diag(release.noise), lower=True)),
     )
+
+
+def shrunken(
+    white: Whitened, used: NDArray[np.bool_], constant: int | None, middle: float, width: float
+) -> Array:
+    """Coefficients of the used columns for prediction: the posterior mean (theory §10).
+
+    Labels count from the middle of their range, where the constant can shift them. The mean
+    prediction, q0 = R·e/√n with e the constant's coefficient, is left free up to that range.
+    """
+    from labeldp.learners.shrinkage import empirical_bayes, prior_family
+
+    root = white.root[:, used]
+    noise = white.spread @ white.spread.T
+    mean, rows, shift = None, 0.0, np.zeros(root.shape[1])
+    if constant is not None:
+        along = root[:, constant]
+        rows, shift[constant] = float(along @ along), middle
+        mean = along / np.sqrt(rows)
+    family = prior_family(root, mean, constant)
+    found = empirical_bayes(
+        white.estimate - root @ shift, noise, family, mean, rows * width**2 / 12.0
+    )
+    return np.asarray(np.linalg.lstsq(root, found.mean)[0] + shift)
