@@ -14,7 +14,11 @@ import labeldp_paper
 from labeldp.cli.output import in_flags
 
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
+SPELLED = re.compile(r"\b[a-z]+_[a-z_]+\b")
+QUOTED = re.compile(r"`[^`]*`")
 COMMANDS = ("cli", "commands")
+NO_ARGUMENTS = {"release_to", "feature_names"}
+"""A method, and a field of a model's file."""
 
 
 def library() -> list[Path]:
@@ -41,6 +45,14 @@ def test_no_error_of_the_library_names_an_option() -> None:
     assert seen > 200
 
 
+def test_arguments_stand_in_backquotes() -> None:
+    """A bare `residual_ms` would reach people who typed --residual-ms."""
+    for path in library():
+        for text in messages(ast.parse(path.read_text(encoding="utf-8"))):
+            bare = set(SPELLED.findall(QUOTED.sub("", text)))
+            assert bare <= NO_ARGUMENTS, f"{path.name}: {text}"
+
+
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
@@ -51,6 +63,7 @@ def test_no_error_of_the_library_names_an_option() -> None:
         ("say `not_private=True`", "say --not-private"),
         ("with `intercept=False`", "with --no-intercept"),
         ("`numeric=['age']`", "--numeric age"),
+        ("set `penalty` or `max_norm`", "set --ridge or --max-norm"),
         ("call `plan.release_to`", "call `plan.release_to`"),
         ("no argument here", "no argument here"),
     ],

@@ -122,7 +122,7 @@ def test_naive_mechanisms_are_never_private(mechanism: str) -> None:
         (("wtd-flag", *CENSUS, "--bag-size", 3), "--bag-size"),
         (("naive-lag", *CENSUS), "--residual-ms"),
         (("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 10, "--bags", 10**6), "disjoint"),
-        (("sampled-noisy-wtd-lag", *UNIT, "--noisy-fraction", 1.5), "noisy_fraction"),
+        (("sampled-noisy-wtd-lag", *UNIT, "--noisy-fraction", 1.5), "--noisy-fraction"),
         (("sampled-wtd-flag", *CENSUS, "--bag-size", -5), "--bag-size"),
         (("bag-flag", *CENSUS), "sampled-wtd-flag"),
     ],

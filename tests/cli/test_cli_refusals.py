@@ -384,7 +384,7 @@ def test_fit(published: Path, data: Path, write: Write, out: Path) -> None:
         ("--test", text, "--label", "label"): "holds text that is not a number",
         ("--test", unlabelled, "--label", "label"): "no row has a label",
         ("--test", unknown, "--label", "label"): "'31st street'",
-        ("--ridge", -1): "penalty must be at least 0",
+        ("--ridge", -1): "--ridge must be at least 0",
         ("--ridge", 1, "--max-norm", 1): "not both",
         ("--max-norm", 0): "--max-norm must be above 0",
         ("--confidence", 1): "confidence must lie between 0 and 1",

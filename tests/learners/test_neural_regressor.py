@@ -237,7 +237,7 @@ def test_no_bound_without_a_class(
     with pytest.raises(InputError, match="unbounded"):
         fitted.output_bound()
     model = BagRegressor(hidden=(), epochs=2, max_norm=2.0).fit(make_release(table, 60, 3))
-    with pytest.raises(InputError, match="pass row_norm"):
+    with pytest.raises(InputError, match="pass `row_norm`"):
         model.output_bound()
     assert model.output_bound(row_norm=3.0) > 0
 

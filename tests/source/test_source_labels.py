@@ -60,7 +60,7 @@ def test_other_types_are_refused_by_name(type_):
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        (None, "missing values; pass drop_missing_labels"),
+        (None, "missing values; pass `drop_missing_labels`"),
         (float("nan"), "missing values"),
         (float("inf"), "infinities"),
         (SECRET, "outside the range 0 to 10; widen"),

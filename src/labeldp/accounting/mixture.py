@@ -57,10 +57,10 @@ class RandomWeights(Curve):
         ordered(*self.label_range, name="label_range")
         positive(noise_std=self.noise_std, noisy_fraction=self.noisy_fraction)
         if self.noisy_fraction > 1.0:
-            raise InputError(f"noisy_fraction must be at most 1, not {self.noisy_fraction}")
+            raise InputError(f"`noisy_fraction` must be at most 1, not {self.noisy_fraction}")
         if self.bag_size > self._largest_bag:
             raise InputError(
-                f"bag_size {self.bag_size:,} is above the {self.rows or MOST_NOISY_BAG_SIZE:,} "
+                f"`bag_size` {self.bag_size:,} is above the {self.rows or MOST_NOISY_BAG_SIZE:,} "
                 "rows there may be; ask for smaller bags"
             )
 

@@ -186,7 +186,7 @@ class Theorem3(Curve):
         positive(noisy_fraction=self.noisy_fraction, noise_std=self.noise_std)
         at_least(1, bag_size=self.bag_size, bags=self.bags)
         if self.noisy_fraction > 1.0:
-            raise InputError(f"noisy_fraction must be at most 1, not {self.noisy_fraction}")
+            raise InputError(f"`noisy_fraction` must be at most 1, not {self.noisy_fraction}")
 
     @property
     def width(self) -> float:

@@ -54,7 +54,7 @@ class Facts:
             at_least(0.0, max_leverage=self.max_leverage)
             if (self.features or 0) > self.max_leverage * self.rows * (1.0 + 1e-9):
                 raise InputError(
-                    f"max_leverage {self.max_leverage} is below features/rows, the average "
+                    f"`max_leverage` {self.max_leverage} is below features/rows, the average "
                     "leverage; recompute it from the features"
                 )
 
@@ -233,7 +233,7 @@ class SizedBag(Curve):
         if self.leverage_factor is not None:
             if self.features is None:
                 raise InputError(
-                    "leverage_factor is a multiple of features/bag_size: give features"
+                    "`leverage_factor` is a multiple of features per row of a bag: give `features`"
                 )
             at_least(1.0, leverage_factor=self.leverage_factor)
 

@@ -80,6 +80,8 @@ def note(text: str) -> None:
     print(in_flags(text), file=sys.stderr)
 
 
+_OTHERWISE = {"penalty": "ridge"}
+"""Arguments whose options have other names."""
 _ARGUMENT = re.compile(r"`([a-z][a-z_]*)(?:=([^`]*))?`")
 
 
@@ -94,7 +96,7 @@ def in_flags(said: Any) -> Any:
         return {name: in_flags(inner) for name, inner in said.items()}
 
     def flag(found: re.Match[str]) -> str:
-        name, value = found[1].replace("_", "-"), found[2]
+        name, value = _OTHERWISE.get(found[1], found[1]).replace("_", "-"), found[2]
         if value in (None, "True"):
             return f"--{name}"
         plain = value.strip("\"'[]()")

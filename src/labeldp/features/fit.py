@@ -235,5 +235,5 @@ def _check_width(result: FeatureMap, most: int) -> None:
     shown = ", ".join(f"{name!r} ({size})" for size, name in biggest) or "the numeric columns"
     raise DataError(
         f"the features make {result.width} design columns, more than {most}; most come from "
-        f"{shown}: raise min_count or drop columns"
+        f"{shown}: raise `min_count` or drop columns"
     )

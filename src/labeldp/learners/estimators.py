@@ -261,9 +261,9 @@ class BagRegressor(_Estimator):
         """K and l0 of the class F_NN(K, l0) in which g was sought."""
         check_is_fitted(self)
         if self.max_norm is None:
-            raise InputError("without max_norm the weights are unbounded, and so is the class")
+            raise InputError("without `max_norm` the weights are unbounded, and so is the class")
         longest = self.row_norm_ if row_norm is None else row_norm
         if longest is None:
-            raise InputError("aggregates do not show how long rows are; pass row_norm")
+            raise InputError("aggregates do not show how long rows are; pass `row_norm`")
         at_least(0, row_norm=longest)
         return max(float(self.max_norm), float(longest)), len(self.layers_.matrices)

@@ -54,9 +54,9 @@ class LinearOptions:
         if self.max_norm is not None:
             positive(max_norm=self.max_norm)
             if self.penalty > 0:
-                raise InputError("set penalty or max_norm, not both: each is the other's price")
+                raise InputError("set `penalty` or `max_norm`, not both: each is the other's price")
         if self.shrink and (self.penalty > 0 or self.max_norm is not None):
-            raise InputError("`shrink` chooses its own penalty; leave penalty and max_norm out")
+            raise InputError("`shrink` chooses its own penalty; leave `penalty` and `max_norm` out")
         return LinearOptions(
             float(self.penalty),
             None if self.max_norm is None else float(self.max_norm),

@@ -51,7 +51,7 @@ class Settings:
         finite(validation_fraction=self.validation_fraction)
         if not 0 <= self.validation_fraction < 1:
             raise InputError(
-                f"validation_fraction must be at least 0 and below 1, not "
+                f"`validation_fraction` must be at least 0 and below 1, not "
                 f"{self.validation_fraction}"
             )
         if self.seed >= 2**63:

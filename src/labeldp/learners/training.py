@@ -210,7 +210,7 @@ class _Training:
                 validation.append(self._validation())
             latest = (validation or losses)[-1]
             if not math.isfinite(latest):
-                raise InputError("training diverged; lower learning_rate, or set max_norm")
+                raise InputError("training diverged; lower `learning_rate`, or set `max_norm`")
             advance(1)
             if not len(self._held) or latest < best:
                 best, best_epoch, kept = latest, epoch, self._copy()

@@ -70,7 +70,7 @@ class LabelCheck:
             raise DataError(f"{who} holds infinities; replace or remove those rows ({_UNNAMED})")
         if "missing" in self._raised:
             raise DataError(
-                f"{who} has missing values; pass drop_missing_labels (the row count then shows "
+                f"{who} has missing values; pass `drop_missing_labels` (the row count then shows "
                 f"how many are missing) or remove those rows ({_UNNAMED})"
             )
         if "outside" in self._raised:

@@ -165,7 +165,7 @@ def scan(
         speed, never a result.
     """
     if batch_rows is not None and not 1 <= batch_rows <= _MOST_ROWS:
-        raise InputError(f"batch_rows must be 1 to {_MOST_ROWS}, not {batch_rows}")
+        raise InputError(f"`batch_rows` must be 1 to {_MOST_ROWS}, not {batch_rows}")
     limits = _range(label_range)
     reader = _open(data)
     _check_names(reader.schema.names, label, features, categorical, numeric, drop)
@@ -202,7 +202,7 @@ def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | Non
     if label_range is None:
         return None
     if len(label_range) != 2:
-        raise InputError("label_range must be two numbers, LO HI")
+        raise InputError("`label_range` must be two numbers, the lower one first")
     low, high = float(label_range[0]), float(label_range[1])
     ordered(low, high, "label_range")
     return low, high

@@ -132,7 +132,7 @@ def theorem3_utility(
     positive(loss_bound=loss_bound, lipschitz=lipschitz, theta=theta, noise_std=noise_std)
     positive(noisy_fraction=noisy_fraction, weight_norm=weight_norm)
     if noisy_fraction > 1.0:
-        raise InputError(f"noisy_fraction must be at most 1, not {noisy_fraction}")
+        raise InputError(f"`noisy_fraction` must be at most 1, not {noisy_fraction}")
     if bags * bag_size > rows:
         raise InputError(f"{bags:,} bags of {bag_size:,} rows are more than {rows:,} rows")
     t, variance = theta / 12.0, noise_std**2

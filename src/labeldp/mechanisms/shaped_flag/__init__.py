@@ -21,7 +21,7 @@ RESIDUAL_SHARE = 0.05
 
 def _share(residual_share: float) -> None:
     if not 0 <= residual_share <= 0.9:
-        raise InputError(f"residual_share must lie between 0 and 0.9, not {residual_share}")
+        raise InputError(f"`residual_share` must lie between 0 and 0.9, not {residual_share}")
 
 
 @dataclass(frozen=True, kw_only=True)
