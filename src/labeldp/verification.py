@@ -116,7 +116,11 @@ def _layouts(release: Release) -> Iterator[str]:
         if name not in found:
             yield f"{file_name(name)} is missing: the certificate says nothing of it"
             continue
-        shown, expected = found[name].schema, layout(release)
+        try:
+            shown, expected = found[name].schema, layout(release)
+        except (KeyError, TypeError, ValueError) as problem:
+            yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
+            continue
         if (shown.names, shown.types) != (expected.names, expected.types):
             columns = ", ".join(f"{field.name} ({field.type})" for field in expected)
             yield f"{file_name(name)} does not have the columns that it should: {columns}"

@@ -33,7 +33,7 @@ from labeldp.release import (
 from labeldp.source import Source
 from labeldp.statistics import Factor, LabelGrid
 
-FORMAT = "labeldp-plan/1"
+FORMAT = "labeldp-plan/2"
 OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
 CONTRADICTION = "the plan contradicts itself; plan again"
 MOST_NUMBERS = 500_000_000
@@ -103,7 +103,7 @@ class Plan:
                 **self.claim.to_json(),
                 "curve": self.claim.curve(),
                 "forecast": {
-                    name: value if math.isfinite(value) else None
+                    name: None if value == math.inf else value
                     for name, value in asdict(self.forecast).items()
                 },
                 "labels": asdict(self.labels),
@@ -121,14 +121,17 @@ class Plan:
             raise InputError(f"this is not a plan of format {FORMAT}; make one with labeldp plan")
         if seal(document)["seal"] != document.get("seal"):
             raise InputError("the plan was altered since it was made; make a new one")
-        forecasts = document["forecast"].items()
         parts = mechanism_named(document["mechanism"]).parts
+        forecasts: dict[str, Any] = {
+            name: math.inf if value is None else value
+            for name, value in document["forecast"].items()
+        }
         return cls(
             read_claim(document),
             FeatureMap.from_json(document["features"]),
             LabelGrid(**document["labels"]),
             document["feature_sums"],
-            Forecast(**{k: math.inf if v is None else v for k, v in forecasts}),
+            Forecast(**forecasts),
             tuple(document["notes"]),
             parts={name: read(document[name]) for name, read in parts.items() if name in document},
         )
