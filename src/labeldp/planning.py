@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, get_type_hints
 
-from labeldp.mechanisms import DEFAULT, Encoding, make_request, mechanism_named, mechanisms
+from labeldp.mechanisms import DEFAULT, Encoding, draft, make_request, mechanism_named, mechanisms
 from labeldp.mechanisms.workbench import Engine, Plan, Source, engine_for
 
 __all__ = ["Plan", "plan"]
@@ -30,7 +30,7 @@ def plan(
     """
     declared = mechanism_named(mechanism)
     request = make_request(declared, epsilon=epsilon, delta=delta, accountant=accountant, **choices)
-    return declared.draft(request, source, engine or engine_for(source))
+    return draft(declared, request, source, engine or engine_for(source))
 
 
 def _keywords(kind: Any) -> Iterator[tuple[inspect.Parameter, str]]:

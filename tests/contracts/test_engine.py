@@ -134,6 +134,22 @@ def test_a_shape_is_the_same_to_the_last_bit(home: Home) -> None:
     assert ours.certificate == theirs.certificate
 
 
+def test_persons_are_priced_the_same(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By as many passes as it takes where there is room for few of them at a time."""
+    numbers = np.random.default_rng(2).integers(0, 300, MIXED.num_rows)
+    data = MIXED.append_column("id", pa.array([f"p{number}" for number in numbers]))
+    options: dict[str, Any] = {"mechanism": "shaped-flag", "epsilon": 1.0, "delta": 1e-4}
+    here = plan(scan(data, label="label", label_range=RANGE, person="id"), **options)
+    monkeypatch.setattr("labeldp.statistics.persons._PASSES", 1000)
+    monkeypatch.setattr("labeldp.statistics.persons._ROOM", 200)
+    source = home.scan(data, person="id")
+    made = plan(source, engine=home.engine, **options)
+    assert here.claim.person is not None
+    assert (made.claim, made.features, made.notes) == (here.claim, here.features, here.notes)
+    release = made.release(source, engine=home.engine)
+    assert release.certificate["person"]["rows"] == np.bincount(numbers).max()
+
+
 def test_ties_between_columns_do_not_depend_on_where_rows_lie(either: Home) -> None:
     """Two levels with one row each cost the same; which is left out must be settled."""
     rare = ["x", "y", *["common"] * 398]

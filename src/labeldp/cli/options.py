@@ -37,6 +37,9 @@ class Table:
     data: str = required(_DATA, argument=True)
     label: str = required("The private label column.")
     label_range: tuple[float, float] = required("Public range of the labels.", metavar="LO HI")
+    person: str | None = option(
+        None, "Column of ids: protect all rows of a person together.", metavar="COLUMN"
+    )
     features: str | None = option(
         None, "Feature columns; default: all but the label.", metavar="A,B"
     )
@@ -56,6 +59,7 @@ class Table:
             opened(self.data, engine),
             label=self.label,
             label_range=self.label_range,
+            person=self.person,
             features=_names(self.features) or None,
             categorical=_names(self.categorical),
             numeric=_names(self.numeric),

@@ -31,6 +31,7 @@ from labeldp.features import Encoder, Rows
 from labeldp.features.fold import Labels, Needs, Pair, pairs_of
 from labeldp.kernels import keep_freed_memory, kernels_for
 from labeldp.source import FileState, LabelCheck, Source
+from labeldp.source.persons import MARKS
 
 BUDGET = 1 << 30
 """Bytes. The 132 million rows of the paper's census, packed, take two thirds of them."""
@@ -51,7 +52,8 @@ class _Part:
     def given(self, needs: Needs) -> list[Rows]:
         if self.form is not None:
             return self.batches
-        return [batch.select(list(needs.columns)) for batch in self.batches]
+        marks = [MARKS] if MARKS in self.batches[0].schema.names else []
+        return [batch.select([*needs.columns, *marks]) for batch in self.batches]
 
 
 class Memory:

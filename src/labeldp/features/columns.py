@@ -61,6 +61,12 @@ class NumericColumn:
         return (self.centre + self.fill) * self.step
 
     @property
+    def reach(self) -> float:
+        """No code of a fitted row is larger in absolute value."""
+        ends = (self.low, self.high, self.imputed)
+        return max(abs(end / self.step - self.centre) + 0.5 for end in ends)
+
+    @property
     def design_names(self) -> tuple[str, ...]:
         """Names of the design columns: the quantity and, if it has one, its indicator."""
         return (self.name, f"{self.name} is missing") if self.indicator else (self.name,)

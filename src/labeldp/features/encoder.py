@@ -19,6 +19,7 @@ from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.compounds import Compounds
 from labeldp.features.levels import codes_of, same_dictionary
 from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions, with_numpy
+from labeldp.source.persons import Marks, read_marks
 from labeldp.source.values import is_narrow
 
 if TYPE_CHECKING:
@@ -33,13 +34,15 @@ class Encoded:
 
     `numbers` holds the codes of numeric columns and their 0/1 indicators as whole float64
     numbers, in the order of `FeatureMap.number_columns`; `codes` holds one compound code per
-    row for every group of `compounds`, in types too narrow for arithmetic.
+    row for every group of `compounds`, in types too narrow for arithmetic; `persons` says whose
+    the rows are, if the source does.
     """
 
     rows: int
     numbers: NDArray[np.float64]
     codes: tuple[Codes, ...]
     compounds: Compounds
+    persons: Marks | None = None
 
     @property
     def categories(self) -> tuple[NDArray[np.int32], ...]:
@@ -49,7 +52,8 @@ class Encoded:
     def take(self, places: NDArray[Any]) -> Encoded:
         """Some of the rows."""
         codes = tuple(codes[places] for codes in self.codes)
-        return Encoded(len(places), self.numbers[places], codes, self.compounds)
+        persons = None if self.persons is None else self.persons[places]
+        return Encoded(len(places), self.numbers[places], codes, self.compounds, persons)
 
 
 MISSING_CODE = -(2**31)
@@ -67,10 +71,12 @@ class Packed:
     num_rows: int
     numbers: tuple[pa.Array | NDArray[np.int32], ...]
     codes: tuple[Codes, ...]
+    persons: Marks | None = None
 
     @property
     def nbytes(self) -> int:
-        return sum(int(column.nbytes) for column in (*self.numbers, *self.codes))
+        marks = () if self.persons is None else (self.persons,)
+        return sum(int(column.nbytes) for column in (*self.numbers, *self.codes, *marks))
 
 
 Rows: TypeAlias = pa.RecordBatch | Packed
@@ -94,16 +100,16 @@ class Encoder:
     def __call__(self, batch: Rows) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
         if isinstance(batch, Packed):
-            numbers, codes = batch.numbers, batch.codes
+            numbers, codes, persons = batch.numbers, batch.codes, batch.persons
         else:
-            numbers = self._numeric(batch)
+            numbers, persons = self._numeric(batch), read_marks(batch)
             codes = self._encode_categories(batch, self._scratch)
         encoded = self._scratch("numbers", (self._width, batch.num_rows), np.float64).T
         at = 0
         for number, column in zip(self._numbers, numbers, strict=True):
             number.encode(column, encoded[:, at : at + 2])
             at += len(number.column.design_names)
-        return Encoded(batch.num_rows, encoded, codes, self._compounds)
+        return Encoded(batch.num_rows, encoded, codes, self._compounds, persons)
 
     def pack(self, batch: pa.RecordBatch) -> Packed:
         """The rows of a batch in a form that stays, for any encoder of the same features."""
@@ -111,7 +117,7 @@ class Encoder:
         columns = zip(self._numbers, self._numeric(batch), strict=True)
         numbers = tuple(number.pack(column, room) for number, column in columns)
         codes = self._encode_categories(batch, lambda _key, shape, kind: np.empty(shape, kind))
-        return Packed(batch.num_rows, numbers, codes)
+        return Packed(batch.num_rows, numbers, codes, read_marks(batch))
 
     def _numeric(self, batch: pa.RecordBatch) -> tuple[pa.Array, ...]:
         return tuple(_find(batch, number.column.name) for number in self._numbers)

@@ -93,6 +93,13 @@ class FeatureMap:
         count = sum(len(column.design_names) for column in self.numeric)
         return tuple(range(int(self.intercept), int(self.intercept) + count))
 
+    @cached_property
+    def reach(self) -> NDArray[np.float64]:
+        """No entry of `Encoded.numbers` of a fitted row is larger in absolute value."""
+        return np.array(
+            [r for column in self.numeric for r in (column.reach, 1.0)[: len(column.design_names)]]
+        )
+
     @property
     def category_sizes(self) -> tuple[int, ...]:
         """Number of design columns of each categorical block."""

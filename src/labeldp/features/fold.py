@@ -22,6 +22,7 @@ from labeldp.features.encoder import Encoded, Encoder, Rows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import kernels_for
 from labeldp.source import LabelCheck, Source
+from labeldp.source.persons import unmarked
 
 Labels = NDArray[np.float64]
 Pair = tuple[Rows, Labels | None]
@@ -146,7 +147,7 @@ def add_up(
 ) -> None:
     """Give every tally all of these rows, each with the number of the first."""
     encode: Callable[[Rows], Any] = (
-        (lambda rows: rows) if features is None else Encoder(features, kernels_for(features.rows))
+        unmarked if features is None else Encoder(features, kernels_for(features.rows))
     )
     for first, rows, labels in numbered:
         ready = encode(rows)

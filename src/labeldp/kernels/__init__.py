@@ -32,6 +32,7 @@ __all__ = [
     "every_integer",
     "keep_freed_memory",
     "kernels_for",
+    "mixed",
     "positions",
     "with_numba",
     "with_numpy",
@@ -108,6 +109,14 @@ def positions(indices: NDArray[Any]) -> Positions:
     """
     kind = {1: np.uint8, 2: np.uint16, 4: np.int32, 8: np.int64}[indices.dtype.itemsize]
     return indices.view(kind)
+
+
+def mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A fixed hash that no two numbers share: the finaliser of SplitMix64."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(values ^ (values >> np.uint64(31)))
 
 
 def every_integer(kind: np.dtype[Any]) -> NDArray[Any]:

@@ -18,6 +18,7 @@ from labeldp.mechanisms import (
     Encoding,
     Mechanism,
     Options,
+    draft,
     make_request,
     mechanisms,
     names,
@@ -75,7 +76,7 @@ def compare(source: Source, engine: Engine | None = None, **asked: Any) -> list[
 def _offer(mechanism: Mechanism, asked: dict[str, Any], source: Source, engine: Engine) -> Offer:
     name = mechanism.name
     try:
-        made = mechanism.draft(make_request(mechanism, **asked), source, engine)
+        made = draft(mechanism, make_request(mechanism, **asked), source, engine)
     except LabelDPError as problem:
         return Offer(name, None, None, None, str(problem))
     stream = np.random.default_rng(_SEED)

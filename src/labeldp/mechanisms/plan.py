@@ -147,6 +147,11 @@ class Plan:
                 f"the plan is for labels from {labels.low:g} to {labels.high:g}; "
                 "scan the table with that label range"
             )
+        person = None if claim.person is None else claim.person.column
+        if source.person != person:
+            raise PlanError(
+                f"the plan is for {_whose(person)}; scan the table with that, or plan again"
+            )
         grid = LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
         said = claim.to_json()
         agrees = (
@@ -186,6 +191,10 @@ class Plan:
             )
 
         return certificate
+
+
+def _whose(person: str | None) -> str:
+    return "single rows (no `person`)" if person is None else f"persons (`person={person!r}`)"
 
 
 def check_memory(bags: int, columns: int) -> None:

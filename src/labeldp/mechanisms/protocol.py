@@ -109,6 +109,8 @@ class Mechanism:
     options: type[Any] = Options
     """A frozen dataclass: what may be asked of a plan; see `options.py`."""
     accountants: tuple[str, ...] = ("exact",)
+    persons: bool = False
+    """Whether a source with persons is priced for all rows of a person together; else refused."""
     pure: bool = False
     """Whether it can be asked for δ = 0."""
     sections: Mapping[str, Document] = field(default_factory=dict)
@@ -172,6 +174,16 @@ def describe_floor(document: dict[str, Any]) -> Description:
         release=(("floor", f"{floor['mode']}: {text}"),),
         summary=(f"floor {floor['mode']}",),
     )
+
+
+def describe_person(document: dict[str, Any]) -> Description:
+    """Whose labels are covered, where that is a person's."""
+    person = document.get("person")
+    if person is None:
+        return Description()
+    rows = f"all rows of a person together, at most {number(person['rows'])}"
+    facts = (("protects", f"{rows} (ids in column {person['column']!r})"),)
+    return Description(plan=facts, release=facts, summary=(rows,))
 
 
 def describe_draw(document: dict[str, Any]) -> Description:

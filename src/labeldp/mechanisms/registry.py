@@ -14,12 +14,12 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from labeldp.errors import InputError
+from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.options import Encoding, Request, names, refuse_foreign
 from labeldp.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
-    from labeldp.release import Claim
+    from labeldp.mechanisms.workbench import Claim, Engine, Plan, Source
 
 _HERE = Path(__file__).parent
 
@@ -131,6 +131,17 @@ def check_pure(mechanism: Mechanism, delta: float) -> None:
 def read_claim(document: dict[str, Any]) -> Claim:
     """The claim of a plan or certificate; KeyError, TypeError or ValueError if there is none."""
     return mechanism_named(document["mechanism"]).read_claim(document)
+
+
+def draft(mechanism: Mechanism, request: Request[Any], source: Source, engine: Engine) -> Plan:
+    """A mechanism's plan; persons are refused where it would protect single rows only."""
+    if source.person is not None and not mechanism.persons:
+        able = " or ".join(repr(other.name) for other in mechanisms() if other.persons)
+        raise PlanError(
+            f"{mechanism.name} cannot price all rows of a person together; use `mechanism={able}`, "
+            "or leave `person` out to protect single rows"
+        )
+    return mechanism.draft(request, source, engine)
 
 
 def option_types() -> dict[str, Any]:

@@ -102,9 +102,7 @@ def feature_bound(features: FeatureMap) -> float:
     """An upper bound of the norm of an encoded row, from the feature map alone."""
     square = float(features.intercept) + len(features.categorical)
     for column in features.numeric:
-        ends = (column.low, column.high, column.imputed)
-        reach = max(abs(end / column.step - column.centre) + 0.5 for end in ends)
-        square += (reach * column.scale) ** 2 + float(column.indicator)
+        square += (column.reach * column.scale) ** 2 + float(column.indicator)
     return math.sqrt(square) * (1 + 1e-12)
 
 

@@ -44,6 +44,7 @@ from labeldp.release import (
     Claim,
     Drawing,
     FloorOutcome,
+    Person,
     Release,
     aggregate_batch,
     aggregate_schema,
@@ -64,6 +65,7 @@ from labeldp.statistics import (
     Leverage,
     LeverageScan,
     MomentSum,
+    PersonScan,
     Residual,
     Shape,
     Sighting,
@@ -73,6 +75,8 @@ from labeldp.statistics import (
     factorise,
     find_shape,
     fit_stack,
+    largest_persons,
+    short_length,
 )
 from labeldp.statistics.stacked import bags_at_once, stacked_design
 
@@ -110,6 +114,8 @@ __all__ = [
     "LeverageScan",
     "MomentSum",
     "Panel",
+    "Person",
+    "PersonScan",
     "Plan",
     "Randomness",
     "Rehearsal",
@@ -147,6 +153,7 @@ __all__ = [
     "fresh_draw",
     "inflation_for",
     "label_column",
+    "largest_persons",
     "means",
     "measure_residual",
     "members_table",
@@ -157,6 +164,7 @@ __all__ = [
     "root_bounds",
     "seal",
     "settle_floor",
+    "short_length",
     "stacked_design",
     "survey",
 ]

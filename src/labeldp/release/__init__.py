@@ -3,6 +3,7 @@
 from labeldp.release.claim import (
     Claim,
     FloorOutcome,
+    Person,
     certify,
     claimed_fields,
     drawn_fields,
@@ -39,6 +40,7 @@ __all__ = [
     "Claim",
     "Drawing",
     "FloorOutcome",
+    "Person",
     "Release",
     "aggregate_batch",
     "aggregate_schema",

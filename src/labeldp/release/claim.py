@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from typing import Any, ClassVar
 
@@ -29,6 +29,9 @@ DEFINITION = (
     "(epsilon, delta)-label differential privacy: for any two tables that differ in one label, "
     "by at most label_width, and any set S of outputs, "
     "Pr[output in S] <= e^epsilon Pr'[output in S] + delta"
+)
+PERSON_DEFINITION = DEFINITION.replace(
+    "one label, by at most label_width,", "the labels of one person, each by at most label_width,"
 )
 UNIT = "one row's label; a person with several rows is covered by the group table"
 NOT_PROTECTED = (
@@ -45,6 +48,23 @@ _CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 
 
 @dataclass(frozen=True)
+class Person:
+    """Whose labels a guarantee covers together, where that is not one row's."""
+
+    column: str
+    """Of the ids, which are not published."""
+    rows: int
+    """The most that one person has."""
+
+    @property
+    def unit(self) -> str:
+        return (
+            f"one person's labels, all rows together: at most {self.rows}, of one id in column "
+            f"{self.column!r}"
+        )
+
+
+@dataclass(frozen=True)
 class Claim(ABC):
     """What is promised of `bags` aggregates; each mechanism has a claim of its own."""
 
@@ -54,11 +74,13 @@ class Claim(ABC):
     epsilon: float
     delta: float
     bags: int
+    person: Person | None = field(default=None, kw_only=True)
+    """None: one row's label is what is covered."""
 
     @property
     @abstractmethod
     def law(self) -> Curve:
-        """δ(ε) of the release, whatever else was published included."""
+        """δ(ε) of the release, whatever else was published included; for a person, if one is."""
 
     @abstractmethod
     def utility(self) -> dict[str, Any]:
@@ -76,14 +98,15 @@ class Claim(ABC):
             "epsilon": self.epsilon,
             "delta": self.delta,
             "bags": self.bags,
+            **({} if self.person is None else {"person": asdict(self.person)}),
         }
 
     def delta_at(self, epsilon: float, group: int = 1) -> float:
-        """An upper bound of δ(ε) for `group` rows at once."""
+        """An upper bound of δ(ε) for `group` rows, or persons, at once."""
         return self.law.group(group).delta(epsilon).upper
 
     def epsilon_for(self, group: int) -> float | None:
-        """The ε for a person with `group` rows at this δ; None if there is none."""
+        """The ε for `group` rows, or persons, at once at this δ; None if there is none."""
         answer = invert.epsilon(self.law.group(group), self.delta)
         return answer if math.isfinite(answer) else None
 
@@ -92,21 +115,28 @@ class Claim(ABC):
         return [[e, self.delta_at(e)] for e in (self.epsilon * factor for factor in _CURVE)]
 
     def groups(self) -> list[dict[str, Any]]:
-        """The guarantee for a person with several rows."""
+        """The guarantee for a person with several rows; or for several persons."""
+
+        def who(size: int) -> dict[str, int]:
+            if self.person is None:
+                return {"rows": size}
+            return {"persons": size, "rows": size * self.person.rows}
+
         return [
-            {"rows": size, "epsilon": self.epsilon_for(size), "delta": self.delta}
-            for size in GROUPS
+            {**who(size), "epsilon": self.epsilon_for(size), "delta": self.delta} for size in GROUPS
         ]
 
     def attack_risk(self, curve: list[list[float]]) -> dict[str, Any]:
         """How well the best attack can tell two labels apart."""
         points = [(epsilon, delta) for epsilon, delta in curve]
+        secret = ("one label", "it") if self.person is None else ("one person's labels", "them")
         rate = best_true_positive_rate(points, FALSE_POSITIVE_RATE)
         return {
             "false_positive_rate": FALSE_POSITIVE_RATE,
             "true_positive_rate": rate,
-            "in_words": "an attacker who knows everything but one label, and who may be wrong in "
-            f"{FALSE_POSITIVE_RATE:.1%} of innocent cases, finds it in at most {rate:.2%}",
+            "in_words": f"an attacker who knows everything but {secret[0]}, and who may be wrong "
+            f"in {FALSE_POSITIVE_RATE:.1%} of innocent cases, finds {secret[1]} in at most "
+            f"{rate:.2%}",
         }
 
 
@@ -117,6 +147,7 @@ def read_head(document: dict[str, Any]) -> dict[str, Any]:
         "epsilon": float(document["epsilon"]),
         "delta": float(document["delta"]),
         "bags": int(document["bags"]),
+        "person": Person(**document["person"]) if "person" in document else None,
     }
 
 
@@ -137,8 +168,8 @@ def claimed_fields(claim: Claim) -> dict[str, Any]:
     curve = claim.curve()
     return {
         "format": FORMAT,
-        "definition": DEFINITION,
-        "unit": UNIT,
+        "definition": DEFINITION if claim.person is None else PERSON_DEFINITION,
+        "unit": UNIT if claim.person is None else claim.person.unit,
         "not_protected": list(NOT_PROTECTED),
         "trust_model": TRUST_MODEL,
         **claim.to_json(),

@@ -160,17 +160,18 @@ def _further_files(certificate: dict[str, Any]) -> list[str]:
 
 
 def public_rows(release: Release, data: Any) -> Source:
-    """The rows a release was made from, its feature columns only.
+    """The rows a release was made from, its feature columns (and whose they are) only.
 
     If rows without a label were dropped, the label column is needed to drop them again, and
     only for that.
     """
     labels = release.certificate["labels"]
     dropped = labels["missing"] == "rows dropped"
-    features = release.features
+    features, person = release.features, release.certificate.get("person")
     return scan(
         data,
         label=labels["column"] if dropped else None,
+        person=None if person is None else person["column"],
         features=features.columns,
         categorical=tuple(column.name for column in features.categorical),
         numeric=tuple(column.name for column in features.numeric),

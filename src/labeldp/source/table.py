@@ -19,6 +19,7 @@ from labeldp.source.files import FileState, Reader, find, joined, state_of
 from labeldp.source.frames import frame_reader
 from labeldp.source.kinds import Column, column_of
 from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
+from labeldp.source.persons import check_person_type, marked
 from labeldp.source.readers import ArrowReader, ParquetReader
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
@@ -42,6 +43,8 @@ class Source:
     drop_missing_labels: bool
     batch_rows: int
     reader: Reader = field(repr=False, compare=False)
+    person: str | None = None
+    """The column that says whose a row is; batches hold marks in its place."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,18 +64,19 @@ class Source:
     def feature_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the feature columns (or some of them) in file order; labels are not read.
 
+        Where there are persons a last column marks whose the rows are (`persons.py`).
         With `drop_missing_labels` the label column is read for one purpose: to leave out rows
         whose label is missing. Which labels are missing then shows in the rows that remain;
         that is the choice this option makes.
         """
-        names = list(self.names if columns is None else columns)
+        names = self._columns(columns)
         if not (self.drop_missing_labels and self.label):
             yield from self._batches(names)
             return
         for batch in self._batches([*names, self.label]):
             kept = batch.filter(present(batch.column(len(names))))
             if kept.num_rows:
-                yield kept.select(names)
+                yield kept.select(range(len(names)))
 
     def labelled_batches(
         self, check: LabelCheck | None = None, columns: Sequence[str] | None = None
@@ -84,9 +88,9 @@ class Source:
         batch; use nothing from this iterator unless it ends. Whoever reads the table in
         `parts` gives all of them one `check` and finishes it after the last.
         """
-        names = list(self.names if columns is None else columns)
+        names = self._columns(columns)
         for batch, labels in self._with_labels(names, check):
-            yield batch.select(names), labels
+            yield batch.select(range(len(names))), labels
 
     def labels(self, check: LabelCheck) -> Iterator[NDArray[np.float64]]:
         """Yield the labels alone, of the same rows; `check` is the caller's to finish."""
@@ -106,8 +110,17 @@ class Source:
         """The same table in pieces, in order, that can be read at the same time."""
         return tuple(replace(self, reader=reader) for reader in self.reader.units())
 
+    def _columns(self, columns: Sequence[str] | None) -> list[str]:
+        """Feature columns to read, and last the one that says whose a row is."""
+        names = list(self.names if columns is None else columns)
+        return names if self.person is None else [*names, self.person]
+
     def _batches(self, names: list[str]) -> Iterator[pa.RecordBatch]:
-        return joined(self.reader.batches(names, self.batch_rows), self.batch_rows)
+        batches = joined(self.reader.batches(names, self.batch_rows), self.batch_rows)
+        person = self.person
+        if person is None or person not in names:
+            return batches
+        return (marked(batch, person) for batch in batches)
 
     def _with_labels(
         self, names: list[str], shared: LabelCheck | None
@@ -138,6 +151,7 @@ def scan(
     *,
     label: str | None = None,
     label_range: tuple[float, float] | None = None,
+    person: str | None = None,
     features: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
@@ -153,6 +167,8 @@ def scan(
         IPC), a pandas, polars or pyarrow table, a duckdb relation, or a Spark data frame.
       label: the private column. Without it every column is a public feature.
       label_range: (low, high), public; chosen without looking at the labels.
+      person: the column of ids, integers or text, that says whose a row is: a guarantee then
+        covers all rows of a person together. No feature, and never published.
       features: the columns to use, in this order; all but the label by default. A stored
         pandas index and unnamed columns are left out unless named here.
       categorical: columns whose values are names, whatever their type.
@@ -168,12 +184,15 @@ def scan(
         raise InputError(f"`batch_rows` must be 1 to {_MOST_ROWS}, not {batch_rows}")
     limits = _range(label_range)
     reader = _open(data)
-    _check_names(reader.schema.names, label, features, categorical, numeric, drop)
+    taken = {"label": label, "person": person}
+    _check_names(reader.schema.names, taken, features, categorical, numeric, drop)
     if drop_missing_labels and label is None:
         raise InputError("`drop_missing_labels` needs a label column (`label`)")
     if label is not None:
         check_label_type(reader.schema.field(label), parse=reader.text)
-    names = _chosen(reader.schema.names, label, features, drop)
+    if person is not None:
+        check_person_type(reader.schema.field(person))
+    names = _chosen(reader.schema.names, (label, person), features, drop)
     reader = reader.prepared(names, numeric, categorical)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
@@ -184,7 +203,7 @@ def scan(
         for name in names
     )
     batch_rows = batch_rows or _suitable_rows(len(columns), reader.rows)
-    return Source(columns, label, limits, clip, drop_missing_labels, batch_rows, reader)
+    return Source(columns, label, limits, clip, drop_missing_labels, batch_rows, reader, person)
 
 
 def _suitable_rows(columns: int, rows: int | None) -> int:
@@ -221,7 +240,7 @@ def _open(data: Any) -> Reader:
 
 def _check_names(
     known: Sequence[str],
-    label: str | None,
+    taken: dict[str, str | None],
     features: Sequence[str] | None,
     categorical: Sequence[str],
     numeric: Sequence[str],
@@ -235,10 +254,14 @@ def _check_names(
             raise InputError(f"{part} must be a list of column names, not the text {names!r}")
         for name in names:
             _known(name, part, known)
-        if label in names:
-            raise InputError(f"column {label!r} is the label and cannot also stand in {part}")
-    if label is not None:
-        _known(label, "label", known)
+        for role, column in taken.items():
+            if column in names:
+                raise InputError(f"column {column!r} is the {role} and cannot also stand in {part}")
+    for role, column in taken.items():
+        if column is not None:
+            _known(column, role, known)
+    if taken["person"] is not None and taken["person"] == taken["label"]:
+        raise InputError(f"column {taken['label']!r} is the label and cannot also be the person")
     both = sorted(set(categorical) & set(numeric))
     if both:
         raise InputError(f"column {both[0]!r} is declared both categorical and numeric; choose one")
@@ -260,10 +283,13 @@ def _known(name: str, part: str, known: Sequence[str]) -> None:
 
 
 def _chosen(
-    known: Sequence[str], label: str | None, features: Sequence[str] | None, drop: Sequence[str]
+    known: Sequence[str],
+    taken: Sequence[str | None],
+    features: Sequence[str] | None,
+    drop: Sequence[str],
 ) -> list[str]:
     if features is None:
-        features = [name for name in known if name != label and not _INDEX.fullmatch(name)]
+        features = [name for name in known if name not in taken and not _INDEX.fullmatch(name)]
     names = [name for name in features if name not in drop]
     if not names:
         raise InputError("no feature column is left; name fewer in drop or more in features")

@@ -201,10 +201,11 @@ def over_parts(
 ) -> Iterator[Answer]:
     """Ask every part of a source whose rows are on a cluster.
 
-    These columns, and the label only with `labels` or where rows without one are dropped, are
-    all that the cluster reads.
+    These columns, that of persons, and the label only with `labels` or where rows without one
+    are dropped, are all that the cluster reads.
     """
-    reader, names = source.reader, list(columns)
+    reader = source.reader
+    names = [*columns, *([] if source.person is None else [source.person])]
     assert isinstance(reader, ClusterReader)
     if source.label is not None and (labels or source.drop_missing_labels):
         names.append(source.label)

@@ -7,6 +7,7 @@
     leverage.py    Leverage      public   the largest leverage, by the tally LeverageScan
     weights.py     Weights       public   the matrix C of shaped-flag (theory §9)
     weight_scan.py   Sighting    public   max ‖C x_i‖ of all rows, by the tally WeightScan
+    persons.py     Persons       public   Σ‖C x_i‖ and rows of every person, by the tally PersonScan
     shape.py       Shape         public   the best C, from a few passes: shape_routes.py,
                                           shape_dual.py
     residual.py    Residual      private  β̂ and σ² in rigorous enclosures
@@ -22,11 +23,12 @@ from labeldp.statistics.factor import Factor, factorise
 from labeldp.statistics.gram import FeatureGram, GramSum
 from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
 from labeldp.statistics.leverage import Leverage, LeverageScan
+from labeldp.statistics.persons import PersonScan, largest_persons
 from labeldp.statistics.residual import Residual
 from labeldp.statistics.shape import Shape, find_shape
 from labeldp.statistics.stacked import Stack
 from labeldp.statistics.stacked_fits import Fits, fit_stack
-from labeldp.statistics.weight_scan import Sighting, WeightScan
+from labeldp.statistics.weight_scan import Sighting, WeightScan, short_length
 from labeldp.statistics.weights import Weights
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "Leverage",
     "LeverageScan",
     "MomentSum",
+    "PersonScan",
     "Residual",
     "Shape",
     "Sighting",
@@ -48,4 +51,6 @@ __all__ = [
     "factorise",
     "find_shape",
     "fit_stack",
+    "largest_persons",
+    "short_length",
 ]

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
 from labeldp.features.fold import Needs
-from labeldp.kernels import Kernels, Scratch, kernels_for
+from labeldp.kernels import Kernels, Scratch, kernels_for, mixed
 from labeldp.statistics.factor import ROUNDOFF
 from labeldp.statistics.gram import no_rows
 from labeldp.statistics.quadratic_form import QuadraticForm
@@ -53,11 +53,13 @@ class Sighting:
     @property
     def length(self) -> float:
         """L ≥ max ‖C x_i‖, a short number, rounded up so far that any machine confirms it."""
-        exact = math.sqrt(self.maximum) * (1 + 4 * ROUNDOFF)
-        fraction, exponent = math.frexp(exact)
-        return math.ldexp(
-            math.floor(math.ldexp(fraction, _LENGTH_BITS)) + 2, exponent - _LENGTH_BITS
-        )
+        return short_length(math.sqrt(self.maximum) * (1 + 4 * ROUNDOFF))
+
+
+def short_length(exact: float) -> float:
+    """A number of few bits that is larger by more than machines differ in rounding."""
+    fraction, exponent = math.frexp(exact)
+    return math.ldexp(math.floor(math.ldexp(fraction, _LENGTH_BITS)) + 2, exponent - _LENGTH_BITS)
 
 
 @dataclass(frozen=True)
@@ -270,16 +272,8 @@ def _marks(batch: Encoded) -> NDArray[np.uint64]:
     total = np.zeros(batch.rows, np.uint64)
     for factor, column in zip(factors, columns, strict=True):
         total += column.astype(np.int64).view(np.uint64) * factor
-    return _mixed(total)
+    return mixed(total)
 
 
 def _odd_numbers(count: int) -> NDArray[np.uint64]:
-    return _mixed(np.arange(1, count + 1, dtype=np.uint64)) | np.uint64(1)
-
-
-def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(values ^ (values >> np.uint64(31)))
+    return mixed(np.arange(1, count + 1, dtype=np.uint64)) | np.uint64(1)

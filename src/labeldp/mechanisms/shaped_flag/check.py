@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from labeldp import door
 from labeldp._arrow import column_numbers
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
+from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.mechanisms.shaped_flag.run import weight_schema
 from labeldp.mechanisms.shaped_flag.sizing import split
 from labeldp.mechanisms.workbench import (
@@ -23,7 +24,6 @@ from labeldp.mechanisms.workbench import (
     Release,
     Source,
     Weights,
-    WeightScan,
     check_grid,
     check_label_exponent,
     check_numbers,
@@ -114,20 +114,17 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
     certificate, features = release.certificate, release.features
     claim, weights = read_claim(certificate), published_weights(release)
     assert weights is not None  # as `check` found
-    gram, sighting = engine.fold(
-        "feature sums", source, GramSum(features), WeightScan(features, weights)
-    )
+    lengths = Lengths(claim, features, weights)
+    gram, seen = engine.fold("feature sums", source, GramSum(features), lengths.tally)
     if gram.rows != claim.rows:
         yield f"the table has {gram.rows} rows, the certificate says {claim.rows}"
         return
     if gram.digest() != certificate["digests"]["feature_sums"]:
         yield "the table's features are not those of the release"
         return
-    if not sighting.is_within(claim.length):
-        yield (
-            f"a row's weights have the norm {math.sqrt(sighting.maximum):.6g}, "
-            f"the certificate says {claim.length:.6g} at most"
-        )
+    problem = lengths.problem(seen, source, engine)
+    if problem is not None:
+        yield problem
     yield from _check_design(published_design(release), weights, gram)
 
 

@@ -2,7 +2,9 @@
 
 One label that changes by at most Δ moves the d aggregates by at most Δ·‖C x_i‖ ≤ Δ·L, so noise
 N(0, s²) on each is a Gaussian mechanism with μ = ΔL/s. The root of the residual sum of squares
-moves by at most Δ: with noise s₀ it is another, μ₀ = Δ/s₀, and μ² add (theory §6.2, §13).
+moves by at most Δ: with noise s₀ it is another, μ₀ = Δ/s₀, and μ² add (theory §6.2, §13). All
+labels of a person with k rows move the aggregates by at most Δ·Σ‖C x_i‖ ≤ Δ·L_person, which takes
+the place of ΔL, and the root by Δ√k.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from labeldp.accounting import Curve, Gaussian
-from labeldp.mechanisms import Description, number
+from labeldp.mechanisms import Description, describe_person, number
 from labeldp.mechanisms.forecast import QUANTILES
 from labeldp.release import Claim, read_head
 
@@ -20,6 +22,7 @@ BASIS = (
     "Gaussian mechanism with public weights; their largest norm over all rows is certified, "
     "and nothing is assumed of the labels"
 )
+PERSON_BASIS = BASIS.replace("norm over all rows", "sum of norms over the rows of a person")
 _UP = 1 + 2.0**-50
 
 
@@ -33,7 +36,7 @@ class ShapedFlagClaim(Claim):
     label_range: tuple[float, float]
     intercept: bool
     length: float
-    """L."""
+    """L; L_person if all rows of a person are covered together."""
     noise_std: float
     """s, in units of the label."""
     trace: float
@@ -52,10 +55,15 @@ class ShapedFlagClaim(Claim):
         return high - low
 
     @property
+    def reach(self) -> float:
+        """By which the root of the residual moves at most: Δ, or Δ√k for the k rows of a person."""
+        return self.width * math.sqrt(1 if self.person is None else self.person.rows)
+
+    @property
     def mu(self) -> float:
         """Of the aggregates and the residual together, rounded up."""
         aggregates = self.width * self.length / self.noise_std
-        residual = self.width / self.residual_noise_std if self.residual_noise_std else 0.0
+        residual = self.reach / self.residual_noise_std if self.residual_noise_std else 0.0
         return math.hypot(aggregates, residual) * _UP
 
     @property
@@ -88,7 +96,7 @@ class ShapedFlagClaim(Claim):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **self.head(BASIS),
+            **self.head(BASIS if self.person is None else PERSON_BASIS),
             "form": "rows",
             "bag_size": self.rows,
             "rows": self.rows,
@@ -143,6 +151,5 @@ def describe(told: dict[str, Any]) -> Description:
         ),
         ("", f"{number(low)} to {number(high)} in 90 % of releases, whatever the labels"),
     )
-    return Description(
-        plan=plan, release=plan, summary=(f"{shape['kind']} shape, noise on aggregates",)
-    )
+    summary = (f"{shape['kind']} shape, noise on aggregates",)
+    return Description(plan=plan, release=plan, summary=summary) + describe_person(told)

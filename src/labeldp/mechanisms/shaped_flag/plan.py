@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -11,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from labeldp.errors import DataError
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms.shaped_flag.lengths import person_length
 from labeldp.mechanisms.shaped_flag.sizing import split
 from labeldp.mechanisms.workbench import (
     Engine,
@@ -38,6 +40,8 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
     shape = shape_of(found, source, engine)
     aggregates, residual = split(request.epsilon, request.delta, options.residual_share)
     width = found.facts.width
+    length, person = person_length(shape, found.features, source, engine)
+    trace = shape.trace * (length / shape.length) ** 2
     claim = ShapedFlagClaim(
         request.accountant,
         request.epsilon,
@@ -46,22 +50,26 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
         rows=found.facts.rows,
         label_range=found.facts.label_range,
         intercept=found.features.constant is not None,
-        length=shape.length,
-        noise_std=math.nextafter(width * shape.length / aggregates, math.inf),
-        trace=_short(shape.trace),
+        length=length,
+        noise_std=math.nextafter(width * length / aggregates, math.inf),
+        trace=_short(trace),
         directions=_directions(shape, found.factor),
-        gap=_short(shape.gap),
+        gap=_short(trace / shape.bound),
         kind=shape.kind,
         passes=shape.passes,
-        residual_noise_std=math.nextafter(width / residual, math.inf) if residual else None,
+        residual_noise_std=None,
+        person=person,
     )
+    if residual:
+        noise = math.nextafter(claim.reach / residual, math.inf)
+        claim = replace(claim, residual_noise_std=noise)
     return Plan(
         claim,
         found.features,
         found.labels,
         found.feature_sums,
         forecast(claim, options.residual(width), options.residual_source),
-        (*found.notes, *_notes(shape)),
+        (*found.notes, *_notes(shape, claim)),
         found.factor,
         {"weights": shape.weights},
     )
@@ -116,7 +124,12 @@ def _short(value: float) -> float:
     return float(f"{value:.12g}")
 
 
-def _notes(shape: Shape) -> list[str]:
+def _notes(shape: Shape, claim: ShapedFlagClaim) -> list[str]:
+    if claim.person is not None:
+        return [
+            f"the guarantee is for all rows of a person together, at most {claim.person.rows}, "
+            f"which takes {claim.length / shape.length:.3g} times the noise of one for single rows"
+        ]
     gain = f"{shape.gain:.1f} times less noise than the same in every direction"
     return [
         f"noise has a {shape.kind} shape, which adds {gain} and at most "

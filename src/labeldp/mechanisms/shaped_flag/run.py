@@ -18,6 +18,7 @@ from labeldp import door
 from labeldp._arrow import arrow_numbers
 from labeldp.errors import PlanError
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.mechanisms.workbench import (
     CONTRADICTION,
     OTHER_FEATURES,
@@ -34,7 +35,6 @@ from labeldp.mechanisms.workbench import (
     Residual,
     Source,
     Weights,
-    WeightScan,
     aggregate_batch,
     aggregate_schema,
     factorise,
@@ -57,10 +57,11 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
         claim.intercept is (features.constant is not None),
     )
     randomness.spend()
-    tallies = GramSum(features), MomentSum(features, labels), WeightScan(features, weights)
-    gram, moments, sighting = engine.fold("label sums", source, *tallies)
+    lengths = Lengths(claim, features, weights)
+    tallies = GramSum(features), MomentSum(features, labels), lengths.tally
+    gram, moments, seen = engine.fold("label sums", source, *tallies)
     plan.check_sums(gram.digest())
-    if not sighting.is_within(claim.length):
+    if lengths.problem(seen, source, engine):
         raise PlanError(OTHER_FEATURES)
     measured = _residual_root(plan, claim, gram, moments, randomness)
     grid = door.grid_for(claim.noise_std)

@@ -1,0 +1,85 @@
+"""The column that says whose a row is: public ids, which become marks as soon as they are read.
+
+A mark is a fixed public hash of 64 bits, and the ids themselves go nowhere. Integers never share a
+mark. Texts hardly ever do; persons who share one would count as one person, which makes a
+guarantee dearer and never weaker.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp._arrow import arrow_numbers, numpy_numbers
+from labeldp.errors import DataError
+from labeldp.kernels import mixed
+from labeldp.source.kinds import is_text, plain
+
+MARKS = "\0person"
+"""The name of the column of marks in the batches of a source that has persons."""
+
+Marks = NDArray[np.uint64]
+
+
+def check_person_type(field: pa.Field) -> None:
+    """Refuse a column that holds neither texts nor integers."""
+    type_ = plain(field.type)
+    if not (is_text(type_) or pa.types.is_integer(type_)):
+        raise DataError(
+            f"person column {field.name!r} has type {field.type}; ids must be integers or text, so "
+            "convert it"
+        )
+
+
+def marked(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """The batch with marks in the place of this column's ids."""
+    place = batch.schema.get_field_index(name)
+    return batch.set_column(place, MARKS, arrow_numbers(marks_of(batch.column(place), name)))
+
+
+def unmarked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch without marks."""
+    names = [name for name in batch.schema.names if name != MARKS]
+    return batch if len(names) == batch.num_columns else batch.select(names)
+
+
+def read_marks(batch: pa.RecordBatch) -> Marks | None:
+    """The marks of a batch, if its source has persons."""
+    place = batch.schema.get_field_index(MARKS)
+    return None if place < 0 else numpy_numbers(batch.column(place)).astype(np.uint64, copy=False)
+
+
+def marks_of(ids: pa.Array, name: str) -> Marks:
+    """A mark of every row, the same for equal ids; a row without an id is refused."""
+    if ids.null_count:
+        raise DataError(
+            f"person column {name!r} does not say whose every row is; fill in the missing ids (a "
+            "new one for a row that is nobody else's)"
+        )
+    if pa.types.is_dictionary(ids.type):
+        places = numpy_numbers(ids.indices)
+        used = np.unique(places)
+        among = ids.dictionary.take(arrow_numbers(used))
+        return marks_of(among, name)[np.searchsorted(used, places)]
+    if is_text(ids.type):
+        return _of_texts(ids.cast(pa.large_binary()))
+    integers = numpy_numbers(ids)
+    return mixed(integers.astype(np.int64 if integers.dtype.kind == "i" else np.uint64).view("u8"))
+
+
+def _of_texts(texts: pa.Array) -> Marks:
+    """Eight bytes after eight, texts of one length at a time."""
+    lengths = numpy_numbers(pc.binary_length(texts))
+    marks = lengths.astype(np.uint64)
+    for length in np.unique(lengths[lengths > 0]):
+        here = np.flatnonzero(lengths == length)
+        some = texts.take(arrow_numbers(here))
+        start = int(np.frombuffer(some.buffers()[1], np.int64, 1, 8 * some.offset)[0])
+        whole = np.frombuffer(some.buffers()[2], np.uint8, len(here) * int(length), start)
+        padded = np.zeros((len(here), -(-int(length) // 8) * 8), np.uint8)
+        padded[:, :length] = whole.reshape(len(here), int(length))
+        for word in padded.view("<u8").T:
+            marks[here] = mixed(marks[here] ^ word)
+    return marks

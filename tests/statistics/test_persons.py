@@ -1,0 +1,209 @@
+"""Sums over the rows of a person: exact, the same in any order, and upper bounds at any moment."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from labeldp.engines import LocalEngine
+from labeldp.errors import DataError, InputError
+from labeldp.features import Encoder, FeatureMap, fit_features
+from labeldp.source import Source, scan
+from labeldp.source.persons import MARKS, marks_of
+from labeldp.statistics import PersonScan, Weights, factorise, largest_persons, persons
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.persons import Persons
+from labeldp.statistics.weights import weights_of
+from tests.tables import RANGE, table
+
+ROWS = 3000
+
+
+def with_ids(ids: Any, rows: int = ROWS) -> pa.Table:
+    return table(rows).append_column("id", pa.array(ids))
+
+
+def of(data: pa.Table, batch_rows: int = 700) -> Source:
+    return scan(data, label="label", label_range=RANGE, person="id", batch_rows=batch_rows)
+
+
+def found(rows: Source, features: FeatureMap, weights: Weights | None = None) -> Persons:
+    engine = LocalEngine(2)
+    return largest_persons(
+        PersonScan(features, weights), lambda each: engine.fold("persons", rows, each)
+    )
+
+
+def prepared(rows: Source) -> tuple[FeatureMap, Weights]:
+    """The isotropic weights, scaled so that no row is longer than 1."""
+    engine = LocalEngine()
+    features = fit_features(rows, fold=engine.fold)
+    factor = factorise(engine.fold("sums", rows, GramSum(features)), features)
+    return features.keep(factor.kept), weights_of(factor, factor.inverse / 2)
+
+
+def lengths(data: pa.Table, features: FeatureMap, weights: Weights) -> np.ndarray:
+    (batch,) = data.drop_columns(["label", "id"]).combine_chunks().to_batches()
+    dense = features.integers(Encoder(features)(batch))
+    return np.asarray(np.linalg.norm(dense @ weights.matrix.T, axis=1))
+
+
+def sums(ids: list[Any], values: np.ndarray) -> Iterator[float]:
+    total: dict[Any, float] = defaultdict(float)
+    for one, value in zip(ids, values, strict=True):
+        total[one] += float(value)
+    return iter(total.values())
+
+
+IDS = np.random.default_rng(3).integers(0, 500, ROWS)
+KINDS = {
+    "integers": IDS.astype(np.int16),
+    "large integers": IDS.astype(np.uint64) + np.uint64(2**63),
+    "text": [f"person {number}" for number in IDS],
+    "categories": pa.array([f"née-{number:040d}" for number in IDS]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_largest_sums_are_found(kind: str) -> None:
+    data = with_ids(KINDS[kind])
+    rows = of(data)
+    features, weights = prepared(rows)
+    seen = found(rows, features, weights)
+    truth = max(sums(IDS.tolist(), lengths(data, features, weights)))
+    assert truth <= seen.length <= truth * (1 + 1e-8)
+    assert seen.rows == max(Counter(IDS.tolist()).values())
+    assert found(rows, features) == Persons(0.0, seen.rows)
+
+
+@pytest.mark.parametrize("room", [1, 7, 60, 400])
+def test_little_room_takes_more_passes_and_gives_the_same(
+    room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = with_ids(IDS)
+    features, weights = prepared(of(data))
+    whole = found(of(data), features, weights)
+    monkeypatch.setattr(persons, "_ROOM", room)
+    monkeypatch.setattr(persons, "_WAITING", 50)
+    monkeypatch.setattr(persons, "_PASSES", 10_000)
+    for batch_rows in (100, 5000):
+        assert found(of(data, batch_rows), features, weights) == whole
+
+
+def test_every_moment_is_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped early, the bound is larger; with few first bits all collide, and count as one."""
+    data = with_ids(IDS)
+    features, weights = prepared(of(data))
+    whole = found(of(data), features, weights)
+    monkeypatch.setattr(persons, "_ROOM", 20)
+    monkeypatch.setattr(persons, "_FIRST_BITS", 4)
+    bounds = []
+    for passes in (0, 3, 8):
+        monkeypatch.setattr(persons, "_PASSES", passes)
+        bounds.append(found(of(data), features, weights))
+        assert bounds[-1].length >= whole.length
+        assert bounds[-1].rows >= whole.rows
+    assert bounds[0].rows > 5 * whole.rows
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many different persons as rows: what a tally holds and sends does not grow with them."""
+    monkeypatch.setattr(persons, "_ROOM", 256)
+    monkeypatch.setattr(persons, "_WAITING", 512)
+    data = with_ids(np.arange(ROWS))
+    features, _ = prepared(of(data))
+    tally = PersonScan(features)
+    encode, held = Encoder(features), 0
+    for _ in range(3):
+        for batch in of(data, 256).feature_batches():
+            tally.add(encode(batch))
+            held = max(held, sum(len(marks) for marks, _ in tally._waiting) + len(tally._marks))
+    *_, marks, _ = tally.share()
+    assert len(marks) <= 256
+    assert held <= 256 + 512 + 256
+
+
+def test_persons_who_share_a_mark_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = with_ids(IDS)
+    features, weights = prepared(of(data))
+    whole = found(of(data), features, weights)
+    monkeypatch.setattr(
+        "labeldp.source.persons.mixed", lambda values: (values % np.uint64(50)) << np.uint64(58)
+    )
+    shared = found(of(data), features, weights)
+    assert shared.length > 3 * whole.length
+    assert shared.rows > 3 * whole.rows
+
+
+def test_equal_ids_have_equal_marks_and_different_ids_have_not() -> None:
+    texts = [
+        *(f"{number}" for number in range(5000)),
+        "a" * 8,
+        "a" * 16,
+        "a" * 17,
+        "",
+        "é",
+        "a\0",
+        "a",
+        "\0",
+    ]
+    marks = marks_of(pa.array(texts), "id")
+    assert len(set(marks.tolist())) == len(texts)
+    for kind in (pa.large_string(), pa.string_view()):
+        again = marks_of(pa.array(texts).cast(pa.large_string()).cast(kind), "id")
+        assert (again == marks).all()
+    shuffled = pa.array(texts * 2).dictionary_encode()[3:]
+    assert (marks_of(shuffled, "id") == np.tile(marks, 2)[3:]).all()
+    sliced = pa.array(texts).slice(100, 50)
+    assert (marks_of(sliced, "id") == marks[100:150]).all()
+    numbers = np.arange(-3000, 3000)
+    assert len(set(marks_of(pa.array(numbers), "id").tolist())) == 6000
+    short = marks_of(pa.array(numbers.astype(np.int16)), "id")
+    assert (short == marks_of(pa.array(numbers), "id")).all()
+
+
+def test_ids_go_nowhere() -> None:
+    rows = of(with_ids(IDS))
+    assert "id" not in rows.names
+    batch = next(iter(rows.feature_batches()))
+    assert batch.schema.names == [*rows.names, MARKS]
+    assert not set(batch[MARKS].to_pylist()) & set(IDS.tolist())
+    assert batch.num_rows == len(next(rows.labels(rows.label_check())))
+
+
+def test_other_persons_in_a_later_pass_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(persons, "_ROOM", 10)
+    first, later = of(with_ids(IDS)), of(with_ids(IDS[::-1].copy()))
+    features, weights = prepared(first)
+    tables, engine = iter([first, later, later]), LocalEngine()
+    with pytest.raises(DataError, match="persons of the rows changed"):
+        largest_persons(
+            PersonScan(features, weights), lambda each: engine.fold("p", next(tables), each)
+        )
+
+
+def test_a_row_outside_the_feature_map_has_no_bound() -> None:
+    """Its rounding is not bounded by the map: nothing is certified."""
+    data = with_ids(IDS)
+    features, weights = prepared(of(data))
+    far = data.set_column(0, "height", pa.array(np.append(np.full(ROWS - 1, 170.0), 9e5)))
+    assert found(of(far), features, weights).length == np.inf
+
+
+def test_ids_that_cannot_be_used_are_refused() -> None:
+    with pytest.raises(DataError, match="ids must be integers or text"):
+        of(with_ids(IDS.astype(float)))
+    missing = of(with_ids([None, *IDS[1:].tolist()]))
+    with pytest.raises(DataError, match="missing ids"):
+        prepared(missing)
+    with pytest.raises(InputError, match="is the person and cannot also stand in features"):
+        scan(with_ids(IDS), label="label", label_range=RANGE, person="id", features=["id"])
+    with pytest.raises(InputError, match="cannot also be the person"):
+        scan(with_ids(IDS), label="label", label_range=RANGE, person="label")
+    with pytest.raises(DataError, match="person: there is no column"):
+        scan(with_ids(IDS), label="label", label_range=RANGE, person="idd")
