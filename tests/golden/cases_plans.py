@@ -98,7 +98,7 @@ OPTIONS: dict[str, Options] = {
 
 def made(name: str) -> Plan:
     """The plan of this name."""
-    return plan(tables.source(TABLE), **(BUDGET | OPTIONS[name]))
+    return plan(tables.source(TABLE), **({"mechanism": FLAG} | BUDGET | OPTIONS[name]))
 
 
 def documents(name: str) -> dict[str, Any]:

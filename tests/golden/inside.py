@@ -89,6 +89,11 @@ def as_recorded(document: dict[str, Any]) -> dict[str, Any]:
     return seal(document | parts | {"format": "labeldp-plan/1"})
 
 
+def offer_as_recorded(offer: dict[str, Any]) -> dict[str, Any]:
+    """A mechanism's offer without the names that it has had since."""
+    return {name: value for name, value in offer.items() if name != "added_ms"}
+
+
 def release(made: Plan, source: Source, seed: int) -> Release:
     """Drawn with experiment randomness."""
     return made.release(source, randomness=Randomness.experiment(seed))

@@ -122,6 +122,8 @@ class Request(Generic[Own]):
     encoding: Encoding
     options: Own
     """What the mechanism declares as its options."""
+    known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What has been found out about the table: the requests of one comparison share it."""
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon)
@@ -204,8 +206,13 @@ def names(kind: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind))
 
 
+def given(choices: dict[str, Any]) -> dict[str, Any]:
+    """Those choices that say something; 0 does."""
+    return {n: value for n, value in choices.items() if value is not None and value is not False}
+
+
 def refuse_foreign(choices: dict[str, Any], own: Iterable[str], whose: str) -> None:
     """Refuse choices that a mechanism does not have, rather than let them count for nothing."""
-    for name, value in choices.items():
-        if name not in own and value is not None and value is not False:  # 0 was given
+    for name in given(choices):
+        if name not in own:
             raise InputError(f"`{name}` does not apply to {whose}; leave it out")

@@ -33,7 +33,14 @@ from labeldp.mechanisms.floors import (
 )
 from labeldp.mechanisms.forecast import QUANTILES, Forecast, forecast, relative_excess
 from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
-from labeldp.mechanisms.survey import HEADROOM, Survey, feature_bound, inflation_for, survey
+from labeldp.mechanisms.survey import (
+    HEADROOM,
+    Survey,
+    feature_bound,
+    inflation_for,
+    survey,
+    surveyed,
+)
 from labeldp.release import (
     AGGREGATES,
     BAGS,
@@ -160,5 +167,6 @@ __all__ = [
     "settle_floor",
     "stacked_design",
     "survey",
+    "surveyed",
     "weight_table",
 ]

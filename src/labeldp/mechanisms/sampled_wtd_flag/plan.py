@@ -29,7 +29,7 @@ from labeldp.mechanisms.workbench import (
     forecast,
     fresh_draw,
     number,
-    survey,
+    surveyed,
 )
 
 _BYTES = 8
@@ -39,7 +39,7 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
     """Read the features; draw bags; fix the floor."""
     check_stable_rows(source)
     mode = _mode(request)
-    found = survey(source, engine=engine, encoding=request.encoding)
+    found = surveyed(request, source, engine)
     promise = _promise(request, found.features)
     options = request.options
     residual_ms = options.residual_ms or options.residual(found.facts.width)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.accounting import ACCOUNTANTS
+from labeldp.accounting import ACCOUNTANTS, Gaussian, invert
 from labeldp.errors import PlanError
 from labeldp.mechanisms.workbench import (
     REMARKS,
@@ -20,7 +20,7 @@ from labeldp.mechanisms.workbench import (
     floor_mode,
     forecast,
     number,
-    survey,
+    surveyed,
 )
 from labeldp.mechanisms.wtd_flag import WeightedFlagOptions
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
@@ -37,7 +37,7 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
     """Read the features; fix bags and floor."""
     options = request.options
     mode = floor_mode(options, request.accountant)
-    found = survey(source, engine=engine, encoding=request.encoding)
+    found = surveyed(request, source, engine)
     guess = options.residual_ms or options.residual(found.facts.width)
     terms = Terms(found.facts, request.epsilon, request.delta, request.accountant, mode, guess)
     bags = options.bags
@@ -77,6 +77,18 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
         found.notes,
         found.factor,
     )
+
+
+def least_added(request: Request[WeightedFlagOptions], source: Source, engine: Engine) -> float:
+    """What infinitely many bags add: noise of one size in every whitened direction (theory §8).
+
+    Fewer bags need less of a floor, but not in proportion, so they add more (theory §6).
+    """
+    found = surveyed(request, source, engine)
+    mu = invert.limit(Gaussian(1.0), "mu", request.epsilon, request.delta)
+    facts = found.facts
+    isotropic = found.factor.rank * float(found.leverage.maximum)
+    return (facts.width / mu) ** 2 * isotropic / facts.rows
 
 
 def _compact(options: WeightedFlagOptions, bags: int, rank: int) -> bool:
