@@ -61,7 +61,17 @@ def compared() -> Any:
     with tempfile.TemporaryDirectory() as folder, recorded_mechanisms():
         file = Path(folder) / "table.parquet"
         pq.write_table(tables.table("five thousand"), file)
-        options = ("--label", "label", "--label-range", 0, 10, "--compare", "--json")
+        options = (
+            "--label",
+            "label",
+            "--label-range",
+            0,
+            10,
+            "--compare",
+            "--max-megabytes",
+            128,
+            "--json",
+        )
         document = labeldp("plan", file, *options).json
     offers = document.pop("comparison")
     return as_recorded(document) | {"comparison": list(map(offer_as_recorded, offers[:-1]))}

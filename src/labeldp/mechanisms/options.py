@@ -70,6 +70,9 @@ class GuessOptions:
         return "guess" if self.residual_guess is None else "stated"
 
 
+_MEGABYTES = 4.0, 128.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options(GuessOptions):
     """What every mechanism that draws its weights has."""
@@ -79,7 +82,17 @@ class Options(GuessOptions):
         "How many aggregates; default: where more stop paying.",
         check=partial(at_least, 1),
     )
-    max_megabytes: float = option(128.0, "Cap on the size of the released file.", check=positive)
+    max_megabytes: float | None = option(
+        None,
+        "Cap on the size of the released file; default: about that of the table.",
+        check=positive,
+    )
+
+    def megabytes(self, values: int | None = None) -> float:
+        """The cap; by default a byte for each of the table's values, between two limits."""
+        least, most = _MEGABYTES
+        usual = most if values is None else min(most, max(least, values / 1e6))
+        return self.max_megabytes or usual
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -163,7 +163,7 @@ def _shape(
     rows, rank = found.facts.rows, found.factor.rank
 
     def bags_of(size: int) -> int:
-        fitting = min(rows, int(request.options.max_megabytes * 1e6 / _BYTES)) // size
+        fitting = min(rows, int(request.options.megabytes() * 1e6 / _BYTES)) // size
         return request.options.bags or max(1, fitting)
 
     needed = _needed_noise(request, found, fraction, bags_of)

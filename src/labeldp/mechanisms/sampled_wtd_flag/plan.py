@@ -50,7 +50,7 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
         terms,
         options.over_draw,
         options.bags,
-        int(options.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
+        int(options.megabytes() * 1e6 / (_BYTES * (found.factor.rank + 1))),
     )
     bag_size = options.bag_size or _default_size(request, sizes, promise)
     bags = max(1, sizes.bags(bag_size))

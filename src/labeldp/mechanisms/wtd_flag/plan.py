@@ -40,9 +40,8 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
     found = surveyed(request, source, engine)
     guess = options.residual_ms or options.residual(found.facts.width)
     terms = Terms(found.facts, request.epsilon, request.delta, request.accountant, mode, guess)
-    bags = options.bags
-    if bags is None:
-        bags = choose_bags(terms, cap_from_size(options.max_megabytes, terms.rank))
+    size = options.megabytes(found.facts.rows * (len(found.features.columns) + 1))
+    bags = options.bags or choose_bags(terms, size, compact=options.compact)
     check_number(bags)
     floor = claimed_floor(
         needed_floor(terms, bags),
@@ -74,9 +73,20 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
             added_variance=terms.added(floor, found.facts.rows),
             residual_source="stated" if options.residual_ms else options.residual_source,
         ),
-        found.notes,
+        (*found.notes, *_notes(options, bags, terms.rank, size)),
         found.factor,
     )
+
+
+def _notes(options: WeightedFlagOptions, bags: int, rank: int, size: float) -> list[str]:
+    """Where our cap on the file, not the data, has set the number of aggregates."""
+    asked = options.bags or options.max_megabytes or options.compact
+    if asked or bags < cap_from_size(size, rank):
+        return []
+    return [
+        f"the file is kept to {number(size)} MB, which more aggregates would exceed: allow more "
+        "with `max_megabytes`, or publish with `compact=True`, where their number is free"
+    ]
 
 
 def least_added(request: Request[WeightedFlagOptions], source: Source, engine: Engine) -> float:
