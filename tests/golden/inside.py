@@ -89,9 +89,13 @@ def as_recorded(document: dict[str, Any]) -> dict[str, Any]:
     return seal(document | parts | {"format": "labeldp-plan/1"})
 
 
-def offer_as_recorded(offer: dict[str, Any]) -> dict[str, Any]:
-    """A mechanism's offer without the names that it has had since."""
-    return {name: value for name, value in offer.items() if name != "added_ms"}
+def offers_as_recorded(offers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The mechanisms' offers, without the names that they have had since."""
+    return [
+        {name: value for name, value in offer.items() if name != "added_ms"}
+        for offer in offers
+        if offer["mechanism"] != "constant"
+    ]
 
 
 def release(made: Plan, source: Source, seed: int) -> Release:

@@ -38,6 +38,7 @@ def demo(
 def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
     from labeldp import LinearRegressor, LocalEngine, inspect, plan, scan, verify
     from labeldp.datasets import CENSUS_RANGE, write_census_like
+    from labeldp.mechanisms import mechanisms
 
     positive(rows=rows, epsilon=epsilon)
     in_range(0, 1, delta=delta)
@@ -48,7 +49,8 @@ def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -
     engine = LocalEngine(progress=progress)
     seen = inspect(source, epsilon=epsilon, delta=delta, engine=engine)
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "engine": engine}
-    paper = plan(source, mechanism="wtd-flag", **budget).release(source, engine=engine)
+    theirs = next(m.name for m in mechanisms() if m.closed_form and "paper" in m.accountants)
+    paper = plan(source, mechanism=theirs, **budget).release(source, engine=engine)
     made = plan(source, **budget)
     released = made.release_to(target, source, engine=engine)
     checked = verify(target)

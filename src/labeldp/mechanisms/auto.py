@@ -37,10 +37,13 @@ def choose(source: Source, engine: Engine, use: str, asked: Asked) -> Plan:
         best, told = _least(closed, source, engine, asked)
     else:
         known: dict[Any, Any] = {}
-        best = best_of([offer(each, asked, source, engine, known) for each in fitting])
-        told = [f"{each.name} is simulated" for each in fitting]
-    notes = _narrowed(fitting, use, asked)
-    if len(fitting) > 1:
+        offers = [offer(each, asked, source, engine, known) for each in fitting]
+        best = best_of(offers)
+        told = [
+            f"{each.mechanism} {_root(each.plan.forecast.added_ms)}" for each in offers if each.plan
+        ]
+    notes = _narrowed(closed or fitting, use, asked)
+    if len(told) > 1:
         notes.append(
             f"auto chose {best.claim.mechanism}; root mean square that privacy adds to a "
             f"prediction: {', '.join(told)}"
@@ -102,16 +105,17 @@ def _requests(closed: list[Mechanism], asked: Asked) -> Iterator[tuple[Mechanism
         yield mechanism, replace(make_request(mechanism, **asked), known=known)
 
 
-def _narrowed(fitting: list[Mechanism], use: str, asked: Asked) -> list[str]:
+def _narrowed(left: list[Mechanism], use: str, asked: Asked) -> list[str]:
     """Which options narrowed the choice, and to what."""
-    others = [m for m in mechanisms() if use in m.serves and m not in fitting]
-    narrowing = [
-        name for name in given(asked) if any(not has(m, {name: asked[name]}) for m in others)
+    others = [m for m in mechanisms() if use in m.serves and m.closed_form and m not in left]
+    flags = [
+        f"`{name}`"
+        for name, value in given(asked).items()
+        if not all(has(m, {name: value}) for m in others)
     ]
-    if not narrowing:
+    if not flags:
         return []
-    flags, left = ", ".join(f"`{name}`" for name in narrowing), ", ".join(m.name for m in fitting)
-    return [f"{flags}: an option of {left} alone, so auto looked no further"]
+    return [f"{', '.join(flags)}: for {', '.join(m.name for m in left)}, so auto looked no further"]
 
 
 def _root(mean_square: float) -> str:
