@@ -111,17 +111,17 @@ class _Question:
 class _Guess(_Question):
     """About the same of the quick guess."""
 
-    near = 1e-7
+    near = 1e-4
 
     def passes(self, value: float) -> bool:
-        return self.guess(value).upper <= self.delta * (1.0 + 1e-3)
+        return self.guess(value).upper <= self.delta * (1.0 + 2e-2)
 
 
 def _near(where: Range, ask: _Question) -> float:
-    if ask.gap(where.high) > 0.0:
+    place = root(ask.gap, where.low, where.high, where.start, ask.near)
+    if place == where.high and ask.gap(place) > 0.0:
         return math.inf
-    guess = where.value(root(ask.gap, where.low, where.high, where.start, ask.near))
-    return smallest_real(ask.passes, guess, where.value(where.high))
+    return smallest_real(ask.passes, where.value(place), where.value(where.high))
 
 
 def _doubling(where: Range, ask: _Question) -> float:

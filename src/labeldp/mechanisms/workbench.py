@@ -8,6 +8,8 @@ from labeldp.engines import Engine, engine_for
 from labeldp.features import Encoded, FeatureMap
 from labeldp.mechanisms import REMARKS, Encoding, Panel, Request, number
 from labeldp.mechanisms.bags import (
+    BAGS,
+    PUBLIC_WEIGHTS,
     BagRows,
     Draw,
     Rehearsal,
@@ -43,12 +45,9 @@ from labeldp.mechanisms.survey import (
 )
 from labeldp.release import (
     AGGREGATES,
-    BAGS,
     FEATURES,
     NOISE,
-    PUBLIC_WEIGHTS,
     WARNING,
-    WEIGHTS,
     Claim,
     Drawing,
     FloorOutcome,
@@ -56,10 +55,10 @@ from labeldp.release import (
     aggregate_batch,
     aggregate_schema,
     features_text,
+    file_name,
     label_column,
     read_head,
     seal,
-    weight_table,
 )
 from labeldp.source import Source
 from labeldp.statistics import (
@@ -96,7 +95,6 @@ __all__ = [
     "QUANTILES",
     "REMARKS",
     "WARNING",
-    "WEIGHTS",
     "BagRows",
     "Claim",
     "Draw",
@@ -148,6 +146,7 @@ __all__ = [
     "factorise",
     "feature_bound",
     "features_text",
+    "file_name",
     "find_shape",
     "fit_stack",
     "floor_mode",
@@ -168,5 +167,4 @@ __all__ = [
     "stacked_design",
     "survey",
     "surveyed",
-    "weight_table",
 ]

@@ -63,7 +63,7 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
         forecast(claim, options.residual(width), options.residual_source),
         (*found.notes, *_notes(shape)),
         found.factor,
-        shape.weights,
+        {"weights": shape.weights},
     )
 
 
