@@ -19,14 +19,16 @@ from typing import ClassVar
 
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
-from labeldp.errors import PlanError, in_range
+from labeldp.errors import PlanError, in_range, share
 
 Function = Callable[[float], float]
 
 
 def epsilon(curve: Curve, delta: float) -> float:
     """The smallest ε whose certified δ is at most `delta`; inf if there is none."""
-    in_range(0.0, 1.0, delta=delta)
+    share(delta=delta)
+    if delta == 0.0:
+        return curve.pure()
     curve, delta = _innermost(curve, delta)
     if delta >= 1.0:
         return 0.0
