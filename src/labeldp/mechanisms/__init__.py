@@ -23,13 +23,17 @@ from labeldp.mechanisms.options import (
     Request,
     ResidualQuestion,
     check_options,
+    given,
     names,
     option,
     refuse_foreign,
     required,
 )
 from labeldp.mechanisms.protocol import (
+    ANY_MODEL,
+    LINEAR,
     REMARKS,
+    USES,
     Account,
     Demonstration,
     Description,
@@ -43,7 +47,7 @@ from labeldp.mechanisms.protocol import (
     number,
 )
 from labeldp.mechanisms.registry import (
-    DEFAULT,
+    AUTO,
     DRAW,
     FLOOR,
     certificate_schema,
@@ -61,10 +65,13 @@ from labeldp.mechanisms.registry import (
 )
 
 __all__ = [
-    "DEFAULT",
+    "ANY_MODEL",
+    "AUTO",
     "DRAW",
     "FLOOR",
+    "LINEAR",
     "REMARKS",
+    "USES",
     "Account",
     "BagsQuestion",
     "CountQuestion",
@@ -90,6 +97,7 @@ __all__ = [
     "describe_person",
     "draft",
     "forget",
+    "given",
     "later",
     "make_request",
     "mechanism_named",

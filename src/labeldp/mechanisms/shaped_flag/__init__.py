@@ -49,6 +49,7 @@ MECHANISM = Mechanism(
     title="d sums of all rows with chosen public weights, and Gaussian noise",
     options=ShapedFlagOptions,
     persons=True,
+    closed_form=True,
     draft=later(f"{__name__}.plan:draft"),
     run=later(f"{__name__}.run:run"),
     read_claim=later(f"{__name__}.claim:read_claim"),
