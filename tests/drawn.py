@@ -7,7 +7,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.features import FeatureMap, fit_features
-from labeldp.release import PUBLIC_WEIGHTS, Release, aggregate_batch, aggregate_schema
+from labeldp.mechanisms.workbench import PUBLIC_WEIGHTS
+from labeldp.release import Release, aggregate_batch, aggregate_schema
 from labeldp.source import scan
 
 
@@ -34,7 +35,7 @@ def bag_release_of(
     columns = [bag.astype(np.int32), row, weight, np.ones(len(bag), dtype=bool)]
     bag_table = pa.Table.from_arrays([pa.array(c) for c in columns], schema=PUBLIC_WEIGHTS)
     table = pa.table({"noise_std": np.ones(len(labels)), "label:y": labels})
-    return Release(table, features, {"bags": len(labels)}, bag_table)
+    return Release(table, features, {"bags": len(labels)}, {"bags": bag_table})
 
 
 def pay_table() -> pa.Table:

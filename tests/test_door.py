@@ -138,7 +138,7 @@ def test_ndtri_is_far_better_than_the_bound_the_filter_uses() -> None:
             worst = max(worst, abs(float(missed / density)) / max(abs(x), 2.0**-6))
     finally:
         ctx.prec = 53
-    assert worst < door._NDTRI_ERROR / 16
+    assert worst < door._INVERSE_ERROR / 16
 
 
 def test_an_os_keyed_generator_is_private_and_never_repeats() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +34,12 @@ def test_star_import_gives_the_public_names() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(AttributeError, match="no attribute 'magic'"):
         _ = labeldp.magic  # type: ignore[attr-defined]
+
+
+def test_the_version_is_that_of_the_package_and_of_what_to_cite() -> None:
+    cited = (Path(__file__).parents[1] / "CITATION.cff").read_text(encoding="utf-8")
+    assert labeldp.__version__ == version("labeldp")
+    assert f"\nversion: {labeldp.__version__}\n" in cited
 
 
 def test_names_survive_the_import_of_modules_of_the_same_name() -> None:

@@ -7,7 +7,9 @@ import math
 import pytest
 from scipy.stats import f
 
-from labeldp.mechanisms.forecast import QUANTILES, excess_quantile
+from labeldp import Plan, plan
+from labeldp.mechanisms.forecast import QUANTILES, excess_quantile, mean_excess
+from tests.tables import source
 
 
 @pytest.mark.parametrize("rank", [1, 9, 403])
@@ -21,3 +23,32 @@ def test_quantiles_of_the_excess_are_those_of_f(rank, spare, probability):
 
 def test_fewer_bags_than_columns_have_no_finite_excess():
     assert math.isinf(excess_quantile(10, 9, 0.5))
+
+
+def test_a_forecast_is_in_label_units_and_says_what_it_rests_on():
+    options = {"mechanism": "wtd-flag", "floor": "added", "bags": 500}
+    guessed, stated = (
+        plan(source(), epsilon=1.0, delta=1e-6, residual_guess=guess, **options)
+        for guess in (None, 4.0)
+    )
+    assert (guessed.forecast.residual_source, stated.forecast.residual_source) == (
+        "guess",
+        "stated",
+    )
+    noise = stated.claim.to_json()["floor"]["needed"] / 2000
+    added = (4.0 + noise) * mean_excess(stated.claim.to_json()["rank"], 500)
+    assert stated.forecast.added_ms == pytest.approx(added)
+    assert not stated.forecast.added_exact
+    assert Plan.from_json(stated.to_json()).forecast == stated.forecast
+
+
+def test_what_shaped_noise_adds_does_not_rest_on_the_residual():
+    one, other = (
+        plan(source(), epsilon=1.0, delta=1e-6, mechanism="shaped-flag", residual_guess=guess)
+        for guess in (None, 4.0)
+    )
+    assert one.forecast.added_exact
+    for name in ("added_ms", "added_low", "added_high"):
+        assert getattr(one.forecast, name) == getattr(other.forecast, name)
+    assert one.forecast.added_low < one.forecast.added_ms < one.forecast.added_high
+    assert other.forecast.excess_mean == pytest.approx(one.forecast.added_ms / 4.0)

@@ -90,6 +90,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("labeldp")
     if name not in _HOMES:
         raise AttributeError(f"module 'labeldp' has no attribute {name!r}")
     value = getattr(import_module(f"labeldp.{_HOMES[name]}"), name)

@@ -1,20 +1,26 @@
-"""The one door: exactly rounded Gaussians on a public grid.
+"""The one door: exactly rounded noise on a public grid.
 
 Everything that depends on labels and is published is a number of the form
 
-    round(mean + std·N(0,1))   to a multiple of a public power of two,
+    round(mean + scale·noise)   to a multiple of a public power of two,
 
-where mean and/or std depend on labels (in a compact release one number is std·χ instead: see
-`publish_chi`). The rounding is that of the *ideal real number*,
-so what is published is post-processing of the ideal Gaussian and the certificate holds
-with no numerical slack (plain float64 sums leave gaps in the set of reachable numbers,
-and the gaps move when a label does).
+where mean and/or scale depend on labels and the noise is N(0,1) or Laplace's e^{−|x|}/2 (in a
+compact release one number is std·χ instead: see `publish_chi`). The rounding is that of the
+*ideal real number*, so what is published is post-processing of the ideal mechanism and the
+certificate holds with no numerical slack (plain float64 sums leave gaps in the set of reachable
+numbers, and the gaps move when a label does).
 
-How: a normal is the inverse distribution function at a uniform p with endless random
+Pure ε survives likewise. If a label moves the mean by at most Δ and Laplace noise has the public
+scale b = Δ/ε, then at every real x the densities of two neighbours are in the ratio
+exp((|x − mean'| − |x − mean|)/b) ≤ e^{Δ/b} = e^ε. A cell is an interval of x with public ends: its
+probability is the integral of the density over it, so that the ratio of two neighbours is at most
+e^ε for every cell and every set of cells, with δ = 0, and no cell is impossible.
+
+How: the noise is the inverse distribution function at a uniform p with endless random
 bits, of which the first 64 are drawn at once. Float64 with a rigorous error bound decides
 almost every cell. The few draws whose cell is in doubt (about one in 1e9) are settled by
-comparing p with Φ at the cell's border in ball arithmetic, on exact numbers, with as many
-further bits as it takes.
+comparing p with the distribution at the cell's border in ball arithmetic, on exact numbers, with
+as many further bits as it takes.
 """
 
 from __future__ import annotations
@@ -23,6 +29,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,8 +41,8 @@ from labeldp.errors import PlanError
 FINENESS = 10
 """A grid step is 2**-10 of the scale it serves: rounding adds q²/12, 1e-7 of the variance."""
 
-_NDTRI_ERROR = 2.0**-44
-"""Bound on the relative error of scipy.special.ndtri (measured: below 2**-50; see tests)."""
+_INVERSE_ERROR = 2.0**-44
+"""Bound on the relative error of scipy's ndtri and numpy's log (below 2**-50; see tests)."""
 
 _ULP = 2.0**-52
 _FIRST_PRECISION = 192
@@ -47,10 +54,47 @@ _BALLS = threading.RLock()
 """The precision of ball arithmetic is one for all threads, so one at a time works with balls."""
 
 Exact = Callable[[int, int], tuple[Any, Any]]
-"""(row, bits of precision) → (mean, std) as arb balls that contain the exact values."""
+"""(row, bits of precision) → (mean, scale) as arb balls that contain the exact values."""
+
+Reals = NDArray[np.float64]
+Scale = float | Reals
 
 
-Scale = float | NDArray[np.float64]
+@dataclass(frozen=True)
+class Noise:
+    """A law symmetric about 0, of scale 1.
+
+    `inverse`: the x < 0 with P[noise < x] = p, for p < 1/2, in doubles, to a relative
+    `_INVERSE_ERROR`; its slope must be at most 1.26/p.
+    `below`: P[noise < x] of a ball x < 0, as a ball; beyond 0 any number from 1/2 on.
+    """
+
+    inverse: Callable[[Reals], Reals]
+    below: Callable[[Any], Any]
+
+
+def _normal_inverse(p: Reals) -> Reals:
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(p))
+
+
+def _normal_below(x: Any) -> Any:
+    from flint import arb
+
+    return (-x / arb(2).sqrt()).erfc() / 2
+
+
+def _laplace_inverse(p: Reals) -> Reals:
+    return np.log(2.0 * p)
+
+
+def _laplace_below(x: Any) -> Any:
+    return x.exp() / 2
+
+
+NORMAL = Noise(_normal_inverse, _normal_below)
+LAPLACE = Noise(_laplace_inverse, _laplace_below)
 
 
 def grid_for(scale: float) -> int:
@@ -59,39 +103,38 @@ def grid_for(scale: float) -> int:
 
 
 def publish(
-    mean: NDArray[np.float64],
-    mean_error: NDArray[np.float64],
-    std: tuple[Scale, Scale],
+    mean: Reals,
+    mean_error: Reals,
+    scale: tuple[Scale, Scale],
     grid: int,
     randomness: Randomness,
     exact: Exact,
-) -> NDArray[np.float64]:
-    """round(mean + std·N(0,1)) to multiples of 2**grid, one independent draw per mean.
+    noise: Noise = NORMAL,
+) -> Reals:
+    """round(mean + scale·noise) to multiples of 2**grid, one independent draw per mean.
 
-    `mean` ± `mean_error` and `std` = (low, high), one pair for all or one for each, enclose the
+    `mean` ± `mean_error` and `scale` = (low, high), one pair for all or one for each, enclose the
     exact values that `exact` gives to any precision.
     """
-    from scipy.special import ndtri
-
     step = math.ldexp(1.0, grid)
     bits = words(randomness.labels, len(mean))
     upper_half = (bits >> np.uint64(63)).astype(bool)
     tail = (bits & np.uint64(2**63 - 1)).astype(np.float64)  # p·2**64, p < 1/2
-    normal = ndtri((tail + 0.5) * 2.0**-64)
-    normal *= np.where(upper_half, -1.0, 1.0)
+    unit = noise.inverse((tail + 0.5) * 2.0**-64)
+    unit *= np.where(upper_half, -1.0, 1.0)
 
-    low, high = std
+    low, high = scale
     middle = 0.5 * (low + high)
-    shift = middle * normal
+    shift = middle * unit
     value = mean + shift
-    # dΦ⁻¹/dp = 1/φ ≤ 1.26/p for p ≤ 1/2, so 64 bits pin the normal to 1.3/tail (relative to
-    # rounding `tail` to a double: 2 ulp more).
+    # dΦ⁻¹/dp = 1/φ ≤ 1.26/p for p ≤ 1/2, and 1/p for Laplace, so 64 bits pin the noise to
+    # 1.3/tail (relative to rounding `tail` to a double: 2 ulp more).
     with np.errstate(divide="ignore"):
-        normal_error = 1.3 / tail + (_NDTRI_ERROR * np.abs(normal) + 4 * _ULP)
+        unit_error = 1.3 / tail + (_INVERSE_ERROR * np.abs(unit) + 4 * _ULP)
     error = (
         mean_error
-        + high * normal_error
-        + (high - low) * np.abs(normal)
+        + high * unit_error
+        + (high - low) * np.abs(unit)
         + 4 * _ULP * (np.abs(mean) + np.abs(shift))
     )
     scaled = value / step
@@ -100,7 +143,7 @@ def publish(
     certain &= np.abs(scaled) < 2.0**51  # so that cells are exact doubles
     for row in np.flatnonzero(~certain):
         # by ball arithmetic and more random bits
-        cell[row] = _cell_of(_Draw(int(row), int(bits[row]), grid, randomness, exact))
+        cell[row] = _cell_of(_Draw(int(row), int(bits[row]), grid, randomness, exact, noise))
     return np.asarray(cell * step)
 
 
@@ -139,25 +182,30 @@ def _precision(bits: int) -> Iterator[None]:
 
 
 class _Draw:
-    """One number mean + std·Φ⁻¹(p) whose uniform p gets more bits on demand."""
+    """One number mean + scale·F⁻¹(p) whose uniform p gets more bits on demand."""
 
     def __init__(
-        self, row: int, bits: int, grid: int, randomness: Randomness, exact: Exact
+        self,
+        row: int,
+        bits: int,
+        grid: int,
+        randomness: Randomness,
+        exact: Exact,
+        noise: Noise = NORMAL,
     ) -> None:
-        self._row, self._grid, self._exact = row, grid, exact
+        self._row, self._grid, self._exact, self._noise = row, grid, exact, noise
         self._randomness = randomness
         self._upper_half = bool(bits >> 63)
         self._tail, self._length = bits & (2**63 - 1), 64  # p in [tail, tail+1]·2**-length
 
     def nearest_cell(self) -> int:
-        """About where the number is: exact in the mean, in doubles for the normal."""
+        """About where the number is: exact in the mean, in doubles for the noise."""
         from flint import arb
-        from scipy.special import ndtri
 
-        normal = float(ndtri((self._tail + 0.5) * 2.0**-64))
+        unit = float(self._noise.inverse(np.array((self._tail + 0.5) * 2.0**-64)))
         with _precision(_FIRST_PRECISION):
-            mean, std = self._exact(self._row, _FIRST_PRECISION)
-            value = mean - std * normal if self._upper_half else mean + std * normal
+            mean, scale = self._exact(self._row, _FIRST_PRECISION)
+            value = mean - scale * unit if self._upper_half else mean + scale * unit
             cell = (value * arb(2) ** -self._grid + arb(0.5)).mid().floor()
             return int(cell.unique_fmpz())
 
@@ -186,13 +234,11 @@ class _Draw:
 
     def _distribution(self, border: Any, precision: int) -> Any:
         """The p at which the number would be at the border."""
-        from flint import arb
-
-        mean, std = self._exact(self._row, precision)
-        distance = (border - mean) / std
+        mean, scale = self._exact(self._row, precision)
+        distance = (border - mean) / scale
         if self._upper_half:
-            distance = -distance  # the number is mean − std·Φ⁻¹(p)
-        return (-distance / arb(2).sqrt()).erfc() / 2
+            distance = -distance  # the number is mean − scale·F⁻¹(p)
+        return self._noise.below(distance)
 
     def _extend(self) -> None:
         word = int(words(self._randomness.refinement, 1)[0])

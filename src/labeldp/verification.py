@@ -23,18 +23,17 @@ from labeldp.files import json_digest
 from labeldp.mechanisms import certificate_schema, mechanism_named, mechanisms, read_claim
 from labeldp.release import (
     AGGREGATES,
-    BAGS,
     CERTIFICATE,
     FEATURES,
     METADATA_KEY,
-    WEIGHTS,
     Claim,
     Release,
     certificate_text,
     claimed_fields,
+    design_layout,
     drawn_fields,
     features_text,
-    label_column,
+    file_name,
     public_rows,
     seal,
     table_digest,
@@ -71,10 +70,10 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
         return Verification((str(problem),))
     certificate = release.certificate
     malformed = list(conform(certificate, certificate_schema(), "certificate"))
+    malformed = malformed or [*_files(folder, certificate), *_layouts(release)]
     if malformed:
         return Verification(tuple(malformed))
     problems = [
-        *_files(folder),
         *_seals(folder, release),
         *_contents(release),
         *_claim(release),
@@ -100,11 +99,31 @@ def _summary(certificate: dict[str, Any]) -> str:
     return f"{text}; {warning}" if warning else text
 
 
-def _files(folder: Path) -> Iterator[str]:
-    known = {AGGREGATES, BAGS, CERTIFICATE, FEATURES, WEIGHTS}
+def _files(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
+    """Whether all files are those of the mechanism."""
+    tables = mechanism_named(certificate["mechanism"]).files
+    known = {AGGREGATES, CERTIFICATE, FEATURES, *map(file_name, tables)}
     for path in sorted(folder.iterdir()):
         if path.name not in known:
             yield f"{path.name} is not part of the release: the certificate says nothing of it"
+
+
+def _layouts(release: Release) -> Iterator[str]:
+    """Whether all tables of the mechanism are there, with their columns."""
+    found = {"aggregates": release.table, **release.files}
+    own = mechanism_named(release.certificate["mechanism"]).files
+    for name, layout in {"aggregates": design_layout, **own}.items():
+        if name not in found:
+            yield f"{file_name(name)} is missing: the certificate says nothing of it"
+            continue
+        try:
+            shown, expected = found[name].schema, layout(release)
+        except (KeyError, TypeError, ValueError) as problem:
+            yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
+            continue
+        if (shown.names, shown.types) != (expected.names, expected.types):
+            columns = ", ".join(f"{field.name} ({field.type})" for field in expected)
+            yield f"{file_name(name)} does not have the columns that it should: {columns}"
 
 
 def _seals(folder: Path, release: Release) -> Iterator[str]:
@@ -114,10 +133,8 @@ def _seals(folder: Path, release: Release) -> Iterator[str]:
     text = certificate_text(certificate)
     if (folder / CERTIFICATE).read_text(encoding="utf-8") != text + "\n":
         yield f"{CERTIFICATE} is not as it was written (a field twice, or other spacing)"
-    yield from _stamp(folder / AGGREGATES, text)
-    for name, table in ((BAGS, release.bag_table), (WEIGHTS, release.weights)):
-        if table is not None:
-            yield from _stamp(folder / name, text)
+    for name in ("aggregates", *release.files):
+        yield from _stamp(folder / file_name(name), text)
     if json_digest(release.features.to_json()) != certificate["digests"]["features"]:
         yield f"{FEATURES} was altered (its digest does not match)"
     elif (folder / FEATURES).read_text(encoding="utf-8") != features_text(release.features):
@@ -144,19 +161,12 @@ def _contents(release: Release) -> Iterator[str]:
     for name in sorted({name for each in mechanisms() for name in each.sections}):
         if name not in own and certificate.get(name) is not None:
             yield f"certificate.{name} is not a section of {certificate['mechanism']}"
-    if table_digest(release.table) != certificate["digests"]["aggregates"]:
-        yield f"{AGGREGATES} was altered (its digest does not match)"
-    bags = None if release.bag_table is None else table_digest(release.bag_table)
-    if bags != certificate["digests"]["bags"]:
-        yield f"{BAGS} was altered or is missing (its digest does not match)"
-    weights = None if release.weights is None else table_digest(release.weights)
-    if weights != certificate["digests"].get("weights"):
-        yield f"{WEIGHTS} was altered, is missing or does not belong here (its digest differs)"
+    for file, table in {"aggregates": release.table, **release.files}.items():
+        if table_digest(table) != certificate["digests"][file]:
+            yield f"{file_name(file)} was altered (its digest does not match)"
     rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
     if release.table.num_rows != rows:
         yield f"{AGGREGATES} has {release.table.num_rows} rows, the certificate says {rows}"
-    if release.table.column_names[-1] != label_column(certificate["labels"]["column"]):
-        yield f"{AGGREGATES} does not end with the label column that the certificate names"
     if len(features.names) != certificate["rank"]:
         yield f"{FEATURES} has {len(features.names)} columns, not {certificate['rank']}"
     if features.rows != certificate["rows"]:

@@ -22,8 +22,9 @@ from labeldp import DataError, InputError, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.mechanisms import certificate_schema, mechanism_named, mechanism_names
 from labeldp.mechanisms.bags import members_table
+from labeldp.mechanisms.shaped_flag.run import weight_table
 from labeldp.planning import Plan, plan
-from labeldp.release import seal, weight_table
+from labeldp.release import seal, table_digest
 from labeldp.source import Source
 from tests.mechanisms.cases import (
     DRAWN,
@@ -266,9 +267,7 @@ def test_a_release_verifies_with_and_without_its_table(released: Release, tmp_pa
     assert loaded.certificate == released.certificate
     assert loaded.table.read().equals(released.table)
     assert loaded.features == released.features
-    if released.bag_table is not None:
-        assert loaded.bag_table is not None
-        assert loaded.bag_table.equals(released.bag_table)
+    assert loaded.files == released.files
 
 
 def test_another_table_is_noticed(released: Release, tmp_path: Path) -> None:
@@ -308,7 +307,7 @@ def test_neighbours_with_the_same_randomness_differ_in_labels_alone(mechanism: s
     for name in first.table.column_names[:-1]:
         assert first.table[name].equals(second.table[name]), name
     assert not np.array_equal(first.labels, second.labels)
-    assert first.bag_table == second.bag_table
+    assert first.files == second.files
     if mechanism in DRAWN and first.certificate["floor"] is None:
         assert np.array_equal(first.labels[1:], second.labels[1:]), "one label is in one bag"
     assert public(first.certificate) == public(second.certificate)
@@ -340,7 +339,7 @@ def test_randomness_is_spent_once(made: Plan) -> None:
 def test_two_releases_of_one_plan_differ_in_every_aggregate(made: Plan, released: Release) -> None:
     again = made.release(source(ROWS))
     assert (again.labels != released.labels).mean() > 0.9
-    assert again.bag_table == released.bag_table
+    assert again.files == released.files
 
 
 @pytest.mark.parametrize("value", [10.5, -0.01, float("inf"), None])
@@ -469,7 +468,7 @@ def test_altered_bags_are_caught(name: str, tmp_path: Path) -> None:
     assert release.bag_table is not None
     assert problems(release, tmp_path / "honest") == ()
     for kind, bags in bag_forgeries(release.bag_table).items():
-        found = problems(forged_tables(release, bag_table=bags), tmp_path / kind)
+        found = problems(forged_tables(release, bags=bags), tmp_path / kind)
         assert any("bags.parquet" in problem for problem in found), kind
 
 
@@ -484,14 +483,19 @@ def test_missing_and_extra_files_are_caught(released: Release, tmp_path: Path) -
         assert not verify(folder).valid, path.name
         path.write_bytes(content)
     assert verify(folder).valid
-    if released.bag_table is None:
-        drawn = small_plan(SAMPLED, bag_seed=1).claim
-        extra = replace(released, bag_table=members_table(drawn.draw))  # type: ignore[attr-defined]
-        assert not verify(saved(extra, tmp_path / "s")).valid
-    if released.weights is None:
-        foreign = weight_table(released.features, np.eye(len(released.features.names)))
-        extra = replace(released, weights=foreign)
-        assert not verify(saved(extra, tmp_path / "w")).valid
+    drawn = small_plan(SAMPLED, bag_seed=1).claim
+    foreign = {
+        "bags": members_table(drawn.draw),  # type: ignore[attr-defined]
+        "weights": weight_table(released.features, np.eye(len(released.features.names))),
+    }
+    for name in foreign.keys() - released.files.keys():
+        extra = replace(released, files={**released.files, name: foreign[name]})
+        for said in ({}, {name: table_digest(foreign[name])}):
+            digests = released.certificate["digests"] | said
+            certificate = seal(released.certificate | {"digests": digests})
+            forged = replace(extra, certificate=certificate)
+            found = problems(forged, tmp_path / f"{name} {len(said)}")
+            assert any(f"{name}.parquet is not part" in problem for problem in found)
 
 
 UNUSED: dict[str, set[tuple[str, ...]]] = {

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from tests.console import labeldp
 from tests.golden import tables
-from tests.golden.inside import recorded_mechanisms
+from tests.golden.inside import as_recorded, recorded_mechanisms
 
 ROWS = ("--label-range", 0, 51, "--rows")
 BUDGETS = ((0.01, 1e-3), (1, 1e-6), (50, 1e-12))
@@ -62,7 +62,9 @@ def compared() -> Any:
         file = Path(folder) / "table.parquet"
         pq.write_table(tables.table("five thousand"), file)
         options = ("--label", "label", "--label-range", 0, 10, "--mechanism", "auto", "--json")
-        return labeldp("plan", file, *options).json
+        document = labeldp("plan", file, *options).json
+    offers = document.pop("comparison")
+    return as_recorded(document) | {"comparison": offers}
 
 
 CASES = {

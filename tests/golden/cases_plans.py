@@ -107,7 +107,7 @@ def documents(name: str) -> dict[str, Any]:
         found = made(name)
     except LabelDPError as refusal:
         return {"refused": f"{type(refusal).__name__}: {refusal}"}
-    document, claimed = found.to_json(), inside.claimed(found)
+    document, claimed = inside.as_recorded(found.to_json()), inside.claimed(found)
     same = {key for key, value in claimed.items() if document.get(key) == value}
     assert same >= {"mechanism", "accountant", "epsilon", "delta", "bags", "curve", "floor"}
     more = {key: value for key, value in claimed.items() if key not in same}

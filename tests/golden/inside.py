@@ -49,7 +49,7 @@ from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms import registry
 from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.survey import survey
-from labeldp.release import claimed_fields
+from labeldp.release import claimed_fields, seal
 from labeldp.statistics import GramSum, MomentSum
 from labeldp_paper import theory
 
@@ -74,6 +74,19 @@ def recorded_mechanisms() -> Iterator[None]:
     homes = {name: registry._HOMES[name] for name in then}
     with patch.dict(registry._HOMES, homes, clear=True):
         yield
+
+
+LATER = {"forecast": ("added_ms", "added_low", "added_high", "added_exact", "residual_source")}
+"""Names that plan files have had since they were recorded, by the part they stand in."""
+
+
+def as_recorded(document: dict[str, Any]) -> dict[str, Any]:
+    """A plan file without the names that it has had since, sealed again."""
+    parts = {
+        part: {name: value for name, value in document[part].items() if name not in later}
+        for part, later in LATER.items()
+    }
+    return seal(document | parts | {"format": "labeldp-plan/1"})
 
 
 def release(made: Plan, source: Source, seed: int) -> Release:

@@ -51,15 +51,14 @@ def forged_claim(release: Release, change: Callable[[Certificate], None]) -> Rel
     return replace(release, certificate=seal(certificate | claimed))
 
 
-def forged_tables(
-    release: Release, table: pa.Table | None = None, bag_table: pa.Table | None = None
-) -> Release:
+def forged_tables(release: Release, table: pa.Table | None = None, **files: pa.Table) -> Release:
     """A release with other tables, its digests and seal renewed."""
-    table, bag_table = table or release.table, bag_table or release.bag_table
+    table = table or release.table
     certificate = copy.deepcopy(release.certificate)
-    certificate["digests"]["aggregates"] = table_digest(table)
-    certificate["digests"]["bags"] = None if bag_table is None else table_digest(bag_table)
-    return replace(release, table=table, certificate=seal(certificate), bag_table=bag_table)
+    renewed = {"aggregates": table, **files}.items()
+    certificate["digests"] |= {name: table_digest(each) for name, each in renewed}
+    files = {**release.files, **files}
+    return replace(release, table=table, certificate=seal(certificate), files=files)
 
 
 def saved(release: Release, folder: Path) -> Path:

@@ -21,11 +21,11 @@ from labeldp.engines import LocalEngine
 from labeldp.features import Encoder
 from labeldp.mechanisms.shaped_flag import run as module
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.release import seal, weight_table
+from labeldp.release import seal
 from labeldp.release.digest import table_digest
 from labeldp.statistics import Weights
 from tests.console import labeldp as command
-from tests.mechanisms.cases import SHAPED, forged_claim, saved
+from tests.mechanisms.cases import SHAPED, forged_claim, forged_tables, saved
 from tests.tables import RANGE, source, table, with_label
 
 ROWS = 400
@@ -47,8 +47,9 @@ def claim_of(made: Plan) -> ShapedFlagClaim:
 
 
 def weights_of(made: Plan) -> Weights:
-    assert made.weights is not None
-    return made.weights
+    weights = made.parts["weights"]
+    assert isinstance(weights, Weights)
+    return weights
 
 
 def codes(made: Plan, rows: int = ROWS) -> Array:
@@ -254,8 +255,8 @@ def released(made: Plan) -> Release:
 
 
 def with_weights(release: Release, matrix: Array) -> Release:
-    weights = weight_table(release.features, matrix)
-    forged = replace(release, weights=weights)
+    weights = module.weight_table(release.features, matrix)
+    forged = replace(release, files={"weights": weights})
     digests = release.certificate["digests"] | {"weights": table_digest(weights)}
     return forged_claim(forged, lambda c: c.update(digests=digests))
 
@@ -302,8 +303,17 @@ def test_other_weights_are_caught(made: Plan, released: Release, tmp_path: Path)
     assert problems(with_weights(released, 2 * matrix), tmp_path / "scaled") != ""
     stretched = matrix * np.append(np.ones(len(matrix) - 1), 1.001)
     assert problems(with_weights(released, stretched), tmp_path / "one") != ""
-    lost = replace(released, weights=None)
+    lost = replace(released, files={})
     assert "weights.parquet" in problems(lost, tmp_path / "lost")
+    digests = {k: v for k, v in released.certificate["digests"].items() if k != "weights"}
+    unsaid = forged_claim(lost, lambda c: c.update(digests=digests))
+    assert "weights.parquet is missing" in problems(unsaid, tmp_path / "unsaid")
+    twice = pa.table(
+        [*released.files["weights"].columns, released.files["weights"].column(0)],
+        [*released.files["weights"].column_names, "one more"],
+    )
+    wide = forged_tables(released, weights=twice)
+    assert "weights.parquet does not have the columns" in problems(wide, tmp_path / "wide")
 
 
 def test_another_gram_is_caught(made: Plan, released: Release, tmp_path: Path) -> None:
@@ -341,14 +351,14 @@ def test_a_plan_with_other_weights_is_refused(made: Plan) -> None:
     upper = weights.matrix.copy()
     upper[0, 1] = 1.0
     for matrix in (upper, weights.matrix[:-1, :-1]):
-        forged = replace(made, weights=replace(weights, matrix=matrix))
+        forged = replace(made, parts={"weights": replace(weights, matrix=matrix)})
         with pytest.raises(PlanError):
             forged.release(source(ROWS))
     for longer in (2 * weights.matrix, weights.matrix * (1 + 1e-6)):
         with pytest.raises(PlanError, match="not those of the plan"):
-            replace(made, weights=replace(weights, matrix=longer)).release(source(ROWS))
+            replace(made, parts={"weights": replace(weights, matrix=longer)}).release(source(ROWS))
     with pytest.raises(PlanError, match="contradicts itself"):
-        replace(made, weights=None).release(source(ROWS))
+        replace(made, parts={}).release(source(ROWS))
 
 
 def test_a_table_with_equal_sums_and_a_longer_row_is_refused(tmp_path: Path) -> None:

@@ -26,11 +26,18 @@ from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.features import ChosenRows, Encoded, FeatureMap
 from labeldp.mechanisms import DrawOptions
-from labeldp.release import BAGS, SECRET_WEIGHTS, Release
+from labeldp.release import Release, file_name
 from labeldp.source import Source, check_rows
 
 MOST_MEMBERS = 200_000_000
 """Rows in bags are held in memory: some gigabytes of them."""
+
+BAGS = file_name("bags")
+_MEMBERS = [pa.field("bag", pa.int32()), pa.field("row", pa.int64())]
+SECRET_WEIGHTS = pa.schema(_MEMBERS)
+PUBLIC_WEIGHTS = pa.schema(
+    [*_MEMBERS, pa.field("weight", pa.float64()), pa.field("noisy", pa.bool_())]
+)
 
 _MARKED = 8
 
@@ -255,11 +262,18 @@ def members_table(draw: Draw) -> pa.Table:
     return pa.table([bag, draw.members.reshape(-1)], schema=SECRET_WEIGHTS)
 
 
-def check_members(table: pa.Table | None, draw: Draw) -> Iterator[str]:
+def secret_weights(release: Release) -> pa.Schema:  # noqa: ARG001
+    """The columns of bags whose weights are not published."""
+    return SECRET_WEIGHTS
+
+
+def public_weights(release: Release) -> pa.Schema:  # noqa: ARG001
+    """The columns of bags whose weights are."""
+    return PUBLIC_WEIGHTS
+
+
+def check_members(table: pa.Table, draw: Draw) -> Iterator[str]:
     """Where a bag table is not the one that the certificate's seed gives."""
-    if table is None:
-        yield f"{BAGS} is missing; the release is incomplete"
-        return
     if not table.select(["bag", "row"]).equals(members_table(draw)):
         yield f"{BAGS} does not hold the bags that the certificate's seed gives"
 

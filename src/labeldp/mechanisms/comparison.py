@@ -84,7 +84,12 @@ def _offer(mechanism: Mechanism, asked: dict[str, Any], source: Source, engine: 
         return Offer(name, made, made.forecast.mean_mse, "closed form")
     error = simulated_mse(made, rehearsal, source, engine, stream)
     excess = error / made.forecast.residual_ms - 1.0
-    forecast = replace(made.forecast, mean_mse=error, excess_mean=excess)
+    forecast = replace(
+        made.forecast,
+        mean_mse=error,
+        excess_mean=excess,
+        added_ms=error - made.forecast.residual_ms,
+    )
     return Offer(name, replace(made, forecast=forecast), error, "simulated")
 
 

@@ -22,10 +22,11 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 @dataclass(frozen=True)
 class Forecast:
-    """Mean squared error per row of the fit, for a residual mean square γ that is a guess.
+    """Mean squared error per row of a least-squares fit, for a residual mean square γ.
 
-    `excess_*` are relative to γ: 0.01 says the fit is 1 % worse than one with all labels.
-    `added_variance` is the noise that would be added to an aggregate label.
+    `added_*` are in squared label units: what privacy adds to the mean square of a prediction's
+    error over all rows. `excess_*` are the same relative to γ: 0.01 says the fit is 1 % worse than
+    one with all labels. `added_variance` is the noise that would be added to an aggregate label.
     """
 
     residual_ms: float
@@ -36,10 +37,23 @@ class Forecast:
     excess_median: float
     excess_high: float
     added_variance: float
+    added_ms: float
+    added_low: float
+    added_high: float
+    added_exact: bool
+    """Whether `added_*` hold whatever γ is."""
+    residual_source: str
+    """Where γ comes from: "guess" or "stated"."""
 
 
 def forecast(
-    *, rows: int, rank: int, bags: int, residual_ms: float, added_variance: float
+    *,
+    rows: int,
+    rank: int,
+    bags: int,
+    residual_ms: float,
+    added_variance: float,
+    residual_source: str = "stated",
 ) -> Forecast:
     """The law of the fit's error over releases; without a finite mean it is infinite."""
     positive(rows=rows, rank=rank, bags=bags, residual_ms=residual_ms)
@@ -55,6 +69,11 @@ def forecast(
         median,
         high,
         added_variance,
+        added_ms=mean * residual_ms,
+        added_low=low * residual_ms,
+        added_high=high * residual_ms,
+        added_exact=False,
+        residual_source=residual_source,
     )
 
 

@@ -64,6 +64,11 @@ class GuessOptions:
         """The residual mean square to plan with: the guess, or a tenth of the range, squared."""
         return self.residual_guess or (width / 10) ** 2
 
+    @property
+    def residual_source(self) -> str:
+        """Whose it is: "stated", or our "guess"."""
+        return "guess" if self.residual_guess is None else "stated"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options(GuessOptions):

@@ -9,12 +9,10 @@ curve. `Plan.release` then reads the labels once and can change nothing of what 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import Any, Protocol
 
 from labeldp._random import Randomness
 from labeldp.engines import Engine, engine_for
@@ -31,16 +29,21 @@ from labeldp.release import (
     certify,
     drawn_fields,
     seal,
-    table_digest,
 )
 from labeldp.source import Source
-from labeldp.statistics import Factor, LabelGrid, Weights
+from labeldp.statistics import Factor, LabelGrid
 
-FORMAT = "labeldp-plan/1"
+FORMAT = "labeldp-plan/2"
 OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
 CONTRADICTION = "the plan contradicts itself; plan again"
 MOST_NUMBERS = 500_000_000
 """A release drawn in memory: four gigabytes of it."""
+
+
+class Part(Protocol):
+    """Something public that a plan holds for its mechanism."""
+
+    def to_json(self) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     factor: Factor | None = field(default=None, repr=False, compare=False)
     """Of those feature sums, where planning has just made it; it is not written to plan files."""
-    weights: Weights | None = field(default=None, repr=False, compare=False)
-    """Of the design columns in every aggregate, where they are chosen."""
+    parts: Mapping[str, Part] = field(default_factory=dict, repr=False, compare=False)
+    """What only this mechanism's plans hold, by the names that it declares."""
 
     def release(
         self,
@@ -100,14 +103,14 @@ class Plan:
                 **self.claim.to_json(),
                 "curve": self.claim.curve(),
                 "forecast": {
-                    name: value if math.isfinite(value) else None
+                    name: None if value == math.inf else value
                     for name, value in asdict(self.forecast).items()
                 },
                 "labels": asdict(self.labels),
                 "features": self.features.to_json(),
                 "feature_sums": self.feature_sums,
                 "notes": list(self.notes),
-                **({} if self.weights is None else {"weights": self.weights.to_json()}),
+                **{name: part.to_json() for name, part in self.parts.items()},
             }
         )
 
@@ -118,15 +121,19 @@ class Plan:
             raise InputError(f"this is not a plan of format {FORMAT}; make one with labeldp plan")
         if seal(document)["seal"] != document.get("seal"):
             raise InputError("the plan was altered since it was made; make a new one")
-        forecasts = document["forecast"].items()
+        parts = mechanism_named(document["mechanism"]).parts
+        forecasts: dict[str, Any] = {
+            name: math.inf if value is None else value
+            for name, value in document["forecast"].items()
+        }
         return cls(
             read_claim(document),
             FeatureMap.from_json(document["features"]),
             LabelGrid(**document["labels"]),
             document["feature_sums"],
-            Forecast(**{k: math.inf if v is None else v for k, v in forecasts}),
+            Forecast(**forecasts),
             tuple(document["notes"]),
-            weights=Weights.from_json(document["weights"]) if "weights" in document else None,
+            parts={name: read(document[name]) for name, read in parts.items() if name in document},
         )
 
     def bind(self, source: Source, *sound: bool) -> None:
@@ -162,22 +169,19 @@ class Plan:
         source: Source,
         grid: int,
         randomness: Randomness,
-        bag_table: pa.Table | None = None,
-        weights: pa.Table | None = None,
-    ) -> Callable[[str], dict[str, Any]]:
-        """What makes the certificate of a run once the digest of its aggregates is known."""
+    ) -> Callable[[dict[str, str]], dict[str, Any]]:
+        """What makes the certificate of a run once the digests of its tables are known."""
 
-        def certificate(digest: str) -> dict[str, Any]:
+        def certificate(digests: dict[str, str]) -> dict[str, Any]:
             return certify(
                 self.claim,
                 outcome,
                 **_run_fields(source, self.labels, grid, randomness),
                 digests={
-                    "aggregates": digest,
-                    "bags": None if bag_table is None else table_digest(bag_table),
+                    "bags": None,
                     "features": json_digest(self.features.to_json()),
                     "feature_sums": self.feature_sums,
-                    **({} if weights is None else {"weights": table_digest(weights)}),
+                    **digests,
                 },
             )
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from labeldp.mechanisms.options import Options
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
 
     from labeldp.mechanisms.workbench import (
         Claim,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 """A plan, a certificate or an answer as JSON."""
 Fact = tuple[str, str]
+Layout = Callable[["Release"], "pa.Schema"]
+"""The columns that a Parquet file of a release must have."""
 REMARKS = "words"
 """The heading of a column of remarks; it is not shown."""
 
@@ -107,6 +111,11 @@ class Mechanism:
     accountants: tuple[str, ...] = ("exact",)
     sections: Mapping[str, Document] = field(default_factory=dict)
     """JSON schemas of the parts of a certificate that are this mechanism's, by their names."""
+    files: Mapping[str, Layout] = field(default_factory=dict)
+    """Tables beside the aggregates, each in NAME.parquet and with its digest in `digests.NAME`;
+    `aggregates`, if these do not hold the design columns and the label."""
+    parts: Mapping[str, Callable[[Document], Any]] = field(default_factory=dict)
+    """What its plans hold beside what all plans do, by name: how each is read from JSON."""
     account: Account | None = None
     inspection: Inspection | None = None
     rehearse: Callable[[Plan, Source, np.random.Generator], Rehearsal | None] | None = None
@@ -131,7 +140,7 @@ def later(place: str) -> Any:
     module, _, name = place.partition(":")
 
     def call(*arguments: Any, **named: Any) -> Any:
-        return getattr(import_module(module), name)(*arguments, **named)
+        return attrgetter(name)(import_module(module))(*arguments, **named)
 
     call.__qualname__ = place
     return call

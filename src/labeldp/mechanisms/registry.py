@@ -109,6 +109,9 @@ def certificate_schema() -> dict[str, Any]:
     parts = whole["properties"]
     for mechanism in known:
         parts |= mechanism.sections
+        for name in mechanism.files.keys() - parts["digests"]["properties"].keys():
+            words = f"SHA-256 of the contents of {name}.parquet, where there is one."
+            parts["digests"]["properties"][name] = {"type": "string", "description": words}
     parts["mechanism"]["enum"] = [mechanism.name for mechanism in known]
     accountants = {name: None for mechanism in known for name in mechanism.accountants}
     parts["accountant"]["properties"]["name"]["enum"] = list(accountants)

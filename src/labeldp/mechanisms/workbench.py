@@ -8,6 +8,8 @@ from labeldp.engines import Engine, engine_for
 from labeldp.features import Encoded, FeatureMap
 from labeldp.mechanisms import REMARKS, Encoding, Panel, Request, number
 from labeldp.mechanisms.bags import (
+    BAGS,
+    PUBLIC_WEIGHTS,
     BagRows,
     Draw,
     Rehearsal,
@@ -36,12 +38,9 @@ from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
 from labeldp.mechanisms.survey import HEADROOM, Survey, feature_bound, inflation_for, survey
 from labeldp.release import (
     AGGREGATES,
-    BAGS,
     FEATURES,
     NOISE,
-    PUBLIC_WEIGHTS,
     WARNING,
-    WEIGHTS,
     Claim,
     Drawing,
     FloorOutcome,
@@ -49,10 +48,10 @@ from labeldp.release import (
     aggregate_batch,
     aggregate_schema,
     features_text,
+    file_name,
     label_column,
     read_head,
     seal,
-    weight_table,
 )
 from labeldp.source import Source
 from labeldp.statistics import (
@@ -89,7 +88,6 @@ __all__ = [
     "QUANTILES",
     "REMARKS",
     "WARNING",
-    "WEIGHTS",
     "BagRows",
     "Claim",
     "Draw",
@@ -141,6 +139,7 @@ __all__ = [
     "factorise",
     "feature_bound",
     "features_text",
+    "file_name",
     "find_shape",
     "fit_stack",
     "floor_mode",
@@ -160,5 +159,4 @@ __all__ = [
     "settle_floor",
     "stacked_design",
     "survey",
-    "weight_table",
 ]

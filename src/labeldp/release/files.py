@@ -1,8 +1,8 @@
 """A release: aggregates, certificate and feature map together, on disk or in memory.
 
     DIR/aggregates.parquet   one row per bag: the label and, if aggregated, the design columns
-    DIR/bags.parquet         which rows stand in which bag, where rows were drawn
-    DIR/weights.parquet      how each aggregate weighs the design columns, where that is chosen
+    DIR/NAME.parquet         another public table, where a mechanism declares one: `bags` (which
+                             rows stand in which bag), `weights` (of the design columns)
     DIR/certificate.json     what was promised and what anyone needs to recheck it
     DIR/features.json        how raw rows become the design columns
 
@@ -14,7 +14,8 @@ and written in a stream, and read only as far as they are looked at.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,18 +34,13 @@ from labeldp.release.digest import Digest, table_digest
 from labeldp.source import Source, scan
 
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
-BAGS, WEIGHTS = "bags.parquet", "weights.parquet"
 WARNING = "NOT_PRIVATE.txt"
 """In place of a certificate, beside sums that are not private."""
 METADATA_KEY = b"labeldp.certificate"
 NOISE = "noise_std"
 """The column of public noise deviations beside labels that are aggregated alone."""
-_MEMBERS = [pa.field("bag", pa.int32()), pa.field("row", pa.int64())]
-SECRET_WEIGHTS = pa.schema(_MEMBERS)
-PUBLIC_WEIGHTS = pa.schema(
-    [*_MEMBERS, pa.field("weight", pa.float64()), pa.field("noisy", pa.bool_())]
-)
-BAG_SCHEMAS = (SECRET_WEIGHTS, PUBLIC_WEIGHTS)
+_NOT_FILES = ("aggregates", "features", "feature_sums")
+"""Digests that are not those of further tables."""
 _GROUP_ROWS, _GROUP_NUMBERS, _MOST_NUMBERS = 1 << 14, 1 << 20, 1 << 23
 """A row group has the first two at least, unless it has the third: 64 MiB."""
 
@@ -57,10 +53,18 @@ class Release:
     """Design columns in the feature map's order if they were aggregated, then the label column."""
     features: FeatureMap = field(repr=False)
     certificate: dict[str, Any]
-    bag_table: pa.Table | None = field(default=None, repr=False)
-    """Which row stands in which bag, and its weight if that is public; None if all rows do."""
-    weights: pa.Table | None = field(default=None, repr=False)
-    """What design columns weigh in a row's weight in every aggregate, where that is public."""
+    files: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
+    """Further public tables, by the names that they have in the certificate's `digests`."""
+
+    @property
+    def bag_table(self) -> pa.Table | None:
+        """Which row stands in which bag, and its weight if that is public; None if all rows do."""
+        return self.files.get("bags")
+
+    @property
+    def weights(self) -> pa.Table | None:
+        """What design columns weigh in a row's weight in every aggregate, where that is public."""
+        return self.files.get("weights")
 
     @property
     def bags(self) -> int:
@@ -70,7 +74,7 @@ class Release:
     @property
     def aggregates_features(self) -> bool:
         """Whether the aggregates hold features as well as labels."""
-        return self.bag_table is None or "weight" not in self.bag_table.column_names
+        return self.table.column_names[:-1] == list(self.features.names)
 
     @property
     def design(self) -> NDArray[np.float64]:
@@ -114,9 +118,8 @@ class Release:
             self.features,
             self.table.schema,
             (batch for batch in self.table.to_batches()),
-            lambda _digest: self.certificate,
-            self.bag_table,
-            self.weights,
+            lambda _digests: self.certificate,
+            self.files,
         )
         drawing.write(directory)
 
@@ -131,21 +134,29 @@ class Release:
         certificate = read_json(folder / CERTIFICATE)
         features = FeatureMap.from_json(read_json(folder / FEATURES))
         table = StoredTable.open(folder / AGGREGATES)
-        bag_table, weights = (
-            StoredTable.open(folder / name).read() if (folder / name).exists() else None
-            for name in (BAGS, WEIGHTS)
-        )
-        release = cls(table, features, certificate, bag_table, weights)
-        expected = list(features.names) if release.aggregates_features else [NOISE]
-        if table.column_names[:-1] != expected:
-            raise ReleaseError(f"{folder / AGGREGATES} does not have the columns of {FEATURES}")
-        if any(not pa.types.is_float64(column.type) for column in table.schema):
-            raise ReleaseError(f"{folder / AGGREGATES} has columns that are not float64")
-        if bag_table is not None and bag_table.schema not in BAG_SCHEMAS:
-            raise ReleaseError(f"{folder / BAGS} does not have the columns of a bag table")
-        if weights is not None and weights.schema != weight_schema(features):
-            raise ReleaseError(f"{folder / WEIGHTS} does not have the columns of {FEATURES}")
-        return release
+        if not table.schema.names or not pa.types.is_float64(table.schema.types[-1]):
+            raise ReleaseError(f"{folder / AGGREGATES} does not end with a column of labels")
+        files = {
+            name: StoredTable.open(folder / file_name(name)).read()
+            for name in _further_files(certificate)
+        }
+        return cls(table, features, certificate, files)
+
+
+def file_name(name: str) -> str:
+    """Where the table of this name stands in a release."""
+    return f"{name}.parquet"
+
+
+def _further_files(certificate: dict[str, Any]) -> list[str]:
+    """The tables beside the aggregates whose digests a certificate has."""
+    digests = certificate.get("digests")
+    names = digests if isinstance(digests, dict) else {}
+    return [
+        name
+        for name, digest in names.items()
+        if digest is not None and name not in _NOT_FILES and re.fullmatch("[a-z_]+", name)
+    ]
 
 
 def public_rows(release: Release, data: Any) -> Source:
@@ -175,26 +186,29 @@ class Drawing:
     schema: pa.Schema
     batches: Generator[pa.RecordBatch, None, None]
     """Drawn as they are asked for, maybe by threads: closed when the drawing ends, or fails."""
-    certify: Callable[[str], dict[str, Any]]
-    """The certificate, given the digest of all aggregates."""
-    bag_table: pa.Table | None = None
-    weights: pa.Table | None = None
+    certify: Callable[[dict[str, str]], dict[str, Any]]
+    """The certificate, given the digests of all tables by their names."""
+    files: Mapping[str, pa.Table] = field(default_factory=dict)
+    """Public tables beside the aggregates, as the mechanism declares them."""
 
     def collect(self) -> Release:
         """Draw into memory."""
         with closing(self.batches):
             table = pa.Table.from_batches(self.batches, schema=self.schema)
-        certificate = self.certify(table_digest(table))
-        return Release(table, self.features, certificate, self.bag_table, self.weights)
+        certificate = self._certificate(table_digest(table))
+        return Release(table, self.features, certificate, self.files)
+
+    def _certificate(self, aggregates: str) -> dict[str, Any]:
+        others = {name: table_digest(table) for name, table in self.files.items()}
+        return self.certify({"aggregates": aggregates, **others})
 
     def write(self, directory: str | Path) -> dict[str, Any]:
         """Draw into a new directory, a batch at a time, whole or not at all: the certificate."""
         with new_directory(Path(directory)) as partial:
             text = certificate_text(certificate := self._write_aggregates(partial / AGGREGATES))
-            for name, table in ((BAGS, self.bag_table), (WEIGHTS, self.weights)):
-                if table is not None:
-                    stamped = table.replace_schema_metadata({METADATA_KEY: text.encode()})
-                    pq.write_table(stamped, partial / name, use_dictionary=False)
+            for name, table in self.files.items():
+                stamped = table.replace_schema_metadata({METADATA_KEY: text.encode()})
+                pq.write_table(stamped, partial / file_name(name), use_dictionary=False)
             (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
             (partial / FEATURES).write_text(features_text(self.features), encoding="utf-8")
         return certificate
@@ -215,7 +229,7 @@ class Drawing:
             for group in _row_groups(self.batches, len(self.schema)):
                 digest.add(group)
                 file.write_table(group, group.num_rows)
-            certificate = self.certify(digest.total())
+            certificate = self._certificate(digest.total())
             file.add_key_value_metadata({METADATA_KEY.decode(): certificate_text(certificate)})
         return certificate
 
@@ -281,15 +295,9 @@ def aggregate_schema(features: FeatureMap, label: str) -> pa.Schema:
     return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in names])
 
 
-def weight_schema(features: FeatureMap) -> pa.Schema:
-    """The columns of public weights."""
-    return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in features.names])
-
-
-def weight_table(features: FeatureMap, weights: NDArray[np.float64]) -> pa.Table:
-    """Public weights of design columns as a table, one row for each aggregate."""
-    arrays = [arrow_numbers(column) for column in weights.T]
-    return pa.Table.from_arrays(arrays, schema=weight_schema(features))
+def design_layout(release: Release) -> pa.Schema:
+    """The columns of aggregates that hold features and labels."""
+    return aggregate_schema(release.features, release.certificate["labels"]["column"])
 
 
 def aggregate_batch(

@@ -76,6 +76,10 @@ MECHANISM = Mechanism(
     check_features=later(f"{__name__}.claim:check_features"),
     describe=describe,
     sections={"draw": DRAW, "noise": read_schema(Path(__file__).with_name("noise.schema.json"))},
+    files={
+        "aggregates": later(f"{__name__}.claim:layout"),
+        "bags": later("labeldp.mechanisms.bags:public_weights"),
+    },
     account=Account(
         NoisyLagQuestion,
         later(f"{__name__}.account:answer"),

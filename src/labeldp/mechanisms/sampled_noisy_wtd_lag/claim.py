@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
 
 from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
 from labeldp.errors import InputError, LabelDPError, PlanError
@@ -33,6 +34,7 @@ from labeldp.mechanisms.workbench import (
     check_label_exponent,
     check_members,
     check_numbers,
+    label_column,
     read_head,
     relative_excess,
 )
@@ -169,12 +171,13 @@ def check(release: Release) -> Iterator[str]:
     claim, numerics = read_claim(release.certificate), release.certificate["numerics"]
     if claim.centred is not release.features.intercept:
         yield f"{FEATURES} and the certificate differ on whether there is an intercept"
-    problems = list(check_members(release.bag_table, claim.draw))
+    bags = release.files["bags"]
+    problems = list(check_members(bags, claim.draw))
     yield from problems
-    if problems or release.bag_table is None:
+    if problems:
         return
-    weights = Weights.from_table(release.bag_table, claim.draw)
-    if not np.isfinite(weights.values).all() or release.bag_table.column("noisy").null_count:
+    weights = Weights.from_table(bags, claim.draw)
+    if not np.isfinite(weights.values).all() or bags.column("noisy").null_count:
         yield f"{BAGS} has gaps, or weights that are not numbers"
         return
     if claim.mu is not None:
@@ -215,5 +218,11 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
     if problems:
         yield from problems
         return
-    if claim.noisy_column is not None and release.bag_table is not None:
-        yield from _planned(claim, Weights.from_table(release.bag_table, claim.draw), source)
+    if claim.noisy_column is not None:
+        yield from _planned(claim, Weights.from_table(release.files["bags"], claim.draw), source)
+
+
+def layout(release: Release) -> pa.Schema:
+    """The columns of labels aggregated alone."""
+    label = label_column(release.certificate["labels"]["column"])
+    return pa.schema([(name, pa.float64()) for name in (NOISE, label)])

@@ -82,6 +82,7 @@ def draft(request: Request[NoisyLagOptions], source: Source, engine: Engine) -> 
             bags=bags,
             residual_ms=guess,
             added_variance=float(weights.noisy.mean()) * std**2 * size,
+            residual_source=request.options.residual_source,
         ),
         found.notes,
     )

@@ -55,11 +55,10 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     grid = label_grid(noise)
     sums = draw_sums(weights, values, labels, claim.noise_std, grid, randomness)
     table = pa.table({NOISE: noise, label_column(source.label or "label"): sums})
-    bag_table = weights.table(claim.draw)
-
-    certificate = plan.certifier(None, source, grid, randomness, bag_table)
+    certificate = plan.certifier(None, source, grid, randomness)
     batches = (batch for batch in table.to_batches())
-    return Drawing(features, table.schema, batches, certificate, bag_table)
+    files = {"bags": weights.table(claim.draw)}
+    return Drawing(features, table.schema, batches, certificate, files)
 
 
 def draw_sums(

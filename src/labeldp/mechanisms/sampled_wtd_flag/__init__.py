@@ -67,6 +67,7 @@ MECHANISM = Mechanism(
     check_features=later(f"{__name__}.claim:check_features"),
     describe=describe,
     sections={"floor": FLOOR, "draw": DRAW},
+    files={"bags": later("labeldp.mechanisms.bags:secret_weights")},
     account=Account(
         SampledFlagQuestion,
         later(f"{__name__}.account:answer"),

@@ -144,7 +144,7 @@ def read_claim(document: dict[str, Any]) -> SampledFlagClaim:
 def check(release: Release) -> Iterator[str]:
     """Bags are those of the seed, and the numbers are what the claim makes them."""
     claim = read_claim(release.certificate)
-    yield from check_members(release.bag_table, claim.draw)
+    yield from check_members(release.files["bags"], claim.draw)
     bound = feature_bound(release.features)
     if claim.promise is not None and claim.promise.feature_bound < bound:
         yield "certificate: the features may have longer rows than draw.feature_bound"

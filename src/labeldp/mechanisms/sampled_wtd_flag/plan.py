@@ -82,6 +82,7 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
             bags=bags,
             residual_ms=residual_ms,
             added_variance=terms.added(floor, bag_size),
+            residual_source="stated" if options.residual_ms else options.residual_source,
         ),
         found.notes,
     )

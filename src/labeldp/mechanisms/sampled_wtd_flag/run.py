@@ -78,10 +78,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     bags = _Bags(claim, features, labels, rows, values)
     outcome = bags.settle(source, engine, randomness)
     grid = door.grid_for(math.sqrt(claim.floor))
-    schema, bag_table = (
-        aggregate_schema(features, source.label or "label"),
-        members_table(claim.draw),
-    )
+    schema = aggregate_schema(features, source.label or "label")
 
     def batches() -> Generator[pa.RecordBatch, None, None]:
         with engine.progress("aggregates", claim.bags) as advance:
@@ -89,8 +86,9 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
                 yield aggregate_batch(schema, design * features.kept_scales, sums)
                 advance(len(sums))
 
-    certificate = plan.certifier(outcome, source, grid, randomness, bag_table)
-    return Drawing(features, schema, batches(), certificate, bag_table)
+    certificate = plan.certifier(outcome, source, grid, randomness)
+    files = {"bags": members_table(claim.draw)}
+    return Drawing(features, schema, batches(), certificate, files)
 
 
 class _Bags:

@@ -55,6 +55,8 @@ MECHANISM = Mechanism(
     check_features=later(f"{__name__}.check:check_features"),
     describe=later(f"{__name__}.claim:describe"),
     sections=_SECTIONS["properties"],
+    files={"weights": later(f"{__name__}.check:weight_layout")},
+    parts={"weights": later("labeldp.statistics:Weights.from_json")},
     account=Account(
         ShapedFlagQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
     ),

@@ -6,16 +6,17 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
 from labeldp._arrow import column_numbers
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
+from labeldp.mechanisms.shaped_flag.run import weight_schema
 from labeldp.mechanisms.shaped_flag.sizing import split
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
     FEATURES,
-    WEIGHTS,
     Engine,
     FeatureGram,
     GramSum,
@@ -26,8 +27,10 @@ from labeldp.mechanisms.workbench import (
     check_grid,
     check_label_exponent,
     check_numbers,
+    file_name,
 )
 
+WEIGHTS = file_name("weights")
 _UNIT = 2.0**-53
 _SPENT = 1e-6
 """Of μ, what a plan may leave."""
@@ -47,17 +50,22 @@ def check(release: Release) -> Iterator[str]:
         yield "certificate: the noise is not that of the budget"
     yield from _check_residual(claim, release.certificate.get("residual_root"))
     weights = published_weights(release)
-    problem = f"{WEIGHTS} is missing" if weights is None else weights.problem()
+    problem = f"{WEIGHTS} is not square" if weights is None else weights.problem()
     unsound = [problem] if problem else list(check_numbers(release))
     yield from unsound or check_grid(release, door.grid_for(claim.noise_std))
     if weights is not None and not unsound:
         yield from _check_error(release, weights, claim)
 
 
+def weight_layout(release: Release) -> pa.Schema:
+    """The columns of public weights."""
+    return weight_schema(release.features)
+
+
 def published_weights(release: Release) -> Weights | None:
-    """C, if it is there and has a row for each aggregate."""
-    table = release.weights
-    if table is None or table.num_rows != len(release.features.names):
+    """C, if it has a row for each aggregate."""
+    table = release.files["weights"]
+    if table.num_rows != len(release.features.names):
         return None
     matrix = np.column_stack([column_numbers(column) for column in table.columns])
     return Weights(release.features.kept_columns, matrix)

@@ -60,10 +60,10 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
         found.features,
         found.labels,
         found.feature_sums,
-        forecast(claim, options.residual(width)),
+        forecast(claim, options.residual(width), options.residual_source),
         (*found.notes, *_notes(shape)),
         found.factor,
-        shape.weights,
+        {"weights": shape.weights},
     )
 
 
@@ -81,13 +81,26 @@ def shape_of(found: Survey, source: Source, engine: Engine) -> Shape:
         return find_shape(found.factor, found.features, look)
 
 
-def forecast(claim: ShapedFlagClaim, residual_ms: float) -> Forecast:
-    """Relative to a residual mean square that is a guess; the claim has it in label units."""
-    unit = claim.rows * residual_ms
-    mean = claim.excess / unit
-    low, median, high = (value / unit for value in claim.excess_quantiles())
-    error = residual_ms * (1 + mean)
-    return Forecast(residual_ms, residual_ms, error, mean, low, median, high, claim.noise_std**2)
+def forecast(claim: ShapedFlagClaim, residual_ms: float, source: str = "stated") -> Forecast:
+    """What noise adds holds whatever the labels are; a residual only gives it a scale."""
+    mean, low, median, high = (
+        value / claim.rows for value in (claim.excess, *claim.excess_quantiles())
+    )
+    return Forecast(
+        residual_ms=residual_ms,
+        best_mse=residual_ms,
+        mean_mse=residual_ms + mean,
+        excess_mean=mean / residual_ms,
+        excess_low=low / residual_ms,
+        excess_median=median / residual_ms,
+        excess_high=high / residual_ms,
+        added_variance=claim.noise_std**2,
+        added_ms=mean,
+        added_low=low,
+        added_high=high,
+        added_exact=True,
+        residual_source=source,
+    )
 
 
 def _directions(shape: Shape, factor: Factor) -> float:

@@ -11,9 +11,11 @@ import math
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
+from labeldp._arrow import arrow_numbers
 from labeldp.errors import PlanError
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.workbench import (
@@ -38,15 +40,15 @@ from labeldp.mechanisms.workbench import (
     factorise,
     measure_residual,
     seal,
-    weight_table,
 )
 
 
 def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
     """One pass over features and labels, then the draw."""
-    claim, features, labels, weights = plan.claim, plan.features, plan.labels, plan.weights
+    claim, features, labels = plan.claim, plan.features, plan.labels
+    weights = plan.parts.get("weights")
     assert isinstance(claim, ShapedFlagClaim)
-    if weights is None or weights.kept != features.kept_columns:
+    if not isinstance(weights, Weights) or weights.kept != features.kept_columns:
         raise PlanError(CONTRADICTION)
     plan.bind(
         source,
@@ -65,13 +67,24 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     drawn = aggregate_labels(weights, gram, moments, labels, claim.noise_std, grid, randomness)
     schema = aggregate_schema(features, source.label or "label")
     batch = aggregate_batch(schema, aggregate_design(weights, gram, features), drawn)
-    public = weight_table(features, weights.matrix)
-    certify = plan.certifier(None, source, grid, randomness, weights=public)
+    certify = plan.certifier(None, source, grid, randomness)
 
-    def certificate(digest: str) -> dict[str, Any]:
-        return seal(certify(digest) | {"residual_root": measured})
+    def certificate(digests: dict[str, str]) -> dict[str, Any]:
+        return seal(certify(digests) | {"residual_root": measured})
 
-    return Drawing(features, schema, (one for one in [batch]), certificate, weights=public)
+    files = {"weights": weight_table(features, weights.matrix)}
+    return Drawing(features, schema, (one for one in [batch]), certificate, files)
+
+
+def weight_table(features: FeatureMap, matrix: NDArray[np.float64]) -> pa.Table:
+    """C as a table, one row for each aggregate."""
+    arrays = [arrow_numbers(column) for column in matrix.T]
+    return pa.Table.from_arrays(arrays, schema=weight_schema(features))
+
+
+def weight_schema(features: FeatureMap) -> pa.Schema:
+    """The columns of public weights."""
+    return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in features.names])
 
 
 def aggregate_design(

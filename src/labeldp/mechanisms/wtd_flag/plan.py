@@ -72,6 +72,7 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
             bags=bags,
             residual_ms=guess,
             added_variance=terms.added(floor, found.facts.rows),
+            residual_source="stated" if options.residual_ms else options.residual_source,
         ),
         found.notes,
         found.factor,
