@@ -82,7 +82,7 @@ def test_the_gain_is_unbiased_and_its_error_is_right(name: str, noise: float) ->
 
 
 def test_a_choice_that_is_taken_as_given_looks_too_good() -> None:
-    """The test above can fail: without the part of the choice the error looks smaller than it is."""
+    """The test above can fail: without the part of the choice errors look smaller than they are."""
     known = Known(7, noise=10.0)
     found = []
     for _ in range(DRAWS):
@@ -152,7 +152,7 @@ def test_a_release_says_whether_it_beats_the_constant(mechanism: str) -> None:
         says = [quality is not None and quality.gain > 0 for quality in told]
         true = [truth(release) > 0 for release in releases]
         assert np.mean(np.equal(true, good)) > 0.9
-        assert np.mean(np.equal(says, true)) > 0.8
+        assert np.mean(np.equal(says, true)) > 0.75
 
 
 def test_r_squared_needs_a_published_residual() -> None:

@@ -119,12 +119,12 @@ def fit_release(
     The labels of the latter have noise of different, public deviations and are weighed by them.
     """
     options = options.checked()
+    if not release.aggregates_features and release.bag_table is None:
+        raise InputError(
+            "the release has aggregates of other columns than its feature map; "
+            "they do not belong together"
+        )
     if release.aggregates_features:
-        if tuple(release.table.column_names[:-1]) != release.features.names:
-            raise InputError(
-                "the release has aggregates of other columns than its feature map; "
-                "they do not belong together"
-            )
         if release.weights is not None:
             return _fit_whitened(release, whitened(release), options)
         _refuse_shrinkage(options)

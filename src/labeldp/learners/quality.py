@@ -10,7 +10,7 @@ the residual is. R² needs that too: a release may publish it with noise (theory
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,10 +70,10 @@ def quality(white: Whitened, rule: Rule, constant: int | None) -> Quality | None
     spread = white.spread - np.outer(mean, mean @ white.spread)
     explained = square(white.estimate - mean * (mean @ white.estimate), spread)
     gain = _gain(white, rule, mean, explained.value)
-    per_row = gain.value / white.rows, gain.error / white.rows
+    bare = Quality(gain.value / white.rows, gain.error / white.rows)
     if white.residual_ss is None or white.residual_ss.value <= 0:
-        return Quality(*per_row)
-    return Quality(*per_row, **_shares(gain, explained, white.residual_ss), **_residual(white))
+        return bare
+    return replace(bare, **_shares(gain, explained, white.residual_ss), **_residual(white))
 
 
 def _gain(white: Whitened, rule: Rule, mean: Array, explained: float) -> Measured:

@@ -59,8 +59,9 @@ class Rule:
         for _ in range(_PROBES):
             probe = white.spread @ random.normal(size=white.spread.shape[1])
             up, down = (self.again(white.estimate + by * probe) for by in (_STEP, -_STEP))
-            total += probe @ (up - down) / (2 * _STEP) - probe @ (self.smoother @ probe)
-        return float(total) / _PROBES
+            moved = (up - down) / (2 * _STEP) - self.smoother @ probe
+            total += float(probe @ moved)
+        return total / _PROBES
 
 
 def mean_direction(white: Whitened, constant: int | None) -> Array | None:
@@ -76,9 +77,7 @@ def plain(white: Whitened, coefficients: Array) -> Rule:
     return Rule(coefficients, white.root @ np.linalg.pinv(white.root), {"rule": "least squares"})
 
 
-def shrunken(
-    white: Whitened, constant: int | None, label_range: tuple[float, float]
-) -> Rule:
+def shrunken(white: Whitened, constant: int | None, label_range: tuple[float, float]) -> Rule:
     """The posterior mean (theory §10).
 
     Labels count from the middle of their range, where the constant can shift them. The mean
