@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp._arrow import arrow_numbers, integer_kind, numpy_numbers
+from labeldp._arrow import arrow_numbers, arrow_words, integer_kind, no_value, numpy_numbers
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 
@@ -32,9 +32,26 @@ def test_numbers_are_not_copied() -> None:
     assert np.shares_memory(values, numpy_numbers(arrow_numbers(values)))
 
 
-def test_nulls_and_truth_values_are_as_arrow_has_them() -> None:
-    assert np.array_equal(numpy_numbers(pa.array([1.0, None])), [1.0, np.nan], equal_nan=True)
-    assert numpy_numbers(pa.array([True, False])).tolist() == [True, False]
+@pytest.mark.parametrize("kind", [*INTEGERS, "float16", "float32", "float64"])
+def test_nulls_are_as_arrow_has_them(kind: str) -> None:
+    array = pa.array([None, 1, None, 2, 3, None], pa.from_numpy_dtype(kind))
+    for part in (array, array[1:], array[2:5], array[3:5], array[:1]):
+        found, expected = numpy_numbers(part), part.to_numpy(zero_copy_only=False)
+        assert found.dtype == expected.dtype
+        assert np.array_equal(found, expected, equal_nan=True)
+
+
+def test_truth_values_are_as_arrow_has_them() -> None:
+    array = pa.array([True, False, True, True])
+    for part in (array, array[1:3], array[:0]):
+        assert numpy_numbers(part).tolist() == part.to_pylist()
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_words_are_as_arrow_has_them(kind: pa.DataType) -> None:
+    for words in (["", "ä", "true"], []):
+        assert arrow_words(words, kind).equals(pa.array(words, kind))
+    assert no_value(kind).equals(pa.scalar(None, kind))
 
 
 def test_integer_types_have_the_same_names() -> None:

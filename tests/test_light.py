@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pyarrow.parquet as pq
 import pytest
@@ -28,6 +29,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "fit": ("{folder}/release", "--out", "{folder}/model.json"),
     "predict": ("{folder}/model.json", "{data}", "--out", "{folder}/predictions.csv"),
     "account": ("wtd-flag", "--rows", "100000", "--label-range", "0", "2", "--residual-ms", "1"),
+    "release of text": ("{text}", *BUDGET, "--drop-missing-labels", "--out", "{folder}/from-text"),
 }
 
 EXTRAS = {"pandas", "polars", "duckdb", "matplotlib", "torch", "pyspark", "numba"}
@@ -48,14 +50,24 @@ BESIDES = {
     "verify": {"labeldp.learners"},
     "fit": {"labeldp.mechanisms.survey", "flint", "randomgen"},
     "predict": {"labeldp.mechanisms.survey", "labeldp.accounting", "flint", "randomgen", "scipy"},
+    "release of text": {"labeldp.learners"},
     "account": DATA_ROAD | {"labeldp.learners", "pyarrow", "randomgen"},
 }
 """And this command does not need those either."""
 
 
+def _lines() -> Iterator[str]:
+    """A delimited table with every kind of column, each with missing values."""
+    yield "number,code,day,truth,label\n"
+    for row in range(1000):
+        gap = row % 7
+        cells = f"{row / 3}", "abc"[row % 3], f"2024-01-{row % 28 + 1:02}", "true", f"{row % 11}"
+        yield ",".join("NA" if place == gap else cell for place, cell in enumerate(cells)) + "\n"
+
+
 def run(command: str, *arguments: str) -> set[str]:
     """The modules that a command has imported when it ends well."""
-    program = [sys.executable, "-c", _PROGRAM, command, *arguments]
+    program = [sys.executable, "-c", _PROGRAM, command.split()[0], *arguments]
     done = subprocess.run(program, capture_output=True, text=True)
     said, _, modules = done.stderr.rpartition("imported ")
     assert done.returncode == 0, said
@@ -67,7 +79,8 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     """Of every command, run one after the other on one small table."""
     folder = tmp_path_factory.mktemp("light")
     pq.write_table(table(1000), folder / "rows.parquet")
-    names = {"data": folder / "rows.parquet", "folder": folder}
+    (folder / "rows.csv").write_text("".join(_lines()))
+    names = {"data": folder / "rows.parquet", "text": folder / "rows.csv", "folder": folder}
     return {
         command: run(command, *(part.format(**names) for part in arguments))
         for command, arguments in COMMANDS.items()

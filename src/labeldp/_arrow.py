@@ -1,13 +1,14 @@
-"""Numbers between NumPy and Arrow, without what imports pandas wherever it is installed.
+"""Values between Python and Arrow, without what imports pandas wherever it is installed.
 
-`pa.array`, `to_numpy` and `to_pandas_dtype` do, for a third of a second. And where Arrow's memory
-comes from.
+`pa.array`, `pa.scalar` (which kernels call on Python's values), `to_numpy` and `to_pandas_dtype`
+do, for a third of a second. And where Arrow's memory comes from.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -27,11 +28,31 @@ def arrow_numbers(values: NDArray[Any]) -> pa.Array:
 
 
 def numpy_numbers(array: pa.Array) -> NDArray[Any]:
-    """The same numbers, not copied; truth values and numbers with nulls as `to_numpy` has them."""
-    if array.null_count or pa.types.is_boolean(array.type) or not len(array):
-        return np.asarray(array.to_numpy(zero_copy_only=False))
+    """The same numbers or truth values, not copied if none is null; else floats, NaN for null."""
+    if pa.types.is_boolean(array.type):
+        bits = numpy_numbers(array.cast(pa.uint8()))
+        return bits if array.null_count else bits.astype(bool)
     kind = np.dtype(_FLOATS.get(str(array.type), str(array.type)))
-    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
+    if not len(array):
+        return np.empty(0, kind)
+    values = np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
+    if array.null_count:
+        values = values.astype(kind if kind.kind == "f" else np.float64)
+        values[numpy_numbers(array.is_null())] = np.nan
+    return values
+
+
+def arrow_words(words: Sequence[str], kind: pa.DataType) -> pa.Array:
+    """Text as an array of one of Arrow's types of text."""
+    letters = [word.encode() for word in words]
+    ends = np.cumsum([0, *map(len, letters)], dtype=np.int32)
+    buffers = pa.py_buffer(ends), pa.py_buffer(b"".join(letters))
+    return pa.StringArray.from_buffers(len(letters), *buffers).cast(kind)
+
+
+def no_value(kind: pa.DataType) -> pa.Scalar:
+    """Null, of a type."""
+    return pa.nulls(1, kind)[0]
 
 
 def column_numbers(column: pa.ChunkedArray) -> NDArray[Any]:

@@ -30,6 +30,7 @@ __all__ = [
     "in_range",
     "ordered",
     "positive",
+    "share",
 ]
 
 
@@ -89,6 +90,14 @@ def in_range(low: float, high: float, **values: float) -> None:
     for name, value in values.items():
         if not low < value < high:
             raise InputError(f"`{name}` must lie between {low} and {high}, not {value}")
+
+
+def share(**values: float) -> None:
+    """Refuse anything outside [0, 1): a chance that may be none."""
+    finite(**values)
+    for name, value in values.items():
+        if not 0 <= value < 1:
+            raise InputError(f"`{name}` must be at least 0 and below 1, not {value}")
 
 
 def ordered(low: float, high: float, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from labeldp.errors import positive, share
 from labeldp.mechanisms import Encoding, mechanisms
 from labeldp.mechanisms.workbench import (
     Engine,
@@ -35,6 +36,8 @@ def inspect(
 
     `encoding` are those keywords of `plan` that say how columns are encoded.
     """
+    positive(epsilon=epsilon)
+    share(delta=delta)
     engine = engine or engine_for(source)
     found = survey(source, engine=engine, encoding=Encoding(**encoding))
     sums = GramSum(found.features), MomentSum(found.features, found.labels)
@@ -67,7 +70,7 @@ def _mechanisms(found: Survey, residual_ss: float, epsilon: float, delta: float)
     """What each mechanism has to say; where two answer under one name, their answers join."""
     answers: dict[str, Any] = {}
     for mechanism in mechanisms():
-        if mechanism.inspection is not None:
+        if mechanism.inspection is not None and mechanism.allows(delta):
             answer = mechanism.inspection.answer(found, residual_ss, epsilon, delta)
             for name, value in answer.items():
                 answers[name] = answers.get(name, {}) | value

@@ -93,6 +93,28 @@ def test_epsilon_and_delta_are_inverse_on_the_private_side(law: Curve, delta: fl
         assert law.delta(epsilon * (1 - 1e-6)).upper > delta * (1 - 1e-9)
 
 
+PURE = {
+    "pure": (Pure(0.7), 0.7),
+    "laplace": (Laplace(0.7), 0.7),
+    "several": (compose([Laplace(0.3), Pure(0.1), Laplace(0.7), Laplace(0.2)]), 1.3),
+    "steps": (Steps(Laplace(0.7), 3), 2.1),
+    "a group of several": (compose([Laplace(0.3), Pure(0.1)]).group(3), 1.2),
+}
+
+
+@pytest.mark.parametrize(("law", "epsilon"), PURE.values(), ids=PURE)
+def test_without_delta_losses_add_up_to_the_most_there_can_be(law: Curve, epsilon: float) -> None:
+    found = invert.epsilon(law, 0.0)
+    assert found == pytest.approx(epsilon, rel=1e-11)
+    assert law.delta(found).upper == 0.0
+    assert law.delta(found * (1 - 1e-9)).upper > 0.0
+
+
+@pytest.mark.parametrize("law", [Gaussian(0.4), SKETCH, compose([Laplace(0.3), Gaussian(0.2)])])
+def test_a_loss_without_an_end_has_no_epsilon_without_delta(law: Curve) -> None:
+    assert invert.epsilon(law, 0.0) == math.inf
+
+
 @laws
 def test_groups_cost_at_least_as_much_as_one(law: Curve) -> None:
     for epsilon in (0.1, 1.0):

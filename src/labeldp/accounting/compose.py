@@ -33,6 +33,7 @@ _SPLITS = np.linspace(0.0, 1.0, 17).tolist()
 _AGREE = 1e-9
 _ROUNDS, _CELLS = 60, 2000
 _MARGIN = 1e-9
+_ROUNDING = 1e-12  # of sums of a few losses
 
 
 def compose(curves: Iterable[Curve]) -> Curve:
@@ -66,6 +67,9 @@ class Composed(Curve):
 
     def parts(self) -> tuple[Curve, ...]:
         return self.curves
+
+    def pure(self) -> float:
+        return sum(curve.pure() for curve in self.curves) * (1.0 + _ROUNDING)
 
     def _total(self, epsilon: float, *, certified: bool) -> Bounds:
         whole, others = Factors(), []

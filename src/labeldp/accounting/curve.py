@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
+from labeldp.accounting.bounds import NO_GUARANTEE, Bounds, round_up
 from labeldp.accounting.limits import LEAST_GROUP_EPSILON, MOST_EPSILON, MOST_GROUP_EPSILON
 from labeldp.errors import InputError, at_least, in_range
 
@@ -116,8 +116,12 @@ class Curve(ABC):
         """A simpler curve and the δ at which it answers the same question; else itself."""
         return self, delta
 
+    def pure(self) -> float:
+        """The ε from which on δ is 0, as far as the law says; inf if it never is."""
+        return math.inf
+
     def epsilons(self, delta: float) -> Range | float:  # noqa: ARG002
-        """Where to look for ε at δ, or that ε if it is closed form."""
+        """Where to look for ε at δ > 0, or that ε if it is closed form."""
         return Range(0.0, MOST_EPSILON, 1.0)
 
     def search(self, name: str, epsilon: float, delta: float) -> Range | float:  # noqa: ARG002
@@ -153,6 +157,9 @@ class Steps(Curve):
 
     def group(self, size: int) -> Curve:
         return replace(self, size=self.size * size)
+
+    def pure(self) -> float:
+        return round_up(self.size * self.curve.step(self.size).pure())
 
     def epsilons(self, delta: float) -> Range:  # noqa: ARG002
         least = LEAST_GROUP_EPSILON

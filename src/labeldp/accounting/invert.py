@@ -19,14 +19,16 @@ from typing import ClassVar
 
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
-from labeldp.errors import PlanError, in_range
+from labeldp.errors import PlanError, in_range, share
 
 Function = Callable[[float], float]
 
 
 def epsilon(curve: Curve, delta: float) -> float:
     """The smallest ε whose certified δ is at most `delta`; inf if there is none."""
-    in_range(0.0, 1.0, delta=delta)
+    share(delta=delta)
+    if delta == 0.0:
+        return curve.pure()
     curve, delta = _innermost(curve, delta)
     if delta >= 1.0:
         return 0.0
@@ -111,17 +113,17 @@ class _Question:
 class _Guess(_Question):
     """About the same of the quick guess."""
 
-    near = 1e-7
+    near = 1e-4
 
     def passes(self, value: float) -> bool:
-        return self.guess(value).upper <= self.delta * (1.0 + 1e-3)
+        return self.guess(value).upper <= self.delta * (1.0 + 2e-2)
 
 
 def _near(where: Range, ask: _Question) -> float:
-    if ask.gap(where.high) > 0.0:
+    place = root(ask.gap, where.low, where.high, where.start, ask.near)
+    if place == where.high and ask.gap(place) > 0.0:
         return math.inf
-    guess = where.value(root(ask.gap, where.low, where.high, where.start, ask.near))
-    return smallest_real(ask.passes, guess, where.value(where.high))
+    return smallest_real(ask.passes, where.value(place), where.value(where.high))
 
 
 def _doubling(where: Range, ask: _Question) -> float:

@@ -45,6 +45,9 @@ class Pure(Curve):
         at_least(1, size=size)
         return Pure(size * self.epsilon)
 
+    def pure(self) -> float:
+        return self.epsilon
+
     def epsilons(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
 
@@ -78,6 +81,9 @@ class Laplace(Curve):
     def group(self, size: int) -> Laplace:
         at_least(1, size=size)
         return Laplace(size * self.epsilon)
+
+    def pure(self) -> float:
+        return self.epsilon
 
     def epsilons(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, self.epsilon, 0.0, how=How.SHARP)

@@ -12,7 +12,9 @@ from labeldp.cli.output import emit_json, in_flags, show
 from labeldp.mechanisms import (
     Account,
     check_options,
+    check_pure,
     demonstrations,
+    mechanism_named,
     mechanisms,
     required,
 )
@@ -43,6 +45,8 @@ def account(asked: AccountOptions, json: Json = False) -> None:
     if mechanism not in accounts:
         raise InputError(f"mechanism {mechanism!r} is unknown; choose {', '.join(accounts)}")
     check_options(asked)
+    if mechanism not in demonstrations():
+        check_pure(mechanism_named(mechanism), asked.delta)
     chosen = accounts[mechanism]
     own = {each.name for each in fields(chosen.options)}
     given = {name: value for name, value in vars(asked).items() if name != "mechanism"}

@@ -63,7 +63,7 @@ def _show(found: dict[str, Any]) -> None:
     show(
         piece
         for mechanism in mechanisms()
-        if mechanism.inspection is not None
+        if mechanism.inspection is not None and mechanism.allows(found["delta"])
         for piece in mechanism.inspection.show(found)
     )
     for text in found["notes"]:

@@ -27,7 +27,7 @@ class Budget:
     """What a release may cost."""
 
     epsilon: float = option(1.0, "Privacy budget ε.")
-    delta: float = option(1e-6, "Privacy budget δ.")
+    delta: float = option(1e-6, "Privacy budget δ; 0: pure ε.")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp._arrow import integer_kind, numpy_numbers
+from labeldp._arrow import arrow_numbers, integer_kind, numpy_numbers
 from labeldp.kernels import Positions, positions
 from labeldp.source.kinds import is_moment, is_text
 
@@ -26,7 +26,8 @@ def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
         past = len(array.dictionary)
         if past > np.iinfo(integer_kind(indices.type)).max:
             indices = indices.cast(pa.int64())
-        indices = pc.fill_null(indices, past)
+        end = arrow_numbers(np.array([past], integer_kind(indices.type)))[0]
+        indices = pc.fill_null(indices, end)
     return array.dictionary, positions(numpy_numbers(indices))
 
 

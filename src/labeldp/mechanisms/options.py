@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from labeldp.errors import InputError, at_least, in_range, ordered, positive
+from labeldp.errors import InputError, at_least, in_range, ordered, positive, share
 
 
 def option(
@@ -125,7 +125,7 @@ class Request(Generic[Own]):
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon)
-        in_range(0, 1, delta=self.delta)
+        share(delta=self.delta)
         check_options(self.options)
 
 
@@ -142,7 +142,7 @@ class Question:
         "Public range of the labels.", metavar="LO HI", check=_range
     )
     epsilon: float = option(1.0, "Privacy budget ε.", check=positive)
-    delta: float = option(1e-6, "Privacy budget δ.", check=partial(in_range, 0, 1))
+    delta: float = option(1e-6, "Privacy budget δ; 0: pure ε.", check=share)
     centred: bool = option(True, "The features do not span the constant.", flag="--no-intercept")
 
     @property

@@ -109,6 +109,8 @@ class Mechanism:
     options: type[Any] = Options
     """A frozen dataclass: what may be asked of a plan; see `options.py`."""
     accountants: tuple[str, ...] = ("exact",)
+    pure: bool = False
+    """Whether it can be asked for δ = 0."""
     sections: Mapping[str, Document] = field(default_factory=dict)
     """JSON schemas of the parts of a certificate that are this mechanism's, by their names."""
     files: Mapping[str, Layout] = field(default_factory=dict)
@@ -121,6 +123,10 @@ class Mechanism:
     rehearse: Callable[[Plan, Source, np.random.Generator], Rehearsal | None] | None = None
     """Weights and noise of a release as it might be, to forecast the error of a fit by; None where
     the plan's forecast is exact."""
+
+    def allows(self, delta: float) -> bool:
+        """Whether a guarantee with this δ can be asked for."""
+        return self.pure or delta > 0
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,16 @@ def certificate_schema() -> dict[str, Any]:
     return whole
 
 
+def check_pure(mechanism: Mechanism, delta: float) -> None:
+    """Refuse δ = 0 where there is no such guarantee."""
+    if not mechanism.allows(delta):
+        able = ", ".join(each.name for each in mechanisms() if each.pure)
+        raise InputError(
+            f"{mechanism.name} has no guarantee with δ = 0; give `delta` above 0, "
+            f"or a mechanism that has one: {able}"
+        )
+
+
 def read_claim(document: dict[str, Any]) -> Claim:
     """The claim of a plan or certificate; KeyError, TypeError or ValueError if there is none."""
     return mechanism_named(document["mechanism"]).read_claim(document)
@@ -148,5 +158,6 @@ def make_request(
     if accountant not in mechanism.accountants:
         known_ones = ", ".join(mechanism.accountants)
         raise InputError(f"accountant {accountant!r} is unknown; choose {known_ones}")
+    check_pure(mechanism, delta)
     options = mechanism.options(**{name: v for name, v in choices.items() if name in own})
     return Request(epsilon, delta, accountant, encoding, options)

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from labeldp._arrow import arrow_numbers, no_value, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.source.kinds import plain
 
@@ -165,9 +167,9 @@ def _without_null_values(column: pa.DictionaryArray) -> tuple[pa.Array, pa.Array
     values = column.dictionary
     if not values.null_count:
         return column.indices, values
-    valid = values.is_valid().to_numpy(zero_copy_only=False)
-    codes = pa.array(valid.cumsum() - 1, column.indices.type, mask=~valid)
-    return codes.take(column.indices), values.drop_null()
+    valid = values.is_valid()
+    codes = arrow_numbers(numpy_numbers(valid).cumsum() - 1).cast(column.indices.type, safe=False)
+    return pc.if_else(valid, codes, no_value(codes.type)).take(column.indices), values.drop_null()
 
 
 def _without_views(column: pa.Array) -> pa.Array:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp._arrow import arrow_words, no_value
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 from labeldp.source.kinds import is_number, is_text, plain
@@ -110,15 +111,10 @@ def present(array: pa.Array) -> pa.Array:
 
 
 def _parsed(text: pa.Array) -> tuple[pa.Array, bool]:
-    words = pc.case_when(
-        pc.make_struct(
-            pc.is_in(text, value_set=pa.array(_TRUE)), pc.is_in(text, value_set=pa.array(_FALSE))
-        ),
-        "1",
-        "0",
-        text,
-    )
+    one, zero = arrow_words("10", text.type)
+    truths = (pc.is_in(text, value_set=arrow_words(words, text.type)) for words in (_TRUE, _FALSE))
+    words = pc.case_when(pc.make_struct(*truths), one, zero, text)
     words = pc.utf8_trim_whitespace(words)
     readable = pc.match_substring_regex(words, NUMBER)
     unreadable = bool(pc.any(pc.invert(readable)).as_py())
-    return pc.if_else(readable, words, pa.scalar(None, pa.string())), unreadable
+    return pc.if_else(readable, words, no_value(words.type)), unreadable

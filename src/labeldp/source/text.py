@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.source.kinds import is_text
-from labeldp.source.values import NULL_WORDS, NUMBER, not_a_number
+from labeldp.source.values import NUMBER, not_a_number, without_null_words
 
 if TYPE_CHECKING:
     from labeldp.errors import DataError
@@ -146,6 +146,5 @@ def text_among_numbers(reader: Reader, name: str, where: str) -> DataError | Non
 
 def typed(text: pa.Array, type_: pa.DataType) -> pa.Array:
     """Text as a column of this type, read as Arrow reads a delimited file."""
-    missing = pc.is_in(text, value_set=pa.array(NULL_WORDS, text.type))
-    text = pc.if_else(missing, pa.scalar(None, text.type), text)
+    text = without_null_words(text)
     return text.cast(type_) if is_text(type_) else pc.utf8_trim(text, " \t").cast(type_)

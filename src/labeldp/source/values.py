@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp._arrow import numpy_numbers
+from labeldp._arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.source.kinds import is_moment, is_number, is_text
 
@@ -27,6 +27,7 @@ NUMBER = r"^[ \t]*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI][nN][fF]|[iI]nfinit
 """Texts that are numbers; everything it matches, Arrow parses as float64."""
 
 _EXACT = 2**53
+_ZERO = arrow_numbers(np.zeros(1, np.int64))[0]
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
@@ -65,10 +66,7 @@ def floats_of(array: pa.Array) -> NDArray[np.float64]:
     """Numbers or truth values as float64, NaN for null."""
     if pa.types.is_boolean(array.type):
         array = array.cast(pa.uint8())
-    floats = array.cast(pa.float64(), safe=False)
-    if floats.null_count:
-        floats = pc.fill_null(floats, float("nan"))
-    return numpy_numbers(floats)
+    return numpy_numbers(array.cast(pa.float64(), safe=False))
 
 
 def is_narrow(array: pa.Array) -> bool:
@@ -95,9 +93,9 @@ def _days(array: pa.Array) -> NDArray[np.float64]:
     """Days since 1970; whole days and the rest apart, so that no unit loses precision."""
     if pa.types.is_date(array.type):
         array = array.cast(pa.timestamp("ms"))
-    missing = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    missing = numpy_numbers(array.is_null())
     per_day = _PER_DAY[array.type.unit]
-    ticks = pc.fill_null(array.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    ticks = numpy_numbers(pc.fill_null(array.cast(pa.int64()), _ZERO))
     days = ticks // per_day  # not divmod, which is slower for a fixed divisor
     rest = ticks - days * per_day
     values: NDArray[np.float64] = days.astype(np.float64) + rest / np.float64(per_day)
@@ -107,13 +105,18 @@ def _days(array: pa.Array) -> NDArray[np.float64]:
 
 def _parse(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
     text = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
-    words = pa.array(NULL_WORDS, pa.large_string())
-    text = pc.if_else(pc.is_in(text, value_set=words), pa.scalar(None, pa.large_string()), text)
-    wrong = pc.invert(pc.match_substring_regex(text, NUMBER))
-    rows = np.flatnonzero(pc.fill_null(wrong, False).to_numpy(zero_copy_only=False))
+    text = without_null_words(text)
+    right = pc.or_kleene(pc.match_substring_regex(text, NUMBER), text.is_null())
+    rows = np.flatnonzero(~numpy_numbers(right))
     if rows.size:
         raise not_a_number(name, text[int(rows[0])].as_py(), f"row {first_row + int(rows[0]) + 1}")
     return floats_of(text.cast(pa.float64()))
+
+
+def without_null_words(text: pa.Array) -> pa.Array:
+    """The same text, null where it means that."""
+    missing = pc.is_in(text, value_set=arrow_words(NULL_WORDS, text.type))
+    return pc.if_else(missing, no_value(text.type), text)
 
 
 def not_a_number(name: str, value: str, where: str) -> DataError:

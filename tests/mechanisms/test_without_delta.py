@@ -1,0 +1,30 @@
+"""δ = 0: who has such a guarantee gives it, the others refuse and name who does."""
+
+from __future__ import annotations
+
+import pytest
+
+from labeldp import InputError, plan
+from labeldp.mechanisms import mechanisms
+from tests.console import labeldp
+from tests.mechanisms.cases import SMALL, small_plan
+from tests.tables import source
+
+IMPURE = [mechanism.name for mechanism in mechanisms() if not mechanism.pure]
+PURE = [mechanism.name for mechanism in mechanisms() if mechanism.pure]
+
+
+@pytest.mark.parametrize("name", IMPURE)
+def test_a_mechanism_that_has_none_refuses_and_names_those_that_have(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} has no guarantee with δ = 0; give `delta`"):
+        small_plan(name, delta=0.0)
+    told = labeldp("account", name, "--rows", 1000, "--label-range", 0, 10, "--delta", 0)
+    assert told.code == 2
+    assert "--delta above 0" in told.error
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1.0, float("nan")])
+def test_what_is_no_chance_is_refused(delta: float) -> None:
+    for name in SMALL:
+        with pytest.raises(InputError, match="delta"):
+            plan(source(50), mechanism=name, epsilon=1.0, delta=delta)
