@@ -65,8 +65,8 @@ def main() -> None:
     table = table_named(chosen.table)
     warm_up(table)
     engine, source = LocalEngine(), table.source(chosen.path)
-    asked = {"epsilon": EPSILON, "delta": DELTA, "bags": chosen.bags, "engine": engine}
-    planning, made = once(lambda: plan(source, **asked))
+    asked = {"epsilon": EPSILON, "delta": DELTA, "mechanism": "wtd-flag", "bags": chosen.bags}
+    planning, made = once(lambda: plan(source, engine=engine, **asked))
     if chosen.to is None:
         releasing, _ = once(lambda: made.release(source, engine=engine))
     else:
@@ -87,7 +87,8 @@ def warm_up(table: Table) -> None:
     with tempfile.TemporaryDirectory() as folder:
         table.write(Path(folder) / "few.parquet", 5000)
         source = table.source(Path(folder) / "few.parquet")
-        plan(source, epsilon=EPSILON, delta=DELTA, bags=10).release_to(f"{folder}/r", source)
+        few = plan(source, epsilon=EPSILON, delta=DELTA, mechanism="wtd-flag", bags=10)
+        few.release_to(f"{folder}/r", source)
     kernels.WORTH_COMPILING = usual
 
 

@@ -52,7 +52,13 @@ TABLES = (
 def measure(table: RealTable, folder: Path, repeats: int) -> list[str]:
     """One line of the report."""
     source = table.open(folder).source
-    made = plan(source, epsilon=EPSILON, delta=DELTA, max_leverage=table.max_leverage)
+    made = plan(
+        source,
+        epsilon=EPSILON,
+        delta=DELTA,
+        mechanism="wtd-flag",
+        max_leverage=table.max_leverage,
+    )
     truth = Truth(source, made)
     excesses, inside, added = [], 0, 0.0
     for _ in range(repeats):

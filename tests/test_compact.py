@@ -103,3 +103,17 @@ def test_refusals() -> None:
         plan(rows, epsilon=1, delta=1e-6, bags=10, compact=True)
     with pytest.raises(InputError, match="`compact` does not apply to sampled-noisy-wtd-lag"):
         plan(rows, epsilon=1, delta=1e-6, mechanism="sampled-noisy-wtd-lag", compact=True)
+
+
+def test_the_number_of_compact_aggregates_is_free() -> None:
+    rows, budget = source(2000), {"epsilon": 1.0, "delta": 1e-6, "mechanism": "wtd-flag"}
+    free, filed = plan(rows, compact=True, **budget), plan(rows, **budget)
+    assert free.claim.bags == 10**7
+    assert free.forecast.added_ms < filed.forecast.added_ms
+    size = filed.claim.bags * 8 * (len(filed.features.names) + 1)
+    assert size <= 4e6
+    (note,) = (text for text in filed.notes if "the file is kept to 4 MB" in text)
+    assert "`compact=True`" in note
+    assert not any("is kept to" in text for text in free.notes)
+    released = free.release(rows)
+    assert released.table.num_rows == len(free.features.names) + 1

@@ -25,7 +25,7 @@ from labeldp.release.files import StoredTable
 from tests.tables import source, table
 
 START = "from labeldp.cli import main; main()"
-REQUEST = (
+REQUEST = ("--mechanism", "wtd-flag",
     "--label", "label", "--label-range", "0", "10", "--accountant", "paper", "--floor", "added",
 )  # fmt: skip
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, get_type_hints
 
-from labeldp.mechanisms import DEFAULT, Encoding, make_request, mechanism_named, mechanisms
+from labeldp.errors import InputError
+from labeldp.mechanisms import AUTO, LINEAR, Encoding, make_request, mechanism_named, mechanisms
+from labeldp.mechanisms.auto import choose
 from labeldp.mechanisms.workbench import Engine, Plan, Source, engine_for
 
 __all__ = ["Plan", "plan"]
@@ -16,21 +18,29 @@ __all__ = ["Plan", "plan"]
 
 def plan(
     source: Source,
-    *,
     epsilon: float,
     delta: float,
-    mechanism: str = DEFAULT,
+    *,
+    mechanism: str = AUTO,
+    use: str = LINEAR,
     accountant: str = "exact",
     engine: Engine | None = None,
     **choices: Any,
 ) -> Plan:
     """Plan a release from features and public facts; labels are not read.
 
-    A choice that the mechanism does not have is refused; None leaves a choice to it.
+    The mechanism "auto" is the one that adds least to predictions; `use` says what the release is
+    for, "linear" or "any-model". A choice that the mechanism does not have is refused; None leaves
+    a choice to it.
     """
+    engine = engine or engine_for(source)
+    asked = {"epsilon": epsilon, "delta": delta, "accountant": accountant, **choices}
+    if mechanism == AUTO:
+        return choose(source, engine, use, asked)
     declared = mechanism_named(mechanism)
-    request = make_request(declared, epsilon=epsilon, delta=delta, accountant=accountant, **choices)
-    return declared.draft(request, source, engine or engine_for(source))
+    if use not in declared.serves:
+        raise InputError(f"{mechanism} serves {' and '.join(declared.serves)}; leave `use` out")
+    return declared.draft(make_request(declared, **asked), source, engine)
 
 
 def _keywords(kind: Any) -> Iterator[tuple[inspect.Parameter, str]]:

@@ -15,7 +15,7 @@ from tests.console import labeldp
 from tests.tables import RANGE, table
 
 LABEL = ("--label", "label", "--label-range", *RANGE)
-QUICK = ("--accountant", "paper", "--floor", "added", "--bags", "40")
+QUICK = ("--mechanism", "wtd-flag", "--accountant", "paper", "--floor", "added", "--bags", "40")
 """The closed-form accountant: planning and certifying take no time."""
 
 Write = Callable[..., Path]

@@ -16,6 +16,8 @@ from tests.cli.conftest import LABEL, QUICK, Write
 from tests.console import labeldp
 from tests.tables import RANGE, table
 
+FLAG = ("--mechanism", "wtd-flag", "--bags", "50")
+
 
 def test_inspect(data: Path) -> None:
     result = labeldp("inspect", data, *LABEL, "--json")
@@ -56,7 +58,7 @@ def test_inspect_for_people(data: Path) -> None:
 
 
 def test_plan(data: Path, tmp_path: Path) -> None:
-    result = labeldp("plan", data, *LABEL, "--bags", 50, "--json", "--out", tmp_path / "plan.json")
+    result = labeldp("plan", data, *LABEL, *FLAG, "--json", "--out", tmp_path / "plan.json")
     assert (result.code, result.err) == (0, "")
     made = result.json
     assert (made["mechanism"], made["epsilon"], made["delta"]) == ("wtd-flag", 1.0, 1e-6)

@@ -135,28 +135,41 @@ def test_fit_drops_the_rows_that_the_release_dropped(tmp_path: Path) -> None:
     assert fits[0] == fits[1]
 
 
-def test_auto_compares_and_takes_the_best(data: Path, tmp_path: Path) -> None:
-    asked = ("plan", data, *LABEL, "--mechanism", "auto", "--bags", 40)
+def test_all_are_compared_and_the_best_is_taken(data: Path, tmp_path: Path) -> None:
+    asked = ("plan", data, *LABEL, "--compare", "--bags", 40)
     result = labeldp(*asked, "--json", "--out", tmp_path / "plan.json")
     assert result.code == 0, result
     offers = result.json["comparison"]
-    assert {offer["mechanism"] for offer in offers} == set(mechanism_names())
+    assert {offer["mechanism"] for offer in offers} == {*mechanism_names(), "constant"}
     names = {
-        "mechanism", "bags", "bag_size", "noise_std", "mean_mse", "excess", "method", "reason",
+        "mechanism", "bags", "bag_size", "noise_std", "mean_mse", "excess", "added_ms", "method",
+        "reason",
     }  # fmt: skip
     assert all(set(offer) == names for offer in offers)
-    assert result.json["mechanism"] == offers[0]["mechanism"] == "wtd-flag"
+    first = next(offer for offer in offers if offer["mechanism"] != "constant")
+    assert result.json["mechanism"] == first["mechanism"] == "wtd-flag"
     written = json.loads((tmp_path / "plan.json").read_text())
     assert "comparison" not in written
     assert written["seal"] == result.json["seal"]
-    assert "--bag-size does not apply to auto" in labeldp(*asked, "--bag-size", 5).error
+    drawn = labeldp(*asked, "--bag-size", 5, "--json").json
+    assert drawn["comparison"][-1]["reason"] is not None
+    named = labeldp(*asked, "--mechanism", "sampled-noisy-wtd-lag", "--json").json
+    assert named["mechanism"] == "sampled-noisy-wtd-lag"
+
+
+def test_an_option_of_some_mechanisms_is_enough_to_choose_them(data: Path) -> None:
+    result = labeldp("plan", data, *LABEL, "--bags", 40, "--json")
+    assert result.json["mechanism"] == "wtd-flag"
+    assert "--bags: for wtd-flag, so auto looked no further" in result.err
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--bag-size", 5), "--bag-size does not apply to wtd-flag"),
-        (("--bag-seed", 0), "--bag-seed does not apply to wtd-flag"),
+        (("--mechanism", "wtd-flag", "--bag-size", 5), "--bag-size does not apply to wtd-flag"),
+        (("--mechanism", "wtd-flag", "--bag-seed", 0), "--bag-seed does not apply to wtd-flag"),
+        (("--bag-seed", 0, "--compact"), "does not apply to"),
+        (("--use", "trees"), "--use must be linear or any-model"),
         (("--mechanism", "sampled-wtd-flag", "--noise-std", 2), "--noise-std does not apply"),
         (("--mechanism", "sampled-noisy-wtd-lag", "--floor", "added"), "--floor does not apply"),
         (("--mechanism", "sampled-noisy-wtd-lag", "--noisy-column", "label"), "is the label"),

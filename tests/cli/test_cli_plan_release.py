@@ -143,7 +143,7 @@ DAMAGE: dict[str, Any] = {
     "inflation": 0.0,
     "feature_sums": "0",
     "curve": [],
-    "format": "labeldp-plan/2",
+    "format": "labeldp-plan/1",
     "seal": "0",
 }
 

@@ -219,7 +219,7 @@ def test_a_measured_floor_that_is_not_enough(data: Path, out: Path) -> None:
         (("--bags", 0), "--bags must be at least 1"),
         (("--bags", -3), "--bags must be at least 1"),
         (("--max-megabytes", 0), "--max-megabytes must be above 0"),
-        (("--mechanism", "magic"), "mechanism 'magic' is unknown; choose wtd-flag"),
+        (("--mechanism", "magic"), "mechanism 'magic' is unknown; choose auto, wtd-flag"),
         (("--accountant", "magic"), "accountant 'magic' is unknown; choose paper"),
         (("--floor", "magic"), "floor 'magic' is unknown; choose declared"),
         (("--floor", "measured+added"), "does not price a measured floor"),

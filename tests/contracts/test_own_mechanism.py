@@ -66,7 +66,7 @@ def test_it_plans_and_its_plan_survives_json(made: Plan) -> None:
     with pytest.raises(InputError, match="does not apply to noisy-moments"):
         plan(source(ROWS), epsilon=1, delta=1e-5, mechanism=NAME, bag_size=3)
     with pytest.raises(InputError, match="does not apply to wtd-flag"):
-        plan(source(ROWS), epsilon=1, delta=1e-5, moment_std=3.0)
+        plan(source(ROWS), epsilon=1, delta=1e-5, mechanism="wtd-flag", moment_std=3.0)
     with pytest.raises(InputError, match="moment_std"):
         plan(source(ROWS), epsilon=1, delta=1e-5, mechanism=NAME, moment_std=-1.0)
 
@@ -189,13 +189,13 @@ def test_account_knows_it() -> None:
 
 
 def test_auto_weighs_it_with_the_others(data: Path) -> None:
-    offers = command("plan", data, *LABEL, "--mechanism", "auto", "--json").json["comparison"]
-    assert {offer["mechanism"] for offer in offers} == set(mechanism_names())
+    offers = command("plan", data, *LABEL, "--compare", "--json").json["comparison"]
+    assert {offer["mechanism"] for offer in offers} == {*mechanism_names(), "constant"}
     reason = {
         offer["mechanism"]: offer["reason"]
-        for offer in command(
-            "plan", data, *LABEL, "--mechanism", "auto", "--bags", "40", "--json"
-        ).json["comparison"]
+        for offer in command("plan", data, *LABEL, "--compare", "--bags", "40", "--json").json[
+            "comparison"
+        ]
     }
     assert "--bags does not apply" in reason[NAME]
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from tests.console import labeldp
 from tests.golden import tables
-from tests.golden.inside import as_recorded, recorded_mechanisms
+from tests.golden.inside import as_recorded, offers_as_recorded, recorded_mechanisms
 
 ROWS = ("--label-range", 0, 51, "--rows")
 BUDGETS = ((0.01, 1e-3), (1, 1e-6), (50, 1e-12))
@@ -61,10 +61,20 @@ def compared() -> Any:
     with tempfile.TemporaryDirectory() as folder, recorded_mechanisms():
         file = Path(folder) / "table.parquet"
         pq.write_table(tables.table("five thousand"), file)
-        options = ("--label", "label", "--label-range", 0, 10, "--mechanism", "auto", "--json")
+        options = (
+            "--label",
+            "label",
+            "--label-range",
+            0,
+            10,
+            "--compare",
+            "--max-megabytes",
+            128,
+            "--json",
+        )
         document = labeldp("plan", file, *options).json
     offers = document.pop("comparison")
-    return as_recorded(document) | {"comparison": offers}
+    return as_recorded(document) | {"comparison": offers_as_recorded(offers)}
 
 
 CASES = {

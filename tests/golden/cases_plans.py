@@ -57,7 +57,7 @@ OPTIONS: dict[str, Options] = {
     },
     "wtd-flag budget": {},
     "wtd-flag tight": {**TIGHT},
-    "wtd-flag wide compact": {**WIDE, "compact": True},
+    "wtd-flag wide compact": {**WIDE, "compact": True, "bags": 18_432},
     "wtd-flag compact added": {"compact": True, "floor": "added", "bags": 300},
     "wtd-flag bags": {"bags": 1},
     "wtd-flag megabytes": {**WIDE, "max_megabytes": 0.01},
@@ -96,9 +96,13 @@ OPTIONS: dict[str, Options] = {
 }
 
 
+DEFAULTS: Options = {"mechanism": FLAG, "max_megabytes": 128.0}
+"""As they were when plans were recorded."""
+
+
 def made(name: str) -> Plan:
     """The plan of this name."""
-    return plan(tables.source(TABLE), **(BUDGET | OPTIONS[name]))
+    return plan(tables.source(TABLE), **(DEFAULTS | BUDGET | OPTIONS[name]))
 
 
 def documents(name: str) -> dict[str, Any]:

@@ -89,6 +89,15 @@ def as_recorded(document: dict[str, Any]) -> dict[str, Any]:
     return seal(document | parts | {"format": "labeldp-plan/1"})
 
 
+def offers_as_recorded(offers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The mechanisms' offers, without the names that they have had since."""
+    return [
+        {name: value for name, value in offer.items() if name != "added_ms"}
+        for offer in offers
+        if offer["mechanism"] != "constant"
+    ]
+
+
 def release(made: Plan, source: Source, seed: int) -> Release:
     """Drawn with experiment randomness."""
     return made.release(source, randomness=Randomness.experiment(seed))

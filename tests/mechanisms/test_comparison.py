@@ -1,4 +1,4 @@
-"""What `plan --mechanism auto` forecasts is what releases then give."""
+"""What `plan --compare` forecasts is what releases then give, and what `auto` takes by it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from labeldp import InputError, LinearRegressor, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.engines import LocalEngine
-from labeldp.mechanisms import mechanism_named, mechanism_names
-from labeldp.mechanisms.comparison import compare, simulated_mse
+from labeldp.features import fit_features
+from labeldp.mechanisms import make_request, mechanism_named, mechanism_names
+from labeldp.mechanisms.comparison import best_of, compare, simulated_mse
 from labeldp.planning import Plan, plan
 from labeldp.source import Source
 from tests.mechanisms.cases import FLAG, NOISY, SAMPLED, SHAPED
@@ -101,19 +102,20 @@ def test_simulated_errors_are_those_of_real_releases(mechanism: str) -> None:
 def test_every_mechanism_makes_an_offer_and_the_best_comes_first() -> None:
     data = source(2000)
     offers = compare(data, epsilon=1.0, delta=1e-6, bags=40)
-    assert {offer.mechanism for offer in offers} == set(mechanism_names())
+    assert {offer.mechanism for offer in offers} == {*mechanism_names(), "constant"}
     errors = [offer.mean_mse for offer in offers if offer.mean_mse is not None]
     assert errors == sorted(errors)
-    assert len(errors) == 3
-    *drawn, chosen = offers
-    assert (chosen.mechanism, chosen.plan) == (SHAPED, None)
-    assert "`bags` does not apply" in str(chosen.reason)
-    for offer in drawn:
+    by_name = {offer.mechanism: offer for offer in offers}
+    assert by_name[SHAPED].plan is None
+    assert "`bags` does not apply" in str(by_name[SHAPED].reason)
+    yardstick = by_name["constant"]
+    assert yardstick.mean_mse == 2 * best_of(offers).forecast.residual_ms
+    for offer in (by_name[name] for name in (FLAG, SAMPLED, NOISY)):
         assert offer.plan is not None
         assert offer.plan.claim.mechanism == offer.mechanism
         assert offer.plan.forecast.mean_mse == offer.mean_mse
         assert offer.method == ("closed form" if offer.mechanism == FLAG else "simulated")
-    assert Plan.from_json(offers[0].plan.to_json()) == offers[0].plan  # type: ignore[union-attr]
+    assert Plan.from_json(best_of(offers).to_json()) == best_of(offers)
 
 
 def test_without_a_number_of_bags_chosen_weights_are_compared_too() -> None:
@@ -132,6 +134,67 @@ def test_a_mechanism_without_an_offer_says_why() -> None:
         compare(source(60), epsilon=1e-3, delta=1e-9, bags=100, accountant="paper")
 
 
-def test_choices_of_one_mechanism_are_refused() -> None:
-    with pytest.raises(InputError, match="`bag_size` does not apply to auto"):
-        compare(source(400), epsilon=1.0, delta=1e-6, bag_size=10)
+BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
+
+
+def test_by_default_the_mechanism_is_the_one_that_adds_least() -> None:
+    data = source(2000)
+    made = plan(data, 1.0, 1e-6)
+    closed = [name for name in mechanism_names() if mechanism_named(name).closed_form]
+    assert {FLAG, SHAPED} <= set(closed)
+    errors = {name: plan(data, mechanism=name, **BUDGET).forecast.added_ms for name in closed}
+    assert made.forecast.added_ms == min(errors.values())
+    assert made.claim.mechanism == min(errors, key=lambda name: errors[name])
+    assert "auto chose" in made.notes[-1]
+
+
+def test_tables_are_surveyed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    surveys = []
+    monkeypatch.setattr(
+        "labeldp.mechanisms.survey.fit_features",
+        lambda *given, **named: surveys.append(given) or fit_features(*given, **named),
+    )
+    compare(source(400), **BUDGET)
+    plan(source(400), **BUDGET)
+    assert len(surveys) == 2
+
+
+def test_a_mechanism_that_cannot_win_is_not_drafted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labeldp.mechanisms.wtd_flag.plan.draft", None)
+    assert f"{FLAG} ≥" in plan(source(2000), **BUDGET).notes[-1]
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 6.0])
+@pytest.mark.parametrize("floor", ["added", "measured+added"])
+def test_no_number_of_bags_adds_less_than_infinitely_many(epsilon: float, floor: str) -> None:
+    mechanism, data = mechanism_named(FLAG), source(2000)
+    assert mechanism.least_added is not None
+    added = []
+    for bags in (20, 300, 10_000, 10**6, 10**7):
+        asked = make_request(mechanism, epsilon=epsilon, delta=1e-6, bags=bags, floor=floor)
+        made = mechanism.draft(asked, data, ENGINE)
+        added.append(made.forecast.added_ms)
+        least = mechanism.least_added(asked, data, ENGINE)
+    assert added == sorted(added, reverse=True)
+    assert least <= added[-1]
+    if floor == "added":
+        assert added[-1] < 1.05 * least, "or the bound would be idle"
+
+
+def test_options_of_some_mechanisms_narrow_the_choice() -> None:
+    made = plan(source(400), bags=40, **BUDGET)
+    assert made.claim.mechanism == FLAG
+    assert made.notes[-1] == "`bags`: for wtd-flag, so auto looked no further"
+    drawn = plan(source(400), bag_size=16, bags=20, epsilon=1.0, delta=1e-5)
+    assert drawn.claim.mechanism in (SAMPLED, NOISY)
+    with pytest.raises(InputError, match="does not apply to"):
+        plan(source(400), compact=True, bag_size=10, **BUDGET)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bagz'"):
+        plan(source(400), bagz=3, **BUDGET)
+
+
+def test_what_a_release_is_for() -> None:
+    with pytest.raises(InputError, match="`use` must be linear or any-model"):
+        plan(source(400), use="trees", **BUDGET)
+    with pytest.raises(InputError, match="leave `use` out"):
+        plan(source(400), mechanism=FLAG, use="any-model", **BUDGET)

@@ -14,7 +14,9 @@ from labeldp.cli.options import Budget, Json, PassOptions, Table
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, in_flags, note, number
 from labeldp.files import check_target, new_path, read_json
 from labeldp.mechanisms import (
-    DEFAULT,
+    AUTO,
+    LINEAR,
+    USES,
     Encoding,
     mechanism_named,
     mechanism_names,
@@ -26,18 +28,17 @@ if TYPE_CHECKING:
     from labeldp import Plan, Source
     from labeldp.engines import Engine
 
-AUTO = "auto"
-
 
 def plan_options() -> type[Any]:
     """Which mechanism and accountant, and every option that some mechanism declares."""
     known = mechanisms()
     *others, last = dict.fromkeys(a for m in known for a in reversed(m.accountants))
-    which = f"{', '.join(mechanism_names())}, or {AUTO}: compare."
+    which = f"{', '.join(mechanism_names())}, or {AUTO}: the one that adds least."
     choice = make_dataclass(
         "Choice",
         [
-            ("mechanism", str, option(DEFAULT, which)),
+            ("mechanism", str, option(AUTO, which)),
+            ("use", str, option(LINEAR, f"What the release is for: {' or '.join(USES)}.")),
             ("accountant", str, option("exact", f"{', '.join(others)} or {last}.")),
         ],
     )
@@ -58,6 +59,9 @@ def plan(
     out: Annotated[
         Path | None, typer.Option(help="Write the plan here, for release --plan.")
     ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Show every mechanism's forecast; bags are simulated.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
@@ -65,7 +69,7 @@ def plan(
         check_target(out)
     runner, source = reading.runner(), table.source(reading.engine)
     chosen = asked(context, budget, options, encoding)
-    made, offers = planned(options.mechanism, chosen, source, runner)
+    made, offers = planned(options.mechanism, chosen, source, runner, compared=compare)
     for text in made.notes:
         note(text)
     if out is not None:
@@ -90,19 +94,29 @@ def asked(
 
 
 def planned(
-    mechanism: str, chosen: dict[str, Any], source: Source, engine: Engine
+    mechanism: str,
+    chosen: dict[str, Any],
+    source: Source,
+    engine: Engine,
+    *,
+    compared: bool = False,
 ) -> tuple[Plan, list[dict[str, Any]]]:
-    """The plan that was asked for and, with --mechanism auto, what it was chosen from."""
+    """The plan that was asked for and, with --compare, what every mechanism would give.
+
+    Of all that were compared, `auto` then takes the best.
+    """
     from labeldp import plan
 
-    if mechanism != AUTO:
+    if not compared:
         return plan(source, mechanism=mechanism, engine=engine, **chosen), []
-    from labeldp.mechanisms.comparison import compare
+    from labeldp.mechanisms.comparison import best_of, compare
 
     offers = compare(source, engine, **chosen)
-    best = offers[0].plan
-    assert best is not None
-    return best, [in_flags(offer.to_json()) for offer in offers]
+    if mechanism == AUTO:
+        made = best_of(offers)
+    else:
+        made = plan(source, mechanism=mechanism, engine=engine, **chosen)
+    return made, [in_flags(offer.to_json()) for offer in offers]
 
 
 def show_offers(offers: list[dict[str, Any]]) -> None:

@@ -23,13 +23,17 @@ from labeldp.mechanisms.options import (
     Request,
     ResidualQuestion,
     check_options,
+    given,
     names,
     option,
     refuse_foreign,
     required,
 )
 from labeldp.mechanisms.protocol import (
+    ANY_MODEL,
+    LINEAR,
     REMARKS,
+    USES,
     Account,
     Demonstration,
     Description,
@@ -42,7 +46,7 @@ from labeldp.mechanisms.protocol import (
     number,
 )
 from labeldp.mechanisms.registry import (
-    DEFAULT,
+    AUTO,
     DRAW,
     FLOOR,
     certificate_schema,
@@ -59,10 +63,13 @@ from labeldp.mechanisms.registry import (
 )
 
 __all__ = [
-    "DEFAULT",
+    "ANY_MODEL",
+    "AUTO",
     "DRAW",
     "FLOOR",
+    "LINEAR",
     "REMARKS",
+    "USES",
     "Account",
     "BagsQuestion",
     "CountQuestion",
@@ -86,6 +93,7 @@ __all__ = [
     "describe_draw",
     "describe_floor",
     "forget",
+    "given",
     "later",
     "make_request",
     "mechanism_named",

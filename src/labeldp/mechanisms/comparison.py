@@ -15,15 +15,20 @@ from numpy.typing import NDArray
 
 from labeldp.errors import LabelDPError, PlanError
 from labeldp.mechanisms import (
-    Encoding,
+    LINEAR,
     Mechanism,
-    Options,
     make_request,
     mechanisms,
-    names,
-    refuse_foreign,
 )
-from labeldp.mechanisms.workbench import BagRows, Engine, Plan, Rehearsal, Source, engine_for
+from labeldp.mechanisms.workbench import (
+    BagRows,
+    Engine,
+    Forecast,
+    Plan,
+    Rehearsal,
+    Source,
+    engine_for,
+)
 
 TRIALS = 10
 _BLOCK_ROWS = 32_768
@@ -41,6 +46,11 @@ class Offer:
     """How the error was forecast: "closed form" or "simulated"."""
     reason: str | None = None
 
+    @classmethod
+    def constant(cls, reference: Forecast) -> Offer:
+        """The yardstick: the mean, where features explain as much as they leave unexplained."""
+        return cls("constant", None, 2 * reference.residual_ms, "yardstick")
+
     def to_json(self) -> dict[str, Any]:
         """The offer in numbers."""
         claim = self.plan.claim.to_json() if self.plan else {}
@@ -52,30 +62,51 @@ class Offer:
             "noise_std": noise.get("std"),
             "mean_mse": self.mean_mse,
             "excess": self.plan.forecast.excess_mean if self.plan else None,
+            "added_ms": self.plan.forecast.added_ms if self.plan else None,
             "method": self.method,
             "reason": self.reason,
         }
 
 
-def compare(source: Source, engine: Engine | None = None, **asked: Any) -> list[Offer]:
-    """Every mechanism's offer, the best first; `asked` are keywords of `plan`.
+def compare(
+    source: Source, engine: Engine | None = None, *, use: str = LINEAR, **asked: Any
+) -> list[Offer]:
+    """Every mechanism's offer, and the constant predictor's; the best first.
 
-    Choices that only some mechanisms have are refused.
+    `asked` are keywords of `plan`; a mechanism without one of these choices has no offer.
     """
-    shared = ("epsilon", "delta", "accountant", *names(Options), *names(Encoding))
-    refuse_foreign(asked, shared, "auto")
     engine = engine or engine_for(source)
-    offers = [_offer(mechanism, asked, source, engine) for mechanism in mechanisms()]
-    best_first = sorted(offers, key=lambda o: np.inf if o.mean_mse is None else o.mean_mse)
-    if best_first[0].plan is None:
-        raise PlanError(f"no mechanism has an offer: {best_first[0].reason}")
-    return best_first
+    serving = [mechanism for mechanism in mechanisms() if use in mechanism.serves]
+    known: dict[Any, Any] = {}
+    offers = [offer(mechanism, asked, source, engine, known) for mechanism in serving]
+    made = best_of(offers)
+    offers.append(Offer.constant(made.forecast))
+    return sorted(offers, key=lambda o: np.inf if o.mean_mse is None else o.mean_mse)
 
 
-def _offer(mechanism: Mechanism, asked: dict[str, Any], source: Source, engine: Engine) -> Offer:
+def best_of(offers: list[Offer]) -> Plan:
+    """The plan of least error; without any, the first mechanism says why."""
+    plans = [(each.mean_mse, each.plan) for each in offers if each.plan is not None]
+    if not plans:
+        raise PlanError(f"no mechanism has an offer: {offers[0].reason}")
+    return min(plans, key=lambda pair: pair[0] or 0.0)[1]
+
+
+def offer(
+    mechanism: Mechanism,
+    asked: dict[str, Any],
+    source: Source,
+    engine: Engine,
+    known: dict[Any, Any],
+) -> Offer:
+    """What a mechanism would give; its error is simulated where it has no closed form.
+
+    `known` is what offers for one table share.
+    """
     name = mechanism.name
     try:
-        made = mechanism.draft(make_request(mechanism, **asked), source, engine)
+        request = replace(make_request(mechanism, **asked), known=known)
+        made = mechanism.draft(request, source, engine)
     except LabelDPError as problem:
         return Offer(name, None, None, None, str(problem))
     stream = np.random.default_rng(_SEED)

@@ -70,6 +70,9 @@ class GuessOptions:
         return "guess" if self.residual_guess is None else "stated"
 
 
+_MEGABYTES = 4.0, 128.0
+
+
 @dataclass(frozen=True, kw_only=True)
 class Options(GuessOptions):
     """What every mechanism that draws its weights has."""
@@ -79,7 +82,17 @@ class Options(GuessOptions):
         "How many aggregates; default: where more stop paying.",
         check=partial(at_least, 1),
     )
-    max_megabytes: float = option(128.0, "Cap on the size of the released file.", check=positive)
+    max_megabytes: float | None = option(
+        None,
+        "Cap on the size of the released file; default: about that of the table.",
+        check=positive,
+    )
+
+    def megabytes(self, values: int | None = None) -> float:
+        """The cap; by default a byte for each of the table's values, between two limits."""
+        least, most = _MEGABYTES
+        usual = most if values is None else min(most, max(least, values / 1e6))
+        return self.max_megabytes or usual
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +135,8 @@ class Request(Generic[Own]):
     encoding: Encoding
     options: Own
     """What the mechanism declares as its options."""
+    known: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What has been found out about the table: the requests of one comparison share it."""
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon)
@@ -204,8 +219,13 @@ def names(kind: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind))
 
 
+def given(choices: dict[str, Any]) -> dict[str, Any]:
+    """Those choices that say something; 0 does."""
+    return {n: value for n, value in choices.items() if value is not None and value is not False}
+
+
 def refuse_foreign(choices: dict[str, Any], own: Iterable[str], whose: str) -> None:
     """Refuse choices that a mechanism does not have, rather than let them count for nothing."""
-    for name, value in choices.items():
-        if name not in own and value is not None and value is not False:  # 0 was given
+    for name in given(choices):
+        if name not in own:
             raise InputError(f"`{name}` does not apply to {whose}; leave it out")

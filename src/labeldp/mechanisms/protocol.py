@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 """A plan, a certificate or an answer as JSON."""
 Fact = tuple[str, str]
+LINEAR, ANY_MODEL = USES = ("linear", "any-model")
+"""What a release may be wanted for."""
 Layout = Callable[["Release"], "pa.Schema"]
 """The columns that a Parquet file of a release must have."""
 REMARKS = "words"
@@ -120,6 +122,12 @@ class Mechanism:
     """What its plans hold beside what all plans do, by name: how each is read from JSON."""
     account: Account | None = None
     inspection: Inspection | None = None
+    closed_form: bool = False
+    """Whether its forecast is the law of the fit's error, so that `auto` may rest on it."""
+    serves: tuple[str, ...] = (LINEAR,)
+    """What its releases are for: linear models, or any model."""
+    least_added: Callable[[Request[Any], Source, Engine], float] | None = None
+    """No plan for the request adds less to a prediction's mean square; a draft costs more."""
     rehearse: Callable[[Plan, Source, np.random.Generator], Rehearsal | None] | None = None
     """Weights and noise of a release as it might be, to forecast the error of a fit by; None where
     the plan's forecast is exact."""

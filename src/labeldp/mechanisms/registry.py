@@ -39,13 +39,14 @@ _HOMES = {
     "sampled-wtd-flag": "labeldp.mechanisms.sampled_wtd_flag",
     "sampled-noisy-wtd-lag": "labeldp.mechanisms.sampled_noisy_wtd_lag",
 }
-DEFAULT = "wtd-flag"
+AUTO = "auto"
+"""In place of a mechanism: the one that adds least."""
 _registered: dict[str, Mechanism] = {}
 
 
 def register(mechanism: Mechanism) -> None:
     """Make a mechanism known to `plan`, `verify` and the command line of this process."""
-    if mechanism.name in mechanism_names():
+    if mechanism.name in (AUTO, *mechanism_names()):
         raise InputError(f"there is a mechanism {mechanism.name!r} already; choose another name")
     known, fresh = option_types(), get_type_hints(mechanism.options)
     for name in known.keys() & fresh.keys():
@@ -88,7 +89,9 @@ def mechanism_named(name: str) -> Mechanism:
         ours: Mechanism = import_module(_HOMES[name]).MECHANISM
         return ours
     if name not in _offered():
-        raise InputError(f"mechanism {name!r} is unknown; choose {', '.join(mechanism_names())}")
+        raise InputError(
+            f"mechanism {name!r} is unknown; choose {AUTO}, {', '.join(mechanism_names())}"
+        )
     theirs: Mechanism = _offered()[name].load()
     return theirs
 

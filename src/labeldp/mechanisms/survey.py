@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from labeldp.accounting import Facts
 from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
-from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.options import Encoding, Request
 from labeldp.source import Source
 from labeldp.statistics import Factor, GramSum, LabelGrid, Leverage, LeverageScan, factorise
 
@@ -87,6 +88,21 @@ def survey(
     )
     notes = (*features.notes, *dependent, *trimmed, *_advice(leverage, gram.rows))
     return Survey(features.keep(factor.kept), factor, leverage, labels, facts, gram.digest(), notes)
+
+
+def surveyed(
+    request: Request[Any], source: Source, engine: Engine, *, saturated: bool = False
+) -> Survey:
+    """The survey for a request; requests that share what is known share it."""
+    known: dict[bool, Survey] = request.known
+    for found in known.values():
+        if found.facts.rows > len(found.features.all_names):
+            return found  # there are rows enough: nothing hangs on `saturated`
+    if saturated not in known:
+        known[saturated] = survey(
+            source, engine=engine, encoding=request.encoding, saturated=saturated
+        )
+    return known[saturated]
 
 
 def inflation_for(defect: float) -> float:

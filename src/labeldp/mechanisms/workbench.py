@@ -35,7 +35,14 @@ from labeldp.mechanisms.floors import (
 )
 from labeldp.mechanisms.forecast import QUANTILES, Forecast, forecast, relative_excess
 from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
-from labeldp.mechanisms.survey import HEADROOM, Survey, feature_bound, inflation_for, survey
+from labeldp.mechanisms.survey import (
+    HEADROOM,
+    Survey,
+    feature_bound,
+    inflation_for,
+    survey,
+    surveyed,
+)
 from labeldp.release import (
     AGGREGATES,
     FEATURES,
@@ -159,4 +166,5 @@ __all__ = [
     "settle_floor",
     "stacked_design",
     "survey",
+    "surveyed",
 ]

@@ -176,7 +176,7 @@ def _naive(source: Source, run: Run) -> Row:
 def _all(source: Source) -> Row:
     """The instance-level fit."""
     batches = list(source.labelled_batches())
-    made = plan(source, epsilon=1.0, delta=DELTA)
+    made = plan(source, epsilon=1.0, delta=DELTA, mechanism="wtd-flag")
     design = np.concatenate([made.features.design(batch) for batch, _ in batches])
     labels = np.concatenate([values for _, values in batches])
     beta = np.linalg.lstsq(design, labels, rcond=None)[0]

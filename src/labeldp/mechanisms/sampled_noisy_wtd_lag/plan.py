@@ -31,7 +31,7 @@ from labeldp.mechanisms.workbench import (
     forecast,
     fresh_draw,
     number,
-    survey,
+    surveyed,
 )
 
 _BYTES = 21
@@ -47,7 +47,7 @@ def draft(request: Request[NoisyLagOptions], source: Source, engine: Engine) -> 
     """Read the features; draw bags, weights and noisy rows."""
     check_stable_rows(source)
     fraction = _fraction(request, source)
-    found = survey(source, engine=engine, encoding=request.encoding)
+    found = surveyed(request, source, engine)
     size, bags, std = _shape(request, found, fraction)
     draw, weights, target = _drawn(request, source, found, (size, bags, std), fraction)
     claim = NoisyLagClaim(
@@ -163,7 +163,7 @@ def _shape(
     rows, rank = found.facts.rows, found.factor.rank
 
     def bags_of(size: int) -> int:
-        fitting = min(rows, int(request.options.max_megabytes * 1e6 / _BYTES)) // size
+        fitting = min(rows, int(request.options.megabytes() * 1e6 / _BYTES)) // size
         return request.options.bags or max(1, fitting)
 
     needed = _needed_noise(request, found, fraction, bags_of)

@@ -29,7 +29,7 @@ from labeldp.mechanisms.workbench import (
     forecast,
     fresh_draw,
     number,
-    survey,
+    surveyed,
 )
 
 _BYTES = 8
@@ -39,7 +39,7 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
     """Read the features; draw bags; fix the floor."""
     check_stable_rows(source)
     mode = _mode(request)
-    found = survey(source, engine=engine, encoding=request.encoding)
+    found = surveyed(request, source, engine)
     promise = _promise(request, found.features)
     options = request.options
     residual_ms = options.residual_ms or options.residual(found.facts.width)
@@ -50,7 +50,7 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
         terms,
         options.over_draw,
         options.bags,
-        int(options.max_megabytes * 1e6 / (_BYTES * (found.factor.rank + 1))),
+        int(options.megabytes() * 1e6 / (_BYTES * (found.factor.rank + 1))),
     )
     bag_size = options.bag_size or _default_size(request, sizes, promise)
     bags = max(1, sizes.bags(bag_size))

@@ -48,6 +48,7 @@ MECHANISM = Mechanism(
     name="shaped-flag",
     title="d sums of all rows with chosen public weights, and Gaussian noise",
     options=ShapedFlagOptions,
+    closed_form=True,
     draft=later(f"{__name__}.plan:draft"),
     run=later(f"{__name__}.run:run"),
     read_claim=later(f"{__name__}.claim:read_claim"),

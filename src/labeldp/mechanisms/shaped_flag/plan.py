@@ -25,14 +25,14 @@ from labeldp.mechanisms.workbench import (
     Weights,
     WeightScan,
     find_shape,
-    survey,
+    surveyed,
 )
 
 
 def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -> Plan:
     """Read the features; fix weights and noise."""
     options = request.options
-    found = survey(source, engine=engine, encoding=request.encoding, saturated=True)
+    found = surveyed(request, source, engine, saturated=True)
     if not found.factor.rank:
         raise DataError("no feature column is left, so there is nothing to weigh rows by")
     shape = shape_of(found, source, engine)

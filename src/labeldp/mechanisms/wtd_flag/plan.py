@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.accounting import ACCOUNTANTS
+from labeldp.accounting import ACCOUNTANTS, Gaussian, invert
 from labeldp.errors import PlanError
 from labeldp.mechanisms.workbench import (
     REMARKS,
@@ -20,7 +20,7 @@ from labeldp.mechanisms.workbench import (
     floor_mode,
     forecast,
     number,
-    survey,
+    surveyed,
 )
 from labeldp.mechanisms.wtd_flag import WeightedFlagOptions
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
@@ -37,12 +37,11 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
     """Read the features; fix bags and floor."""
     options = request.options
     mode = floor_mode(options, request.accountant)
-    found = survey(source, engine=engine, encoding=request.encoding)
+    found = surveyed(request, source, engine)
     guess = options.residual_ms or options.residual(found.facts.width)
     terms = Terms(found.facts, request.epsilon, request.delta, request.accountant, mode, guess)
-    bags = options.bags
-    if bags is None:
-        bags = choose_bags(terms, cap_from_size(options.max_megabytes, terms.rank))
+    size = options.megabytes(found.facts.rows * (len(found.features.columns) + 1))
+    bags = options.bags or choose_bags(terms, size, compact=options.compact)
     check_number(bags)
     floor = claimed_floor(
         needed_floor(terms, bags),
@@ -74,9 +73,32 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
             added_variance=terms.added(floor, found.facts.rows),
             residual_source="stated" if options.residual_ms else options.residual_source,
         ),
-        found.notes,
+        (*found.notes, *_notes(options, bags, terms.rank, size)),
         found.factor,
     )
+
+
+def _notes(options: WeightedFlagOptions, bags: int, rank: int, size: float) -> list[str]:
+    """Where our cap on the file, not the data, has set the number of aggregates."""
+    asked = options.bags or options.max_megabytes or options.compact
+    if asked or bags < cap_from_size(size, rank):
+        return []
+    return [
+        f"the file is kept to {number(size)} MB, which more aggregates would exceed: allow more "
+        "with `max_megabytes`, or publish with `compact=True`, where their number is free"
+    ]
+
+
+def least_added(request: Request[WeightedFlagOptions], source: Source, engine: Engine) -> float:
+    """What infinitely many bags add: noise of one size in every whitened direction (theory §8).
+
+    Fewer bags need less of a floor, but not in proportion, so they add more (theory §6).
+    """
+    found = surveyed(request, source, engine)
+    mu = invert.limit(Gaussian(1.0), "mu", request.epsilon, request.delta)
+    facts = found.facts
+    isotropic = found.factor.rank * float(found.leverage.maximum)
+    return (facts.width / mu) ** 2 * isotropic / facts.rows
 
 
 def _compact(options: WeightedFlagOptions, bags: int, rank: int) -> bool:

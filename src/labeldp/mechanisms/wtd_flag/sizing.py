@@ -2,7 +2,8 @@
 
 As bags are added the forecast error first falls like 1/m; once the needed floor exceeds the
 data's own residual it falls more slowly or levels off. So the number need not know the
-residual: take the largest the file may hold, and stop where more are no longer worth it.
+residual: take the largest the file may hold, and stop where more are no longer worth it. A compact
+release has d+1 rows whatever their number (theory §8), so there the largest is taken.
 """
 
 from __future__ import annotations
@@ -78,9 +79,10 @@ def _expected_error(terms: Terms, bags: int) -> float:
     return terms.residual_ms + (terms.residual_ms + noise) * mean_excess(terms.rank, bags)
 
 
-def choose_bags(terms: Terms, cap: int) -> int:
-    """The number of bags at which more stop paying, at most `cap`."""
+def choose_bags(terms: Terms, megabytes: float, *, compact: bool = False) -> int:
+    """The number of bags at which more stop paying, or the file would exceed its size."""
     smallest = terms.rank + 2
+    cap = MOST_PUBLISHED_BAGS if compact else cap_from_size(megabytes, terms.rank)
     if cap < smallest:
         raise PlanError(
             f"a file of this size holds {cap} bags, but a fit of {terms.rank} columns needs at "
@@ -94,6 +96,8 @@ def choose_bags(terms: Terms, cap: int) -> int:
             f"needs at least {smallest}; raise ε or δ, use `floor='measured+added'`, or drop "
             "columns"
         )
+    if compact:
+        return cap
     bags = min(cap, 8 * (terms.rank + 1))
     current = _expected_error(terms, bags)
     while bags < cap:
