@@ -166,6 +166,12 @@ class _Small:
     rank_tolerance: float
 
 
+def compressed(Z: ArrayLike, t: ArrayLike) -> tuple[Array, Array]:
+    """As many rows as columns, and one, with the same inner products."""
+    small = _compress(Z, t, None)
+    return small.design, small.labels
+
+
 def _compress(Z: ArrayLike, t: ArrayLike, rank_tolerance: float | None) -> _Small:
     design, labels = _checked(Z, t)
     rows, columns = design.shape

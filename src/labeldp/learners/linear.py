@@ -25,16 +25,13 @@ from labeldp.learners.protocol import (
     checked,
     write,
 )
-from labeldp.learners.whitened import Whitened, shrunken, whitened
+from labeldp.learners.rules import shrunken
+from labeldp.learners.whitened import RANK_TOLERANCE, Whitened, whitened
 from labeldp.source import Source, take_rows
 
 if TYPE_CHECKING:
     from labeldp.engines import Progress
     from labeldp.release import Release
-
-_RELEASE_RANK_TOLERANCE = 1e-9
-"""Features are quantised to about 20 bits, so a true direction stands far above this, while the
-float noise of an exactly collinear one (one-hot levels and a constant) stays far below."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +119,12 @@ def fit_release(
     The labels of the latter have noise of different, public deviations and are weighed by them.
     """
     options = options.checked()
+    if not release.aggregates_features and release.bag_table is None:
+        raise InputError(
+            "the release has aggregates of other columns than its feature map; "
+            "they do not belong together"
+        )
     if release.aggregates_features:
-        if tuple(release.table.column_names[:-1]) != release.features.names:
-            raise InputError(
-                "the release has aggregates of other columns than its feature map; "
-                "they do not belong together"
-            )
         if release.weights is not None:
             return _fit_whitened(release, whitened(release), options)
         _refuse_shrinkage(options)
@@ -185,7 +182,7 @@ def _fit_aggregates(
         options,
         constant,
         scale=bags,
-        rank_tolerance=_RELEASE_RANK_TOLERANCE,
+        rank_tolerance=RANK_TOLERANCE,
     )
     fit = replace(fit, dof=fit.dof + bags - len(design))
     if options.penalty == 0 and options.max_norm is None:
@@ -200,7 +197,7 @@ def _fit_whitened(release: Release, white: Whitened, options: LinearOptions) -> 
     """Fit what stands for all rows, its noise known: the intervals are exact, for normal noise."""
     used, constant = _columns(release.features, options)
     root = white.root[:, used]
-    fit = _solve(root, white.estimate, options, constant, rank_tolerance=_RELEASE_RANK_TOLERANCE)
+    fit = _solve(root, white.estimate, options, constant, rank_tolerance=RANK_TOLERANCE)
     names, to_original = release.features.to_original_units()
     transform = to_original[:, used]
     coefficients = _coefficients(replace(fit, dof=0.0), names, options, transform)
@@ -210,10 +207,9 @@ def _fit_whitened(release: Release, white: Whitened, options: LinearOptions) -> 
     residual = release.certificate.get("residual_root")
     square = math.nan if residual is None else max(0.0, residual) ** 2
     if options.shrink:
-        width = float(release.certificate["label_width"])
         low, high = release.certificate["label_range"]
-        learnt = shrunken(white, used, constant, (low + high) / 2, width)
-        fit = replace(fit, coefficients=learnt)
+        rule = shrunken(white.of(used), constant, (low, high))
+        fit = replace(fit, coefficients=rule.coefficients)
     model = _release_model(release.features, fit, options, used, constant, coefficients)
     return replace(model, residual_ms=square, dof=0.0)
 

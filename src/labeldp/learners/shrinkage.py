@@ -47,6 +47,8 @@ class Posterior:
 
     mean: Array
     covariance: Array = field(repr=False)
+    smoother: Array = field(repr=False)
+    """The linear map from b̃ to the mean."""
     prior: str
     """Name of P."""
     scale: float
@@ -91,51 +93,88 @@ def empirical_bayes(
 
     estimate: b̃;  noise: N;  mean: q0;  mean_variance: v0, nΔ²/12 for a label range Δ.
     """
-    free = noise if mean is None else noise + mean_variance * np.outer(mean, mean)
-    lower = cholesky(free, lower=True)
-    white = solve_triangular(lower, estimate, lower=True)
-    constant = -0.5 * len(estimate) * math.log(2 * math.pi) - float(np.log(np.diag(lower)).sum())
-    choices = [_Choice.of(prior, lower, white) for prior in family]
-    if not choices:
-        choices = [_Choice.of(Prior("none", np.zeros_like(noise)), lower, white)]
-    best = max(choices, key=lambda choice: choice.log_likelihood)
-    # (N0 + τP)⁻¹N, and with it Π(N + Π)⁻¹ = I − N(N0 + τP)⁻¹
-    vectors = solve_triangular(lower, best.vectors, lower=True, trans="T")
-    pulled = (vectors / (1 + best.scale * best.values)) @ (vectors.T @ noise)
-    covariance = noise - noise @ pulled
-    return Posterior(
-        mean=estimate - pulled.T @ estimate,
-        covariance=(covariance + covariance.T) / 2,
-        prior=best.name,
-        scale=best.scale,
-        log_likelihood=best.log_likelihood + constant,
-        kept=len(estimate) - float(np.trace(pulled)),
-    )
+    return Bayes.of(noise, family, mean, mean_variance).posterior(estimate)
 
 
 @dataclass(frozen=True, eq=False)
-class _Choice:
-    """The best τ of one P."""
+class Bayes:
+    """All that does not depend on b̃."""
 
-    name: str
-    scale: float
-    log_likelihood: float
-    """But for what is the same for every prior."""
-    values: Array
-    vectors: Array
+    noise: Array
+    lower: Array
+    """Cholesky factor of N0."""
+    bases: tuple[_Basis, ...]
 
     @classmethod
-    def of(cls, prior: Prior, lower: Array, white: Array) -> _Choice:
+    def of(
+        cls, noise: Array, family: Sequence[Prior], mean: Array | None, mean_variance: float
+    ) -> Bayes:
+        free = noise if mean is None else noise + mean_variance * np.outer(mean, mean)
+        lower = cholesky(free, lower=True)
+        priors = family or [Prior("none", np.zeros_like(noise))]
+        return cls(noise, lower, tuple(_Basis.of(prior, lower) for prior in priors))
+
+    def mean(self, estimate: Array) -> Array:
+        """The posterior mean alone, which takes no product of matrices."""
+        return self._choose(estimate)[1]
+
+    def posterior(self, estimate: Array) -> Posterior:
+        """With all that is known about it."""
+        (basis, scale, likelihood), mean = self._choose(estimate)
+        # (N0 + τP)⁻¹N, and with it Π(N + Π)⁻¹ = I − N(N0 + τP)⁻¹
+        pulled = (basis.vectors / (1 + scale * basis.values)) @ (basis.vectors.T @ self.noise)
+        covariance = self.noise - self.noise @ pulled
+        size = len(estimate) * math.log(2 * math.pi) / 2 + float(np.log(np.diag(self.lower)).sum())
+        return Posterior(
+            mean=mean,
+            covariance=(covariance + covariance.T) / 2,
+            smoother=np.eye(len(estimate)) - pulled.T,
+            prior=basis.name,
+            scale=scale,
+            log_likelihood=likelihood - size,
+            kept=len(estimate) - float(np.trace(pulled)),
+        )
+
+    def _choose(self, estimate: Array) -> tuple[tuple[_Basis, float, float], Array]:
+        """The likeliest prior, its τ and likelihood, and b̃ − N(N0 + τP)⁻¹b̃."""
+        choices = [(basis, *basis.likeliest(estimate)) for basis in self.bases]
+        best = max(choices, key=lambda choice: choice[2])
+        basis, scale, _ = best
+        part = (basis.vectors.T @ estimate) / (1 + scale * basis.values)
+        return best, estimate - self.noise @ (basis.vectors @ part)
+
+
+@dataclass(frozen=True, eq=False)
+class _Basis:
+    """V and Λ of one P."""
+
+    name: str
+    values: Array
+    vectors: Array
+    scales: Array
+    """Every τ."""
+    precisions: Array
+    """Of the entries of Vᵀb̃, for every τ."""
+    sizes: Array
+    """Half the logarithm of their product."""
+
+    @classmethod
+    def of(cls, prior: Prior, lower: Array) -> _Basis:
         half = solve_triangular(lower, prior.matrix, lower=True)
         whitened = solve_triangular(lower, half.T, lower=True)
         values, vectors = eigh((whitened + whitened.T) / 2)
         values = np.maximum(values, 0.0)
-        squares = np.square(vectors.T @ white)
+        vectors = solve_triangular(lower, vectors, lower=True, trans="T")
         scales = _scales(float(values.max()))
-        variances = 1 + scales[:, None] * values
-        likelihoods = -0.5 * (np.log(variances) + squares / variances).sum(axis=1)
+        precisions = 1 / (1 + scales[:, None] * values)
+        sizes = 0.5 * np.log(precisions).sum(axis=1)
+        return cls(prior.name, values, vectors, scales, precisions, sizes)
+
+    def likeliest(self, estimate: Array) -> tuple[float, float]:
+        """τ, and its log-likelihood but for what is the same for every prior."""
+        likelihoods = self.sizes - 0.5 * (self.precisions @ np.square(self.vectors.T @ estimate))
         place = int(np.argmax(likelihoods))
-        return cls(prior.name, float(scales[place]), float(likelihoods[place]), values, vectors)
+        return float(self.scales[place]), float(likelihoods[place])
 
 
 def _scales(largest: float) -> Array:

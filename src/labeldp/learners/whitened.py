@@ -1,15 +1,21 @@
-"""A release with public weights, turned back into a regression on all rows (theory §9, §10).
+"""A release, turned back into a regression on all rows with noise that is known (theory §9, §10).
 
-Aggregates are t = C·Xᵀy + s·N(0, I) beside Z = C·XᵀX. With P = Z·Cᵀ = C·XᵀX·Cᵀ = K·Kᵀ
+With RᵀR = XᵀX and β̂ the fit with all labels a release shows
 
-    R = (C⁻¹K)ᵀ has RᵀR = XᵀX,   and   b̃ = K⁻¹t = Rβ̂ + s·K⁻¹·N(0, I):
+    b̃ ~ N(b, E·Eᵀ),   b = Rβ̂:
 
-to fit b̃ by R is to fit all rows with noise on Xᵀy, whatever is asked of the coefficients.
+to fit b̃ by R, or by some of its columns, is to fit all rows by them with noise on Xᵀy, whatever
+is asked of the coefficients. Privacy adds ‖b̂ − b‖² to the squared error of a prediction b̂.
+
+shaped-flag publishes t = C·Xᵀy + s·N(0, I) beside Z = C·XᵀX. With P = Z·Cᵀ = C·XᵀX·Cᵀ = K·Kᵀ
+that is R = (C⁻¹K)ᵀ, b̃ = K⁻¹t and E = s·K⁻¹. wtd-FLAg publishes m rows of [Z | t], N(0, AᵀA) each:
+RᵀR = ZᵀZ/m, and the noise of a fit to them is σ_t/√m in every direction (theory §5).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,10 +23,23 @@ from numpy.typing import NDArray
 
 from labeldp._arrow import column_numbers
 from labeldp.errors import InputError
+from labeldp.learners.least_squares import compressed
 from labeldp.learners.protocol import Array
 
 if TYPE_CHECKING:
     from labeldp.release import Release
+
+RANK_TOLERANCE = 1e-9
+"""Features are quantised to about 20 bits, so a true direction stands far above this, while the
+float noise of an exactly collinear one (one-hot levels and a constant) stays far below."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number, and the standard deviation of its error."""
+
+    value: float
+    error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +51,55 @@ class Whitened:
     estimate: Array = field(repr=False)
     """b̃."""
     spread: Array = field(repr=False)
-    """E = s·K⁻¹."""
+    """E."""
+    rows: int
+    """n."""
+    residual_ss: Measured | None
+    """‖y − Xβ̂‖² of the fit with all labels; None if it was not published."""
+
+    @property
+    def noise(self) -> Array:
+        """The covariance of b̃: the one place where the noise of a release becomes one."""
+        return np.asarray(self.spread @ self.spread.T)
+
+    def of(self, used: NDArray[np.bool_]) -> Whitened:
+        """The same of the fit by these columns alone; what the others explain is left over."""
+        if used.all():
+            return self
+        inside, root = np.linalg.qr(self.root[:, used])
+        estimate, spread = inside.T @ self.estimate, inside.T @ self.spread
+        left = None
+        if self.residual_ss is not None:
+            outside = self.estimate - inside @ estimate
+            noise = self.spread - inside @ spread
+            more = square(outside, noise)
+            left = Measured(
+                self.residual_ss.value + more.value, math.hypot(self.residual_ss.error, more.error)
+            )
+        return replace(self, root=root, estimate=estimate, spread=spread, residual_ss=left)
+
+
+def square(estimate: Array, spread: Array) -> Measured:
+    """‖b‖² from b̃ ~ N(b, EEᵀ), without the bias that noise would bring."""
+    value = float(estimate @ estimate - np.sum(spread**2))
+    return Measured(value, form_error(spread.T @ estimate, spread.T @ spread))
+
+
+def form_error(slope: Array, form: Array) -> float:
+    """The deviation of a quadratic form of x ~ N(x₀, I), from its half gradient at x and matrix.
+
+    Its variance 4‖Fx₀‖² + 2‖F‖² is estimated by 4‖Fx‖² − 2‖F‖², and is at least 2‖F‖².
+    """
+    scatter = float(np.sum(form**2))
+    return math.sqrt(max(4 * float(slope @ slope) - 2 * scatter, 2 * scatter))
 
 
 def whitened(release: Release) -> Whitened:
-    """Of the published numbers."""
+    """Of the published numbers of a release that aggregates features."""
+    return _shaped(release) if release.weights is not None else _sketched(release)
+
+
+def _shaped(release: Release) -> Whitened:
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
     assert release.weights is not None
@@ -56,28 +119,47 @@ def whitened(release: Release) -> Whitened:
         root,
         np.asarray(solve_triangular(lower, labels, lower=True)),
         np.asarray(solve_triangular(lower, np.diag(release.noise), lower=True)),
+        release.features.rows,
+        _residual(release),
     )
 
 
-def shrunken(
-    white: Whitened, used: NDArray[np.bool_], constant: int | None, middle: float, width: float
-) -> Array:
-    """Coefficients of the used columns for prediction: the posterior mean (theory §10).
+def _residual(release: Release) -> Measured | None:
+    """σ² from σ̂ = σ + N(0, s₀²), if it was published (theory §6.2)."""
+    root = release.certificate.get("residual_root")
+    if root is None:
+        return None
+    std = release.certificate["shape"]["residual_noise_std"]
+    return _possible(release, square(np.array([max(0.0, root)]), np.array([[std]])))
 
-    Labels count from the middle of their range, where the constant can shift them. The mean
-    prediction, q0 = R·e/√n with e the constant's coefficient, is left free up to that range.
-    """
-    from labeldp.learners.shrinkage import empirical_bayes, prior_family
 
-    root = white.root[:, used]
-    noise = white.spread @ white.spread.T
-    mean, rows, shift = None, 0.0, np.zeros(root.shape[1])
-    if constant is not None:
-        along = root[:, constant]
-        rows, shift[constant] = float(along @ along), middle
-        mean = along / np.sqrt(rows)
-    family = prior_family(root, mean, constant)
-    found = empirical_bayes(
-        white.estimate - root @ shift, noise, family, mean, rows * width**2 / 12.0
+def _possible(release: Release, residual_ss: Measured) -> Measured:
+    """No labels in a range of width Δ leave more than n·Δ²/4."""
+    most = release.features.rows * release.certificate.get("label_width", math.inf) ** 2 / 4
+    return replace(residual_ss, value=min(residual_ss.value, most))
+
+
+def _sketched(release: Release) -> Whitened:
+    """Of secret weights: the noise is estimated on the m − d directions that no column explains."""
+    bags, rows = release.bags, release.features.rows
+    design, labels = compressed(release.design, release.labels)
+    left, values, right = np.linalg.svd(design, full_matrices=False)
+    kept = values > RANK_TOLERANCE * values.max()
+    estimate = left[:, kept].T @ labels
+    freedom = bags - len(estimate)
+    if freedom < 1:
+        raise InputError(
+            "as many aggregates as columns do not show how noisy they are; publish more `bags`"
+        )
+    variance = max(0.0, float(labels @ labels - estimate @ estimate)) / freedom
+    part = release.certificate.get("bag_size", rows) / rows
+    added = (release.certificate.get("floor") or {}).get("added_variance", 0.0)
+    residual_ss = Measured((variance - added) / part, variance * math.sqrt(2 / freedom) / part)
+    share = math.sqrt(bags * part)
+    return Whitened(
+        (values[:, None] * right)[kept] / share,
+        estimate / share,
+        np.eye(len(estimate)) * (math.sqrt(variance) / share),
+        rows,
+        _possible(release, residual_ss),
     )
-    return np.asarray(np.linalg.lstsq(root, found.mean)[0] + shift)

@@ -1,0 +1,112 @@
+"""How good predictions are, estimated from the release alone: post-processing, free of privacy.
+
+With b̃ ~ N(b, N) and q0 the direction of the mean, the constant predictor (the mean of all labels)
+misses ‖b‖² − (q0·b)² more than the fit with all labels, and predictions b̂ miss ‖b̂ − b‖² more.
+Both have unbiased estimates (`rules.py`; the choice of a rule makes the second a little too
+small), and their difference says how much better the predictions are than the constant, whatever
+the residual is. R² needs that too: a release may publish it with noise (theory §6.2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labeldp.learners.protocol import Array
+from labeldp.learners.rules import Rule, mean_direction, shrunken
+from labeldp.learners.whitened import Measured, Whitened, form_error, square, whitened
+
+if TYPE_CHECKING:
+    from labeldp.release import Release
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Of predictions for the rows of the release, before they are clipped to the label range.
+
+    Every `…_error` is a standard deviation.
+    """
+
+    gain: float
+    """Mean squared error of the best constant less that of the predictions, in label units."""
+    gain_error: float
+    r2: float | None = None
+    """`gain` over the variance of labels; None where no residual is published."""
+    r2_error: float | None = None
+    all_labels_r2: float | None = None
+    """R² of the least-squares fit with all labels."""
+    residual_std: float | None = None
+    """Root of the residual mean square of that fit, for the degrees of freedom that it has."""
+    residual_std_error: float | None = None
+    privacy_ratio: float | None = None
+    """τ_stat: the error that privacy adds to a least-squares fit over its sampling error."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+
+def estimated_quality(release: Release) -> Quality | None:
+    """Of the default fit of a release; None where the noise of its aggregates is not known.
+
+    The predictions are those of `LinearRegressor().fit(release)` on a shaped release.
+    """
+    constant = release.features.constant
+    if not release.aggregates_features or constant is None:
+        return None
+    low, high = release.certificate["label_range"]
+    white = whitened(release)
+    return quality(white, shrunken(white, constant, (low, high)), constant)
+
+
+def quality(white: Whitened, rule: Rule, constant: int | None) -> Quality | None:
+    """Of a rule's predictions; None if no column is the constant, which they are compared with."""
+    mean = mean_direction(white, constant)
+    if mean is None:
+        return None
+    spread = white.spread - np.outer(mean, mean @ white.spread)
+    explained = square(white.estimate - mean * (mean @ white.estimate), spread)
+    gain = _gain(white, rule, mean, explained.value)
+    bare = Quality(gain.value / white.rows, gain.error / white.rows)
+    if white.residual_ss is None or white.residual_ss.value <= 0:
+        return bare
+    return replace(bare, **_shares(gain, explained, white.residual_ss), **_residual(white))
+
+
+def _gain(white: Whitened, rule: Rule, mean: Array, explained: float) -> Measured:
+    """‖b‖² − (q0·b)² − ‖b̂ − b‖², a quadratic form of b̃."""
+    rest = np.eye(len(mean)) - rule.smoother
+    left = white.estimate - rule.prediction(white)
+    slope = white.estimate - mean * (mean @ white.estimate) - rest.T @ left
+    inside, outside = white.spread - np.outer(mean, mean @ white.spread), rest @ white.spread
+    form = inside.T @ inside - outside.T @ outside
+    risk, error = rule.risk(white), form_error(white.spread.T @ slope, form)
+    return Measured(explained - risk.value, math.hypot(error, risk.error))
+
+
+def _shares(gain: Measured, explained: Measured, residual: Measured) -> dict[str, float]:
+    """Of the variance of labels."""
+    total = residual.value + max(0.0, explained.value, gain.value)
+    error = math.hypot(residual.error, explained.error)
+    return {
+        "r2": gain.value / total,
+        "r2_error": math.hypot(gain.error, gain.value / total * error) / total,
+        "all_labels_r2": 1 - residual.value / total,
+    }
+
+
+def _residual(white: Whitened) -> dict[str, float]:
+    """What is left to the fit with all labels, and what privacy adds beside it."""
+    assert white.residual_ss is not None
+    columns, left = len(white.estimate), white.residual_ss
+    freedom = max(1, white.rows - columns)
+    spread = math.sqrt(left.value / freedom)
+    excess = float(np.sum(white.spread**2)) / left.value
+    return {
+        "residual_std": spread,
+        "residual_std_error": left.error / (2 * spread * freedom),
+        "privacy_ratio": math.sqrt(excess * freedom / columns),
+    }
