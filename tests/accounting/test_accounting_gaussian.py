@@ -54,8 +54,9 @@ def test_inverses_err_on_the_private_side(epsilon, delta):
 
 def test_edges():
     assert invert.epsilon(Gaussian(0.1), 0.5) == 0.0
+    assert invert.epsilon(Gaussian(1.0), 0.0) == math.inf
     with pytest.raises(InputError, match="delta"):
-        invert.epsilon(Gaussian(1.0), 0.0)
+        invert.epsilon(Gaussian(1.0), -1e-9)
     with pytest.raises(InputError, match="mu"):
         gaussian.delta(1.0, -1.0)
 

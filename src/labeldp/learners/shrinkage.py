@@ -24,7 +24,6 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -109,6 +108,8 @@ class Bayes:
     def of(
         cls, noise: Array, family: Sequence[Prior], mean: Array | None, mean_variance: float
     ) -> Bayes:
+        from scipy.linalg import cholesky  # late: a model predicts without it
+
         free = noise if mean is None else noise + mean_variance * np.outer(mean, mean)
         lower = cholesky(free, lower=True)
         priors = family or [Prior("none", np.zeros_like(noise))]
@@ -160,6 +161,8 @@ class _Basis:
 
     @classmethod
     def of(cls, prior: Prior, lower: Array) -> _Basis:
+        from scipy.linalg import eigh, solve_triangular
+
         half = solve_triangular(lower, prior.matrix, lower=True)
         whitened = solve_triangular(lower, half.T, lower=True)
         values, vectors = eigh((whitened + whitened.T) / 2)

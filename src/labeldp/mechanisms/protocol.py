@@ -135,8 +135,8 @@ class Mechanism:
     the plan's forecast is exact."""
 
     def allows(self, delta: float) -> bool:
-        """Whether a guarantee with this δ can be asked for."""
-        return self.pure or delta > 0
+        """Whether a guarantee with this δ can be asked for, as far as 0 is in question."""
+        return self.pure or delta != 0
 
 
 @dataclass(frozen=True)
