@@ -181,6 +181,9 @@ def anchors(page: Path) -> set[str]:
 @by_page
 def test_every_option_and_name_mentioned_exists(page: Path) -> None:
     known = {option for command in COMMANDS.values() for option in options(command)} | {"--help"}
+    known |= {
+        no for command in COMMANDS.values() for p in command.params for no in p.secondary_opts
+    }
     mentioned = re.findall(r"`[^`\n]*`", prose(page))
     assert {o for text in mentioned for o in _OPTION.findall(text)} <= known
     for dotted in re.findall(r"`(labeldp(?:\.\w+)+)`", prose(page)):
@@ -254,7 +257,7 @@ def test_cli_page_has_every_option_and_default(name: str) -> None:
 def default_text(parameter: Any) -> str:
     if parameter.required:
         return "required"
-    if parameter.is_flag:
+    if parameter.is_flag and not parameter.secondary_opts:
         return "off"
     return "none" if parameter.default is None else f"`{parameter.default}`"
 

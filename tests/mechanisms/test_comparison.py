@@ -52,7 +52,7 @@ def excess_of_releases(made: Plan, count: int) -> np.ndarray:
     for seed in range(count):
         data = labelled(seed)
         release = made.release(data, randomness=Randomness.experiment(seed))
-        model = LinearRegressor()
+        model = LinearRegressor(shrink=False, clip=False)
         model.fit(release) if release.aggregates_features else model.fit(release, data)
         found.append(float(np.mean((model.predict(rows()) - truth()) ** 2)))
     return np.array(found)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeldp import DataError, InputError
-from labeldp.cli.options import Json, ReleaseDirectory, raw_rows
+from labeldp.cli.options import Json, ReleaseDirectory, names, raw_rows
 from labeldp.cli.output import emit_json, emit_table, note, number, progress
 from labeldp.files import check_target
 
@@ -26,14 +26,21 @@ def _option(default: Any, words: str, **told: Any) -> Any:
 class LearningOptions:
     """How to learn: each learner takes what it has."""
 
-    ridge: float = _option(0.0, "Ridge penalty, in units of rows.")
+    ridge: str = _option("0", "Ridge penalty, in units of rows, or auto.", metavar="NUMBER|auto")
+    lasso: str = _option("0", "Lasso penalty, or auto.", metavar="NUMBER|auto")
     max_norm: float | None = _option(
         None, "Bound on the norm of the coefficients (the paper's B_r)."
     )
-    confidence: float = _option(0.95, "Level of the intervals.")
-    shrink: bool = _option(
-        False, "Shrink predictions by empirical Bayes (shaped-flag).", flag="--shrink"
+    columns: str | None = _option(
+        None, "Regress on these columns alone; default: all.", metavar="A,B"
     )
+    confidence: float = _option(0.95, "Level of the intervals.")
+    shrink: bool | None = _option(
+        None,
+        "Shrink predictions by empirical Bayes; default: where noise is known.",
+        flag="--shrink/--no-shrink",
+    )
+    clip: bool = _option(True, "Let predictions leave the public label range.", flag="--no-clip")
     epochs: int = _option(200, "Most passes over the bags (neural).")
     seed: int = _option(0, "Of the first weights (neural).", min=0)
 
@@ -106,13 +113,28 @@ def fit(
 
 def _options(learner: Learner, learning: LearningOptions) -> Any:
     """What was asked for, as far as the learner has it."""
-    asked = vars(learning) | {"penalty": learning.ridge}
-    names = [each.name for each in fields(learner.options) if each.name in asked]
-    if asked["penalty"] and "penalty" not in names:
-        raise InputError("--ridge is for --model linear; leave it out")
-    if learning.shrink and "shrink" not in names:
-        raise InputError("--shrink is for --model linear; leave it out")
-    return learner.options(**{name: asked[name] for name in names})
+    from labeldp.learners import find_learner
+
+    asked = {
+        **vars(learning),
+        "penalty": _penalty("ridge", learning.ridge),
+        "lasso": _penalty("lasso", learning.lasso),
+        "columns": names(learning.columns) if learning.columns is not None else None,
+    }
+    known = {each.name: each.default for each in fields(find_learner("linear").options)}
+    taken = [each.name for each in fields(learner.options) if each.name in asked]
+    for name in known.keys() & asked.keys() - set(taken):
+        if asked[name] != known[name] and name != "confidence":
+            raise InputError(f"`{name}` is for --model linear; leave it out")
+    return learner.options(**{name: asked[name] for name in taken})
+
+
+def _penalty(name: str, text: str) -> Any:
+    """A number, or "auto"."""
+    try:
+        return text if text == "auto" else float(text)
+    except ValueError:
+        raise InputError(f"--{name} is a number or auto, not {text!r}") from None
 
 
 def _rows(learner: Learner, released: Release, directory: Path, data: str | None) -> Source | None:

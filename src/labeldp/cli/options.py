@@ -60,10 +60,10 @@ class Table:
             label=self.label,
             label_range=self.label_range,
             person=self.person,
-            features=_names(self.features) or None,
-            categorical=_names(self.categorical),
-            numeric=_names(self.numeric),
-            drop=_names(self.drop),
+            features=names(self.features) or None,
+            categorical=names(self.categorical),
+            numeric=names(self.numeric),
+            drop=names(self.drop),
             clip=self.clip,
             drop_missing_labels=self.drop_missing_labels,
         )
@@ -115,7 +115,7 @@ def opened(data: str, engine: str) -> Any:
     return read(data)
 
 
-def _names(text: str | None) -> tuple[str, ...]:
+def names(text: str | None) -> tuple[str, ...]:
     """A comma-separated list of columns."""
     return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
 

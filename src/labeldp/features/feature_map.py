@@ -154,6 +154,28 @@ class FeatureMap:
             raise InputError(f"keep needs design columns among 0 to {self.width - 1}")
         return replace(self, kept=tuple(chosen))
 
+    def select(self, columns: Sequence[str]) -> tuple[FeatureMap, NDArray[np.bool_]]:
+        """The map of these raw columns and the intercept, and which kept columns of ours it keeps.
+
+        Theirs stand in our order.
+        """
+        unknown = [name for name in columns if name not in self.columns]
+        if unknown:
+            shown = ", ".join(map(repr, unknown[:5]))
+            known = ", ".join(self.columns[:20])
+            raise InputError(f"`columns` names {shown}, which the release lacks; it has {known}")
+        small = replace(
+            self,
+            numeric=tuple(column for column in self.numeric if column.name in columns),
+            categorical=tuple(column for column in self.categorical if column.name in columns),
+            kept=None,
+        )
+        chosen = [owner is None or owner in columns for owner in self._owners]
+        places = np.cumsum(chosen) - 1
+        kept = [position for position in self.kept_columns if chosen[position]]
+        mask = np.array([chosen[position] for position in self.kept_columns])
+        return small.keep([int(places[position]) for position in kept]), mask
+
     def encode(self, batch: pa.RecordBatch) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""
         return Encoder(self)(batch)
@@ -239,6 +261,16 @@ class FeatureMap:
             tuple(document["notes"]),
         )
         return result if kept is None else result.keep(kept)
+
+    @cached_property
+    def _owners(self) -> tuple[str | None, ...]:
+        """The raw column of every design column; None for the intercept."""
+        owners: list[str | None] = [None] * self.intercept
+        for numeric in self.numeric:
+            owners += [numeric.name] * len(numeric.design_names)
+        for categorical in self.categorical:
+            owners += [categorical.name] * categorical.size
+        return tuple(owners)
 
     @cached_property
     def _numeric_positions(self) -> tuple[int, ...]:

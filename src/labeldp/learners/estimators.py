@@ -6,7 +6,7 @@ of the model with an underscore at their end.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -17,9 +17,9 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labeldp.errors import InputError, at_least
-from labeldp.learners import layers, linear, network, protocol
+from labeldp.learners import layers, linear, linear_fit, network, protocol
 from labeldp.learners.bags import WeightedBags
-from labeldp.learners.linear import LinearModel, LinearOptions
+from labeldp.learners.linear import LinearModel, LinearOptions, Penalty
 from labeldp.learners.network import NetworkModel
 from labeldp.learners.protocol import Array, Learner, Model
 from labeldp.learners.settings import Settings
@@ -89,39 +89,54 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 @dataclass(eq=False, repr=False)
 class LinearRegressor(_Estimator):
-    """Linear regression on a release's aggregates: least squares, ridge or bounded norm.
+    """Linear regression on a release's aggregates: least squares, ridge, lasso or bounded norm.
 
     `fit(release)` learns from the m aggregates; `predict` and `score` then take raw rows.
     `fit(X, y)` learns from plain rows, as any scikit-learn regressor, for baselines and pipelines.
 
     Parameters
     ----------
-    penalty : float
+    penalty : float or "auto"
         Ridge penalty, in the units of the rows: `Ridge(alpha=penalty)` on all the rows is what the
         fit on a release estimates (on m aggregates it is scaled by m). The intercept is free.
+        "auto" takes the one of least estimated error, from the release alone.
+    lasso : float or "auto"
+        Lasso penalty: `Lasso(alpha=lasso)` on all the rows is what the fit estimates. "auto" as
+        above. Coefficients are drawn towards zero: to judge those that are kept, fit again with
+        `columns` and without a penalty, on a release that did not choose them.
     max_norm : float or None
         Bound on the Euclidean norm of the design coefficients, the intercept's included: the
         paper's class F_{B_r}. "Design" means the release's own columns (scaled, encoded), not
-        original units. At most one of `penalty` and `max_norm` may be set.
+        original units. At most one of `penalty`, `lasso` and `max_norm` may be set.
+    columns : list of str or None
+        Columns of the table to regress on, with the constant; None is all. The model then needs
+        no others to predict. Any subset is what the fit on all rows by it would be, with noise.
     fit_intercept : bool
         On plain rows, add a constant. On a release the constant is already a column, if its feature
         map has one: False then holds its design coefficient at zero (original units may still show
         an intercept, from columns that the feature map centred). True cannot add one.
     confidence : float
         Level of the intervals in `coefficients_`.
-    shrink : bool
-        Predict with coefficients shrunk by empirical Bayes: the noise of a shaped release is
-        public, so how much is chosen from the release alone, at no cost in privacy.
-        `coefficients_` and their intervals are not shrunk. Releases of shaped-flag only.
+    shrink : bool or None
+        Predict with coefficients shrunk by empirical Bayes: where the noise of a release is
+        public, as of shaped-flag, how much is chosen from the release alone, at no cost in
+        privacy. None does so wherever that is possible and nothing else holds the coefficients
+        back; True refuses elsewhere. `coefficients_` and their intervals are never shrunk.
+    clip : bool
+        Clip predictions to the label range of the release, which is public. Not on plain rows.
 
     Attributes
     ----------
     coef_ : ndarray (p,)
-        Coefficients of the design columns (of X on plain rows). The constant column of a release
-        has 0 here and its coefficient in `intercept_`: predictions are design @ coef_ + intercept_.
+        Coefficients that predict, of the design columns (of X on plain rows). The constant column
+        of a release has 0 here and its coefficient in `intercept_`: predictions are
+        design @ coef_ + intercept_, clipped.
     intercept_ : float
+    rule_ : dict
+        By which "rule" they were chosen, and what it chose.
     coefficients_ : tuple of Coefficient
-        In original units. Intervals are given if `penalty` is 0, the norm bound did not bind, and
+        For inference, in original units: those that predict, but not shrunk by empirical Bayes.
+        Intervals are given if no penalty is set, the norm bound did not bind, and
         a degree of freedom is left. On a release of wtd-FLAg each holds the coefficient of the fit
         on all the rows with probability exactly `confidence` (if a norm bound was set: as long as
         it had no real chance to bind); on sampled bags, whose covariances differ, approximately.
@@ -133,7 +148,8 @@ class LinearRegressor(_Estimator):
         Residual degrees of freedom (effective, if shrunk).
     multiplier_ : float
         Lagrange multiplier of the penalty or norm bound, in units of the rows; 0 if nothing bound.
-    features_ : feature map of the release, None after a fit on plain rows
+    label_range_ : public range of the labels, None after a fit on plain rows
+    features_ : feature map of the columns that were fitted, None after a fit on plain rows
     options_ : the parameters that were fitted with
     feature_names_, n_features_in_, feature_names_in_ :
         Number and names of the columns of `coef_` (names on plain rows only if X has them).
@@ -141,11 +157,14 @@ class LinearRegressor(_Estimator):
 
     _learner, _kind = linear.LEARNER, LinearModel
 
-    penalty: float = LinearOptions.penalty
+    penalty: Penalty = LinearOptions.penalty
+    lasso: Penalty = LinearOptions.lasso
     max_norm: float | None = LinearOptions.max_norm
+    columns: Sequence[str] | None = LinearOptions.columns
     fit_intercept: bool = LinearOptions.fit_intercept
     confidence: float = LinearOptions.confidence
-    shrink: bool = LinearOptions.shrink
+    shrink: bool | None = LinearOptions.shrink
+    clip: bool = LinearOptions.clip
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit `(release)`, `(release, source)` of labels aggregated alone, or plain rows `(X, y)`.
@@ -155,9 +174,9 @@ class LinearRegressor(_Estimator):
         """
         options = self._options()
         if isinstance(X, Release):
-            return self._remember(linear.fit_release(X, y, options))
+            return self._remember(linear_fit.fit_release(X, y, options))
         rows, labels, names = self._rows(X, y)
-        return self._remember(linear.fit_rows(rows, labels, options, names))
+        return self._remember(linear_fit.fit_rows(rows, labels, options, names))
 
 
 @dataclass(eq=False, repr=False)

@@ -18,14 +18,19 @@ from typing import Any
 
 import numpy as np
 
+from labeldp.learners.lasso import path as lasso_path
+from labeldp.learners.lasso import solve as solve_lasso
+from labeldp.learners.least_squares import bounded_norm
 from labeldp.learners.protocol import Array
 from labeldp.learners.shrinkage import Bayes, prior_family
-from labeldp.learners.whitened import Measured, Whitened
+from labeldp.learners.whitened import RANK_TOLERANCE, Measured, Whitened
 
 _PROBES, _STEP = 16, 0.3
 _PENALTIES = 60
 _SMALLEST, _LARGEST = 1e-8, 1e4
 """Of the penalty over the mean square of a singular value."""
+_SHARES, _LEAST_SHARE = 30, 1e-4
+"""Of the smallest lasso penalty that keeps no column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +44,8 @@ class Rule:
     """Its name under "rule", and what it chose."""
     again: Callable[[Array], Array] | None = field(default=None, repr=False)
     """From another b̃ to its b̂, if the rule would choose again."""
+    multiplier: float = 0.0
+    """Of the penalty that holds the coefficients back, in units of the rows; 0 if none does."""
 
     def prediction(self, white: Whitened) -> Array:
         """b̂."""
@@ -72,9 +79,25 @@ def mean_direction(white: Whitened, constant: int | None) -> Array | None:
     return np.asarray(along / np.linalg.norm(along))
 
 
-def plain(white: Whitened, coefficients: Array) -> Rule:
+def plain(white: Whitened) -> Rule:
     """Least squares."""
-    return Rule(coefficients, white.root @ np.linalg.pinv(white.root), {"rule": "least squares"})
+    inverse = np.linalg.pinv(white.root)
+    return Rule(inverse @ white.estimate, white.root @ inverse, {"rule": "least squares"})
+
+
+def bounded(white: Whitened, radius: float) -> Rule:
+    """Least squares among coefficients of norm `radius` at most, the constant's included."""
+    fit = bounded_norm(white.root, white.estimate, radius, rank_tolerance=RANK_TOLERANCE)
+    if fit.multiplier == 0:
+        return plain(white)
+    damped = white.root.T @ white.root + fit.multiplier * np.eye(white.root.shape[1])
+    smoother = white.root @ np.linalg.solve(damped, white.root.T)
+    told = {"rule": "norm bound", "max_norm": radius}
+
+    def again(other: Array) -> Array:
+        return np.asarray(white.root @ bounded_norm(white.root, other, radius).coefficients)
+
+    return Rule(fit.coefficients, smoother, told, again, fit.multiplier)
 
 
 def shrunken(white: Whitened, constant: int | None, label_range: tuple[float, float]) -> Rule:
@@ -152,21 +175,69 @@ class _Spectrum:
         smoother = (self.left * kept) @ self.left.T
         slopes = (self.right.T * (kept / self.values)) @ (self.left.T @ self.white.estimate)
         told = {"rule": "ridge", "penalty": penalty}
-        return with_mean(self.white, self.constant, slopes, smoother, told)
+        rule = with_mean(self.white, self.constant, slopes, smoother, told)
+        return replace(rule, multiplier=penalty)
 
 
-def lasso(white: Whitened, constant: int | None, penalty: float) -> Rule:
-    """‖b̃ − R·r‖²/2n + penalty·‖r‖₁, the constant free: scikit-learn's `Lasso` on all rows."""
-    from sklearn.linear_model import Lasso
+def lasso(white: Whitened, constant: int | None, penalty: float | None = None) -> Rule:
+    """‖b̃ − R·r‖²/2n + penalty·‖r‖₁, the constant free: scikit-learn's `Lasso` on all rows.
 
-    columns, estimate = without_mean(white, constant)
-    scale = penalty * white.rows / len(columns)  # it divides by the rows it sees
-    solver = Lasso(alpha=scale, fit_intercept=False, max_iter=100_000, tol=1e-8)
-    slopes = np.asarray(solver.fit(columns, estimate).coef_)
-    active = columns[:, slopes != 0]
-    smoother = active @ np.linalg.pinv(active) if active.size else np.zeros((len(columns),) * 2)
-    told = {"rule": "lasso", "penalty": penalty, "columns_kept": int(np.count_nonzero(slopes))}
-    return with_mean(white, constant, slopes, smoother, told)
+    By default the penalty of least estimated risk. Where b̂ is smooth it moves as least squares on
+    the columns that are kept.
+    """
+    sparse = _Sparse.of(white, constant)
+    if penalty is not None:
+        return sparse.rule(penalty, sparse.slopes(white.estimate, penalty))
+    return replace(sparse.rule(*sparse.best(white.estimate)), again=sparse.refit)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sparse:
+    """The columns but for the constant, without their means, and their products."""
+
+    white: Whitened
+    constant: int | None
+    columns: Array
+    gram: Array
+
+    @classmethod
+    def of(cls, white: Whitened, constant: int | None) -> _Sparse:
+        columns, _ = without_mean(white, constant)
+        return cls(white, constant, columns, columns.T @ columns / white.rows)
+
+    def slopes(self, estimate: Array, penalty: float) -> Array:
+        return solve_lasso(self.gram, self.columns.T @ estimate / self.white.rows, penalty)
+
+    def best(self, estimate: Array) -> tuple[float, Array]:
+        """Of a range of penalties the one of least estimated risk, and its slopes."""
+        moment = self.columns.T @ estimate / self.white.rows
+        most = float(np.abs(moment).max(initial=0.0))
+        tried = [most * share for share in np.geomspace(1.0, _LEAST_SHARE, _SHARES)]
+        found = list(lasso_path(self.gram, moment, tried))
+        risks = [self._risk(estimate, slopes) for slopes in found]
+        place = int(np.argmin(risks))
+        return tried[place], found[place]
+
+    def _risk(self, estimate: Array, slopes: Array) -> float:
+        """Stein's estimate, but for what is the same for every penalty."""
+        left = estimate - self.columns @ slopes
+        noise = self._basis(slopes).T @ self.white.spread
+        return float(left @ left + 2 * np.sum(noise**2))
+
+    def _basis(self, slopes: Array) -> Array:
+        return np.asarray(np.linalg.qr(self.columns[:, slopes != 0])[0])
+
+    def refit(self, estimate: Array) -> Array:
+        """b̂ with the penalty that is best for another b̃."""
+        mean = mean_direction(self.white, self.constant)
+        free = 0.0 if mean is None else mean * (mean @ estimate)
+        return np.asarray(self.columns @ self.best(estimate - free)[1] + free)
+
+    def rule(self, penalty: float, slopes: Array) -> Rule:
+        basis, kept = self._basis(slopes), int(np.count_nonzero(slopes))
+        told = {"rule": "lasso", "penalty": penalty, "columns_kept": kept}
+        rule = with_mean(self.white, self.constant, slopes, basis @ basis.T, told)
+        return replace(rule, multiplier=penalty)
 
 
 def without_mean(white: Whitened, constant: int | None) -> tuple[Array, Array]:

@@ -66,17 +66,19 @@ class Whitened:
         """The same of the fit by these columns alone; what the others explain is left over."""
         if used.all():
             return self
-        inside, root = np.linalg.qr(self.root[:, used])
+        left, values, right = np.linalg.svd(self.root[:, used], full_matrices=False)
+        kept = values > RANK_TOLERANCE * values.max(initial=0.0)
+        inside, root = left[:, kept], (values[:, None] * right)[kept]
         estimate, spread = inside.T @ self.estimate, inside.T @ self.spread
-        left = None
+        residual = None
         if self.residual_ss is not None:
             outside = self.estimate - inside @ estimate
             noise = self.spread - inside @ spread
             more = square(outside, noise)
-            left = Measured(
+            residual = Measured(
                 self.residual_ss.value + more.value, math.hypot(self.residual_ss.error, more.error)
             )
-        return replace(self, root=root, estimate=estimate, spread=spread, residual_ss=left)
+        return replace(self, root=root, estimate=estimate, spread=spread, residual_ss=residual)
 
 
 def square(estimate: Array, spread: Array) -> Measured:
@@ -92,6 +94,11 @@ def form_error(slope: Array, form: Array) -> float:
     """
     scatter = float(np.sum(form**2))
     return math.sqrt(max(4 * float(slope @ slope) - 2 * scatter, 2 * scatter))
+
+
+def knows_noise(release: Release) -> bool:
+    """Whether the noise of a release is public, and all that keeps it from the fit on all rows."""
+    return release.weights is not None
 
 
 def whitened(release: Release) -> Whitened:

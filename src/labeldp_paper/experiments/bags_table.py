@@ -117,9 +117,9 @@ def _errors(way: Way, source: Source, epsilon: float, releases: int) -> Row:
         if way.model != "linear":
             model: Any = BagRegressor(hidden=(128, 64), epochs=30, seed=seed).fit(release, source)
         elif way.mechanism == "sampled-noisy-wtd-lag":
-            model = LinearRegressor().fit(release, source)
+            model = LinearRegressor(clip=False).fit(release, source)
         else:
-            model = LinearRegressor().fit(release)
+            model = LinearRegressor(clip=False).fit(release)
         errors.append(_mse(model, source))
         certified.add(release.certificate["epsilon"])
     document = made.claim.to_json()
