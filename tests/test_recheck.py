@@ -13,7 +13,7 @@ from labeldp import plan, scan, verify
 from labeldp.engines import LocalEngine
 from labeldp.mechanisms import read_claim
 from labeldp.mechanisms.wtd_flag.claim import check_features
-from labeldp.release import Release, claimed_fields, public_rows, seal
+from labeldp.release import FloorOutcome, Release, claimed_fields, public_rows, seal
 from tests.tables import RANGE, table
 
 
@@ -62,7 +62,7 @@ def test_a_consistent_forgery_of_facts_about_features_is_caught(
     genuine = Release.load(folder)
     forged: dict[str, Any] = {**genuine.certificate, field: genuine.certificate[field] * factor}
     floor = forged["floor"]
-    forged |= claimed_fields(read_claim(forged))
+    forged |= claimed_fields(read_claim(forged), FloorOutcome.of(forged))
     forged = seal({**forged, "floor": floor})
     release = Release(genuine.table, genuine.features, forged)
     problems = list(check_features(release, public_rows(release, data), LocalEngine(1)))

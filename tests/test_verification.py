@@ -402,7 +402,7 @@ def test_a_field_twice_is_noticed(quick: Path, forge: Callable[..., Path]) -> No
 
 def claimed_again(certificate: Certificate, claim: WeightedFlagClaim) -> Certificate:
     """Every field that follows from another claim, as `certify` would write it."""
-    forged = certificate | claimed_fields(claim)
+    forged = certificate | claimed_fields(claim, FloorOutcome.of(certificate))
     outcome = ("measured", "lower_bound", "added_variance")
     forged["floor"] |= {name: certificate["floor"][name] for name in outcome}
     forged["numerics"] = certificate["numerics"] | {"grid_exponent": grid_for(claim.floor**0.5)}
@@ -497,7 +497,8 @@ def test_a_measured_number_off_its_grid_is_noticed(
     bound = claim.measurement.lower_bound(off, step / 2, claim.facts.width)
     forged = {"measured": off, "lower_bound": bound}
     forged["added_variance"] = added_variance(claim.floor, bound)
-    problems = verify(forge(measured, certificate | {"floor": floor | forged})).problems
+    renewed = claimed_again(certificate | {"floor": floor | forged}, claim)
+    problems = verify(forge(measured, renewed)).problems
     assert problems == (
         "certificate: floor.measured is off its public grid: its low bits may leak",
     )

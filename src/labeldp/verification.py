@@ -27,6 +27,7 @@ from labeldp.release import (
     FEATURES,
     METADATA_KEY,
     Claim,
+    FloorOutcome,
     Release,
     certificate_text,
     claimed_fields,
@@ -48,6 +49,8 @@ class Verification:
 
     problems: tuple[str, ...]
     summary: str = ""
+    weak: tuple[str, ...] = ()
+    """Why the guarantee, which holds, protects little; empty if it protects."""
 
     @property
     def valid(self) -> bool:
@@ -82,7 +85,8 @@ def verify(directory: str | Path, data: Any = None, engine: Engine | None = None
         mechanism = mechanism_named(certificate["mechanism"])
         source = public_rows(release, data)
         problems += mechanism.check_features(release, source, engine or engine_for(source))
-    return Verification(tuple(problems), _summary(certificate))
+    weak = () if problems else tuple(certificate["weak"])
+    return Verification(tuple(problems), _summary(certificate), weak)
 
 
 def _summary(certificate: dict[str, Any]) -> str:
@@ -188,7 +192,7 @@ def _claim(release: Release) -> list[str]:
 
 def _fields(claim: Claim, certificate: dict[str, Any]) -> Iterator[str]:
     """Every field that the claim determines, and the budget it must keep."""
-    expected = claimed_fields(claim)
+    expected = claimed_fields(claim, FloorOutcome.of(certificate))
     shown = {name: certificate.get(name) for name in expected}
     if certificate["floor"] is not None:
         outcome = ("measured", "lower_bound", "added_variance")

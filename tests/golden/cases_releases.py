@@ -104,7 +104,8 @@ def drawn(name: str, seed: int = 1) -> dict[str, Any]:
         found = inside.release(plan(rows, **(BUDGET | options)), rows, seed)
     except LabelDPError as refusal:
         return {"refused": f"{type(refusal).__name__}: {refusal}"}
-    certificate = {k: v for k, v in found.certificate.items() if k not in ("software", "seal")}
+    certificate = inside.certificate_as_recorded(found.certificate)
+    certificate = {k: v for k, v in certificate.items() if k not in ("software", "seal")}
     return {
         "rows": found.table.num_rows,
         "columns": column_digests(found.table),

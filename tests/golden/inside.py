@@ -80,6 +80,27 @@ LATER = {"forecast": ("added_ms", "added_low", "added_high", "added_exact", "res
 """Names that plan files have had since they were recorded, by the part they stand in."""
 
 
+SINCE = {
+    "": ("weak",),
+    "utility": (
+        "added_rms",
+        "added_rms_low",
+        "added_rms_high",
+        "added_of_range",
+        "excess_of_residual",
+        "added_basis",
+    ),
+}
+"""Names that certificates have had since, by the part they stand in."""
+
+
+def certificate_as_recorded(fields: dict[str, Any]) -> dict[str, Any]:
+    """A certificate, or what one claims, without the names that it has had since."""
+    kept = {name: value for name, value in fields.items() if name not in SINCE[""]}
+    utility = {n: value for n, value in kept["utility"].items() if n not in SINCE["utility"]}
+    return kept | {"utility": utility}
+
+
 def as_recorded(document: dict[str, Any]) -> dict[str, Any]:
     """A plan file without the names that it has had since, sealed again."""
     parts = {
@@ -105,7 +126,7 @@ def release(made: Plan, source: Source, seed: int) -> Release:
 
 def claimed(made: Plan) -> dict[str, Any]:
     """The fields of a certificate that follow from its claim."""
-    return claimed_fields(made.claim)
+    return certificate_as_recorded(claimed_fields(made.claim))
 
 
 def statistics(source: Source, **encoding: Any) -> dict[str, Any]:

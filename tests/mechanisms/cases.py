@@ -13,7 +13,7 @@ import pyarrow as pa
 from labeldp import Release
 from labeldp.mechanisms import mechanism_names, read_claim
 from labeldp.planning import Plan, plan
-from labeldp.release import claimed_fields, seal
+from labeldp.release import FloorOutcome, claimed_fields, seal
 from labeldp.release.digest import table_digest
 from labeldp.source import Source
 from tests.tables import source
@@ -44,7 +44,7 @@ def forged_claim(release: Release, change: Callable[[Certificate], None]) -> Rel
     certificate = copy.deepcopy(release.certificate)
     change(certificate)
     floor = certificate["floor"]
-    claimed = claimed_fields(read_claim(certificate))
+    claimed = claimed_fields(read_claim(certificate), FloorOutcome.of(certificate))
     if floor is not None:
         shown = {k: floor[k] for k in ("measured", "lower_bound", "added_variance")}
         claimed["floor"] |= shown

@@ -26,9 +26,12 @@ def verify(
     table = None if data is None else opened(data, reading.engine)
     report = check(directory, table, runner)
     if json:
-        emit_json({"valid": report.valid, "problems": list(report.problems)})
+        lists = {"problems": list(report.problems), "weak": list(report.weak)}
+        emit_json({"valid": report.valid, **lists})
     elif report.valid:
-        print(f"{directory} is valid: {report.summary}")
+        print(f"{directory} is valid{', but weak' * bool(report.weak)}: {report.summary}")
+        for reason in report.weak:
+            print(f"  - {reason}")
     else:
         print(f"{directory} is NOT valid:")
         for problem in report.problems:

@@ -38,6 +38,8 @@ from labeldp.release import FEATURES, Claim, FloorOutcome, Release
 from labeldp.statistics import LabelGrid, Residual
 
 _TOLERANCE = 1e-6
+_NINETY = 1.645
+"""Standard deviations on either side that hold nine in ten."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,25 @@ class FloorClaim(Claim):
     mode: FloorMode
     measurement: Measurement | None
     facts: Facts
+
+    def residual_ms(self, outcome: FloorOutcome | None) -> tuple[float | None, tuple[float, float]]:
+        """The residual mean square as it was measured, if it was, and bounds of it.
+
+        Labels in a range leave no more than its half, squared. A measured root is known but for
+        noise of a public deviation: the bounds are those of a 90 % interval.
+        """
+        low, high = self.facts.label_range
+        reach = self.facts.width / 2 if self.facts.centred else max(abs(low), abs(high))
+        most, least = reach**2, self.floor / self.facts.rows
+        if self.mode is FloorMode.DECLARED:
+            return None, (min(least, most), most)
+        if self.measurement is None or outcome is None or outcome.measured is None:
+            return None, (0.0, most)
+        noise, root = self.measurement.noise(self.facts.width), max(0.0, outcome.measured)
+        middle = max(0.0, root**2 - noise**2) / self.facts.rows
+        ends = (max(0.0, root + by * noise) ** 2 / self.facts.rows for by in (-_NINETY, _NINETY))
+        down, up = (min(most, end) for end in ends)
+        return min(most, middle), (down, up)
 
     def facts_json(self, residual: str) -> dict[str, Any]:
         """Facts and floor as plain values; `residual` says whose it is."""

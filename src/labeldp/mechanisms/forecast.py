@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass
 
 from labeldp.errors import positive
+from labeldp.release import AddedError
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -93,6 +94,41 @@ def excess_quantile(rank: int, bags: int, probability: float) -> float:
         return math.inf
     part = betaincinv(0.5 * rank, 0.5 * (bags - rank + 1), probability)
     return float(part / (1.0 - part))
+
+
+def sketched_error(
+    rank: int,
+    bags: int,
+    spread_ms: tuple[float, float],
+    *,
+    width: float,
+    residual_ms: float | None = None,
+    noise_ms: float = 0.0,
+    basis: str,
+) -> AddedError:
+    """What a fit of aggregates adds, in label units, for residuals between two mean squares.
+
+    `spread_ms` bounds the residual mean square, `residual_ms` is a measured one, `noise_ms` what
+    noise adds to it for each row of an aggregate. Relative to a residual that may be 0 it is
+    anything.
+    """
+    low, _, high = (excess_quantile(rank, bags, q) for q in QUANTILES)
+    mean = math.inf if residual_ms is None else mean_excess(rank, bags) * (residual_ms + noise_ms)
+    expected = _root(mean)
+    return AddedError(
+        added_rms=expected,
+        added_rms_low=_root(low * (spread_ms[0] + noise_ms)),
+        added_rms_high=_root(high * (spread_ms[1] + noise_ms)),
+        added_of_range=None if expected is None else expected / width,
+        excess_of_residual=mean / residual_ms
+        if expected and residual_ms and spread_ms[0]
+        else None,
+        added_basis=basis,
+    )
+
+
+def _root(mean_square: float) -> float | None:
+    return math.sqrt(mean_square) if math.isfinite(mean_square) else None
 
 
 def relative_excess(rank: int, bags: int) -> dict[str, float | None]:

@@ -33,7 +33,13 @@ from labeldp.mechanisms.floors import (
     root_bounds,
     settle_floor,
 )
-from labeldp.mechanisms.forecast import QUANTILES, Forecast, forecast, relative_excess
+from labeldp.mechanisms.forecast import (
+    QUANTILES,
+    Forecast,
+    forecast,
+    relative_excess,
+    sketched_error,
+)
 from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
 from labeldp.mechanisms.survey import (
     HEADROOM,
@@ -48,6 +54,7 @@ from labeldp.release import (
     FEATURES,
     NOISE,
     WARNING,
+    AddedError,
     Claim,
     Drawing,
     FloorOutcome,
@@ -99,6 +106,7 @@ __all__ = [
     "QUANTILES",
     "REMARKS",
     "WARNING",
+    "AddedError",
     "BagRows",
     "Claim",
     "Draw",
@@ -172,6 +180,7 @@ __all__ = [
     "seal",
     "settle_floor",
     "short_length",
+    "sketched_error",
     "stacked_design",
     "survey",
     "surveyed",

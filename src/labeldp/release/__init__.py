@@ -1,6 +1,7 @@
 """The published thing: its claim, its certificate, its files."""
 
 from labeldp.release.claim import (
+    AddedError,
     Claim,
     FloorOutcome,
     Person,
@@ -37,6 +38,7 @@ __all__ = [
     "METADATA_KEY",
     "NOISE",
     "WARNING",
+    "AddedError",
     "Claim",
     "Drawing",
     "FloorOutcome",

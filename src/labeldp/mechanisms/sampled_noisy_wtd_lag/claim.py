@@ -23,10 +23,12 @@ from labeldp.mechanisms.workbench import (
     BAGS,
     FEATURES,
     NOISE,
+    AddedError,
     BagRows,
     Claim,
     Draw,
     Engine,
+    FloorOutcome,
     Release,
     Source,
     check_bag_rows,
@@ -37,6 +39,7 @@ from labeldp.mechanisms.workbench import (
     label_column,
     read_head,
     relative_excess,
+    sketched_error,
 )
 
 _ROUNDING = 1e-9
@@ -114,6 +117,21 @@ class NoisyLagClaim(Claim):
             "noise variance times the fraction of noisy rows; approximate, since bags differ",
             **relative_excess(self.rank, self.bags),
         }
+
+    def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
+        """The same for bags of k rows, a part of which carry noise; a column does not say which."""
+        if self.noisy_fraction is None:
+            return AddedError(added_basis="not known: which rows are noisy stands in a column")
+        reach = self.width / 2 if self.centred else max(map(abs, self.label_range))
+        return sketched_error(
+            self.rank,
+            self.bags,
+            (0.0, reach**2),
+            width=self.width,
+            noise_ms=self.noisy_fraction * self.noise_std**2,
+            basis="bounds for any residual that the label range allows, and the noise on labels; "
+            "approximate, since bags differ",
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {

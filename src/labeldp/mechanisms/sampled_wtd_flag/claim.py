@@ -11,10 +11,12 @@ from labeldp.accounting import Bags, Curve, Facts, Sketch, Theorem2, price
 from labeldp.errors import PlanError
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.workbench import (
+    AddedError,
     BagRows,
     Draw,
     Engine,
     FloorClaim,
+    FloorOutcome,
     LabelGrid,
     Release,
     Source,
@@ -25,6 +27,7 @@ from labeldp.mechanisms.workbench import (
     read_floor,
     read_head,
     relative_excess,
+    sketched_error,
 )
 
 BASIS = {
@@ -96,6 +99,19 @@ class SampledFlagClaim(FloorClaim):
             "floor.added_variance/bag_size; approximate, since bags differ",
             **relative_excess(self.rank, self.bags),
         }
+
+    def added_error(self, outcome: FloorOutcome | None) -> AddedError:
+        """The same for bags of k rows; what was measured is the smallest residual of a bag."""
+        _, bounds = self.residual_ms(None)
+        return sketched_error(
+            self.rank,
+            self.bags,
+            bounds,
+            width=self.facts.width,
+            noise_ms=(outcome.added_variance if outcome else 0.0) / self.draw.bag_size,
+            basis="bounds for any residual that the label range allows, and floor.added_variance; "
+            "approximate, since bags differ",
+        )
 
     def to_json(self) -> dict[str, Any]:
         promise = self.promise

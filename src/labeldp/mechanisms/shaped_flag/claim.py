@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from labeldp.accounting import Curve, Gaussian
 from labeldp.mechanisms import Description, describe_person, number
 from labeldp.mechanisms.forecast import QUANTILES
-from labeldp.release import Claim, read_head
+from labeldp.release import AddedError, Claim, FloorOutcome, read_head
 
 BASIS = (
     "Gaussian mechanism with public weights; their largest norm over all rows is certified, "
@@ -93,6 +93,13 @@ class ShapedFlagClaim(Claim):
             "excess_median": median,
             "excess_high": high,
         }
+
+    def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
+        """In label units; it holds whatever the labels are."""
+        low, _, high = (math.sqrt(value / self.rows) for value in self.excess_quantiles())
+        mean = math.sqrt(self.excess / self.rows)
+        basis = "the noise alone, whatever the labels are"
+        return AddedError(mean, low, high, mean / self.width, None, basis)
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 from labeldp.accounting import ACCOUNTANTS, Curve
 from labeldp.mechanisms.workbench import (
+    AddedError,
     Engine,
     FloorClaim,
+    FloorOutcome,
     GramSum,
     LeverageScan,
     Release,
@@ -20,6 +22,7 @@ from labeldp.mechanisms.workbench import (
     read_floor,
     read_head,
     relative_excess,
+    sketched_error,
 )
 
 BASIS = {
@@ -50,6 +53,21 @@ class WeightedFlagClaim(FloorClaim):
             "plus floor.added_variance",
             **relative_excess(self.facts.features or 0, self.bags),
         }
+
+    def added_error(self, outcome: FloorOutcome | None) -> AddedError:
+        """(σ² + s²)·d/(m−d−1) over the rows, σ² as it was measured (theory §6)."""
+        measured, bounds = self.residual_ms(outcome)
+        return sketched_error(
+            self.facts.features or 0,
+            self.bags,
+            bounds,
+            width=self.facts.width,
+            residual_ms=measured,
+            noise_ms=(outcome.added_variance if outcome else 0.0) / self.facts.rows,
+            basis="the residual as floor.measured shows it, and floor.added_variance"
+            if measured is not None
+            else "bounds for any residual that the label range allows, and floor.added_variance",
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {
