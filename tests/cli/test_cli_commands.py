@@ -113,7 +113,7 @@ def test_release_and_verify(data: Path, tmp_path: Path) -> None:
     ]
     checked = labeldp("verify", out, "--json")
     assert (checked.code, checked.err) == (0, "")
-    assert checked.json == {"valid": True, "problems": []}
+    assert checked.json == {"valid": True, "problems": [], "weak": []}
 
 
 def test_release_and_verify_for_people(data: Path, tmp_path: Path) -> None:
