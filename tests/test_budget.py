@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from labeldp import plan, verify
 from labeldp.accounting import Gaussian
-from labeldp.release.budget import weaknesses
+from labeldp.release.budget import best_guess, weaknesses
 from tests.console import labeldp
 from tests.tables import source
 
@@ -49,6 +50,14 @@ def test_the_success_told_is_that_of_the_best_test() -> None:
 
     (reason,) = reasons(advantage=Gaussian(4.0).delta(0.0).upper)
     assert f"{norm.cdf(2.0):.1%}" in reason
+
+
+def test_every_point_of_a_curve_bounds_the_best_guess() -> None:
+    """A theorem may promise nothing at ε = 0; the least bound counts, and 1-private labels hide."""
+    assert best_guess([[0.0, 1.0], [1.0, 1e-6]]) == pytest.approx(math.e / (1 + math.e), abs=1e-6)
+    assert best_guess([[0.0, 0.1], [50.0, 0.0]]) == pytest.approx(0.55)
+    curve = [[e / 10, Gaussian(1.0).delta(e / 10).upper] for e in range(40)]
+    assert best_guess(curve) == pytest.approx(best_guess(curve[:1]), rel=1e-9), "ε = 0 is exact"
 
 
 def test_a_weak_release_is_valid_but_weak(tmp_path: Path) -> None:

@@ -4,11 +4,12 @@ A guarantee may be true and weak. δ is the mass on which the factor e^ε may fa
 that publishes every label outright with probability δ has it, and then exposes δ·rows of them.
 Above ε = 10 the factor exceeds 22,000. And whatever ε and δ are called, the curve bounds what the
 best attack achieves: told two values of a label, with even odds, it is right with probability
-(1 + δ(0))/2 at most.
+(e^ε + δ)/(e^ε + 1) at most, by every point of the curve.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 MOST_EXPOSED = 0.1
@@ -29,7 +30,7 @@ def weaknesses(
 ) -> Iterator[str]:
     """Why a guarantee that holds protects little; nothing, if it protects.
 
-    `curve` is that of a certificate, whose first point is δ at ε = 0.
+    `curve` is that of a certificate: pairs of ε and δ.
     """
     if delta * rows > MOST_EXPOSED:
         yield (
@@ -38,9 +39,19 @@ def weaknesses(
         )
     if epsilon > MOST_EPSILON:
         yield f"ε = {epsilon:g} is above {MOST_EPSILON:g}: it bounds next to nothing"
-    success = min(1.0, (1 + curve[0][1]) / 2)
+    success = best_guess(curve)
     if success > MOST_SUCCESS or true_positive_rate > MOST_FOUND:
         yield (
             f"the best attack is nearly certain: it tells two values of a label apart in up to "
             f"{success:.1%} of cases"
         )
+
+
+def best_guess(curve: Sequence[Sequence[float]]) -> float:
+    """With what probability the best attack names the right one of two values, at even odds.
+
+    P[right] = (P[say D | D] + P[say D' | D'])/2, and either direction bounds one by the other.
+    """
+    return min(
+        (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)) for epsilon, delta in curve
+    )
