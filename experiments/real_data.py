@@ -58,6 +58,7 @@ def measure(table: RealTable, folder: Path, repeats: int) -> list[str]:
         delta=DELTA,
         mechanism="wtd-flag",
         max_leverage=table.max_leverage,
+        winsor=0,
     )
     truth = Truth(source, made)
     excesses, inside, added = [], 0, 0.0

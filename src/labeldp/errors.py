@@ -26,6 +26,7 @@ __all__ = [
     "PlanError",
     "ReleaseError",
     "at_least",
+    "end_share",
     "finite",
     "in_range",
     "ordered",
@@ -98,6 +99,14 @@ def share(**values: float) -> None:
     for name, value in values.items():
         if not 0 <= value < 1:
             raise InputError(f"`{name}` must be at least 0 and below 1, not {value}")
+
+
+def end_share(**values: float) -> None:
+    """Refuse anything outside [0, ½): a share at either end."""
+    finite(**values)
+    for name, value in values.items():
+        if not 0 <= value < 0.5:
+            raise InputError(f"`{name}` must be at least 0 and below 0.5, not {value}")
 
 
 def ordered(low: float, high: float, name: str) -> None:

@@ -11,8 +11,23 @@ def half_even(value: Fraction) -> int:
     return round(value)
 
 
-def twin_numeric(values, intercept=True, indicators=True, standardise=True):
+def winsorised(values, share):
+    """The numbers as they count: the ⌊share·n⌋ outermost at either end as the next one inwards.
+
+    The share is a decimal text, or a fraction; where one number would remain nothing is moved.
+    """
+    inwards = sorted(v for v in values if v is not None and not math.isnan(v))
+    beyond = math.floor(Fraction(share) * len(inwards))
+    if not inwards or inwards[beyond] == inwards[-1 - beyond]:
+        return values
+    low, high = inwards[beyond], inwards[-1 - beyond]
+    absent = [v is None or math.isnan(v) for v in values]
+    return [v if gone else min(max(v, low), high) for v, gone in zip(values, absent, strict=True)]
+
+
+def twin_numeric(values, intercept=True, indicators=True, standardise=True, winsor=0):
     """Return the design columns of one numeric column as lists, or None if constant."""
+    values = winsorised(values, winsor)
     known = [Fraction(v) for v in values if v is not None and not math.isnan(v)]
     missing = len(values) - len(known)
     if not known:

@@ -11,6 +11,7 @@ import pytest
 
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
+from labeldp.features.grid import Grid
 from labeldp.features.fit import merge_levels
 from labeldp.features.tally import FEW, Levels, Sums
 from labeldp.source import scan
@@ -61,14 +62,14 @@ def test_design_column_order():
 def test_numeric_grid_is_the_finest_with_20_bits():
     rng = np.random.default_rng(0)
     values = rng.normal(size=1000)
-    column = fit({"x": values}).numeric[0]
+    column = fit({"x": values}, winsor=0).numeric[0]
     width = values.max() - values.min()
     assert 2**18 < width / column.step <= 2**19
     assert abs(column.imputed - values.mean()) <= column.step
     assert column.scale == pytest.approx(column.step / values.std(), rel=1e-6)
-    plain = fit({"x": values}, standardise=False).numeric[0]
+    plain = fit({"x": values}, standardise=False, winsor=0).numeric[0]
     assert plain.scale == plain.step
-    bare = fit({"x": values}, intercept=False).numeric[0]
+    bare = fit({"x": values}, intercept=False, winsor=0).numeric[0]
     assert bare.centre == 0
     assert bare.fill == round(values.mean() / bare.step)
 
@@ -77,7 +78,7 @@ def test_the_mean_code_rounds_half_to_even_whatever_the_base():
     for low in (-3.0, -2.0, 0.0, 1.0):
         column = fit({"x": [low, low + 1]}, standardise=False).numeric[0]
         assert column.centre * column.step == low + 0.5
-    sums = Sums("x", exponent=0, base=-3)
+    sums = Sums("x", Grid(0), base=-3)
     sums.add(pa.array([-3.0, -2.0]))
     assert sums.mean_code == -2
 
@@ -197,8 +198,8 @@ def test_identifiers_are_refused():
 
 
 def test_outliers_that_take_the_resolution_are_reported(monkeypatch):
-    monkeypatch.setattr("labeldp.features.fit._CODES", 2**6)
-    notes = fit({"x": np.concatenate([np.linspace(0, 1, 999), [1e6]])}).notes
+    monkeypatch.setattr("labeldp.features.grid._CODES", 2**6)
+    notes = fit({"x": np.concatenate([np.linspace(0, 1, 999), [1e6]])}, winsor=0).notes
     assert len(notes) == 1
     assert notes[0].startswith("x: the range is 1e+06 but the spread only")
 

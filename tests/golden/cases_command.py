@@ -70,6 +70,8 @@ def compared() -> Any:
             "--compare",
             "--max-megabytes",
             128,
+            "--winsor",
+            0,
             "--json",
         )
         document = labeldp("plan", file, *options).json

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp import kernels
-from labeldp.kernels import Kernels, Scratch
+from labeldp.kernels import UNBOUNDED, Kernels, Scratch
 
 BOTH = [
     pytest.param(kernels.with_numpy, id="numpy"),
@@ -117,10 +117,22 @@ def test_grids_round_half_to_even_and_say_what_is_not_finite(
     factor = 2.0**-power
     for kernel in available():
         out = np.empty_like(values)
-        assert kernel.to_grid(out, values, factor, float(centre)) == (odd is None)
+        assert kernel.to_grid(out, values, factor, float(centre), *UNBOUNDED) == (odd is None)
         want = [float(round(v * factor)) - float(centre) for v in values if np.isfinite(v)]
         assert out[np.isfinite(values)].tolist() == want
         assert np.isnan(out).tolist() == np.isnan(values).tolist()
+
+
+@given(st.lists(st.floats(allow_nan=True), max_size=40), st.integers(-9, 9), st.integers(0, 9))
+@settings(max_examples=60, deadline=None)
+def test_grids_move_codes_into_a_range(some: list[float], low: int, width: int) -> None:
+    values, ends = np.array([*some, 0.5, -9.5, 1e308]), (float(low), float(low + width))
+    with np.errstate(over="ignore"):
+        moved = np.clip(np.rint(values * 4.0), *ends) - 7.0
+    for kernel in available():
+        out = np.empty_like(values)
+        assert kernel.to_grid(out, values, 4.0, 7.0, *ends) == (not np.isnan(values).any())
+        np.testing.assert_array_equal(out, moved)
 
 
 @given(st.lists(st.floats(width=32), max_size=40), st.floats(-1e3, 0), st.floats(0.5, 1e3))

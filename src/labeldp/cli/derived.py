@@ -17,6 +17,7 @@ function gets an instance. Where it depends on what is known when the command is
               the flag is absent; None keeps a field off the command line
     argument  True: given by its place, without a name
     min       the smallest number that is accepted
+    parse     makes the value of all texts that are given: such an option may be repeated
 """
 
 from __future__ import annotations
@@ -99,9 +100,13 @@ def _parameters(kind: type[Any]) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(
             each.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=False if _says_no(each) else default,
-            annotation=Annotated[hints[each.name], _spelling(each, hints[each.name])],
+            default=False if _says_no(each) else None if _parsed(each) else default,
+            annotation=Annotated[_hint(each, hints), _spelling(each, hints[each.name])],
         )
+
+
+def _hint(each: Field[Any], hints: dict[str, Any]) -> Any:
+    return list[str] | None if _parsed(each) else hints[each.name]
 
 
 def _spelling(each: Field[Any], hint: Any) -> Any:
@@ -118,11 +123,21 @@ def _spelling(each: Field[Any], hint: Any) -> Any:
     return typer.Option(*([flag] if spelled else []), **words)
 
 
+def _parsed(each: Field[Any]) -> bool:
+    return "parse" in each.metadata
+
+
 def _says_no(each: Field[Any]) -> bool:
     return each.default is True
 
 
 def _collect(kind: type[Any], values: dict[str, Any]) -> Any:
     """Take a dataclass's fields out of what the parser gives."""
-    taken = {each.name: values.pop(each.name) for each in _options(kind)}
-    return kind(**taken | {e.name: not taken[e.name] for e in _options(kind) if _says_no(e)})
+    taken = {each.name: _value(each, values.pop(each.name)) for each in _options(kind)}
+    return kind(**taken)
+
+
+def _value(each: Field[Any], given: Any) -> Any:
+    if _parsed(each):
+        return each.metadata["parse"](given) if given else each.default
+    return not given if _says_no(each) else given

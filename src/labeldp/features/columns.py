@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
+from labeldp.features.grid import Grid
 from labeldp.features.levels import names_of, other_spelling, place_name
 from labeldp.files import (
     Check,
@@ -37,7 +37,8 @@ class NumericColumn:
 
     The code of x is rint(x / 2**exponent) − centre, an integer of at most 2**19 in absolute
     value on the fitted rows; a missing x has the code `fill`, the mean. The design value is
-    code · scale. Values outside [low, high] at prediction get codes beyond, not clipped ones.
+    code · scale. If the column is `winsorised`, x outside [low, high] counts as the nearest end,
+    at prediction too; if not, it gets a code beyond. With `log`, sign(x)·log(1 + |x|) stands for x.
     """
 
     name: str
@@ -49,40 +50,51 @@ class NumericColumn:
     high: float
     missing: int
     indicator: bool
+    winsorised: bool = False
+    log: bool = False
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Where x enters."""
+        return Grid(self.exponent, self.log, (self.low, self.high) if self.winsorised else None)
 
     @property
     def step(self) -> float:
-        """The grid's spacing in units of x."""
-        return math.ldexp(1.0, self.exponent)
+        """The grid's spacing in units of x, or of its logarithm."""
+        return self.grid.step
 
     @property
     def imputed(self) -> float:
-        """The x that a missing value counts as."""
+        """The x, or the logarithm, that a missing value counts as."""
         return (self.centre + self.fill) * self.step
 
     @property
     def reach(self) -> float:
         """No code of a fitted row is larger in absolute value."""
-        ends = (self.low, self.high, self.imputed)
+        ends = (self.grid.entering(self.low), self.grid.entering(self.high), self.imputed)
         return max(abs(end / self.step - self.centre) + 0.5 for end in ends)
 
     @property
     def design_names(self) -> tuple[str, ...]:
         """Names of the design columns: the quantity and, if it has one, its indicator."""
-        return (self.name, f"{self.name} is missing") if self.indicator else (self.name,)
+        shown = f"log({self.name})" if self.log else self.name
+        return (shown, f"{self.name} is missing") if self.indicator else (shown,)
 
     @classmethod
     def from_json(cls, entry: Any) -> NumericColumn:
         """The column of which this has the fields, strictly."""
-        check_fields(entry, _NUMERIC, "features: a numeric column")
+        check_fields(entry, _NUMERIC, "features: a numeric column", _SINCE)
         numbers = {name: float(entry[name]) for name in ("scale", "low", "high")}
         return cls(**{**entry, **numbers})
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as plain values; flags that are not set are left out, as they once were."""
+        return {n: value for n, value in asdict(self).items() if n not in _SINCE or value}
 
     def encode(self, array: pa.Array, out: NDArray[np.float64], kernels: Kernels) -> None:
         """Write the codes, and the indicator if there is one, into the columns of `out`."""
         codes, values = out[:, 0], to_float(array, self.name)
-        factor = math.ldexp(1.0, -self.exponent)
-        finite = kernels.to_grid(codes, values, factor, float(self.centre))
+        finite = self.grid.put(codes, values, self.centre, kernels)
         if self.indicator:
             out[:, 1] = 0.0 if finite else np.isnan(codes)
         if not finite:
@@ -168,12 +180,15 @@ def _shown(level: str) -> str:
     return json.dumps(level, ensure_ascii=False) if quote else level
 
 
-def check_fields(entry: Any, checks: dict[str, Check], what: str) -> None:
+def check_fields(
+    entry: Any, checks: dict[str, Check], what: str, optional: dict[str, Check] | None = None
+) -> None:
     """Refuse what was read from JSON if a field is missing, unknown or malformed."""
-    if not isinstance(entry, dict) or set(entry) != set(checks):
+    every = checks | (optional or {})
+    if not isinstance(entry, dict) or not set(checks) <= set(entry) <= set(every):
         raise DataError(f"{what} has missing or unknown fields; restore the original file")
-    for name, check in checks.items():
-        if not check(entry[name]):
+    for name, check in every.items():
+        if name in entry and not check(entry[name]):
             raise DataError(f"{what} has a malformed {name!r}; restore the original file")
 
 
@@ -192,6 +207,8 @@ _NUMERIC: dict[str, Check] = {
     "missing": is_count,
     "indicator": is_flag,
 }
+_SINCE: dict[str, Check] = {"winsorised": is_flag, "log": is_flag}
+"""Fields that columns have had since: left out where they are False."""
 _CATEGORICAL: dict[str, Check] = {
     "name": is_text,
     "levels": _sorted_levels,
@@ -199,5 +216,5 @@ _CATEGORICAL: dict[str, Check] = {
     "other": is_flag,
 }
 
-assert set(_NUMERIC) == {field.name for field in fields(NumericColumn)}
+assert set(_NUMERIC | _SINCE) == {field.name for field in fields(NumericColumn)}
 assert set(_CATEGORICAL) == {field.name for field in fields(CategoricalColumn)}

@@ -236,7 +236,7 @@ class FeatureMap:
             "format": _FORMAT,
             "rows": self.rows,
             "intercept": self.intercept,
-            "numeric": [asdict(column) for column in self.numeric],
+            "numeric": [column.to_json() for column in self.numeric],
             "categorical": [
                 {**asdict(column), "levels": list(column.levels)} for column in self.categorical
             ],

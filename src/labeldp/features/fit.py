@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from labeldp.errors import DataError, at_least
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fold import Fold, fold_in_order
+from labeldp.features.grid import Grid
+from labeldp.features.tails import Shares, Tails
 from labeldp.features.tally import FEW, Extremes, GridSums, Levels, LevelsAndRanges, Sums
-from labeldp.source import Source
+from labeldp.features.winsor import DEFAULT, Range, Winsor, check_names, winsor_notes
+from labeldp.source import Column, Source
 
-_CODES = 2**19
+
+@dataclass(frozen=True)
+class _Ways:
+    """How numbers are encoded."""
+
+    intercept: bool
+    indicators: bool
+    standardise: bool
+    winsor: Winsor
+    log: frozenset[str]
 
 
 def fit_features(
@@ -24,14 +37,17 @@ def fit_features(
     intercept: bool = True,
     indicators: bool = True,
     standardise: bool = True,
+    winsor: float | Mapping[str, float] | None = DEFAULT,
+    log: Sequence[str] = (),
     max_columns: int = 4096,
     progress: Callable[[int], None] | None = None,
     fold: Fold | None = None,
 ) -> FeatureMap:
     """Fit the encoding of a source's features; labels are not read.
 
-    Two passes: extremes and level counts, then exact integer sums of the numeric codes. The
-    result is the same for any batch size, file layout or thread count.
+    Two passes: extremes, tails and level counts, then exact integer sums of the numeric codes;
+    three where the number of rows is not known before. The result is the same for any batch
+    size, file layout or thread count.
 
     Args:
       source: the table.
@@ -40,6 +56,9 @@ def fit_features(
       intercept: add a constant column; numeric codes are then centred at the mean.
       indicators: add a column "x is missing" for every numeric x with missing values.
       standardise: scale numeric design columns to unit spread.
+      winsor: numbers beyond the quantiles of this share and of one minus it count as those; a
+        dictionary has a share for every column it names, and for all others under "*".
+      log: columns that enter as sign(x)·log(1 + |x|).
       max_columns: refuse to make more design columns than this.
       progress: called with the number of rows of every batch read.
       fold: how to run over the rows, an engine's `fold`; by default one batch after another.
@@ -48,14 +67,17 @@ def fit_features(
         at_least(1, min_count=min_count)
     at_least(1, max_columns=max_columns)
     fold = fold or partial(fold_in_order, progress=progress or (lambda _rows: None))
-    tally = LevelsAndRanges(source.columns, source.total_rows, source.reader.format)
-    found = fold("levels and ranges", source, tally)
+    ways = _Ways(intercept, indicators, standardise, Winsor.of(winsor), frozenset(log))
+    check_names("winsor", ways.winsor.named, source.columns)
+    check_names("log", log, source.columns)
+    columns = [replace(c, kind="numeric") if c.name in log else c for c in source.columns]
+    found, tails = _look(source, columns, ways.winsor, fold)
     rows, extremes, levels = found.rows, found.extremes, found.levels
     if min_count is None:
         min_count = math.isqrt(rows)
     notes: list[str] = []
-    _decide_integers(source, extremes, levels, notes)
-    numeric = _numeric(source, extremes, intercept, indicators, standardise, notes, fold)
+    _decide_integers(columns, extremes, levels, notes)
+    numeric = _numeric(source, extremes, tails, ways, notes, fold)
     categorical = _categorical(source, levels, min_count, notes)
     if not numeric and not categorical:
         raise DataError("every feature column is constant; name columns that vary")
@@ -64,11 +86,29 @@ def fit_features(
     return result
 
 
+def _look(
+    source: Source, columns: Sequence[Column], winsor: Winsor, fold: Fold
+) -> tuple[LevelsAndRanges, Shares | None]:
+    """The first pass; the tails come along if it is known how deep they are to be, else None."""
+    rows = source.total_rows
+    tally = LevelsAndRanges(columns, rows, source.reader.format)
+    if rows is None:
+        return fold("levels and ranges", source, tally), None
+    numbers = {column.name: rows for column in columns if column.kind != "categorical"}
+    depths = winsor.depths(numbers)
+    if not depths:
+        return fold("levels and ranges", source, tally), {}
+    return fold("levels and ranges", source, tally, Tails(source.names, depths, keep=True))
+
+
 def _decide_integers(
-    source: Source, extremes: dict[str, Extremes], levels: dict[str, Levels], notes: list[str]
+    columns: Iterable[Column],
+    extremes: dict[str, Extremes],
+    levels: dict[str, Levels],
+    notes: list[str],
 ) -> None:
     """Leave every undecided column in one of the two dictionaries."""
-    for column in source.columns:
+    for column in columns:
         if column.kind != "integer":
             continue
         tally = levels[column.name]
@@ -86,99 +126,75 @@ def _decide_integers(
 def _numeric(
     source: Source,
     extremes: dict[str, Extremes],
-    intercept: bool,
-    indicators: bool,
-    standardise: bool,
+    tails: Shares | None,
+    ways: _Ways,
     notes: list[str],
     fold: Fold,
 ) -> list[NumericColumn]:
     varying = {
-        name: found
-        for name, found in extremes.items()
-        if not _is_constant(found, intercept, indicators, notes)
+        name: found for name, found in extremes.items() if not _is_constant(found, ways, notes)
     }
     if not varying:
         return []
-    grids = [_grid(found, intercept) for found in varying.values()]
-    found = fold("numeric grids", source, GridSums(grids, source.reader.format))
-    return [
-        _column(varying[name], sums, intercept, indicators, standardise, notes)
-        for name, sums in found.items()
-    ]
+    if tails is None:
+        depths = ways.winsor.depths({name: found.numbers for name, found in varying.items()})
+        tails = fold("tails", source, Tails(tuple(depths), depths)) if depths else {}
+    ranges = {name: ways.winsor.range(found, tails) for name, found in varying.items()}
+    notes.extend(winsor_notes(ranges, varying))
+    grids = [_grid(name, found, ways) for name, found in ranges.items()]
+    sums = fold("numeric grids", source, GridSums(grids, source.reader.format))
+    return [_column(varying[name], ranges[name], sums[name], ways, notes) for name in varying]
 
 
-def _is_constant(found: Extremes, intercept: bool, indicators: bool, notes: list[str]) -> bool:
+def _is_constant(found: Extremes, ways: _Ways, notes: list[str]) -> bool:
     """Whether a column says nothing; without an intercept a constant other than 0 does."""
     if found.empty:
         notes.append(f"{found.name}: every value is missing, dropped")
         return True
-    says_missing = indicators and found.missing > 0
-    if found.low < found.high or says_missing or (not intercept and found.low != 0):
+    says_missing = ways.indicators and found.missing > 0
+    if found.low < found.high or says_missing or (not ways.intercept and found.low != 0):
         return False
     notes.append(f"{found.name}: constant, dropped")
     return True
 
 
-def _grid(found: Extremes, intercept: bool) -> Sums:
-    """Choose the finest power-of-two grid on which the column takes 20 bits.
-
-    With an intercept the width of the range counts, without one the largest size. Codes
-    before centring stay below 2**52, so that float64 holds every one of them.
-    """
-    size = max(-found.low, found.high)
-    if size > 1e290:
-        raise DataError(f"column {found.name!r} holds numbers beyond 1e290; rescale it")
-    width = found.high - found.low if intercept else size
-    exponent = max(_exponent(width, _CODES), _exponent(size, 2**52), -1000)
-    while _span(found, exponent, intercept) > _CODES:
-        exponent += 1  # rounding both ends outwards can cost one code too many
-    return Sums(found.name, exponent, _code(found.low, exponent) if intercept else 0)
-
-
-def _exponent(width: float, codes: int) -> int:
-    """Return the smallest k with width / 2**k at most `codes`, a power of two."""
-    if width == 0:
-        return -1000
-    fraction, power = math.frexp(width)
-    return power - (fraction == 0.5) - (codes.bit_length() - 1)
-
-
-def _span(found: Extremes, exponent: int, intercept: bool) -> int:
-    low, high = _code(found.low, exponent), _code(found.high, exponent)
-    return high - low if intercept else max(-low, high)
-
-
-def _code(value: float, exponent: int) -> int:
-    return round(math.ldexp(value, -exponent))
+def _grid(name: str, found: Range, ways: _Ways) -> Sums:
+    """The grid of a column; its codes are counted from the lowest if they will be centred."""
+    grid = Grid.within(
+        found.low,
+        found.high,
+        name,
+        centred=ways.intercept,
+        log=name in ways.log,
+        confined=found.winsorised,
+    )
+    return Sums(name, grid, grid.code(found.low) if ways.intercept else 0)
 
 
 def _column(
-    found: Extremes,
-    sums: Sums,
-    intercept: bool,
-    indicators: bool,
-    standardise: bool,
-    notes: list[str],
+    found: Extremes, within: Range, sums: Sums, ways: _Ways, notes: list[str]
 ) -> NumericColumn:
-    mean = sums.mean_code
-    centre = mean if intercept else 0
+    mean, grid = sums.mean_code, sums.grid
+    centre = mean if ways.intercept else 0
     spread = sums.spread(centre)
-    step = math.ldexp(1.0, sums.exponent)
     if 0 < spread < 16:
+        width = grid.entering(within.high) - grid.entering(within.low)
         notes.append(
-            f"{found.name}: the range is {found.high - found.low:.3g} but the spread only "
-            f"{spread * step:.3g}, so outliers take the resolution; clip the column or use its log"
+            f"{found.name}: the range is {width:.3g} but the spread only {spread * grid.step:.3g}, "
+            f"so outliers take the resolution; clip the column or use its log"
         )
     return NumericColumn(
         name=found.name,
-        exponent=sums.exponent,
+        exponent=grid.exponent,
         centre=centre,
         fill=mean - centre,
-        scale=1.0 / spread if standardise and spread > 0 else step,
-        low=found.low,
-        high=found.high,
+        scale=1.0 / spread if ways.standardise and spread > 0 else grid.step,
+        low=within.low,
+        high=within.high,
         missing=found.missing,
-        indicator=indicators and found.missing > 0,
+        indicator=ways.indicators and found.missing > 0,
+        winsorised=within.winsorised,
+        log=grid.log,
     )
 
 

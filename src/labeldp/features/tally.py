@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from labeldp._arrow import arrow_numbers, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.features.fold import Needs
+from labeldp.features.grid import Grid
 from labeldp.features.levels import codes_of, names_of, same_dictionary
 from labeldp.kernels import Kernels, every_integer, kernels_for, positions, with_numpy
 from labeldp.source import Column
@@ -64,9 +65,14 @@ class Extremes:
         self.low, self.high = min(self.low, low + 0.0), max(self.high, high + 0.0)
 
     @property
+    def numbers(self) -> int:
+        """How many values are not missing."""
+        return self.rows - self.missing
+
+    @property
     def empty(self) -> bool:
         """Whether every value is missing."""
-        return self.missing == self.rows
+        return self.numbers == 0
 
 
 @dataclass
@@ -130,7 +136,7 @@ class Sums:
     """Integer sums of grid codes, counted from a base inside the range."""
 
     name: str
-    exponent: int
+    grid: Grid
     base: int
     rows: int = 0
     total: int = 0
@@ -157,7 +163,9 @@ class Sums:
         self.squares += int(np.dot(codes * codes, counts[seen]))
 
     def _codes(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.rint(values * math.ldexp(1.0, -self.exponent)) - self.base)
+        codes = np.empty(len(values))
+        self.grid.put(codes, values, self.base)
+        return codes
 
     def merge(self, other: Sums) -> None:
         """Take in the sums of other rows."""

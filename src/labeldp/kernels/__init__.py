@@ -12,6 +12,7 @@ call. Codes and dictionary positions are as narrow as they can be.
 from __future__ import annotations
 
 import importlib.util
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any, Protocol, cast
@@ -23,6 +24,7 @@ from labeldp.kernels import plain
 from labeldp.kernels.scratch import Scratch, keep_freed_memory
 
 __all__ = [
+    "UNBOUNDED",
     "Codes",
     "Kernels",
     "Positions",
@@ -43,6 +45,8 @@ Codes = NDArray[Any]
 Positions = NDArray[Any]
 """Non-negative integers of a type that `positions` gives."""
 
+UNBOUNDED = -math.inf, math.inf
+"""The range of `to_grid` that moves nothing."""
 WORTH_COMPILING = 1_000_000
 """Below so many rows, loading numba takes longer than it saves."""
 
@@ -54,8 +58,9 @@ class Kernels(Protocol):
     """lookup(out, table, positions): out = table[positions], integers or floats."""
     add_lookup: Callable[[NDArray[Any], NDArray[Any], Positions], None]
     """add_lookup(out, table, positions): out += table[positions], integers or floats."""
-    to_grid: Callable[[NDArray[np.float64], NDArray[np.float64], float, float], bool]
-    """to_grid(out, values, factor, centre): out = rint(values·factor) − centre; whether finite."""
+    to_grid: Callable[[NDArray[np.float64], NDArray[np.float64], float, float, float, float], bool]
+    """to_grid(out, values, factor, centre, low, high): out = rint(values·factor), moved into the
+    range, − centre; whether finite."""
     confine: Callable[[NDArray[np.float64], NDArray[np.float64], float, float], int]
     """confine(out, values, low, high): out = values moved into the range, NaN and infinities to
     its lower end; returns 1 for NaN + 2 for an infinity + 4 for a finite value outside."""

@@ -32,10 +32,12 @@ def add_lookup(out: Any, table: Any, positions: Any) -> None:
 
 
 @_compile
-def to_grid(out: Any, values: Any, factor: float, centre: float) -> bool:
+def to_grid(out: Any, values: Any, factor: float, centre: float, low: float, high: float) -> bool:
     finite = True
     for row in range(values.size):
-        code = np.rint(values[row] * factor) - centre
+        code = np.rint(values[row] * factor)
+        code = low if code < low else high if code > high else code
+        code -= centre
         out[row] = code
         finite &= code - code == 0.0
     return finite

@@ -17,10 +17,18 @@ def add_lookup(out: NDArray[Any], table: NDArray[Any], positions: NDArray[Any]) 
 
 
 def to_grid(
-    out: NDArray[np.float64], values: NDArray[np.float64], factor: float, centre: float
+    out: NDArray[np.float64],
+    values: NDArray[np.float64],
+    factor: float,
+    centre: float,
+    low: float,
+    high: float,
 ) -> bool:
-    np.multiply(values, factor, out=out)
+    with np.errstate(over="ignore"):  # where there is a range, infinity is moved into it
+        np.multiply(values, factor, out=out)
     np.rint(out, out=out)
+    if low > -np.inf or high < np.inf:
+        np.clip(out, low, high, out=out)
     out -= centre
     return bool(np.isfinite(out).all())
 

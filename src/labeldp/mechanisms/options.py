@@ -7,12 +7,12 @@ takes the groups that it has and adds fields of its own. Nothing here is slow to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from labeldp.errors import InputError, at_least, in_range, ordered, positive, share
+from labeldp.errors import InputError, at_least, end_share, in_range, ordered, positive, share
 
 
 def option(
@@ -27,6 +27,30 @@ def required(words: str, **told: Any) -> Any:
     return field(metadata={"help": words, **told})
 
 
+def column_names(texts: Iterable[str]) -> tuple[str, ...]:
+    """Comma-separated lists of columns."""
+    return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
+
+
+def _end_shares(winsor: float | Mapping[str, float]) -> None:
+    for each in winsor.values() if isinstance(winsor, Mapping) else [winsor]:
+        end_share(winsor=each)
+
+
+def _parse_shares(texts: Iterable[str]) -> dict[str, float]:
+    """Comma-separated lists of shares: 0.001, or income=0.005 for one column."""
+    found = {}
+    for part in column_names(texts):
+        name, _, text = part.rpartition("=")
+        try:
+            found[name or "*"] = float(text)
+        except ValueError:
+            raise InputError(
+                f"`winsor` holds {part!r}; write a share, 0.001, or that of a column, income=0.005"
+            ) from None
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
     """How raw columns become design columns; `fit_features` says what each choice does."""
@@ -37,6 +61,16 @@ class Encoding:
     intercept: bool = option(True, "Do not add a constant column.", flag="--no-intercept")
     standardise: bool = option(True, "Scale numbers by their public spread.", flag=None)
     indicators: bool = option(True, "Mark missing numbers in a column of their own.", flag=None)
+    winsor: float | Mapping[str, float] = option(
+        0.001,
+        "Share of the numbers at each end that count as its public quantile; 0: none.",
+        metavar="Q,A=Q",
+        check=_end_shares,
+        parse=_parse_shares,
+    )
+    log: Sequence[str] = option(
+        (), "Columns that enter as sign(x)·log(1 + |x|).", metavar="A,B", parse=column_names
+    )
     max_leverage: float | None = option(
         None,
         "Leave out design columns that give a row more leverage than this.",

@@ -51,6 +51,8 @@ def survey(
         intercept=intercept,
         standardise=encoding.standardise,
         indicators=encoding.indicators,
+        winsor=encoding.winsor,
+        log=encoding.log,
         fold=engine.fold,
     )
     gram = engine.fold("feature sums", source, GramSum(features))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InputError, ordered
 from labeldp.features import Encoded, FeatureMap, Needs
-from labeldp.kernels import Kernels, Scratch, kernels_for, with_numpy
+from labeldp.kernels import UNBOUNDED, Kernels, Scratch, kernels_for, with_numpy
 from labeldp.statistics.gram import exact_products, no_rows
 
 LABEL_BITS = 20
@@ -67,7 +67,8 @@ class LabelGrid:
         self, codes: NDArray[np.float64], labels: NDArray[np.float64], kernels: Kernels
     ) -> None:
         """Put the codes of the labels into an array that is there."""
-        kernels.to_grid(codes, labels, math.ldexp(1.0, -self.exponent), float(self.centre))
+        factor = math.ldexp(1.0, -self.exponent)
+        kernels.to_grid(codes, labels, factor, float(self.centre), *UNBOUNDED)
 
 
 class LabelMoments:

@@ -110,7 +110,9 @@ def _data(run: Run) -> Data:
 
 
 def _errors(way: Way, source: Source, epsilon: float, releases: int) -> Row:
-    made = plan(source, epsilon=epsilon, delta=DELTA, mechanism=way.mechanism, **way.options)
+    made = plan(
+        source, epsilon=epsilon, delta=DELTA, mechanism=way.mechanism, winsor=0, **way.options
+    )
     errors, certified = [], set()
     for seed in range(releases):
         release = made.release(source)
@@ -176,7 +178,7 @@ def _naive(source: Source, run: Run) -> Row:
 def _all(source: Source) -> Row:
     """The instance-level fit."""
     batches = list(source.labelled_batches())
-    made = plan(source, epsilon=1.0, delta=DELTA, mechanism="wtd-flag")
+    made = plan(source, epsilon=1.0, delta=DELTA, mechanism="wtd-flag", winsor=0)
     design = np.concatenate([made.features.design(batch) for batch, _ in batches])
     labels = np.concatenate([values for _, values in batches])
     beta = np.linalg.lstsq(design, labels, rcond=None)[0]

@@ -35,7 +35,7 @@ class Design:
 
     @classmethod
     def read(cls, data: Data) -> Design:
-        features = fit_features(data.source, min_count=1)
+        features = fit_features(data.source, min_count=1, winsor=0)
         codes, numbers, labels = [], [], []
         scales = features.scales[list(features.number_columns)]
         for batch, values in data.source.labelled_batches():

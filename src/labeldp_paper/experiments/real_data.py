@@ -90,6 +90,7 @@ def _point(run: Run, table: RealTable, data: Data, epsilon: float, releases: int
         delta=DELTA,
         mechanism="wtd-flag",
         max_leverage=table.max_leverage,
+        winsor=0,
     )
     truth = Truth(data.source, made)
     errors, added, certified = [], 0.0, 0.0

@@ -93,7 +93,7 @@ def naive_sums(
         )
     check_stable_rows(source)
     engine = engine or engine_for(source)
-    found = survey(source, engine=engine, encoding=encoding or Encoding())
+    found = survey(source, engine=engine, encoding=encoding or Encoding(winsor=0))
     draw = Draw.new(found.facts.rows, bags, bag_size, over_draw=False, seed=bag_seed)
     rows = BagRows(found.features, draw)
     labels = rows.read_labelled(source, engine).sum(axis=1)

@@ -1,0 +1,103 @@
+"""`Grid`: where a number enters the design, as a whole multiple of a power of two."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.errors import DataError
+from labeldp.features.logarithm import signed_log
+from labeldp.kernels import UNBOUNDED, Kernels, with_numpy
+
+_CODES = 2**19
+"""Codes of a fitted column span at most so many."""
+_EXACT = 2**52
+"""Codes before centring stay below, so that float64 holds every one of them."""
+_LARGEST = 1e290
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The multiples of 2**exponent; numbers outside `ends`, if there are any, move to the nearest.
+
+    With `log` it is the logarithm of a number that is put on the grid. It rises with the number,
+    so that it does not matter whether a number is moved before or after.
+    """
+
+    exponent: int
+    log: bool = False
+    ends: tuple[float, float] | None = None
+
+    @classmethod
+    def within(
+        cls, low: float, high: float, name: str, *, centred: bool, log: bool, confined: bool
+    ) -> Grid:
+        """The finest grid on which a column of numbers from `low` to `high` takes 20 bits.
+
+        If codes are centred the width of the range counts, otherwise the largest size.
+        """
+        inner = cls(0, log)
+        first, last = inner.entering(low), inner.entering(high)
+        size = max(-first, last)
+        if size > _LARGEST:
+            raise DataError(f"column {name!r} holds numbers beyond 1e290; rescale it")
+        width = last - first if centred else size
+        exponent = max(_exponent(width, _CODES), _exponent(size, _EXACT), -1000)
+        while _span(first, last, exponent, centred) > _CODES:
+            exponent += 1  # rounding both ends outwards can cost one code too many
+        return cls(exponent, log, (low, high) if confined else None)
+
+    @property
+    def step(self) -> float:
+        """The grid's spacing, in units of what enters."""
+        return math.ldexp(1.0, self.exponent)
+
+    def entering(self, value: float) -> float:
+        """The number, or its logarithm."""
+        return float(signed_log(np.array([value]))[0]) if self.log else value
+
+    def code(self, value: float) -> int:
+        """The code of a number, which is not moved."""
+        return _code(self.entering(value), self.exponent)
+
+    @cached_property
+    def bounds(self) -> tuple[float, float]:
+        """Codes beyond these move to the nearest: the same as to move the numbers."""
+        if self.ends is None:
+            return UNBOUNDED
+        return float(self.code(self.ends[0])), float(self.code(self.ends[1]))
+
+    def put(
+        self,
+        out: NDArray[np.float64],
+        values: NDArray[np.float64],
+        centre: int,
+        kernels: Kernels | None = None,
+    ) -> bool:
+        """Write the codes of numbers, less `centre`, NaN for missing; whether none is."""
+        if self.log:
+            values = signed_log(values)
+        factor = math.ldexp(1.0, -self.exponent)
+        to_grid = (kernels or with_numpy()).to_grid
+        return to_grid(out, values, factor, float(centre), *self.bounds)
+
+
+def _exponent(width: float, codes: int) -> int:
+    """Return the smallest k with width / 2**k at most `codes`, a power of two."""
+    if width == 0:
+        return -1000
+    fraction, power = math.frexp(width)
+    return power - (fraction == 0.5) - (codes.bit_length() - 1)
+
+
+def _span(first: float, last: float, exponent: int, centred: bool) -> int:
+    low, high = _code(first, exponent), _code(last, exponent)
+    return high - low if centred else max(-low, high)
+
+
+def _code(value: float, exponent: int) -> int:
+    return round(math.ldexp(value, -exponent))

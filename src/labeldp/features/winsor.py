@@ -1,0 +1,100 @@
+"""Which public quantiles numeric columns are confined to (theory §9, "Winsorise first")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from labeldp.errors import DataError, end_share
+from labeldp.features.tails import Shares, depth_of
+from labeldp.features.tally import Extremes
+from labeldp.source import Column
+
+DEFAULT = 0.001
+OTHERS = "*"
+"""In place of a column: all that are not named."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Range:
+    """From where to where the numbers of a column go, and how many were moved there."""
+
+    low: float
+    high: float
+    winsorised: bool = False
+    moved: int = 0
+
+
+@dataclass(frozen=True)
+class Winsor:
+    """The share of a column's numbers that may lie beyond either end of its range."""
+
+    others: float
+    named: Mapping[str, float]
+
+    @classmethod
+    def of(cls, winsor: float | Mapping[str, float] | None) -> Winsor:
+        """As `fit_features` takes it: one share, or those of columns."""
+        if winsor is None:
+            winsor = DEFAULT
+        named = dict(winsor) if isinstance(winsor, Mapping) else {OTHERS: winsor}
+        for share in named.values():
+            end_share(winsor=share)
+        return cls(named.pop(OTHERS, DEFAULT), named)
+
+    def depths(self, numbers: Mapping[str, int]) -> dict[str, int]:
+        """How deep the tails of columns with so many numbers must be known; none where none is."""
+        beyond = {name: depth_of(self._share(name), count) for name, count in numbers.items()}
+        return {name: depth + 1 for name, depth in beyond.items() if depth}
+
+    def range(self, found: Extremes, tails: Shares) -> Range:
+        """The range of a column.
+
+        Where both quantiles are one number, nearly all rows have it and the others are what the
+        column tells: it stays as it is.
+        """
+        depth = depth_of(self._share(found.name), found.numbers)
+        if depth == 0:
+            return Range(found.low, found.high)
+        least, most = tails[found.name]
+        low, high = float(least[depth]), float(most[depth])
+        if low == high:
+            return Range(found.low, found.high)
+        return Range(low, high, True, int((least < low).sum() + (most > high).sum()))
+
+    def _share(self, name: str) -> float:
+        return self.named.get(name, self.others)
+
+
+def check_names(option: str, names: Iterable[str], columns: Iterable[Column]) -> None:
+    """Refuse names that are of no feature, or of a category."""
+    kinds = {column.name: column.kind for column in columns}
+    for name in names:
+        if name not in kinds:
+            raise DataError(f"`{option}` names {name!r}, which is no feature column; correct it")
+        if kinds[name] == "categorical":
+            raise DataError(
+                f"`{option}` names {name!r}, which is a category; declare it `numeric` or leave "
+                f"it out"
+            )
+
+
+def winsor_notes(ranges: Mapping[str, Range], extremes: Mapping[str, Extremes]) -> list[str]:
+    """One line for all columns; those whose range shrank most are named."""
+
+    def shrunk(name: str) -> float:
+        found, whole = ranges[name], extremes[name]
+        return (found.high - found.low) / (whole.high - whole.low)
+
+    moved = sorted((name for name in ranges if ranges[name].moved), key=lambda n: (shrunk(n), n))
+    if not moved:
+        return []
+    shown = [
+        f"{name} at {ranges[name].low:.7g} and {ranges[name].high:.7g} ({ranges[name].moved} rows)"
+        for name in moved[:_SHOWN]
+    ]
+    more = [f"{len(moved) - _SHOWN} more columns"] if len(moved) > _SHOWN else []
+    return [
+        f"winsorised at public quantiles: {', '.join([*shown, *more])}; `winsor=0` to change that"
+    ]

@@ -1,0 +1,238 @@
+"""Winsorising at public quantiles, and logarithms: what enters, what is said, what is kept."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import mpmath
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp import DataError, InputError, LocalEngine
+from labeldp.features import FeatureMap, fit_features
+from labeldp.features.logarithm import signed_log
+from labeldp.features.tails import Tail, depth_of
+from labeldp.source import scan
+
+ROWS = 4000
+
+
+def table(rows: int = ROWS) -> pa.Table:
+    """A heavy tail, a column that is nearly always 0, integers with gaps, a category."""
+    rng = np.random.default_rng(5)
+    whole = rng.integers(-50, 3000, rows)
+    return pa.table(
+        {
+            "income": np.round(rng.pareto(1.2, rows) * 1000, 2),
+            "rare": np.where(np.arange(rows) % 2000 == 7, rng.normal(size=rows), 0.0),
+            "whole": pa.array(whole, mask=rng.random(rows) < 0.1),
+            "town": rng.choice(["a", "b", "c"], rows),
+        }
+    )
+
+
+def column(features: FeatureMap, name: str):
+    return next(each for each in features.numeric if each.name == name)
+
+
+def test_the_ends_are_order_statistics() -> None:
+    data = table()
+    features = fit_features(scan(data), winsor=0.01)
+    income = np.sort(data["income"].to_numpy())
+    found = column(features, "income")
+    assert (found.low, found.high) == (income[40], income[-41])
+    whole = np.sort([n for n in data["whole"].to_pylist() if n is not None])
+    beyond = len(whole) // 100
+    found = column(features, "whole")
+    assert (found.low, found.high) == (whole[beyond], whole[-1 - beyond])
+
+
+def test_a_column_that_would_become_constant_is_left_alone() -> None:
+    found = column(fit_features(scan(table())), "rare")
+    assert not found.winsorised
+    values = table()["rare"].to_numpy()
+    assert (found.low, found.high) == (values.min(), values.max())
+
+
+@pytest.mark.parametrize("rows", [999, 1000])
+def test_few_rows_have_no_tail(rows: int) -> None:
+    assert column(fit_features(scan(table(rows))), "income").winsorised == (rows == 1000)
+
+
+def test_shares_are_taken_as_they_are_written() -> None:
+    assert [depth_of(0.3, 10), depth_of(0.001, 7000), depth_of(0.0007, 10_000)] == [3, 7, 7]
+    assert math.floor(0.29 * 100) == 28  # in binary
+    assert depth_of(0.29, 100) == 29
+
+
+def test_columns_may_have_shares_of_their_own() -> None:
+    data = scan(table())
+    plain = fit_features(data, winsor={"income": 0, "*": 0.02})
+    assert not column(plain, "income").winsorised
+    assert column(plain, "whole") == column(fit_features(data, winsor=0.02), "whole")
+    named = fit_features(data, winsor={"income": 0.02})
+    assert column(named, "income") == column(fit_features(data, winsor=0.02), "income")
+    assert column(named, "whole") == column(fit_features(data), "whole")
+
+
+def test_zero_is_the_encoding_without_it() -> None:
+    document = fit_features(scan(table()), winsor=0).to_json()
+    assert "winsorised" not in json.dumps(document)
+    assert fit_features(scan(table()), winsor=0) == FeatureMap.from_json(document)
+
+
+@pytest.mark.parametrize("share", [-0.1, 0.5, math.nan, {"income": 2}])
+def test_shares_that_are_none(share: object) -> None:
+    with pytest.raises(InputError, match="`winsor`"):
+        fit_features(scan(table()), winsor=share)
+
+
+@pytest.mark.parametrize("option", [{"winsor": {"wage": 0.1}}, {"log": ["wage"]}])
+def test_names_of_no_column(option: dict[str, object]) -> None:
+    with pytest.raises(DataError, match="'wage', which is no feature"):
+        fit_features(scan(table()), **option)
+
+
+@pytest.mark.parametrize("option", [{"winsor": {"town": 0.1}}, {"log": ["town"]}])
+def test_names_of_categories(option: dict[str, object]) -> None:
+    with pytest.raises(DataError, match="'town', which is a category"):
+        fit_features(scan(table()), **option)
+
+
+def test_prediction_moves_new_numbers_to_the_same_ends() -> None:
+    features = FeatureMap.from_json(
+        json.loads(json.dumps(fit_features(scan(table()), winsor=0.01).to_json()))
+    )
+    found, place = column(features, "income"), features.names.index("income")
+    new = pa.table(
+        {
+            "income": [found.low, -1e300, found.high, 1e300, None],
+            "rare": [0.0] * 5,
+            "whole": pa.array([0] * 5),
+            "town": ["a"] * 5,
+        }
+    )
+    low, below, high, above, missing = features.design(new)[:, place]
+    assert (below, above) == (low, high)
+    assert low < missing < high
+
+
+def test_the_note_names_those_that_shrank_most() -> None:
+    rng = np.random.default_rng(1)
+    wild = {f"x{k}": np.append(rng.normal(size=999), 10.0 ** (k + 3)) for k in range(5)}
+    (note,) = fit_features(scan(pa.table(wild))).notes
+    x4 = np.sort(wild["x4"])
+    assert note == (
+        f"winsorised at public quantiles: x4 at {x4[1]:.7g} and {x4[-2]:.7g} (2 rows), "
+        + ", ".join(
+            f"x{k} at {s[1]:.7g} and {s[-2]:.7g} (2 rows)"
+            for k in (3, 2)
+            for s in [np.sort(wild[f"x{k}"])]
+        )
+        + ", 2 more columns; `winsor=0` to change that"
+    )
+
+
+def test_one_stray_number_leaves_the_grid_fine() -> None:
+    values = np.append(np.linspace(0, 1, 5000), 1e300)
+    found = column(fit_features(scan(pa.table({"x": values}))), "x")
+    assert found.step <= 2.0**-18
+    with pytest.raises(DataError, match="1e290"):
+        fit_features(scan(pa.table({"x": values})), winsor=0)
+
+
+def test_csv_parquet_frames_and_threads_give_the_same_bytes(tmp_path) -> None:
+    data = table()
+    pa.csv.write_csv(data, tmp_path / "t.csv")
+    pq.write_table(data, tmp_path / "t.parquet", row_group_size=333)
+    want = json.dumps(fit_features(scan(data), log=["income"]).to_json())
+    for place in ("t.csv", "t.parquet"):
+        source = scan(tmp_path / place, batch_rows=271)
+        for threads in (1, 3):
+            found = fit_features(source, log=["income"], fold=LocalEngine(threads).fold)
+            assert json.dumps(found.to_json()) == want, (place, threads)
+
+
+def test_unknown_numbers_of_rows_take_a_pass_more(monkeypatch) -> None:
+    want = fit_features(scan(table()))
+    source = scan(table())
+    monkeypatch.setattr(type(source), "total_rows", None)
+    assert fit_features(source) == want
+
+
+@given(
+    st.lists(st.lists(st.integers(-4, 4) | st.floats(-3, 3) | st.just(math.nan), max_size=9)),
+    st.integers(1, 6),
+)
+@settings(max_examples=100, deadline=None)
+def test_tails_are_those_of_the_sorted_numbers(parts: list[list[float]], depth: int) -> None:
+    tails = Tail(depth, largest=False), Tail(depth, largest=True)
+    for part in parts:
+        whole = all(isinstance(number, int) for number in part)
+        for tail in tails:
+            tail.add(np.array(part, np.int16 if whole else np.float64))
+    every = sorted(n for part in parts for n in part if not math.isnan(n))
+    assert tails[0].sorted().tolist() == every[:depth]
+    assert tails[1].sorted().tolist() == every[::-1][:depth]
+
+
+def test_the_logarithm_is_right_to_the_last_bits() -> None:
+    rng = np.random.default_rng(2)
+    values = np.concatenate(
+        [10.0 ** rng.uniform(-9, 300, 400), rng.uniform(0, 3, 400), [0.0, 1e308]]
+    )
+    with mpmath.workdps(40):
+        exact = [mpmath.log1p(mpmath.mpf(value)) for value in values]
+        far = [
+            abs(mpmath.mpf(got) - want) / max(1, want)
+            for got, want in zip(signed_log(values), exact, strict=True)
+        ]
+    assert max(far) < 2.0**-50
+    np.testing.assert_array_equal(signed_log(-values), -signed_log(values))
+    assert np.isnan(signed_log(np.array([np.nan]))[0])
+
+
+def test_a_logarithm_that_was_computed_once_and_for_all() -> None:
+    """Any machine must give these very bits."""
+    found = signed_log(np.array([1.0, 0.1, 12345.678, -2.5e6, 1e300]))
+    assert [number.hex() for number in found.tolist()] == [
+        "0x1.62e42fefa39efp-1",
+        "0x1.8663f793c46ccp-4",
+        "0x1.2d79ff745b2fdp+3",
+        "-0x1.d76aeb60a06c8p+3",
+        "0x1.5963447f87fb5p+9",
+    ]
+
+
+def test_columns_enter_as_their_logarithms() -> None:
+    data = table()
+    features = fit_features(scan(data), log=["income"], winsor=0, standardise=False)
+    found = column(features, "income")
+    assert found.log
+    assert "log(income)" in features.names
+    design = features.design(data)[:, features.names.index("log(income)")]
+    want = np.log1p(data["income"].to_numpy())
+    np.testing.assert_allclose(design + found.centre * found.step, want, atol=found.step)
+    assert np.abs(design / found.step).max() <= found.reach
+    assert FeatureMap.from_json(json.loads(json.dumps(features.to_json()))) == features
+
+
+def test_integers_whose_logarithm_is_asked_for_are_quantities() -> None:
+    data = pa.table({"n": pa.array([1, 10, 100] * 10)})
+    assert fit_features(scan(data)).categorical
+    assert fit_features(scan(data), log=["n"]).numeric[0].log
+
+
+def test_logarithms_are_winsorised_at_the_same_quantiles() -> None:
+    data = table()
+    plain, log = (
+        column(fit_features(scan(data), log=names), "income") for names in ((), ["income"])
+    )
+    assert (plain.low, plain.high) == (log.low, log.high)
+    assert log.winsorised
