@@ -11,8 +11,8 @@ import pytest
 
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
-from labeldp.features.grid import Grid
 from labeldp.features.fit import merge_levels
+from labeldp.features.grid import Grid
 from labeldp.features.tally import FEW, Levels, Sums
 from labeldp.source import scan
 
