@@ -50,6 +50,42 @@ def test_the_two_roads_meet(data: Path, tmp_path: Path) -> None:
     assert labeldp("verify", tmp_path / "a").code == 0
 
 
+def test_shares_and_logarithms_stand_on_the_command_line(write: Write, tmp_path: Path) -> None:
+    """Repeated or in one list, for all columns or for some."""
+    wild = np.random.default_rng(1).pareto(1.0, (2, 300))
+    data = write("wild.parquet", a=wild[0], b=wild[1])
+    once = ("--winsor", "0.01,b=0.02,score=0", "--log", "a,b")
+    apart = (
+        "--winsor",
+        "0.01",
+        "--winsor",
+        "b=0.02",
+        "--winsor",
+        "score=0",
+        "--log",
+        "a",
+        "--log",
+        "b",
+    )
+    plans = [planned(data, tmp_path / f"{len(o)}.json", *QUICK, *o) for o in (once, apart)]
+    assert plans[0].read_bytes() == plans[1].read_bytes()
+    columns = {c["name"]: c for c in json.loads(plans[0].read_text())["features"]["numeric"]}
+    assert columns["b"]["high"] == np.sort(wild[1])[-7]
+    assert [columns["b"].get("log"), columns["score"].get("winsorised")] == [True, None]
+    choices = {"winsor": {"*": 0.01, "b": 0.02, "score": 0}, "log": ["a", "b"]}
+    asked = {"mechanism": "wtd-flag", "accountant": "paper", "floor": "added", "bags": 40}
+    rows = scan(data, label="label", label_range=RANGE)
+    made = plan(rows, epsilon=1.0, delta=1e-6, **asked, **choices)
+    assert made.to_json() == json.loads(plans[0].read_text())
+
+
+@pytest.mark.parametrize("share", ["much", "a=much", "0.7", "a=-1", "nobody=0.1"])
+def test_shares_that_cannot_be(data: Path, share: str) -> None:
+    result = labeldp("plan", data, *LABEL, "--winsor", share)
+    assert result.code == 2
+    assert "--winsor" in result.err
+
+
 def test_notes_of_a_plan_are_shown_again_at_release(write: Write, tmp_path: Path) -> None:
     data = write("constant.parquet", flat=[1.5] * 300)
     made = labeldp("plan", data, *LABEL, *QUICK, "--out", tmp_path / "plan.json")

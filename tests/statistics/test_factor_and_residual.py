@@ -253,7 +253,7 @@ def test_the_costliest_row_is_blamed_on_the_right_column() -> None:
     x = rng.normal(size=1000)
     x[123] = 500.0
     data = scan(pa.table({"quiet": rng.normal(size=1000), "loud": x}))
-    features = fit_features(data)
+    features = fit_features(data, winsor=0)
     factor = factorise(ENGINE.fold("feature sums", data, GramSum(features)), features)
     worst = ENGINE.fold("leverages", data, LeverageScan(features, factor)).costliest[0]
     assert (worst.row, worst.column) == (123, "loud")

@@ -39,10 +39,10 @@ def found(rows: Source, features: FeatureMap, weights: Weights | None = None) ->
     )
 
 
-def prepared(rows: Source) -> tuple[FeatureMap, Weights]:
+def prepared(rows: Source, **options: Any) -> tuple[FeatureMap, Weights]:
     """The isotropic weights, scaled so that no row is longer than 1."""
     engine = LocalEngine()
-    features = fit_features(rows, fold=engine.fold)
+    features = fit_features(rows, fold=engine.fold, **options)
     factor = factorise(engine.fold("sums", rows, GramSum(features)), features)
     return features.keep(factor.kept), weights_of(factor, factor.inverse / 2)
 
@@ -190,7 +190,7 @@ def test_other_persons_in_a_later_pass_are_noticed(monkeypatch: pytest.MonkeyPat
 def test_a_row_outside_the_feature_map_has_no_bound() -> None:
     """Its rounding is not bounded by the map: nothing is certified."""
     data = with_ids(IDS)
-    features, weights = prepared(of(data))
+    features, weights = prepared(of(data), winsor=0)
     far = data.set_column(0, "height", pa.array(np.append(np.full(ROWS - 1, 170.0), 9e5)))
     assert found(of(far), features, weights).length == np.inf
 

@@ -10,7 +10,7 @@ import typer
 
 from labeldp import InputError
 from labeldp.cli.output import progress
-from labeldp.mechanisms import option, required
+from labeldp.mechanisms import column_names, option, required
 
 if TYPE_CHECKING:
     from labeldp import FeatureMap, Source
@@ -117,7 +117,7 @@ def opened(data: str, engine: str) -> Any:
 
 def names(text: str | None) -> tuple[str, ...]:
     """A comma-separated list of columns."""
-    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else ()
+    return column_names([text]) if text else ()
 
 
 def raw_rows(data: str, features: FeatureMap, label: str | None = None) -> Source:

@@ -1,14 +1,14 @@
 """Features: numeric and categorical columns become design columns on public grids.
 
-    fit_features(source) → FeatureMap      two streamed passes over features; no label is read
+    fit_features(source) → FeatureMap      two or three streamed passes over features; no label
     map.encode(batch) → Encoded            exact integer codes, for sums
     map.design(rows) → matrix              float64 values, for prediction
 
-The fit uses only exact sums, extremes and counts, so it gives the same bytes for any batch
+The fit uses only exact sums, order statistics and counts, so it gives the same bytes for any batch
 size, file layout or thread count. Modules: `levels` (values of categories as text and as
-codes), `columns` (one encoded column), `compounds` (categories that share a code), `encoder`
-(batches to encoded or packed rows), `feature_map`, `fold` (what a pass over the rows is),
-`tally` (exact aggregates), `fit`.
+codes), `grid` (where a number enters) and `logarithm`, `columns` (one encoded column), `compounds`
+(categories that share a code), `encoder` (batches to encoded or packed rows), `feature_map`,
+`fold` (what a pass over the rows is), `tally` and `tails` (exact aggregates), `winsor`, `fit`.
 """
 
 from labeldp.features.columns import CategoricalColumn, NumericColumn
