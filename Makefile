@@ -8,7 +8,7 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 JAVA_VERSION := $(shell $(JAVA) -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
 SPARK := $(if $(shell test "0$(JAVA_VERSION)" -ge 17 && echo yes),$(VENV)/spark,no-java)
 
-.PHONY: no-java demo test test-slow test-torch bench bench-docs lint real-data experiments clean help
+.PHONY: no-java demo test test-slow test-torch bench bench-docs lint real-data peers experiments clean help
 
 help:
 	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-docs the same at larger sizes, written into docs/benchmarks.md"
 	@echo "make experiments  docs/experiments.md: the paper's tables and figures (about 10 minutes)"
 	@echo "make real-data  the README's table; needs LABELDP_REAL_DATA=DIR"
+	@echo "make peers      docs/peers.md: beside what one could do instead; needs the same (about 10 minutes)"
 
 demo: $(VENV)/base
 	@echo "== labeldp demo: a synthetic table, its private release and a fit on it"
@@ -53,7 +54,10 @@ bench-docs: $(VENV)/bench
 	@$(BIN)/python benchmarks/run.py --docs docs/benchmarks.md
 
 real-data: $(VENV)/dev
-	@$(BIN)/python experiments/real_data.py --write README.md
+	@$(BIN)/python -m experiments.real_data --write README.md
+
+peers: $(VENV)/dev
+	@$(BIN)/python -m experiments.peers --write docs/peers.md
 
 experiments: $(VENV)/dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0

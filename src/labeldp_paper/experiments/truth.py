@@ -1,7 +1,7 @@
 """Real tables, how they are published here, and the fit with all their labels.
 
-Not blind: ranges, columns and caps on leverage were settled after looking at earlier releases
-of these tables. A curator must choose them without the labels.
+Not blind: ranges and columns were settled after looking at earlier releases of these tables. A
+curator must choose them without the labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ class RealTable:
     label: str
     label_range: tuple[float, float]
     options: dict[str, Any] = field(default_factory=dict)
-    max_leverage: float | None = None
 
     def open(self, folder: Path) -> Data:
         """The table in that directory."""
@@ -37,15 +36,6 @@ class RealTable:
 
 FERTILITY = RealTable(
     "fertility", "fertility, weeks worked", "census1980_fertility_weeks", "work", (0, 52)
-)
-WAGES = RealTable(
-    "wages",
-    "CPS, wages clipped at 250,000",
-    "taxcalc_cps_wages",
-    "e00200",
-    (0, 250_000),
-    {"clip": True, "drop": ("e00200p", "e00200s")},
-    max_leverage=0.02,
 )
 HOUSEHOLD_WAGES = RealTable(
     "wages",
@@ -68,7 +58,7 @@ HOUSEHOLD_WAGES = RealTable(
         ),
     },
 )
-"""A few columns of the same table, which are planned in seconds."""
+"""A few columns of the table, which are planned in seconds."""
 FLIGHTS = RealTable(
     "flights",
     "NYC flights, arrival delay",
