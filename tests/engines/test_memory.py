@@ -19,7 +19,8 @@ from labeldp.features import Encoder, Packed, Rows, fit_features
 from labeldp.features.fold import Needs
 from labeldp.features.tally import LevelsAndRanges
 from labeldp.source import readers, scan
-from labeldp.statistics import GramSum, LabelGrid, MomentSum
+from labeldp.statistics import GramSum, LabelGrid, MomentSum, WeightScan, factorise
+from labeldp.statistics.weights import weights_of
 
 
 def test_narrow_batches_hold_the_same_values() -> None:
@@ -192,6 +193,23 @@ def test_labels_are_not_summed_beside_what_is_known_of_rows_that_were_let_go(pat
     engine.fold("feature sums", source, GramSum(fit_features(source, min_count=350)))
     assert plain.key in engine.memory.known(plain)
     assert not engine.memory.known(labelled)
+
+
+def test_the_longest_row_of_a_search_is_known_to_those_who_ask_for_no_more(path: Path) -> None:
+    source, engine = scan(path), LocalEngine(1)
+    features = fit_features(source, fold=engine.fold)
+    factor = factorise(engine.fold("feature sums", source, GramSum(features)), features)
+    weights = weights_of(factor, factor.inverse)
+    search, alone = WeightScan(features, weights, keep=9), WeightScan(features, weights)
+    seen = engine.fold("rows", source, search)
+    assert engine.fold("rows", source, alone) is seen
+    fresh = LocalEngine(1)
+    fit_features(source, fold=fresh.fold)
+    only = fresh.fold("rows", source, alone)
+    assert only.maximum == seen.maximum
+    assert len(fresh.fold("rows", source, search).rows) > len(only.rows) == 0
+    other = WeightScan(features, weights.scaled(1))
+    assert engine.fold("rows", source, other).maximum == 4 * seen.maximum
 
 
 def test_packing_makes_room_for_more(path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
@@ -23,7 +24,7 @@ from labeldp.mechanisms.shaped_flag import run as module
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.release import seal
 from labeldp.release.digest import table_digest
-from labeldp.statistics import Weights
+from labeldp.statistics import Weights, WeightScan
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, forged_tables, saved
 from tests.tables import RANGE, source, table, with_label
@@ -382,6 +383,29 @@ def test_a_table_with_equal_sums_and_a_longer_row_is_refused(tmp_path: Path) -> 
     plans["short"].release_to(tmp_path / "r", rows["short"])
     assert verify(tmp_path / "r", tables["short"]).valid
     assert "norm" in " ".join(verify(tmp_path / "r", tables["long"]).problems)
+
+
+def test_rows_in_memory_that_a_plan_has_measured_are_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same engine has seen them at the very weights that are published; another has not."""
+    pq.write_table(table(ROWS), tmp_path / "rows.parquet")
+    rows = scan(tmp_path / "rows.parquet", label="label", label_range=RANGE)
+    engine, measured = LocalEngine(1), list[int]()
+    made = plan(rows, epsilon=1.0, delta=1e-5, mechanism=SHAPED, engine=engine)
+    add = WeightScan.add
+
+    def noted(tally: WeightScan, batch: Any, *others: object) -> None:
+        measured.append(batch.rows)
+        add(tally, batch, *others)
+
+    monkeypatch.setattr(WeightScan, "add", noted)
+    ours = made.release(rows, engine=engine, randomness=Randomness.experiment(1))
+    assert not measured
+    theirs = made.release(rows, engine=LocalEngine(1), randomness=Randomness.experiment(1))
+    assert sum(measured) == ROWS
+    assert ours.table.equals(theirs.table)
+    assert ours.certificate == theirs.certificate
 
 
 def test_as_many_columns_as_rows_are_fine(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from labeldp.source import Source, scan
 from labeldp.statistics import Factor, GramSum, LeverageScan, factorise
 from labeldp.statistics import shape as module
 from labeldp.statistics import shape_routes as routes
+from labeldp.statistics import weight_scan
 from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.shape import Look, Shape, find_shape, isotropic, mean_direction
 from labeldp.statistics.shape_dual import by_leverage, lower_bound, solve
@@ -164,6 +165,7 @@ def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
     whole = table.scan(weights, 20, 0.001).result()
     cut = table.scan(weights, 20, 0.001, batch_rows).result()
     assert np.array_equal(whole.rows, cut.rows)
+    assert np.array_equal(whole.reserve, cut.reserve)
     assert whole.maximum == cut.maximum
     left, right = (table.scan(weights, 20, 0.001).new() for _ in range(2))
     encode = Encoder(table.features)
@@ -173,7 +175,49 @@ def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
     right.merge(left.share())
     merged = right.result()
     assert np.array_equal(whole.rows, merged.rows)
+    assert np.array_equal(whole.reserve, merged.reserve)
     assert whole.maximum == merged.maximum
+
+
+@pytest.mark.parametrize("batch_rows", [65536, 1000, 50])
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize("alike", [False, True])
+def test_rows_passed_over_would_not_have_been_drawn(
+    batch_rows: int, share: float, alike: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the largest keys of all different rows, by brute force; also of equal lengths."""
+    monkeypatch.setattr(weight_scan, "_BLOCK", 200)
+    angles = np.random.default_rng(1).uniform(0, 6, 6000)
+    circle = scan(pa.table({"x": np.cos(angles), "y": np.sin(angles)}))
+    table, keep = Table(circle if alike else source(6000), intercept=not alike), 5
+    weights = isotropic(table.factor, table.features, table.look).weights
+    (batch,) = table.data.feature_batches(table.features.columns)
+    encoded = table.features.encode(batch)
+    values = QuadraticForm(table.features, weights)(encoded, with_numpy(), Scratch())
+    floor = share * float(values.max())
+    uniform = ((weight_scan._marks(encoded) >> np.uint64(12)) + 0.5) * 2.0**-52
+    keys = np.where(values > floor, (values - floor) / -np.log(uniform), -np.inf)
+    different, places = np.unique(table.codes, axis=0, return_index=True)
+    order = np.argsort(-keys[places])[: keep * (1 + weight_scan._SPARE)]
+    sighting = table.scan(weights, keep, floor, batch_rows).result()
+    found = {tuple(row) for row in np.concatenate([sighting.rows[keep:], sighting.reserve])}
+    worst = {tuple(row) for row in sighting.rows[:keep]}
+    assert found == {tuple(row) for row in different[order]} - worst
+    assert len(found) >= 3 * keep
+
+
+def test_rows_in_reserve_are_heard_before_a_pass_is_made() -> None:
+    """A shape from few rows is too long on the others, unless these are at hand."""
+    table = Table(numbers(3000, 4, 2, tail=2.0))
+    rows = np.ldexp(table.codes.astype(float), -table.factor.exponents)
+    few, others = rows[:30], rows[30:]
+
+    def longest(reserve: Array | None) -> float:
+        proposal = routes.FullRoute(table.factor, None, few, reserve).propose(0)
+        return float(np.square(rows @ proposal.T).sum(axis=1).max())
+
+    assert longest(None) > 2.0
+    assert longest(others) < 1.1
 
 
 def test_a_pass_keeps_the_worst_rows_once_each() -> None:

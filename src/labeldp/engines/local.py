@@ -55,6 +55,7 @@ class LocalEngine:
         self.memory.open(source)
         asked = [tally.needs for tally in tallies]
         needs, keys = together(asked), [None if each.labels else each.key for each in asked]
+        less = [None if each.labels else each.answers for each in asked]
         known = self.memory.known(needs)
         fresh = [place for place, key in enumerate(keys) if key not in known]
         results = [known.get(key) for key in keys]
@@ -68,7 +69,7 @@ class LocalEngine:
             )
             for place, result in zip(fresh, some.results(), strict=True):
                 results[place] = result
-        self.memory.remember(dict(zip(keys, results, strict=True)), needs)
+        self.memory.remember(dict(zip([*less, *keys], [*results, *results], strict=True)), needs)
         return results_of(results)
 
 

@@ -3,7 +3,7 @@
 A release passes over the features several times. The first pass that reads them all keeps
 them as the narrowest integers that hold them, as many parts as fit, and later passes read
 the rest only. The first pass that encodes them keeps their codes in their place, which take
-less room and need no look-ups. While all rows are kept, so are the sums and leverages
+less room and need no look-ups. While all rows are kept, so are sums, leverages and lengths
 computed from them: to compute them again from the same rows would give the same. Public
 features alone are kept, never labels.
 
@@ -11,7 +11,7 @@ What is kept is used only while the files are what they were (size, time, number
 `open` sees to that, and a pass that pairs kept features with labels asks again at its end.
 Should a file be changed within a tick of the clock all the same, labels might be paired with
 other rows' features: that spoils the fit, not the promise, which holds for any labels given
-the features that were summed, and those are the ones whose leverages are checked.
+the features that were summed, and those are the ones whose leverages or lengths are checked.
 """
 
 from __future__ import annotations

@@ -49,6 +49,7 @@ class Needs:
     room:      bytes that one takes, where they are many;
     key:       tallies of equal keys have equal results while the rows stay in memory; None, and
                always with labels: no result is remembered;
+    answers:   the key of a tally that asks for less: its result would serve as this one's does;
     bound_to:  gives, as JSON, all that shares depend on besides the rows, if they may wait in a
                private file for an interrupted pass to be resumed; they then are dictionaries of
                arrays and of what JSON holds;
@@ -63,6 +64,7 @@ class Needs:
     keep: bool = False
     room: int = 0
     key: object = None
+    answers: object = None
     bound_to: Callable[[], Any] | None = None
     made_for: tuple[Tally[Any], Callable[[Any], bool]] | None = None
 

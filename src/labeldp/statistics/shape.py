@@ -38,8 +38,8 @@ _LOW_RANK_ROWS = 768
 _PASSES = 6
 _SETTLED, _ROUNDS_TO_SETTLE = 0.01, 2
 """No row is longer by more than so much, in so late a round: the route has arrived."""
-_ENOUGH = 1.04
-"""The gap at which no further pass is worth its time."""
+_ENOUGH, _WIDE_ENOUGH, _WIDE = 1.04, 1.08, 300
+"""The gap at which no further pass is worth its time; from so many columns on a step is dear."""
 
 
 @dataclass(frozen=True)
@@ -107,30 +107,33 @@ class _Search:
         self._isotropic = math.inf
         self.best, sighting = self._seen(factor.inverse, 0.0, ISOTROPIC)
         self.best = replace(self.best, isotropic=self.best.trace)
-        self._isotropic, self._rows = self.best.trace, self._scaled(sighting)
+        self._isotropic, self._first = self.best.trace, sighting
 
     def routes(self) -> Iterator[Route]:
         """Ways to try, each only if none before it has led anywhere."""
+        rows = self._scaled(self._first.rows)
         if self._factor.rank <= FULL_COLUMNS:
-            yield FullRoute(self._factor, self._mean, self._rows)
+            yield FullRoute(self._factor, self._mean, rows, self._scaled(self._first.reserve))
             return
-        yield DesignRoute(self._factor, self._features, self._rows, self._mean is not None)
-        yield FullRoute(self._factor, self._mean, self._rows, _LOW_RANK_ROWS)
+        yield DesignRoute(self._factor, self._features, rows, self._mean is not None)
+        yield FullRoute(self._factor, self._mean, rows, limit=_LOW_RANK_ROWS)
 
     def follow(self, route: Route, told: Callable[[Shape], None]) -> None:
         """Propose, look at all rows, take in those that object; until few do or none gains."""
         for number in range(_PASSES - self._passes):
-            shape, sighting = self._seen(route.propose(number), 1.0, route.kind)
+            # of half the length C is mostly published as it is, and what the pass saw holds for it
+            shape, sighting = self._seen(route.propose(number) / 2, 0.25, route.kind)
             if route.kind == FULL:
                 self._raise_bound(route)
             self.best = min(self.best, shape, key=lambda one: one.trace)
             self._restate()
             told(self.best)
-            settled = sighting.maximum <= 1 + _SETTLED and number >= _ROUNDS_TO_SETTLE
+            settled = 4 * sighting.maximum <= 1 + _SETTLED and number >= _ROUNDS_TO_SETTLE
             lost = self.best.kind == ISOTROPIC and number >= 1 and route.kind != FULL
-            if settled or lost or self.best.gap <= _ENOUGH:
+            if settled or lost or self.best.gap <= _enough(self._factor.rank):
                 break
-            route.take_in(self._scaled(sighting))
+            reserve = sighting.reserve if route.kind == FULL else sighting.rows[:0]
+            route.take_in(self._scaled(sighting.rows), self._scaled(reserve))
         self._raise_bound(route)
         self._restate()
 
@@ -166,8 +169,8 @@ class _Search:
     def _restate(self) -> None:
         self.best = replace(self.best, bound=self._bound, passes=self._passes)
 
-    def _scaled(self, sighting: Sighting) -> Array:
-        return np.asarray(np.ldexp(sighting.rows, -self._factor.exponents))
+    def _scaled(self, rows: Array) -> Array:
+        return np.asarray(np.ldexp(rows, -self._factor.exponents))
 
 
 def mean_direction(factor: Factor, features: FeatureMap) -> Array | None:
@@ -176,6 +179,10 @@ def mean_direction(factor: Factor, features: FeatureMap) -> Array | None:
         return None
     sums = np.ldexp(factor.gram[:, 0].astype(np.float64), -factor.exponents)
     return np.asarray(factor.inverse @ sums / math.sqrt(factor.rows))
+
+
+def _enough(rank: int) -> float:
+    return _ENOUGH if rank < _WIDE else _WIDE_ENOUGH
 
 
 def _rows_wanted(rank: int) -> int:

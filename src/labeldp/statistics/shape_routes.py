@@ -36,6 +36,8 @@ _LEAST_SPREAD = (0.03, 0.01, 0.003, 0.001)
 _STEPS, _LEAST_STEPS, _CHEAP_STEPS = 40, 4, 80
 _WORK = 8e10
 """Floating-point operations of a round: some 3 s on two cores."""
+_TURNS = 2
+"""Solutions between two passes, each with the rows in reserve that object to the one before."""
 _SHARE = 0.2
 """Weight of the rows that a pass brings."""
 _INSURANCE, _LEAST_INSURANCE = 0.05, 0.005
@@ -53,8 +55,8 @@ class Route(Protocol):
     def propose(self, number: int) -> Array:
         """Lower triangular C of round `number`, of length 1 on the rows known so far."""
 
-    def take_in(self, rows: Array) -> None:
-        """Rows that a pass with that C found, as scaled codes."""
+    def take_in(self, rows: Array, reserve: Array) -> None:
+        """Rows that a pass with that C found, as scaled codes, and some in reserve."""
 
     def bound(self) -> float:
         """A lower bound of the trace of every shape, from the weights at hand."""
@@ -64,16 +66,30 @@ class FullRoute:
     """The S of least trace on the rows at hand; of at most `limit` of them at a time."""
 
     def __init__(
-        self, factor: Factor, mean: Array | None, rows: Array, limit: int | None = None
+        self,
+        factor: Factor,
+        mean: Array | None,
+        rows: Array,
+        reserve: Array | None = None,
+        limit: int | None = None,
     ) -> None:
         self.kind = "full" if limit is None else "low-rank"
         self._factor, self._mean, self._limit = factor, mean, limit
         rows = rows if limit is None else rows[:limit]
         self._mixture = by_leverage(rows @ factor.inverse.T, _LEAST_UNIFORM[0])
+        self._reserve = rows[:0] if reserve is None else reserve @ factor.inverse.T
         self._root: Array = np.empty((0, 0))
         self._bound = 0.0
 
     def propose(self, number: int) -> Array:
+        """Solved anew as long as rows of the reserve object."""
+        for turn in range(_TURNS):
+            self._solve(number + turn)
+            if not self._call_up(1 + _at(_TOLERANCE, number + turn)):
+                break
+        return _divided(self._root, self._factor.inverse)
+
+    def _solve(self, number: int) -> None:
         rows, columns = self._mixture.rows.shape
         span = min(rows, columns)
         cost = 4.0 * rows * span**2 + 12.0 * span**3
@@ -87,17 +103,32 @@ class FullRoute:
         self._mixture, self._bound = solution.mixture, max(self._bound, solution.bound)
         covariance = insured(solution.covariance(), self._mean, self._factor.rows)
         self._root = np.asarray(np.linalg.cholesky(covariance), np.float64)
-        return _divided(self._root, self._factor.inverse)
 
-    def take_in(self, rows: Array) -> None:
+    def _call_up(self, most: float) -> bool:
+        """Let rows of the reserve join that are longer than 1, if one is longer than `most`."""
+        if not len(self._reserve):
+            return False
+        lengths = self._lengths(self._reserve)
+        if lengths.max() <= most:
+            return False
+        longer = lengths > 1.0
+        self._mixture = _joined(self._mixture, self._reserve[longer], lengths[longer])
+        self._reserve = self._reserve[~longer]
+        return True
+
+    def _lengths(self, white: Array) -> Array:
+        return np.asarray(np.square(_divided(self._root, white.T)).sum(axis=0))
+
+    def take_in(self, rows: Array, reserve: Array) -> None:
         white = rows @ self._factor.inverse.T
-        lengths = np.square(_divided(self._root, white.T)).sum(axis=0)
+        lengths = self._lengths(white)
         order = np.argsort(-lengths, kind="stable")
         chosen = order[lengths[order] > 1.0]
         if self._limit is not None:
             self._mixture = _heaviest(self._mixture, self._limit // 2)
             chosen = chosen[: self._limit - len(self._mixture.weights)]
         self._mixture = _joined(self._mixture, white[chosen], lengths[chosen])
+        self._reserve = np.concatenate([self._reserve, reserve @ self._factor.inverse.T])
 
     def bound(self) -> float:
         return self._bound
@@ -144,7 +175,7 @@ class DesignRoute:
             self._diagonal[0] += share
         return self._coordinates.weighted(np.sqrt(self._diagonal))
 
-    def take_in(self, rows: Array) -> None:
+    def take_in(self, rows: Array, reserve: Array) -> None:  # noqa: ARG002
         lengths = np.square(self._coordinates.of_rows(rows)) @ self._diagonal
         longer = lengths > 1.0
         self._mixture = _joined(self._mixture, rows[longer], lengths[longer])

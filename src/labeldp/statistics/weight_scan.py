@@ -35,6 +35,10 @@ _OFFERED = 1 << 16
 """Marks remembered, so that the many equal rows of some tables are offered once."""
 _MANY_NUMBERS = 8
 """From so many on, a matrix product that finds the few rows worth a closer look pays."""
+_SPARE = 3
+"""Times as many rows are drawn again, in reserve."""
+_BLOCK = 1 << 15
+"""Rows offered to empty pools at a time: what these hold then keeps most of the others out."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,14 @@ class Sighting:
     """At least ‖C x_i‖² of every row."""
     rows: NDArray[np.float64] = field(repr=False)
     """Different rows of large value: integer codes of the kept columns, one row each."""
+    features: FeatureMap = field(repr=False)
+    spare: Encoded = field(repr=False)
+    """Further rows that were drawn, for a search that has come so far."""
+
+    @property
+    def reserve(self) -> NDArray[np.float64]:
+        """The spare rows, like `rows`."""
+        return self.features.integers(self.spare)
 
     def is_within(self, length: float) -> bool:
         """Whether ‖C x_i‖ of every row is at most so much, for certain."""
@@ -124,9 +136,10 @@ class WeightScan:
 
     def _start(self) -> None:
         empty = Pool(self._keep, np.empty(0), np.empty(0, np.uint64), _none(self._features))
+        more = replace(empty, size=(1 + _SPARE) * self._keep)
         self._largest, self._reach = 0.0, np.zeros(len(self._features.number_columns))
         self._seen = False
-        self._worst = self._drawn = empty
+        self._worst, self._drawn = empty, more
         self._offered = np.zeros(_OFFERED if self._keep else 0, np.uint64)
         self._scratch = Scratch()
 
@@ -141,8 +154,9 @@ class WeightScan:
     @property
     def needs(self) -> Needs:
         every = replace(self._every, kept=None)
-        key = (WeightScan, every, self._keep, self._floor, *self._weights.identity())
-        return Needs(every.columns, every, key=key)
+        maximum = (WeightScan, every, *self._weights.identity())
+        key = (maximum, self._keep, self._floor) if self._keep else maximum
+        return Needs(every.columns, every, key=key, answers=maximum)
 
     def new(self) -> WeightScan:
         """With the same form, for linear algebra may round differently on each machine."""
@@ -162,7 +176,7 @@ class WeightScan:
             batch = batch.take(near)
         values = self._form(batch, self._kernels, self._scratch)
         self._look_closely(batch, values)
-        if self._keep:
+        if self._keep and batch.rows:
             self._offer(batch, values)
 
     def _look_closely(self, batch: Encoded, values: NDArray[np.float64]) -> None:
@@ -183,21 +197,42 @@ class WeightScan:
             self._largest = max(self._largest, self._weights.longest(np.unique(rows, axis=0)))
 
     def _offer(self, batch: Encoded, values: NDArray[np.float64]) -> None:
-        """Let the pools choose; rows that they were offered before are passed over."""
-        able = np.flatnonzero((values > self._floor) | (values >= self._worst.threshold))
-        if len(able) < batch.rows:
-            batch, values = batch.take(able), values[able]
+        """Let the pools choose among rows that may enter one; as long as any may, block by block."""
+        full = self._drawn.threshold > -math.inf
+        step = batch.rows if full else _BLOCK
+        for start in range(0, batch.rows, step):
+            part, lengths = batch.part(start, start + step), values[start : start + step]
+            able = np.flatnonzero((lengths > self._floor) | (lengths >= self._worst.threshold))
+            if len(able) < part.rows:
+                part, lengths = part.take(able), lengths[able]
+            if len(able):
+                self._let_in(part, lengths)
+
+    def _let_in(self, batch: Encoded, values: NDArray[np.float64]) -> None:
+        """Offer rows; those that were offered before or cannot be drawn are passed over."""
         marks = _marks(batch)
-        slots = marks % np.uint64(_OFFERED)
-        fresh = np.flatnonzero(self._offered[slots] != marks)
-        self._offered[slots[fresh]] = marks[fresh]
-        values, marks = values[fresh], marks[fresh]
+        lucky = marks >= self._least_mark(float(values.max()))
+        near = np.flatnonzero(lucky | (values >= self._worst.threshold))
+        slots = marks[near] % np.uint64(_OFFERED)
+        near = near[self._offered[slots] != marks[near]]
+        self._offered[marks[near] % np.uint64(_OFFERED)] = marks[near]
+        values, marks = values[near], marks[near]
         keys = self._chances(values, marks)
-        near = np.flatnonzero((values >= self._worst.threshold) | (keys >= self._drawn.threshold))
-        if len(near):
-            rows = batch.take(fresh[near])
-            self._worst = self._worst.offer(values[near], marks[near], rows)
-            self._drawn = self._drawn.offer(keys[near], marks[near], rows)
+        able = np.flatnonzero((values >= self._worst.threshold) | (keys >= self._drawn.threshold))
+        if len(able):
+            rows = batch.take(near[able])
+            self._worst = self._worst.offer(values[able], marks[able], rows)
+            self._drawn = self._drawn.offer(keys[able], marks[able], rows)
+
+    def _least_mark(self, largest: float) -> np.uint64:
+        """No row of a smaller mark, and of at most this value, can be drawn any more.
+
+        Its key is the distance from the floor over −log u ≥ 1 − u, u the mark's fraction of all.
+        """
+        if self._drawn.threshold <= 0.0:
+            return np.uint64(0)
+        apart = (largest - self._floor) / self._drawn.threshold * (1 + 2.0**-40)
+        return np.uint64(max(0, math.floor((1 - apart) * 2**52) - 1) << 12)
 
     def _near(self, batch: Encoded) -> NDArray[np.intp] | None:
         """Rows that may have the largest value or enter a pool; None: any row.
@@ -244,9 +279,10 @@ class WeightScan:
         if not self._seen:
             raise no_rows()
         extra = np.flatnonzero(~np.isin(self._drawn.marks, self._worst.marks))
-        parts = (self._worst.rows, self._drawn.rows.take(extra))
+        first, spare = extra[extra < self._keep], extra[extra >= self._keep]
+        parts = (self._worst.rows, self._drawn.rows.take(first))
         dense = np.concatenate([self._features.integers(rows) for rows in parts])
-        return Sighting(self._largest, dense)
+        return Sighting(self._largest, dense, self._features, self._drawn.rows.take(spare))
 
 
 def _none(features: FeatureMap) -> Encoded:

@@ -2,7 +2,8 @@
 
 C has 40-bit entries and Xᵀy is integers, so every mean is a rational number: doubles enclose it,
 and the exact fraction settles the few draws in doubt. The pass that sums labels also measures
-‖C x_i‖ of the very rows it sums, so the guarantee rests on no earlier pass.
+‖C x_i‖ of the very rows it sums, so the guarantee rests on no earlier pass; only of rows that
+have stayed in memory since they were measured is it known (`engines/memory.py`).
 """
 
 from __future__ import annotations
