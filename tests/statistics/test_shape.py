@@ -17,10 +17,9 @@ from labeldp.engines import LocalEngine
 from labeldp.features import Encoder, FeatureMap, fit_features
 from labeldp.kernels import Scratch, with_numpy
 from labeldp.source import Source, scan
-from labeldp.statistics import Factor, GramSum, LeverageScan, factorise
+from labeldp.statistics import Factor, GramSum, LeverageScan, factorise, weight_scan
 from labeldp.statistics import shape as module
 from labeldp.statistics import shape_routes as routes
-from labeldp.statistics import weight_scan
 from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.shape import Look, Shape, find_shape, isotropic, mean_direction
 from labeldp.statistics.shape_dual import by_leverage, lower_bound, solve

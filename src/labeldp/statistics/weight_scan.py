@@ -197,7 +197,7 @@ class WeightScan:
             self._largest = max(self._largest, self._weights.longest(np.unique(rows, axis=0)))
 
     def _offer(self, batch: Encoded, values: NDArray[np.float64]) -> None:
-        """Let the pools choose among rows that may enter one; as long as any may, block by block."""
+        """Let the pools choose among rows that may enter; block by block as long as any may."""
         full = self._drawn.threshold > -math.inf
         step = batch.rows if full else _BLOCK
         for start in range(0, batch.rows, step):
