@@ -71,3 +71,11 @@ def test_what_does_not_fit_memory_is_written_as_it_is_drawn(
     with pytest.raises(PlanError, match="too many to hold in memory"):
         made.release(rows)
     assert made.release_to(tmp_path / "r", rows).table.num_rows == made.claim.bags
+
+
+def test_a_compact_release_of_many_aggregates_fits_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds d+1 rows however many aggregates they stand for."""
+    made = small_plan(FLAG, bags=5000, compact=True)
+    columns = len(made.features.names)
+    monkeypatch.setattr(plans, "MOST_NUMBERS", (columns + 1) ** 2)
+    assert made.release(source(ROWS)).table.num_rows == columns + 1

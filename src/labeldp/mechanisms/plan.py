@@ -71,7 +71,9 @@ class Plan:
         randomness: Randomness | None = None,
     ) -> Release:
         """Read the labels once and draw the release, in memory."""
-        check_memory(self.claim.bags, len(self.features.names))
+        columns = len(self.features.names)
+        compact = self.claim.to_json().get("form") == "compact"
+        check_memory(columns + 1 if compact else self.claim.bags, columns)
         return self._draw(source, engine, randomness).collect()
 
     def release_to(
