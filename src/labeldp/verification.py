@@ -95,7 +95,8 @@ def _summary(certificate: dict[str, Any]) -> str:
         told = mechanism_named(certificate["mechanism"]).describe(certificate).summary
     how = ", ".join((f"{certificate['accountant']['name']} accountant", *told))
     text = (
-        f"{certificate['bags']:,} aggregates of {certificate['bag_size']:,} rows, "
+        f"{certificate['bags']:,} aggregates of {certificate['bag_size']:,} "
+        f"row{'s' * (certificate['bag_size'] != 1)}, "
         f"label-DP with ε = {certificate['epsilon']:g}, δ = {certificate['delta']:g} "
         f"({certificate['mechanism']}, {how})"
     )
@@ -198,6 +199,8 @@ def _fields(claim: Claim, certificate: dict[str, Any]) -> Iterator[str]:
         outcome = ("measured", "lower_bound", "added_variance")
         shown["floor"] = {k: v for k, v in certificate["floor"].items() if k not in outcome}
     yield from _differences(shown, expected, "certificate")
+    if certificate["numerics"]["aggregate_labels"] != claim.drawn:
+        yield f"certificate: aggregate labels should be {claim.drawn}"
     delta = claim.delta_at(claim.epsilon)
     if not delta <= claim.delta:
         yield (

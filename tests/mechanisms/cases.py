@@ -19,16 +19,19 @@ from labeldp.source import Source
 from tests.tables import source
 
 FLAG, SAMPLED, NOISY = "wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
-SHAPED = "shaped-flag"
+SHAPED, EVERY = "shaped-flag", "noisy-rows"
 ROWS = 400
 SMALL: dict[str, dict[str, Any]] = {
     FLAG: {"bags": 40},
     SHAPED: {},
+    EVERY: {},
     SAMPLED: {"bags": 12, "bag_size": 32},
     NOISY: {"bags": 20, "bag_size": 16},
 }
 """Options that make planning quick. A mechanism without an entry fails the contract."""
 DRAWN = [SAMPLED, NOISY]
+PURE = [EVERY]
+"""Those whose small plan holds with δ = 0, so that no smaller δ is too small."""
 
 Certificate = dict[str, Any]
 

@@ -8,7 +8,8 @@ The fit uses only exact sums, order statistics and counts, so it gives the same 
 size, file layout or thread count. Modules: `levels` (values of categories as text and as
 codes), `grid` (where a number enters) and `logarithm`, `columns` (one encoded column), `compounds`
 (categories that share a code), `encoder` (batches to encoded or packed rows), `feature_map`,
-`fold` (what a pass over the rows is), `tally` and `tails` (exact aggregates), `winsor`, `fit`.
+`fold` (what a pass over the rows is), `tally` and `tails` (exact aggregates), `winsor`, `fit`, `raw`
+(the columns themselves, to publish).
 """
 
 from labeldp.features.columns import CategoricalColumn, NumericColumn
@@ -16,6 +17,7 @@ from labeldp.features.encoder import Encoded, Encoder, Packed, Rows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.fold import ChosenRows, Fold, Needs, RowNumber, Tally
+from labeldp.features.raw import raw_columns, raw_schema
 
 __all__ = [
     "CategoricalColumn",
@@ -31,4 +33,6 @@ __all__ = [
     "Rows",
     "Tally",
     "fit_features",
+    "raw_columns",
+    "raw_schema",
 ]

@@ -2,6 +2,7 @@
 
     wtd_flag               wtd-FLAg, Algorithm 1: every aggregate weighs all rows
     shaped_flag            shaped-flag: every aggregate weighs all rows, with chosen public weights
+    noisy_rows             noisy-rows: every row's label with noise of its own
     sampled_wtd_flag       sampled-wtd-FLAg, Algorithm 2: one aggregate of each of m random bags
     sampled_noisy_wtd_lag  sampled-noisy-wtd-LAg, Algorithm 3: noisy labels, public weights
 

@@ -66,10 +66,11 @@ def candidates(use: str, asked: Asked) -> list[Mechanism]:
 
 
 def has(mechanism: Mechanism, asked: Asked) -> bool:
-    """Whether a mechanism has the accountant and all options that were given."""
+    """Whether a mechanism has the accountant, the δ and all options that were given."""
     own = (*names(mechanism.options), *names(Encoding), "epsilon", "delta", "accountant")
     accountant = asked.get("accountant", "exact")
-    return accountant in mechanism.accountants and set(given(asked)) <= set(own)
+    possible = accountant in mechanism.accountants and mechanism.allows(asked.get("delta", 1.0))
+    return possible and set(given(asked)) <= set(own)
 
 
 def _least(

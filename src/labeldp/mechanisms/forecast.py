@@ -13,7 +13,9 @@ resemble each other.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from labeldp.errors import positive
 from labeldp.release import AddedError
@@ -76,6 +78,64 @@ def forecast(
         added_exact=False,
         residual_source=residual_source,
     )
+
+
+def noise_forecast(
+    *,
+    rows: int,
+    excess: float,
+    quantiles: Sequence[float],
+    residual_ms: float,
+    added_variance: float,
+    residual_source: str,
+) -> Forecast:
+    """Where noise adds `excess` to all predictions whatever the labels are; γ only scales it."""
+    mean, low, median, high = (value / rows for value in (excess, *quantiles))
+    return Forecast(
+        residual_ms=residual_ms,
+        best_mse=residual_ms,
+        mean_mse=residual_ms + mean,
+        excess_mean=mean / residual_ms,
+        excess_low=low / residual_ms,
+        excess_median=median / residual_ms,
+        excess_high=high / residual_ms,
+        added_variance=added_variance,
+        added_ms=mean,
+        added_low=low,
+        added_high=high,
+        added_exact=True,
+        residual_source=residual_source,
+    )
+
+
+def noise_utility(
+    rows: int, width: float, excess: float, quantiles: Sequence[float]
+) -> dict[str, Any]:
+    """The same for a certificate."""
+    mean, low, median, high = (value / (rows * width**2) for value in (excess, *quantiles))
+    return {
+        "relative_to": "the label range: mean square over all rows of what the noise adds to "
+        "the predictions of a least-squares fit, over label_width squared",
+        "excess_mean": mean,
+        "excess_low": low,
+        "excess_median": median,
+        "excess_high": high,
+    }
+
+
+def noise_error(rows: int, width: float, excess: float, quantiles: Sequence[float]) -> AddedError:
+    """The same in label units."""
+    mean, low, _, high = (math.sqrt(value / rows) for value in (excess, *quantiles))
+    return AddedError(
+        mean, low, high, mean / width, None, "the noise alone, whatever the labels are"
+    )
+
+
+def chi_square_quantiles(mean: float, freedom: float) -> tuple[float, ...]:
+    """Of χ² with so many degrees of freedom, scaled to this mean."""
+    from scipy.special import chdtri
+
+    return tuple(mean * float(chdtri(freedom, 1 - q)) / freedom for q in QUANTILES)
 
 
 def mean_excess(rank: int, bags: int) -> float:

@@ -183,7 +183,7 @@ class Plan:
             return certify(
                 self.claim,
                 outcome,
-                **_run_fields(source, self.labels, grid, randomness),
+                **_run_fields(self.claim.drawn, source, self.labels, grid, randomness),
                 digests={
                     "bags": None,
                     "features": json_digest(self.features.to_json()),
@@ -209,12 +209,12 @@ def check_memory(bags: int, columns: int) -> None:
 
 
 def _run_fields(
-    source: Source, labels: LabelGrid, grid: int, randomness: Randomness
+    drawn: str, source: Source, labels: LabelGrid, grid: int, randomness: Randomness
 ) -> dict[str, Any]:
     """How numbers were rounded, drawn and read: all of it public, fixed before labels are read."""
     return {
         "numerics": {
-            "aggregate_labels": "exactly rounded Gaussians on a public grid",
+            "aggregate_labels": drawn,
             "grid_exponent": grid,
             "label_exponent": labels.exponent,
             "feature_sums": "exact integers",

@@ -36,6 +36,7 @@ DRAW = read_schema(_HERE / "draw.schema.json")
 _HOMES = {
     "wtd-flag": "labeldp.mechanisms.wtd_flag",
     "shaped-flag": "labeldp.mechanisms.shaped_flag",
+    "noisy-rows": "labeldp.mechanisms.noisy_rows",
     "sampled-wtd-flag": "labeldp.mechanisms.sampled_wtd_flag",
     "sampled-noisy-wtd-lag": "labeldp.mechanisms.sampled_noisy_wtd_lag",
 }

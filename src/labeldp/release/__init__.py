@@ -1,6 +1,7 @@
 """The published thing: its claim, its certificate, its files."""
 
 from labeldp.release.claim import (
+    GAUSSIANS,
     AddedError,
     Claim,
     FloorOutcome,
@@ -11,13 +12,14 @@ from labeldp.release.claim import (
     read_head,
     seal,
 )
-from labeldp.release.digest import table_digest
+from labeldp.release.digest import Digest, table_digest
 from labeldp.release.files import (
     AGGREGATES,
     CERTIFICATE,
     FEATURES,
     METADATA_KEY,
     NOISE,
+    ROW,
     WARNING,
     Drawing,
     Release,
@@ -30,16 +32,20 @@ from labeldp.release.files import (
     label_column,
     public_rows,
 )
+from labeldp.release.rows import labelled_rows, row_schema
 
 __all__ = [
     "AGGREGATES",
     "CERTIFICATE",
     "FEATURES",
+    "GAUSSIANS",
     "METADATA_KEY",
     "NOISE",
+    "ROW",
     "WARNING",
     "AddedError",
     "Claim",
+    "Digest",
     "Drawing",
     "FloorOutcome",
     "Person",
@@ -54,8 +60,10 @@ __all__ = [
     "features_text",
     "file_name",
     "label_column",
+    "labelled_rows",
     "public_rows",
     "read_head",
+    "row_schema",
     "seal",
     "table_digest",
 ]

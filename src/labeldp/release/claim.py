@@ -43,6 +43,7 @@ NOT_PROTECTED = (
 )
 TRUST_MODEL = "a central curator sees the labels and runs this software honestly"
 EXPERIMENT = "drawn from a seed for a test or an experiment: NOT private, whatever epsilon says"
+GAUSSIANS = "exactly rounded Gaussians on a public grid"
 GROUPS = (2, 3, 5)
 FALSE_POSITIVE_RATE = 0.001
 _CURVE = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
@@ -100,6 +101,11 @@ class Claim(ABC):
     @abstractmethod
     def law(self) -> Curve:
         """δ(ε) of the release, whatever else was published included; for a person, if one is."""
+
+    @property
+    def drawn(self) -> str:
+        """How labels leave by the door."""
+        return GAUSSIANS
 
     @abstractmethod
     def utility(self) -> dict[str, Any]:

@@ -6,13 +6,17 @@ import hashlib
 import json
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import chain
 from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from labeldp._arrow import numpy_numbers
+from labeldp._arrow import arrow_words, numpy_numbers
 from labeldp._threads import cores
+from labeldp.source.kinds import is_text
 
 
 class Batched(Protocol):
@@ -33,14 +37,16 @@ def table_digest(table: Batched) -> str:
 
 
 class Digest:
-    """Adds up the digest of a table, a part at a time: one hash for each column.
+    """Adds up the digest of a table, a part at a time: one hash for each column, two for texts.
 
     Columns are hashed by threads while the caller goes on to write or read the next part.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema, self._rows, self._nulls = schema, 0, 0
-        self._columns = [hashlib.sha256() for _ in schema]
+        self._columns = [
+            [hashlib.sha256() for _ in range(1 + is_text(kind))] for kind in schema.types
+        ]
         self._threads = max(1, min(cores(), len(self._columns)))
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="labeldp digest")
         self._pending: list[Future[None]] = []
@@ -65,8 +71,8 @@ class Digest:
         self._finish()
         shape = [self._rows, self._nulls, *map(str, self._schema.types), *self._schema.names]
         hasher = hashlib.sha256(json.dumps(shape).encode())
-        for column in self._columns:
-            hasher.update(column.digest())
+        for part in chain.from_iterable(self._columns):
+            hasher.update(part.digest())
         return hasher.hexdigest()
 
     def _finish(self) -> None:
@@ -76,8 +82,23 @@ class Digest:
         self._pending = []
 
 
-def _hash_columns(pairs: list[tuple[Any, pa.ChunkedArray]]) -> None:
-    for hasher, column in pairs:
+def _hash_columns(pairs: list[tuple[list[Any], pa.ChunkedArray]]) -> None:
+    for hashers, column in pairs:
         for chunk in column.chunks:
-            values = numpy_numbers(chunk)
-            hasher.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data)
+            for hasher, values in zip(hashers, _numbers(chunk), strict=True):
+                hasher.update(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data)
+
+
+def _numbers(chunk: pa.Array) -> tuple[NDArray[Any], ...]:
+    """A column as numbers; texts as their lengths, −1 for null, and all their bytes."""
+    if not is_text(chunk.type):
+        return (numpy_numbers(chunk),)
+    texts = pc.fill_null(chunk, arrow_words([""], chunk.type)[0]).cast(pa.large_binary())
+    lengths = numpy_numbers(pc.binary_length(texts)).copy()
+    _, offsets, letters = texts.buffers()
+    start = np.frombuffer(offsets, np.int64, 1, 8 * texts.offset)[0] if len(texts) else 0
+    size = int(lengths.sum())
+    lengths[numpy_numbers(chunk.is_null())] = -1
+    return lengths, np.frombuffer(letters, np.uint8, size, int(start)) if size else np.empty(
+        0, "u1"
+    )

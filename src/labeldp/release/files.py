@@ -1,6 +1,7 @@
 """A release: aggregates, certificate and feature map together, on disk or in memory.
 
-    DIR/aggregates.parquet   one row per bag: the label and, if aggregated, the design columns
+    DIR/aggregates.parquet   one row per bag: the label and, if aggregated, the design columns; or
+                             one per row of the table (`rows.py`)
     DIR/NAME.parquet         another public table, where a mechanism declares one: `bags` (which
                              rows stand in which bag), `weights` (of the design columns)
     DIR/certificate.json     what was promised and what anyone needs to recheck it
@@ -19,7 +20,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,12 +34,17 @@ from labeldp.files import new_directory, read_json
 from labeldp.release.digest import Digest, table_digest
 from labeldp.source import Source, scan
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 WARNING = "NOT_PRIVATE.txt"
 """In place of a certificate, beside sums that are not private."""
 METADATA_KEY = b"labeldp.certificate"
 NOISE = "noise_std"
 """The column of public noise deviations beside labels that are aggregated alone."""
+ROW = "row"
+"""The first column where every row has a label of its own: its number in the table."""
 _NOT_FILES = ("aggregates", "features", "feature_sums")
 """Digests that are not those of further tables."""
 _GROUP_ROWS, _GROUP_NUMBERS, _MOST_NUMBERS = 1 << 14, 1 << 20, 1 << 23
@@ -74,7 +80,38 @@ class Release:
     @property
     def aggregates_features(self) -> bool:
         """Whether the aggregates hold features as well as labels."""
-        return self.table.column_names[:-1] == list(self.features.names)
+        same = self.table.column_names[:-1] == list(self.features.names)
+        return same and not self.holds_rows
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether every row of the table has a label of its own here."""
+        first = self.table.schema.field(0)
+        return bool(first.name == ROW and pa.types.is_int64(first.type))
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether labels stand here alone, so that features must come from the table."""
+        own_features = self.holds_rows and len(self.table.column_names) > 2
+        return not (self.aggregates_features or own_features)
+
+    def training_frame(self, data: Any = None) -> tuple[pd.DataFrame, pd.Series[Any]]:
+        """X and y of a release of rows, for scikit-learn: raw features, and labels with noise.
+
+        `data` is the table that the release was made from (a source, a path or a frame; its
+        labels are not read), not needed if features were released too. X has numbers as floats
+        and categories as text; `feature_frame` makes the same of other rows. The index is the
+        row's number in the table.
+        """
+        from labeldp.release.rows import training_frame
+
+        return training_frame(self, data)
+
+    def feature_frame(self, rows: Any) -> pd.DataFrame:
+        """Rows of any table or frame as those of X in `training_frame`, to predict them."""
+        from labeldp.release.rows import feature_frame
+
+        return feature_frame(self.features, rows)
 
     @property
     def design(self) -> NDArray[np.float64]:
@@ -107,7 +144,9 @@ class Release:
     @property
     def noise(self) -> NDArray[np.float64]:
         """The public deviation of each label, where labels were aggregated alone or with weights
-        that are public."""
+        that are public, or were not aggregated."""
+        if self.holds_rows:
+            return np.full(self.table.num_rows, float(self.certificate["row_noise"]["std"]))
         if self.weights is not None:
             return np.full(self.table.num_rows, float(self.certificate["shape"]["noise_std"]))
         return column_numbers(self.table.column(NOISE))

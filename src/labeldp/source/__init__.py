@@ -13,7 +13,7 @@ column), `table`, `rows` (some rows of a stream).
 from labeldp.source.files import FileState, Reader
 from labeldp.source.kinds import Column
 from labeldp.source.labels import LabelCheck
-from labeldp.source.rows import check_rows, take_rows
+from labeldp.source.rows import check_rows, take_numbered, take_rows
 from labeldp.source.table import Source, scan
 
 __all__ = [
@@ -24,5 +24,6 @@ __all__ = [
     "Source",
     "check_rows",
     "scan",
+    "take_numbered",
     "take_rows",
 ]

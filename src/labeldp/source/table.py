@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp._arrow import numpy_numbers
 from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.files import FileState, Reader, find, joined, state_of
@@ -69,14 +70,8 @@ class Source:
         whose label is missing. Which labels are missing then shows in the rows that remain;
         that is the choice this option makes.
         """
-        names = self._columns(columns)
-        if not (self.drop_missing_labels and self.label):
-            yield from self._batches(names)
-            return
-        for batch in self._batches([*names, self.label]):
-            kept = batch.filter(present(batch.column(len(names))))
-            if kept.num_rows:
-                yield kept.select(range(len(names)))
+        for _, batch, _ in self.numbered_batches(columns):
+            yield batch
 
     def labelled_batches(
         self, check: LabelCheck | None = None, columns: Sequence[str] | None = None
@@ -91,6 +86,18 @@ class Source:
         names = self._columns(columns)
         for batch, labels in self._with_labels(names, check):
             yield batch.select(range(len(names))), labels
+
+    def numbered_batches(
+        self, columns: Sequence[str] | None = None, check: LabelCheck | None = None
+    ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch, NDArray[np.float64] | None]]:
+        """Yield features with the numbers of their rows in the data, where every row counts.
+
+        With `check` labels too, as in `labelled_batches`; it is the caller's to finish.
+        """
+        names = self._columns(columns)
+        for numbers, batch in self._kept(names, labelled=check is not None):
+            labels = None if check is None else check.clean(*to_labels(batch.column(len(names))))
+            yield numbers, batch.select(range(len(names))), labels
 
     def labels(self, check: LabelCheck) -> Iterator[NDArray[np.float64]]:
         """Yield the labels alone, of the same rows; `check` is the caller's to finish."""
@@ -125,15 +132,26 @@ class Source:
     def _with_labels(
         self, names: list[str], shared: LabelCheck | None
     ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
-        label, _ = self._needs_label()
         check = shared or self.label_check()
-        for batch in self._batches([*names, label]):
-            if self.drop_missing_labels:
-                batch = batch.filter(present(batch.column(len(names))))
-            if batch.num_rows:
-                yield batch, check.clean(*to_labels(batch.column(len(names))))
+        for _, batch in self._kept(names, labelled=True):
+            yield batch, check.clean(*to_labels(batch.column(len(names))))
         if shared is None:
             check.finish()
+
+    def _kept(
+        self, names: list[str], *, labelled: bool
+    ) -> Iterator[tuple[NDArray[np.int64], pa.RecordBatch]]:
+        """Rows that are not dropped, and their numbers; a label is the last column."""
+        dropping, first = self.drop_missing_labels and self.label is not None, 0
+        label = [self._needs_label()[0]] if labelled else [self.label or ""] * dropping
+        for batch in self._batches([*names, *label]):
+            numbers = np.arange(first, first + batch.num_rows)
+            first += batch.num_rows
+            if dropping:
+                there = present(batch.column(len(names)))
+                batch, numbers = batch.filter(there), numbers[numpy_numbers(there)]
+            if len(numbers):
+                yield numbers, batch
 
     def _needs_label(self) -> tuple[str, tuple[float, float]]:
         if self.label is None:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from labeldp.accounting import Curve, Gaussian
 from labeldp.mechanisms import Description, describe_person, number
-from labeldp.mechanisms.forecast import QUANTILES
+from labeldp.mechanisms.forecast import chi_square_quantiles, noise_error, noise_utility
 from labeldp.release import AddedError, Claim, FloorOutcome, read_head
 
 BASIS = (
@@ -75,31 +75,16 @@ class ShapedFlagClaim(Claim):
         """The expected sum of squares that noise adds to the predictions of all rows."""
         return (self.noise_std / self.length) ** 2 * self.trace
 
-    def excess_quantiles(self) -> list[float]:
+    def excess_quantiles(self) -> tuple[float, ...]:
         """The same in so many of all releases: one χ² in place of many."""
-        from scipy.special import chdtri
-
-        freedom = self.directions
-        return [self.excess * float(chdtri(freedom, 1 - q)) / freedom for q in QUANTILES]
+        return chi_square_quantiles(self.excess, self.directions)
 
     def utility(self) -> dict[str, Any]:
-        unit = self.rows * self.width**2
-        low, median, high = (value / unit for value in self.excess_quantiles())
-        return {
-            "relative_to": "the label range: mean square over all rows of what the noise adds to "
-            "the predictions of a least-squares fit, over label_width squared",
-            "excess_mean": self.excess / unit,
-            "excess_low": low,
-            "excess_median": median,
-            "excess_high": high,
-        }
+        return noise_utility(self.rows, self.width, self.excess, self.excess_quantiles())
 
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
         """In label units; it holds whatever the labels are."""
-        low, _, high = (math.sqrt(value / self.rows) for value in self.excess_quantiles())
-        mean = math.sqrt(self.excess / self.rows)
-        basis = "the noise alone, whatever the labels are"
-        return AddedError(mean, low, high, mean / self.width, None, basis)
+        return noise_error(self.rows, self.width, self.excess, self.excess_quantiles())
 
     def to_json(self) -> dict[str, Any]:
         return {

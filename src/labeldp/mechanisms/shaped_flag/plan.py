@@ -10,6 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labeldp.errors import DataError
+from labeldp.mechanisms.forecast import noise_forecast
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import person_length
@@ -91,22 +92,12 @@ def shape_of(found: Survey, source: Source, engine: Engine) -> Shape:
 
 def forecast(claim: ShapedFlagClaim, residual_ms: float, source: str = "stated") -> Forecast:
     """What noise adds holds whatever the labels are; a residual only gives it a scale."""
-    mean, low, median, high = (
-        value / claim.rows for value in (claim.excess, *claim.excess_quantiles())
-    )
-    return Forecast(
+    return noise_forecast(
+        rows=claim.rows,
+        excess=claim.excess,
+        quantiles=claim.excess_quantiles(),
         residual_ms=residual_ms,
-        best_mse=residual_ms,
-        mean_mse=residual_ms + mean,
-        excess_mean=mean / residual_ms,
-        excess_low=low / residual_ms,
-        excess_median=median / residual_ms,
-        excess_high=high / residual_ms,
         added_variance=claim.noise_std**2,
-        added_ms=mean,
-        added_low=low,
-        added_high=high,
-        added_exact=True,
         residual_source=source,
     )
 

@@ -1,0 +1,139 @@
+"""Checking a release of noisy rows: its noise, its grid, its numbers, and its rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import bdtr
+
+from labeldp._arrow import arrow_numbers, column_numbers
+from labeldp.features import Encoder, raw_columns
+from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim, read_claim
+from labeldp.mechanisms.noisy_rows.noise import least_noise
+from labeldp.mechanisms.noisy_rows.plan import most_rows
+from labeldp.mechanisms.workbench import (
+    AGGREGATES,
+    FEATURES,
+    Engine,
+    GramSum,
+    Release,
+    Source,
+    check_grid,
+    check_label_exponent,
+)
+from labeldp.release import ROW, Digest, labelled_rows, row_schema, table_digest
+
+_SPENT = 1e-6
+"""Of the scale, what rounding may make of it."""
+_CHANCE = 1e-12
+"""A release that its law produces with less than this chance was not drawn from it."""
+
+
+def layout(release: Release) -> pa.Schema:
+    """The columns of rows."""
+    certificate = release.certificate
+    return row_schema(
+        release.features,
+        certificate["labels"]["column"],
+        with_features=certificate["row_noise"]["with_features"],
+    )
+
+
+def check(release: Release) -> Iterator[str]:
+    """Where the published numbers contradict the claim."""
+    claim, features = read_claim(release.certificate), release.features
+    if claim.intercept is not (features.constant is not None):
+        yield f"{FEATURES} and the certificate differ on whether there is an intercept"
+    if claim.bags != claim.rows:
+        yield f"certificate: {claim.bags} labels are not those of {claim.rows} rows"
+    exponent = release.certificate["numerics"]["label_exponent"]
+    yield from check_label_exponent(claim.label_range, features.intercept, exponent)
+    least = least_noise(claim.width, claim.protected, claim.epsilon, claim.delta)
+    same = math.isclose(claim.noise.scale, least.scale, rel_tol=_SPENT)
+    if claim.noise.name != least.name or not same:
+        yield "certificate: the noise is not that of the budget"
+    unsound = list(_check_numbers(release))
+    yield from unsound or check_grid(release, claim.noise.grid)
+    if not unsound:
+        yield from _check_spread(release, claim)
+        if not release.needs_rows:
+            yield from _check_own_features(release)
+
+
+def _check_numbers(release: Release) -> Iterator[str]:
+    """Whether labels are numbers, and rows are named one after the other."""
+    if not all(np.isfinite(labels).all() for labels in release.label_chunks()):
+        yield f"{AGGREGATES} has values that are not numbers"
+    column = release.table.column(ROW)
+    numbers = column_numbers(column)
+    if column.null_count or (len(numbers) and numbers[0] < 0) or (np.diff(numbers) < 1).any():
+        yield f"{AGGREGATES} does not name rows by increasing numbers"
+    elif release.certificate["labels"]["missing"] == "refused" and (
+        len(numbers) and numbers[-1] != len(numbers) - 1
+    ):
+        yield f"{AGGREGATES} leaves out rows, though none was dropped"
+
+
+def _check_spread(release: Release, claim: NoisyRowsClaim) -> Iterator[str]:
+    """Whether labels stray from their range as the noise would have them, and no further.
+
+    A label within the range gets out of it with a chance of P[|noise| > Δ/2] at least, which is
+    the chance in its middle, because the tails of both laws are convex. All rows together are
+    independent, so as few as were counted have at most the binomial's chance.
+    """
+    (low, high), noise = claim.label_range, claim.noise
+    half_step = math.ldexp(0.5, noise.grid)
+    outside, furthest = 0, 0.0
+    for labels in release.label_chunks():
+        away = np.maximum(low - labels, labels - high) + half_step
+        outside += int((away >= 0).sum())
+        furthest = max(furthest, float(away.max(initial=0.0)))
+    chance = 2 * noise.law.tail(claim.width / 2 / noise.scale)
+    if bdtr(outside, claim.rows, chance) < _CHANCE:
+        yield f"{AGGREGATES} has labels that stray less from their range than the noise demands"
+    beyond = max(0.0, furthest - 2 * half_step) / noise.scale
+    if 2 * claim.rows * noise.law.tail(beyond) < _CHANCE:
+        yield f"{AGGREGATES} has labels further from their range than the noise can take them"
+
+
+def _check_own_features(release: Release) -> Iterator[str]:
+    """Whether the features beside the labels are those that the certificate has the sums of."""
+    encode, total = Encoder(release.features), GramSum(release.features).new()
+    for batch, _ in labelled_rows(release):
+        total.add(encode(batch))
+    if total.result().digest() != release.certificate["digests"]["feature_sums"]:
+        yield f"{AGGREGATES} has features that are not those of the certificate"
+
+
+def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
+    """Whether rows, their features and their persons are the table's."""
+    certificate, features = release.certificate, release.features
+    claim = read_claim(certificate)
+    gram = engine.fold("feature sums", source, GramSum(features))
+    if gram.rows != claim.rows:
+        yield f"the table has {gram.rows} rows, the certificate says {claim.rows}"
+        return
+    if gram.digest() != certificate["digests"]["feature_sums"]:
+        yield "the table's features are not those of the release"
+        return
+    person = most_rows(features, source, engine)
+    if person is not None and person.rows > claim.protected:
+        yield (f"a person has {person.rows} rows, the certificate says {claim.protected} at most")
+    yield from _check_rows(release, source)
+
+
+def _check_rows(release: Release, source: Source) -> Iterator[str]:
+    """Whether numbers and raw columns are the table's, row by row."""
+    features, with_features = release.features, not release.needs_rows
+    columns = features.columns if with_features else ()
+    shown = release.table.select([ROW, *columns])
+    with Digest(shown.schema) as digest:
+        for numbers, batch, _ in source.numbered_batches(columns):
+            raw = raw_columns(features, batch).columns if with_features else []
+            rows = [arrow_numbers(numbers), *raw]
+            digest.add(pa.Table.from_arrays(rows, schema=shown.schema))
+        if digest.total() != table_digest(shown):
+            yield f"{AGGREGATES} has row numbers or features that are not the table's"

@@ -1,0 +1,134 @@
+"""What noisy-rows promises, whatever the labels are (theory §11).
+
+Every label has noise of its own, so one label moves one published number, by at most Δ; see
+`noise.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from labeldp.accounting import Curve
+from labeldp.mechanisms import Description, describe_person, number
+from labeldp.mechanisms.forecast import chi_square_quantiles, noise_error, noise_utility
+from labeldp.mechanisms.noisy_rows.noise import RowNoise
+from labeldp.release import AddedError, Claim, FloorOutcome, read_head
+
+BASIS = (
+    "independent noise on every row's label, which moves by label_width at most; "
+    "nothing is assumed of the labels"
+)
+PERSON_BASIS = BASIS.replace("which moves", "of as many rows as a person has, each of which moves")
+
+
+@dataclass(frozen=True)
+class NoisyRowsClaim(Claim):
+    """`bags` rows, each with its own label and noise."""
+
+    mechanism: ClassVar[str] = "noisy-rows"
+
+    rows: int
+    rank: int
+    label_range: tuple[float, float]
+    intercept: bool
+    noise: RowNoise
+    with_features: bool
+
+    @property
+    def width(self) -> float:
+        low, high = self.label_range
+        return high - low
+
+    @property
+    def protected(self) -> int:
+        """How many rows are covered together: 1, or the most of a person."""
+        return 1 if self.person is None else self.person.rows
+
+    @property
+    def law(self) -> Curve:
+        return self.noise.curve(self.width, self.protected)
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether the guarantee holds with δ = 0."""
+        return self.law.pure() <= self.epsilon
+
+    @property
+    def drawn(self) -> str:
+        return self.noise.law.drawn
+
+    @property
+    def excess(self) -> float:
+        """The expected sum of squares that noise adds to the predictions of all rows: d·Var."""
+        return self.rank * self.noise.std**2
+
+    def excess_quantiles(self) -> tuple[float, ...]:
+        """The same in so many of all releases: exact for Gaussian noise, nearly so for Laplace's,
+        of which a fit adds up many."""
+        return chi_square_quantiles(self.excess, self.rank)
+
+    def utility(self) -> dict[str, Any]:
+        return noise_utility(self.rows, self.width, self.excess, self.excess_quantiles())
+
+    def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
+        """In label units; it holds whatever the labels are."""
+        return noise_error(self.rows, self.width, self.excess, self.excess_quantiles())
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **self.head(BASIS if self.person is None else PERSON_BASIS),
+            "form": "rows",
+            "bag_size": 1,
+            "rows": self.rows,
+            "rank": self.rank,
+            "label_range": list(self.label_range),
+            "label_width": self.width,
+            "max_leverage": None,
+            "constant_in_span": self.intercept,
+            "floor": None,
+            "inflation": None,
+            "draw": None,
+            "noise": None,
+            "row_noise": {
+                "law": self.noise.name,
+                "scale": self.noise.scale,
+                "std": self.noise.std,
+                "with_features": self.with_features,
+            },
+        }
+
+
+def read_claim(document: dict[str, Any]) -> NoisyRowsClaim:
+    """The inverse of `to_json`."""
+    low, high = document["label_range"]
+    noise = document["row_noise"]
+    return NoisyRowsClaim(
+        **read_head(document),
+        rows=int(document["rows"]),
+        rank=int(document["rank"]),
+        label_range=(float(low), float(high)),
+        intercept=bool(document["constant_in_span"]),
+        noise=RowNoise(str(noise["law"]), float(noise["scale"])),
+        with_features=bool(noise["with_features"]),
+    )
+
+
+def describe(told: dict[str, Any]) -> Description:
+    """What people read of a plan or certificate."""
+    claim = read_claim(told)
+    title, std = claim.noise.law.title, number(claim.noise.std)
+    holds = ", which needs no δ" if claim.is_pure else ""
+    noise = ("noise", f"{title}, deviation {std} on every label{holds}")
+    columns = "row number, label" + (" and raw features" if claim.with_features else "")
+    low, _, high = (number(math.sqrt(value / claim.rows)) for value in claim.excess_quantiles())
+    error = math.sqrt(claim.excess / claim.rows)
+    plan = (
+        noise,
+        ("columns", columns),
+        ("error that privacy adds", f"{number(error)} in a linear fit's prediction, root mean"),
+        ("", f"square; {low} to {high} in 90 % of releases, whatever the labels"),
+    )
+    summary = (f"{title} noise on every label",)
+    return Description(plan=plan, release=plan, summary=summary) + describe_person(told)

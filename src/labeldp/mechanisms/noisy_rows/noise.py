@@ -1,0 +1,116 @@
+"""The two laws of noise, and which of them a budget asks for (theory §11).
+
+One label moves by at most Δ, and with it one published number. Laplace noise of scale b then is
+pure ε with ε = Δ/b, Gaussian noise of deviation s a Gaussian mechanism with μ = Δ/s. The k labels
+of a person move k numbers by Δ each: by kΔ in sum, which is what Laplace noise pays for, and by
+√k·Δ in length, which is what Gaussian noise does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from labeldp import door
+from labeldp.accounting import Curve, Gaussian, Laplace, invert
+from labeldp.release import GAUSSIANS
+
+_GAUSSIAN_ROOM = 1 - 1e-9
+"""μ is used up to this, and ε up to the next, so that rounding never breaks the budget."""
+_LAPLACE_ROOM = 1 - 2.0**-48
+_UP = 1 + 2.0**-50
+
+
+@dataclass(frozen=True)
+class Law:
+    """Noise of scale 1, and what it costs to move a number by 1."""
+
+    title: str
+    drawn: str
+    """What it is called in certificates."""
+    door: door.Noise
+    deviation: float
+    norm: Callable[[int], float]
+    """Of as many moves by 1, in the norm that counts."""
+    price: Callable[[float], Curve]
+    """The guarantee where labels move by so many scales."""
+    most: Callable[[float, float], float]
+    """The largest such move within (ε, δ), but for rounding."""
+    tail: Callable[[float], float]
+    """P[noise > x]."""
+
+
+def _most_mu(epsilon: float, delta: float) -> float:
+    if delta == 0:
+        return 0.0
+    return invert.limit(Gaussian(1.0), "mu", epsilon, delta) * _GAUSSIAN_ROOM
+
+
+def _normal_tail(x: float) -> float:
+    from scipy.special import ndtr
+
+    return float(ndtr(-x))
+
+
+LAWS = {
+    "laplace": Law(
+        "Laplace",
+        "exactly rounded Laplace noise on a public grid",
+        door.LAPLACE,
+        math.sqrt(2.0),
+        float,
+        Laplace,
+        lambda epsilon, _delta: epsilon * _LAPLACE_ROOM,
+        lambda x: 0.5 * math.exp(-x),
+    ),
+    "gaussian": Law(
+        "Gaussian",
+        GAUSSIANS,
+        door.NORMAL,
+        1.0,
+        math.sqrt,
+        Gaussian,
+        _most_mu,
+        _normal_tail,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class RowNoise:
+    """The noise on every label."""
+
+    name: str
+    scale: float
+    """In label units."""
+
+    @property
+    def law(self) -> Law:
+        return LAWS[self.name]
+
+    @property
+    def std(self) -> float:
+        return self.law.deviation * self.scale
+
+    @property
+    def grid(self) -> int:
+        """The exponent of the public grid's step."""
+        return door.grid_for(self.scale)
+
+    def curve(self, width: float, rows: int) -> Curve:
+        """What is guaranteed to so many rows together, rounded up."""
+        return self.law.price(width * self.law.norm(rows) / self.scale * _UP)
+
+
+def needed(name: str, width: float, rows: int, epsilon: float, delta: float) -> RowNoise | None:
+    """The least noise of a law; None if no noise is enough."""
+    law = LAWS[name]
+    most = law.most(epsilon, delta)
+    return RowNoise(name, width * law.norm(rows) / most) if most > 0 else None
+
+
+def least_noise(width: float, rows: int, epsilon: float, delta: float) -> RowNoise:
+    """Of both laws the one of less variance; with δ = 0 always Laplace's."""
+    offers = (needed(name, width, rows, epsilon, delta) for name in LAWS)
+    return min((noise for noise in offers if noise), key=lambda noise: noise.std)

@@ -1,0 +1,121 @@
+"""Planning noisy-rows: the noise follows from the budget and the label range alone."""
+
+from __future__ import annotations
+
+import math
+
+from labeldp.errors import DataError, InputError
+from labeldp.mechanisms.forecast import noise_forecast
+from labeldp.mechanisms.noisy_rows import NoisyRowsOptions
+from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
+from labeldp.mechanisms.noisy_rows.noise import RowNoise, least_noise
+from labeldp.mechanisms.workbench import (
+    Engine,
+    FeatureMap,
+    LabelGrid,
+    Person,
+    PersonScan,
+    Plan,
+    Request,
+    Source,
+    largest_persons,
+    surveyed,
+)
+from labeldp.release import ROW
+
+_MOST_STEPS = 2.0**50
+"""Labels count fewer steps of their grids than this, so that doubles hold them exactly."""
+
+
+def draft(request: Request[NoisyRowsOptions], source: Source, engine: Engine) -> Plan:
+    """Read the features, for the forecast and for learners; fix the noise."""
+    options = request.options
+    check_numbered(source)
+    found = surveyed(request, source, engine, saturated=True)
+    if not found.factor.rank:
+        raise DataError("no feature column is left, so there is nothing to learn from")
+    if options.with_features:
+        _check_names(found.features)
+    person = most_rows(found.features, source, engine)
+    claim = NoisyRowsClaim(
+        request.accountant,
+        request.epsilon,
+        request.delta,
+        bags=found.facts.rows,
+        rows=found.facts.rows,
+        rank=found.factor.rank,
+        label_range=found.labels.range,
+        intercept=found.features.constant is not None,
+        noise=least_noise(
+            found.facts.width, person.rows if person else 1, request.epsilon, request.delta
+        ),
+        with_features=options.with_features,
+        person=person,
+    )
+    _check_size(found.labels, claim.noise)
+    forecast = noise_forecast(
+        rows=claim.rows,
+        excess=claim.excess,
+        quantiles=claim.excess_quantiles(),
+        residual_ms=options.residual(claim.width),
+        added_variance=claim.noise.std**2,
+        residual_source=options.residual_source,
+    )
+    return Plan(
+        claim,
+        found.features,
+        found.labels,
+        found.feature_sums,
+        forecast,
+        (*found.notes, *_notes(claim)),
+        found.factor,
+    )
+
+
+def check_numbered(source: Source) -> None:
+    """Labels stand beside the numbers of their rows, which a source must have."""
+    if not source.numbered:
+        raise InputError(
+            "noisy-rows names rows by number, and rows on Spark have none; read the table without "
+            "Spark, or use a mechanism of aggregates (`mechanism='shaped-flag'`)"
+        )
+
+
+def most_rows(features: FeatureMap, source: Source, engine: Engine) -> Person | None:
+    """Whose rows are covered together, and at most how many they are: public."""
+    if source.person is None:
+        return None
+    scan = PersonScan(features)
+    found = largest_persons(scan, lambda each: engine.fold("persons", source, each))
+    return Person(source.person, found.rows)
+
+
+def _check_names(features: FeatureMap) -> None:
+    if ROW in features.columns:
+        raise InputError(
+            f"a feature column is called {ROW!r}, like the row's number; rename it, or leave "
+            "`with_features` out"
+        )
+
+
+def _check_size(labels: LabelGrid, noise: RowNoise) -> None:
+    finest = min(noise.grid, labels.exponent)
+    low, high = labels.range
+    if max(-low, high) >= math.ldexp(_MOST_STEPS, finest):
+        raise InputError(
+            f"`label_range` {low:g} {high:g} is too far from 0 for its width; subtract a public "
+            "number from all labels"
+        )
+
+
+def _notes(claim: NoisyRowsClaim) -> list[str]:
+    notes = []
+    if claim.is_pure and claim.delta > 0:
+        notes.append(
+            "noise is Laplace's, which is best at this budget: the guarantee holds with δ = 0"
+        )
+    if claim.person is not None:
+        notes.append(
+            f"the guarantee is for all rows of a person together, at most {claim.person.rows}"
+        )
+    return notes

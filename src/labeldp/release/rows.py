@@ -1,0 +1,93 @@
+"""A release of rows: the number and the noisy label of every row, and maybe its raw features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp._arrow import column_numbers, numpy_numbers
+from labeldp.errors import InputError, MissingExtraError, ReleaseError
+from labeldp.features import FeatureMap, raw_columns, raw_schema
+from labeldp.release.files import ROW, Release, label_column
+from labeldp.source import Source, scan, take_numbered
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def row_schema(features: FeatureMap, label: str, *, with_features: bool) -> pa.Schema:
+    """The row's number, the raw columns if they are released, and the label."""
+    raw = list(raw_schema(features)) if with_features else []
+    ends = [
+        pa.field(ROW, pa.int64(), nullable=False),
+        pa.field(label_column(label), pa.float64(), nullable=False),
+    ]
+    return pa.schema([ends[0], *raw, ends[1]])
+
+
+def labelled_rows(
+    release: Release, source: Source | None = None
+) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
+    """Raw features and noisy labels, some rows at a time: the source's features, or its own."""
+    features = release.features
+    if not release.needs_rows:
+        for batch in release.table.to_batches():
+            labels = numpy_numbers(batch.column(batch.num_columns - 1))
+            yield batch.select(list(features.columns)), labels
+        return
+    if source is None:
+        raise InputError(
+            "the release names rows but does not hold their features: give the table that it was "
+            "made from (`data`; in Python, fit(release, source) or training_frame(data))"
+        )
+    labels, wanted = release.labels, column_numbers(release.table.column(ROW))
+    whole = release.certificate["labels"]["missing"] == "refused"
+    for places, batch in take_numbered(source, features.columns, wanted, whole=whole):
+        yield batch, labels[places]
+
+
+def training_frame(release: Release, data: Any) -> tuple[pd.DataFrame, pd.Series[Any]]:
+    """X and y; see `Release.training_frame`."""
+    if not release.holds_rows:
+        raise ReleaseError(
+            f"{release.certificate['mechanism']} publishes aggregates, of which no single row has "
+            "a label; a training frame is made of a release of noisy-rows"
+        )
+    pd = _pandas()
+    source = data if data is None or isinstance(data, Source) else _scan(release.features, data)
+    parts = [raw_columns(release.features, batch) for batch, _ in labelled_rows(release, source)]
+    table = pa.Table.from_batches(parts, schema=raw_schema(release.features))
+    index = pd.Index(column_numbers(release.table.column(ROW)), name=ROW)
+    frame = table.to_pandas().set_index(index)
+    labels = release.labels
+    return frame, pd.Series(labels, index, name=release.certificate["labels"]["column"])
+
+
+def feature_frame(features: FeatureMap, rows: Any) -> pd.DataFrame:
+    """Raw columns of any rows, in the form of X."""
+    _pandas()
+    source = rows if isinstance(rows, Source) else _scan(features, rows)
+    parts = [raw_columns(features, batch) for batch in source.feature_batches(features.columns)]
+    return pa.Table.from_batches(parts, schema=raw_schema(features)).to_pandas()
+
+
+def _scan(features: FeatureMap, data: Any) -> Source:
+    """All rows of a table, with or without labels, its feature columns alone."""
+    return scan(
+        data,
+        features=features.columns,
+        categorical=tuple(column.name for column in features.categorical),
+        numeric=tuple(column.name for column in features.numeric),
+    )
+
+
+def _pandas() -> Any:
+    try:
+        import pandas as pd
+    except ModuleNotFoundError:
+        raise MissingExtraError("a training frame", "interop") from None
+    return pd
