@@ -56,7 +56,7 @@ def fit(
     data: Annotated[
         str | None,
         typer.Option(
-            help="The table whose rows the bags name, for its features; no label is read."
+            help="The table whose rows the release names, for its features; no label is read."
         ),
     ] = None,
     learning: LearningOptions = _DEFAULT,
@@ -139,7 +139,7 @@ def _penalty(name: str, text: str) -> Any:
 
 def _rows(learner: Learner, released: Release, directory: Path, data: str | None) -> Source | None:
     """The table whose rows the bags name, where they name any."""
-    from labeldp.release import public_rows
+    from labeldp.release import feature_rows, public_rows
 
     if released.aggregates_features:
         if learner.reads_rows:
@@ -148,10 +148,14 @@ def _rows(learner: Learner, released: Release, directory: Path, data: str | None
                 "release with --mechanism sampled-noisy-wtd-lag"
             )
         return None
+    if not released.needs_rows:
+        return None
     if data is None:
         raise InputError(
-            f"{directory} aggregates labels alone; give the table whose rows its bags name (--data)"
+            f"{directory} holds labels alone; give the table whose rows it names (--data)"
         )
+    if released.holds_rows:  # by their numbers, so that no label tells which were dropped
+        return feature_rows(released.features, data)
     return public_rows(released, data)
 
 

@@ -173,12 +173,12 @@ def show_plan(made: Plan) -> None:
 
 def plan_facts(claim: dict[str, Any]) -> list[tuple[str, str]]:
     """What a claim says, for people."""
-    rows = number(claim["bag_size"])
+    rows = "1 row" if claim["bag_size"] == 1 else f"{number(claim['bag_size'])} rows"
     facts = [
         ("rows, independent columns", f"{number(claim['rows'])}, {claim['rank']}"),
         ("budget", f"ε = {claim['epsilon']:g}, δ = {claim['delta']:g}"),
         ("mechanism, accountant", f"{claim['mechanism']}, {claim['accountant']['name']}"),
-        ("aggregates", f"{number(claim['bags'])} of {rows} rows each"),
+        ("aggregates", f"{number(claim['bags'])} of {rows} each"),
         *mechanism_named(claim["mechanism"]).describe(claim).plan,
     ]
     if claim["max_leverage"] is not None:

@@ -103,7 +103,7 @@ def show_release(made: Plan, released: Release, out: Path) -> None:
             ("check it", f"labeldp verify {out}"),
             (
                 "use it",
-                f"labeldp fit {out}" + ("" if released.aggregates_features else " --data …"),
+                f"labeldp fit {out}" + (" --data …" if released.needs_rows else ""),
             ),
         ],
     )

@@ -119,14 +119,14 @@ class WeightedBags:
         values = np.asarray(numbers, dtype=np.float32)
         if values.ndim != 2:
             raise InputError(f"numbers must have two dimensions, not {values.ndim}")
-        return _singletons(np.empty((len(values), 0), dtype=np.int32), values, labels, (), None)
+        return singletons(np.empty((len(values), 0), dtype=np.int32), values, labels, (), None)
 
     @classmethod
     def from_rows(cls, features: FeatureMap, rows: Any, labels: ArrayLike) -> WeightedBags:
         """Every raw row is a bag of weight 1: the instance-level baseline, not private."""
         inputs = Inputs.of(features)
         codes, numbers = inputs.whole(rows)
-        return _singletons(codes, numbers, labels, inputs.sizes, features)
+        return singletons(codes, numbers, labels, inputs.sizes, features)
 
     @classmethod
     def from_bags(
@@ -235,13 +235,14 @@ def bag_members(table: pa.Table) -> tuple[NDArray[Any], NDArray[Any], NDArray[An
     return bag, row, weight
 
 
-def _singletons(
+def singletons(
     codes: NDArray[np.int32],
     numbers: NDArray[np.float32],
     labels: ArrayLike,
     sizes: tuple[int, ...],
     features: FeatureMap | None,
 ) -> WeightedBags:
+    """Every row is a bag of weight 1."""
     rows = len(numbers)
     return WeightedBags(
         codes,

@@ -22,6 +22,7 @@ from labeldp.learners.bags import bag_members
 from labeldp.learners.least_squares import Fit, bounded_norm, intervals, require_freedom, ridge
 from labeldp.learners.linear import LinearModel, LinearOptions
 from labeldp.learners.protocol import Array, Coefficient, bag_source
+from labeldp.learners.rows import whitened_rows
 from labeldp.learners.rules import Rule
 from labeldp.learners.whitened import RANK_TOLERANCE, Whitened, knows_noise, whitened
 from labeldp.source import Source, take_rows
@@ -33,17 +34,19 @@ Used = NDArray[np.bool_]
 
 
 def fit_release(release: Release, source: Source | None, options: LinearOptions) -> LinearModel:
-    """Fit a release; one of labels alone names the rows of its bags, which the source holds.
+    """Fit a release; one of labels alone names rows, which the source holds.
 
-    The labels of the latter have noise of different, public deviations and are weighed by them.
+    Sums of labels over bags have noise of different, public deviations and are weighed by them.
     """
     options = options.checked()
+    features, columns = _chosen(release.features, options)
+    if release.holds_rows:
+        return _fit_white(release, whitened_rows(release, source).of(columns), features, options)
     if not release.aggregates_features and release.bag_table is None:
         raise InputError(
             "the release has aggregates of other columns than its feature map; "
             "they do not belong together"
         )
-    features, columns = _chosen(release.features, options)
     if knows_noise(release):
         return _fit_white(release, whitened(release).of(columns), features, options)
     if options.shrink:

@@ -103,7 +103,14 @@ class NetworkModel:
 def fit_release(
     release: Release, source: Source | None, settings: Settings, progress: Progress | None = None
 ) -> NetworkModel:
-    """Fit the bags of a release, whose rows the source holds, or its aggregates (linear only)."""
+    """Fit the bags of a release, whose rows the source holds, or its aggregates (linear only).
+
+    Where every row has a label, it is a bag.
+    """
+    if release.holds_rows:
+        from labeldp.learners.rows import single_rows  # late: a model predicts without it
+
+        return fit_bags(single_rows(release, source), settings, progress)
     if release.aggregates_features:
         aggregates = WeightedBags.from_aggregates(release.design, release.labels, release.features)
         return fit_bags(aggregates, settings, progress)

@@ -98,7 +98,7 @@ def form_error(slope: Array, form: Array) -> float:
 
 def knows_noise(release: Release) -> bool:
     """Whether the noise of a release is public, and all that keeps it from the fit on all rows."""
-    return release.weights is not None
+    return release.weights is not None or release.holds_rows
 
 
 def whitened(release: Release) -> Whitened:
@@ -137,10 +137,10 @@ def _residual(release: Release) -> Measured | None:
     if root is None:
         return None
     std = release.certificate["shape"]["residual_noise_std"]
-    return _possible(release, square(np.array([max(0.0, root)]), np.array([[std]])))
+    return possible(release, square(np.array([max(0.0, root)]), np.array([[std]])))
 
 
-def _possible(release: Release, residual_ss: Measured) -> Measured:
+def possible(release: Release, residual_ss: Measured) -> Measured:
     """No labels in a range of width Δ leave more than n·Δ²/4."""
     most = release.features.rows * release.certificate.get("label_width", math.inf) ** 2 / 4
     return replace(residual_ss, value=min(residual_ss.value, most))
@@ -168,5 +168,5 @@ def _sketched(release: Release) -> Whitened:
         estimate / share,
         np.eye(len(estimate)) * (math.sqrt(variance) / share),
         rows,
-        _possible(release, residual_ss),
+        possible(release, residual_ss),
     )

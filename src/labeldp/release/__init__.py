@@ -32,7 +32,7 @@ from labeldp.release.files import (
     label_column,
     public_rows,
 )
-from labeldp.release.rows import labelled_rows, row_schema
+from labeldp.release.rows import feature_rows, labelled_rows, row_schema
 
 __all__ = [
     "AGGREGATES",
@@ -57,6 +57,7 @@ __all__ = [
     "claimed_fields",
     "design_layout",
     "drawn_fields",
+    "feature_rows",
     "features_text",
     "file_name",
     "label_column",

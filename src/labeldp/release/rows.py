@@ -42,7 +42,7 @@ def labelled_rows(
     if source is None:
         raise InputError(
             "the release names rows but does not hold their features: give the table that it was "
-            "made from (`data`; in Python, fit(release, source) or training_frame(data))"
+            "made from (`data`; in Python, fit(release, source))"
         )
     labels, wanted = release.labels, column_numbers(release.table.column(ROW))
     whole = release.certificate["labels"]["missing"] == "refused"
@@ -58,7 +58,9 @@ def training_frame(release: Release, data: Any) -> tuple[pd.DataFrame, pd.Series
             "a label; a training frame is made of a release of noisy-rows"
         )
     pd = _pandas()
-    source = data if data is None or isinstance(data, Source) else _scan(release.features, data)
+    source = (
+        data if data is None or isinstance(data, Source) else feature_rows(release.features, data)
+    )
     parts = [raw_columns(release.features, batch) for batch, _ in labelled_rows(release, source)]
     table = pa.Table.from_batches(parts, schema=raw_schema(release.features))
     index = pd.Index(column_numbers(release.table.column(ROW)), name=ROW)
@@ -70,12 +72,12 @@ def training_frame(release: Release, data: Any) -> tuple[pd.DataFrame, pd.Series
 def feature_frame(features: FeatureMap, rows: Any) -> pd.DataFrame:
     """Raw columns of any rows, in the form of X."""
     _pandas()
-    source = rows if isinstance(rows, Source) else _scan(features, rows)
+    source = rows if isinstance(rows, Source) else feature_rows(features, rows)
     parts = [raw_columns(features, batch) for batch in source.feature_batches(features.columns)]
     return pa.Table.from_batches(parts, schema=raw_schema(features)).to_pandas()
 
 
-def _scan(features: FeatureMap, data: Any) -> Source:
+def feature_rows(features: FeatureMap, data: Any) -> Source:
     """All rows of a table, with or without labels, its feature columns alone."""
     return scan(
         data,

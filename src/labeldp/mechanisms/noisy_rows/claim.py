@@ -119,7 +119,7 @@ def describe(told: dict[str, Any]) -> Description:
     """What people read of a plan or certificate."""
     claim = read_claim(told)
     title, std = claim.noise.law.title, number(claim.noise.std)
-    holds = ", which needs no δ" if claim.is_pure else ""
+    holds = " (pure: δ = 0)" if claim.is_pure else ""
     noise = ("noise", f"{title}, deviation {std} on every label{holds}")
     columns = "row number, label" + (" and raw features" if claim.with_features else "")
     low, _, high = (number(math.sqrt(value / claim.rows)) for value in claim.excess_quantiles())
@@ -127,8 +127,8 @@ def describe(told: dict[str, Any]) -> Description:
     plan = (
         noise,
         ("columns", columns),
-        ("error that privacy adds", f"{number(error)} in a linear fit's prediction, root mean"),
-        ("", f"square; {low} to {high} in 90 % of releases, whatever the labels"),
+        ("error that privacy adds", f"{number(error)} in a linear prediction, root mean square"),
+        ("", f"{low} to {high} in 90 % of releases, whatever the labels"),
     )
     summary = (f"{title} noise on every label",)
     return Description(plan=plan, release=plan, summary=summary) + describe_person(told)
