@@ -8,8 +8,8 @@ The fit uses only exact sums, order statistics and counts, so it gives the same 
 size, file layout or thread count. Modules: `levels` (values of categories as text and as
 codes), `grid` (where a number enters) and `logarithm`, `columns` (one encoded column), `compounds`
 (categories that share a code), `encoder` (batches to encoded or packed rows), `feature_map`,
-`fold` (what a pass over the rows is), `tally` and `tails` (exact aggregates), `winsor`, `fit`, `raw`
-(the columns themselves, to publish).
+`fold` (what a pass over the rows is), `tally` and `tails` (exact aggregates), `winsor`, `fit`,
+`raw` (the columns themselves, to publish).
 """
 
 from labeldp.features.columns import CategoricalColumn, NumericColumn

@@ -15,10 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labeldp.errors import positive
-from labeldp.release import AddedError
+
+if TYPE_CHECKING:
+    from labeldp.release import AddedError
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -125,6 +127,8 @@ def noise_utility(
 
 def noise_error(rows: int, width: float, excess: float, quantiles: Sequence[float]) -> AddedError:
     """The same in label units."""
+    from labeldp.release import AddedError  # late: it is slow to import
+
     mean, low, _, high = (math.sqrt(value / rows) for value in (excess, *quantiles))
     return AddedError(
         mean, low, high, mean / width, None, "the noise alone, whatever the labels are"
@@ -172,6 +176,8 @@ def sketched_error(
     noise adds to it for each row of an aggregate. Relative to a residual that may be 0 it is
     anything.
     """
+    from labeldp.release import AddedError  # late: it is slow to import
+
     low, _, high = (excess_quantile(rank, bags, q) for q in QUANTILES)
     mean = math.inf if residual_ms is None else mean_excess(rank, bags) * (residual_ms + noise_ms)
     expected = _root(mean)

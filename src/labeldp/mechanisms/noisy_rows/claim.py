@@ -14,13 +14,15 @@ from labeldp.accounting import Curve
 from labeldp.mechanisms import Description, describe_person, number
 from labeldp.mechanisms.forecast import chi_square_quantiles, noise_error, noise_utility
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
-from labeldp.release import AddedError, Claim, FloorOutcome, read_head
+from labeldp.release import GAUSSIANS, AddedError, Claim, FloorOutcome, read_head
 
 BASIS = (
     "independent noise on every row's label, which moves by label_width at most; "
     "nothing is assumed of the labels"
 )
 PERSON_BASIS = BASIS.replace("which moves", "of as many rows as a person has, each of which moves")
+
+DRAWN = {"laplace": "exactly rounded Laplace noise on a public grid", "gaussian": GAUSSIANS}
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class NoisyRowsClaim(Claim):
 
     @property
     def drawn(self) -> str:
-        return self.noise.law.drawn
+        return DRAWN[self.noise.name]
 
     @property
     def excess(self) -> float:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from labeldp import door
 from labeldp.accounting import Curve, Gaussian, Laplace, invert
-from labeldp.release import GAUSSIANS
 
 _GAUSSIAN_ROOM = 1 - 1e-9
 """μ is used up to this, and ε up to the next, so that rounding never breaks the budget."""
@@ -27,8 +26,6 @@ class Law:
     """Noise of scale 1, and what it costs to move a number by 1."""
 
     title: str
-    drawn: str
-    """What it is called in certificates."""
     door: door.Noise
     deviation: float
     norm: Callable[[int], float]
@@ -56,7 +53,6 @@ def _normal_tail(x: float) -> float:
 LAWS = {
     "laplace": Law(
         "Laplace",
-        "exactly rounded Laplace noise on a public grid",
         door.LAPLACE,
         math.sqrt(2.0),
         float,
@@ -66,7 +62,6 @@ LAWS = {
     ),
     "gaussian": Law(
         "Gaussian",
-        GAUSSIANS,
         door.NORMAL,
         1.0,
         math.sqrt,
