@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -17,12 +19,17 @@ def features_of(table: pa.Table, *, intercept: bool = True) -> FeatureMap:
     return fit_features(scan(table.select(["age", "hours", "job"])), intercept=intercept)
 
 
+def certificate(bags: int) -> dict[str, Any]:
+    """What a learner reads of it."""
+    return {"bags": bags, "label_range": [-1e3, 1e3]}
+
+
 def release_of(
     features: FeatureMap, design: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> Release:
-    """Aggregates as a release; of its certificate, what a learner reads."""
+    """Aggregates as a release."""
     batch = aggregate_batch(aggregate_schema(features, "pay"), design, labels)
-    return Release(pa.Table.from_batches([batch]), features, {"bags": len(labels)})
+    return Release(pa.Table.from_batches([batch]), features, certificate(len(labels)))
 
 
 def bag_release_of(
@@ -35,7 +42,7 @@ def bag_release_of(
     columns = [bag.astype(np.int32), row, weight, np.ones(len(bag), dtype=bool)]
     bag_table = pa.Table.from_arrays([pa.array(c) for c in columns], schema=PUBLIC_WEIGHTS)
     table = pa.table({"noise_std": np.ones(len(labels)), "label:y": labels})
-    return Release(table, features, {"bags": len(labels)}, {"bags": bag_table})
+    return Release(table, features, certificate(len(labels)), {"bags": bag_table})
 
 
 def pay_table() -> pa.Table:

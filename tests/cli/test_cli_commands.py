@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -174,10 +175,7 @@ def test_fit_and_predict(published: Path, data: Path, tmp_path: Path) -> None:
     assert result.code == 0
     assert "for the curator" in result.err
     python = LinearRegressor().fit(Release.load(published))
-    assert result.json["coefficients"] == [
-        {"name": c.name, "value": c.value, "low": c.low, "high": c.high}
-        for c in python.coefficients_
-    ]
+    assert result.json["coefficients"] == [asdict(c) for c in python.coefficients_]
     expected = python.predict(table().drop_columns(["label"]))
     mse = np.mean((table()["label"].to_numpy() - expected) ** 2)
     assert result.json["test_mse"] == pytest.approx(mse)

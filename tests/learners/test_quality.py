@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from labeldp import Plan, Release, plan
+from labeldp import LinearRegressor, Plan, Release, plan
 from labeldp._random import Randomness
 from labeldp.learners import rules
-from labeldp.learners.quality import Quality, estimated_quality, quality
-from labeldp.learners.whitened import Measured, Whitened, whitened
+from labeldp.learners.quality import Quality, quality
+from labeldp.learners.whitened import Measured, Whitened
 from tests.tables import source, table
 
 Array = NDArray[np.float64]
@@ -53,7 +53,7 @@ def least_squares(white: Whitened) -> rules.Rule:
 RULES: dict[str, Callable[[Whitened], rules.Rule]] = {
     "least squares": least_squares,
     "ridge": lambda white: rules.ridge(white, 0, 150.0),
-    "best ridge": lambda white: rules.ridge(white, 0),
+    "best ridge": lambda white: rules.best_ridge(white, 0, (-10.0, 10.0)),
     "lasso": lambda white: rules.lasso(white, 0, 0.2),
     "shrunken": lambda white: rules.shrunken(white, 0, (-10.0, 10.0)),
 }
@@ -78,7 +78,8 @@ def test_the_gain_is_unbiased_and_its_error_is_right(name: str, noise: float) ->
         errors.append(told.gain_error)
     spread = float(np.std(found))
     assert abs(np.mean(found)) < 4 * spread / np.sqrt(DRAWS) + 0.02 * np.mean(errors)
-    assert 0.6 * spread < np.sqrt(np.mean(np.square(errors))) < 2.5 * spread
+    least = 0.4 if name == "best ridge" else 0.6  # which takes the constant for certain at times
+    assert least * spread < np.sqrt(np.mean(np.square(errors))) < 2.5 * spread
 
 
 def test_a_choice_that_is_taken_as_given_looks_too_good() -> None:
@@ -132,12 +133,12 @@ def released(mechanism: str, epsilon: float, seed: int) -> Release:
     return made(mechanism, epsilon).release(source(ROWS), randomness=Randomness.experiment(seed))
 
 
-def truth(release: Release) -> float:
-    """By how much the default fit beats the constant, in mean square."""
+def truth(model: LinearRegressor) -> float:
+    """By how much a fit beats the constant, in mean square, before it is clipped."""
     rows = table(ROWS)
-    labels, white = rows["label"].to_numpy(), whitened(release)
-    rule = rules.shrunken(white, 0, (0.0, 10.0))
-    predictions = release.features.design(rows) @ rule.coefficients
+    labels = rows["label"].to_numpy()
+    assert model.features_ is not None
+    predictions = model.features_.design(rows) @ model.coef_ + model.intercept_
     return float(np.var(labels) - np.mean((labels - predictions) ** 2))
 
 
@@ -147,10 +148,9 @@ def test_a_release_says_whether_it_beats_the_constant(mechanism: str) -> None:
     is overwhelming."""
     for epsilon, good in ((10.0, True), (0.05, False)):
         releases = [released(mechanism, epsilon, seed) for seed in range(RELEASES)]
-        told = [estimated_quality(release) for release in releases]
-        assert all(quality is not None for quality in told)
-        says = [quality is not None and quality.gain > 0 for quality in told]
-        true = [truth(release) > 0 for release in releases]
+        models = [LinearRegressor().fit(release) for release in releases]
+        says = [model.quality_.gain > 0 for model in models]
+        true = [truth(model) > 0 for model in models]
         assert np.mean(np.equal(true, good)) > 0.9
         assert np.mean(np.equal(says, true)) > 0.75
 
@@ -159,7 +159,7 @@ def test_r_squared_needs_a_published_residual() -> None:
     silent = plan(
         source(ROWS), epsilon=5, delta=1e-5, mechanism="shaped-flag", residual_share=0.0
     ).release(source(ROWS))
-    told = estimated_quality(silent)
+    told = LinearRegressor().fit(silent).quality_
     assert told is not None
     assert told.r2 is told.residual_std is told.privacy_ratio is None
     assert told.gain_error > 0
@@ -168,4 +168,4 @@ def test_r_squared_needs_a_published_residual() -> None:
 def test_there_is_none_without_a_constant_or_of_bags() -> None:
     options = {"epsilon": 5.0, "delta": 1e-5}
     bare = plan(source(ROWS), mechanism="shaped-flag", intercept=False, **options)  # type: ignore[arg-type]
-    assert estimated_quality(bare.release(source(ROWS))) is None
+    assert LinearRegressor().fit(bare.release(source(ROWS))).quality_ is None

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labeldp import DataError, InputError
-from labeldp.cli.options import Json, ReleaseDirectory, names, raw_rows
-from labeldp.cli.output import emit_json, emit_table, note, number, progress
-from labeldp.files import check_target
+from labeldp.cli.options import Json, names, raw_rows
+from labeldp.cli.output import emit_json, note, progress
+from labeldp.files import check_target, new_path
 
 if TYPE_CHECKING:
     from labeldp import Release, Source
     from labeldp.learners.protocol import Learner, Model
+    from labeldp.learners.summary import Summary
 
 
 def _option(default: Any, words: str, **told: Any) -> Any:
@@ -49,7 +50,10 @@ _DEFAULT = LearningOptions()
 
 
 def fit(
-    directory: ReleaseDirectory,
+    directories: Annotated[
+        list[Path],
+        typer.Argument(help="A release directory, or several of different rows."),
+    ],
     model: Annotated[
         str, typer.Option(help="linear or neural (needs the extra torch).")
     ] = "linear",
@@ -61,13 +65,17 @@ def fit(
     ] = None,
     learning: LearningOptions = _DEFAULT,
     out: Annotated[Path | None, typer.Option(help="Write the model here (JSON).")] = None,
+    summary: Annotated[
+        Path | None, typer.Option(help="Write a summary here: .txt, .html or .tex.")
+    ] = None,
     test: Annotated[
         str | None, typer.Option(help="Labelled rows to score on; for the curator only.")
     ] = None,
     label: Annotated[str | None, typer.Option(help="The label column of --test.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Show all coefficients.")] = False,
     json: Json = False,
 ) -> None:
-    """Fit a regression on a release. Costs no privacy."""
+    """Fit a regression on a release, or on several. Costs no privacy."""
     from labeldp import Release
     from labeldp.learners import LEARNERS, find_learner
 
@@ -77,38 +85,65 @@ def fit(
         raise InputError(f"--model {model!r} is unknown; choose {' or '.join(LEARNERS)}")
     learner = find_learner(model)
     options = _options(learner, learning)
-    if out is not None:
-        check_target(out)
-    released = Release.load(directory)
-    fitted = learner.fit(released, _rows(learner, released, directory, data), options, progress)
-    mse = None
+    _check_targets(learner, out, summary)
+    released = [Release.load(directory) for directory in directories]
+    rows = _rows(learner, released, directories, data)
+    fitted = learner.fit(released if len(released) > 1 else released[0], rows, options, progress)
+    told = None if learner.summarise is None else learner.summarise(fitted)
+    score = Score(None, None, None)
     if test is not None and label is not None:
-        mse = _score(fitted, test, raw_rows(test, released.features, label))
+        score = _score(fitted, test, _labelled(released, test, label))
     if out is not None:
         fitted.save(out)
-    coefficients = fitted.coefficients
-    document: dict[str, Any] = {
-        "release": str(directory),
-        "model": model,
-        "coefficients": [asdict(coefficient) for coefficient in coefficients],
-        "confidence": learning.confidence,
-        "test_mse": mse,
-    }
-    if mse is not None:
-        note("test_mse was computed from raw labels: it is for the curator, not for publication")
+    if summary is not None and told is not None:
+        _write(summary, told)
+    if test is not None:
+        note("the score on --test comes from raw labels: for the curator, not for publication")
     if json:
-        emit_json(document)
+        emit_json(_document(directories, model, fitted, told, learning) | score.to_json())
         return
-    if coefficients:
-        emit_table(
-            f"Coefficients per original unit, {learning.confidence:.0%} intervals",
-            ["column", "value", "low", "high"],
-            [[c.name, *(number(v, 5) for v in (c.value, c.low, c.high))] for c in coefficients],
-        )
-    else:
-        print(fitted.summary(released.bags))
-    if mse is not None:
-        print(f"mean squared error on {test}: {mse:.6g}")
+    bags = sum(release.bags for release in released)
+    print(fitted.summary(bags) if told is None else told.text(None if verbose else _MOST_SHOWN))
+    if test is not None:
+        print(f"\n{score.words(test)}")
+
+
+_MOST_SHOWN = 12
+"""Coefficients, without --verbose."""
+
+
+def _document(
+    directories: list[Path],
+    model: str,
+    fitted: Model,
+    told: Summary | None,
+    learning: LearningOptions,
+) -> dict[str, Any]:
+    known = {} if told is None else told.to_dict()
+    names = ("rule", "clipped_to", "quality", "releases", "base_levels", "notes")
+    return {
+        "release": ", ".join(map(str, directories)),
+        "model": model,
+        "coefficients": [asdict(coefficient) for coefficient in fitted.coefficients],
+        "confidence": learning.confidence,
+        **{name: known.get(name) for name in names},
+    }
+
+
+def _check_targets(learner: Learner, out: Path | None, summary: Path | None) -> None:
+    for target in (out, summary):
+        if target is not None:
+            check_target(target)
+    if summary is not None and summary.suffix not in (".txt", ".html", ".tex"):
+        raise InputError(f"{summary}: a summary is written as .txt, .html or .tex; name one")
+    if summary is not None and learner.summarise is None:
+        raise InputError("--summary is for --model linear; leave it out")
+
+
+def _write(target: Path, told: Summary) -> None:
+    forms = {".txt": told.text, ".html": told.to_html, ".tex": told.to_latex}
+    with new_path(target) as partial:
+        partial.write_text(forms[target.suffix]() + "\n", encoding="utf-8")
 
 
 def _options(learner: Learner, learning: LearningOptions) -> Any:
@@ -137,35 +172,74 @@ def _penalty(name: str, text: str) -> Any:
         raise InputError(f"--{name} is a number or auto, not {text!r}") from None
 
 
-def _rows(learner: Learner, released: Release, directory: Path, data: str | None) -> Source | None:
-    """The table whose rows the bags name, where they name any."""
+def _rows(
+    learner: Learner, released: list[Release], directories: list[Path], data: str | None
+) -> Source | None:
+    """The table whose rows a release names, where it names any."""
     from labeldp.release import feature_rows, public_rows
 
-    if released.aggregates_features:
+    if len(released) > 1:
+        if not learner.takes_several:
+            raise InputError("several releases are for --model linear; give one")
+        return None
+    (release,) = released
+    if release.aggregates_features:
         if learner.reads_rows:
             raise InputError(
                 "a network cannot be learnt from aggregated features; fit --model linear, or "
                 "release with --mechanism sampled-noisy-wtd-lag"
             )
         return None
-    if not released.needs_rows:
+    if not release.needs_rows:
         return None
     if data is None:
         raise InputError(
-            f"{directory} holds labels alone; give the table whose rows it names (--data)"
+            f"{directories[0]} holds labels alone; give the table whose rows it names (--data)"
         )
-    if released.holds_rows:  # by their numbers, so that no label tells which were dropped
-        return feature_rows(released.features, data)
-    return public_rows(released, data)
+    if release.holds_rows:  # by their numbers, so that no label tells which were dropped
+        return feature_rows(release.features, data)
+    return public_rows(release, data)
 
 
-def _score(model: Model, test: str, source: Source) -> float:
+@dataclass(frozen=True)
+class Score:
+    """How well raw labels are predicted; None if none were given."""
+
+    test_mse: float | None
+    test_r2: float | None
+    test_constant_mse: float | None
+    """Of the constant that is best on the same labels, their mean."""
+
+    def to_json(self) -> dict[str, float | None]:
+        return asdict(self)
+
+    def words(self, test: str) -> str:
+        share = "–" if self.test_r2 is None else f"{self.test_r2:.4g}"
+        return (
+            f"mean squared error on {test}: {self.test_mse:.6g}, R² {share}; "
+            f"of the best constant there: {self.test_constant_mse:.6g}"
+        )
+
+
+def _labelled(released: list[Release], test: str, label: str) -> Source:
+    """Labelled rows; labels are clipped if those of a release were."""
+    source = raw_rows(test, released[0].features, label)
+    clipped = any(each.certificate["labels"]["outside_range"] == "clipped" for each in released)
+    if not clipped:
+        return source
+    ends = [each.certificate["label_range"] for each in released]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    return replace(source, label_range=(low, high), clip=True)
+
+
+def _score(model: Model, test: str, source: Source) -> Score:
     import numpy as np
 
-    total, count = 0.0, 0
-    for batch, labels in source.labelled_batches():
-        total += float(np.sum((labels - model.predict(batch)) ** 2))
-        count += len(labels)
-    if count == 0:
+    errors, labels = [], []
+    for batch, truth in source.labelled_batches():
+        errors.append((truth - model.predict(batch)) ** 2)
+        labels.append(truth)
+    if not sum(map(len, labels)):
         raise DataError(f"{test}: no row has a label, so nothing can be scored")
-    return total / count
+    mse, constant = float(np.mean(np.concatenate(errors))), float(np.var(np.concatenate(labels)))
+    return Score(mse, 1 - mse / constant if constant > 0 else None, constant)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -23,6 +23,7 @@ from labeldp.learners.linear import LinearModel, LinearOptions, Penalty
 from labeldp.learners.network import NetworkModel
 from labeldp.learners.protocol import Array, Learner, Model
 from labeldp.learners.settings import Settings
+from labeldp.learners.summary import Summary
 from labeldp.release import Release
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class LinearRegressor(_Estimator):
     penalty : float or "auto"
         Ridge penalty, in the units of the rows: `Ridge(alpha=penalty)` on all the rows is what the
         fit on a release estimates (on m aggregates it is scaled by m). The intercept is free.
-        "auto" takes the one of least estimated error, from the release alone.
+        "auto" takes the one that comes nearest to what `shrink` predicts, from the release alone.
     lasso : float or "auto"
         Lasso penalty: `Lasso(alpha=lasso)` on all the rows is what the fit estimates. "auto" as
         above. Coefficients are drawn towards zero: to judge those that are kept, fit again with
@@ -148,6 +149,10 @@ class LinearRegressor(_Estimator):
         Residual degrees of freedom (effective, if shrunk).
     multiplier_ : float
         Lagrange multiplier of the penalty or norm bound, in units of the rows; 0 if nothing bound.
+    quality_ : Quality or None
+        Estimated from the release alone: gain over the constant, R², residual spread.
+    releases_ : tuple of dict
+        Mechanism, ε, δ, rows and aggregates of what was fitted.
     label_range_ : public range of the labels, None after a fit on plain rows
     features_ : feature map of the columns that were fitted, None after a fit on plain rows
     options_ : the parameters that were fitted with
@@ -169,14 +174,28 @@ class LinearRegressor(_Estimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit `(release)`, `(release, source)` of labels aggregated alone, or plain rows `(X, y)`.
 
+        `([one, two])` fits releases of different rows and the same columns together: their XᵀX
+        add, and each counts by its precision. Their noise must be public.
+
         A release of labels alone names the rows of its bags; their features are read from the
         source. Its aggregates have noise of different, public deviations and are weighed by them.
         """
         options = self._options()
-        if isinstance(X, Release):
+        if isinstance(X, Release) or _are_releases(X):
             return self._remember(linear_fit.fit_release(X, y, options))
         rows, labels, names = self._rows(X, y)
         return self._remember(linear_fit.fit_rows(rows, labels, options, names))
+
+    def summary(self) -> Summary:
+        """The release, the estimated quality and the coefficients with their errors, for people.
+
+        Printed as text, shown as HTML in notebooks; `to_latex()` and `to_dict()`.
+        """
+        return Summary.of(cast(LinearModel, self._model()))
+
+
+def _are_releases(data: Any) -> bool:
+    return isinstance(data, list | tuple) and any(isinstance(each, Release) for each in data)
 
 
 @dataclass(eq=False, repr=False)

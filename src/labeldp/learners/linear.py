@@ -6,7 +6,8 @@ How it is learnt stands in `linear_fit`, which predicting does not import.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,11 +15,21 @@ import numpy as np
 
 from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features import FeatureMap
-from labeldp.files import is_flag, is_number, is_text, list_of, optional
-from labeldp.learners.protocol import Array, Arrays, Coefficient, Document, Learner, checked, write
+from labeldp.files import is_count, is_flag, is_number, is_text, list_of, optional
+from labeldp.learners.protocol import (
+    Array,
+    Arrays,
+    Coefficient,
+    Document,
+    Learner,
+    checked,
+    write,
+)
+from labeldp.learners.quality import Quality
 
 if TYPE_CHECKING:
     from labeldp.engines import Progress
+    from labeldp.learners.summary import Summary
     from labeldp.release import Release
     from labeldp.source import Source
 
@@ -102,6 +113,8 @@ class LinearModel:
     feature_names: tuple[str, ...] | None = field(repr=False)
     rule: dict[str, Any]
     label_range: tuple[float, float] | None
+    quality: Quality | None = None
+    releases: tuple[dict[str, Any], ...] = ()
 
     @property
     def width(self) -> int:
@@ -135,12 +148,14 @@ class LinearModel:
             "feature_names": self.feature_names,
             "rule": self.rule,
             "label_range": self.label_range,
+            "quality": None if self.quality is None else self.quality.to_json(),
+            "releases": self.releases,
         }
         write(path, LEARNER, self, document)
 
 
 def _fit(
-    release: Release,
+    release: Release | Sequence[Release],
     source: Source | None,
     options: LinearOptions,
     progress: Progress | None = None,  # noqa: ARG001  a solution takes no steps to count
@@ -148,6 +163,12 @@ def _fit(
     from labeldp.learners.linear_fit import fit_release
 
     return fit_release(release, source, options)
+
+
+def _summarise(model: LinearModel) -> Summary:
+    from labeldp.learners.summary import Summary
+
+    return Summary.of(model)
 
 
 def _is_penalty(value: Any) -> bool:
@@ -177,7 +198,18 @@ _COEFFICIENT = {
     "value": is_number,
     "low": optional(is_number),
     "high": optional(is_number),
+    "privacy_error": optional(is_number),
+    "sampling_error": optional(is_number),
+    "total_error": optional(is_number),
 }
+_RELEASE = {
+    "mechanism": optional(is_text),
+    "epsilon": optional(is_number),
+    "delta": optional(is_number),
+    "rows": optional(is_count),
+    "bags": optional(is_count),
+}
+_QUALITY = {each.name: optional(is_number) for each in fields(Quality)}
 _FIELDS = {
     "coef": list_of(is_number),
     "intercept": is_number,
@@ -188,6 +220,8 @@ _FIELDS = {
     "feature_names": optional(list_of(is_text)),
     "rule": _is_rule,
     "label_range": optional(_is_range),
+    "quality": optional(lambda value: isinstance(value, dict)),
+    "releases": list_of(lambda value: isinstance(value, dict)),
 }
 
 
@@ -202,13 +236,15 @@ def _read(document: Document, features: FeatureMap | None, _arrays: Arrays) -> L
     if features is not None and features.names != tuple(names or ()):
         raise ValueError("features and feature_names differ")
     entries = (checked(entry, _COEFFICIENT) for entry in values["coefficients"])
-    bounds = values["label_range"]
+    bounds, found = values["label_range"], values["quality"]
     learnt = {
         "coef": coef,
         "coefficients": tuple(Coefficient(**entry) for entry in entries),
         "residual_ms": math.nan if values["residual_ms"] is None else values["residual_ms"],
         "feature_names": None if names is None else tuple(names),
         "label_range": None if bounds is None else (float(bounds[0]), float(bounds[1])),
+        "quality": None if found is None else Quality(**checked(found, _QUALITY)),
+        "releases": tuple(checked(release, _RELEASE) for release in values["releases"]),
     }
     return LinearModel(options=options, features=features, **values | learnt)
 
@@ -219,4 +255,6 @@ LEARNER = Learner(
     options=LinearOptions,
     fit=_fit,
     read=_read,
+    takes_several=True,
+    summarise=_summarise,
 )

@@ -9,7 +9,9 @@ which are for inference, keep exact intervals. Secret weights leave a regression
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,8 +24,10 @@ from labeldp.learners.bags import bag_members
 from labeldp.learners.least_squares import Fit, bounded_norm, intervals, require_freedom, ridge
 from labeldp.learners.linear import LinearModel, LinearOptions
 from labeldp.learners.protocol import Array, Coefficient, bag_source
+from labeldp.learners.quality import quality
 from labeldp.learners.rows import whitened_rows
 from labeldp.learners.rules import Rule
+from labeldp.learners.several import together
 from labeldp.learners.whitened import RANK_TOLERANCE, Whitened, knows_noise, whitened
 from labeldp.source import Source, take_rows
 
@@ -33,32 +37,94 @@ if TYPE_CHECKING:
 Used = NDArray[np.bool_]
 
 
-def fit_release(release: Release, source: Source | None, options: LinearOptions) -> LinearModel:
-    """Fit a release; one of labels alone names rows, which the source holds.
+@dataclass(frozen=True)
+class _Taken:
+    """What a model keeps of where it was learnt, and what it was asked."""
+
+    features: FeatureMap
+    options: LinearOptions
+    label_range: tuple[float, float]
+    releases: tuple[dict[str, Any], ...]
+
+    @cached_property
+    def used(self) -> Used:
+        """The columns to fit."""
+        used = np.ones(len(self.features.names), dtype=bool)
+        if self.features.constant is not None and not self.options.fit_intercept:
+            used[self.features.constant] = False
+        return used
+
+    @property
+    def constant(self) -> int | None:
+        """Which of them is the constant."""
+        return self.features.constant if self.options.fit_intercept else None
+
+    @property
+    def units(self) -> tuple[tuple[str, ...], Array]:
+        """Names in original units, and what turns their coefficients into those."""
+        names, to_original = self.features.to_original_units()
+        return names, to_original[:, self.used]
+
+
+def fit_release(
+    release: Release | Sequence[Release], source: Source | None, options: LinearOptions
+) -> LinearModel:
+    """Fit a release, or several of different rows; one of labels alone names rows, which the source
+    holds.
 
     Sums of labels over bags have noise of different, public deviations and are weighed by them.
     """
     options = options.checked()
-    features, columns = _chosen(release.features, options)
-    if release.holds_rows:
-        return _fit_white(release, whitened_rows(release, source).of(columns), features, options)
-    if not release.aggregates_features and release.bag_table is None:
+    releases = tuple(release) if isinstance(release, Sequence) else (release,)
+    if not releases:
+        raise InputError("there is no release to fit; give one or more")
+    told = tuple(map(_facts, releases))
+    if len(releases) > 1:
+        all_of_them = together(releases)
+        features, columns = _chosen(all_of_them.features, options)
+        taken = _Taken(features, options, all_of_them.label_range, told)
+        return _fit_white(taken, all_of_them.white.of(columns), known=True)
+    return _fit_one(releases[0], source, options, told)
+
+
+def _fit_one(
+    release: Release,
+    source: Source | None,
+    options: LinearOptions,
+    told: tuple[dict[str, Any], ...],
+) -> LinearModel:
+    if not (release.aggregates_features or release.holds_rows or release.bag_table is not None):
         raise InputError(
             "the release has aggregates of other columns than its feature map; "
             "they do not belong together"
         )
+    features, columns = _chosen(release.features, options)
+    low, high = release.certificate["label_range"]
+    taken = _Taken(features, options, (float(low), float(high)), told)
     if knows_noise(release):
-        return _fit_white(release, whitened(release).of(columns), features, options)
+        by_rows = release.holds_rows
+        white = whitened_rows(release, source) if by_rows else whitened(release)
+        return _fit_white(taken, white.of(columns), known=True)
     if options.shrink:
         raise InputError(
             "`shrink=True` needs a release whose noise is public and known, as of shaped-flag; "
             "leave it out"
         )
     if not release.aggregates_features:
-        return _fit_bags(release, bag_source(source), features, options)
+        return _fit_bags(taken, release, bag_source(source))
     if options.lasso != 0 or options.penalty == "auto":
-        return _fit_white(release, whitened(release).of(columns), features, options)
-    return _fit_aggregates(release, release.design[:, columns], release.labels, features, options)
+        return _fit_white(taken, whitened(release).of(columns), known=False)
+    design, labels = release.design[:, columns], release.labels
+    model, fit = _fit_aggregates(taken, design, labels, release.bags)
+    if fit.rank >= release.bags:  # nothing shows how noisy they are
+        return model
+    return _judged(taken, model, fit, whitened(release).of(columns))
+
+
+def _facts(release: Release) -> dict[str, Any]:
+    """What a summary says of a release."""
+    names = ("mechanism", "epsilon", "delta", "rows", "bags")
+    return {name: release.certificate.get(name) for name in names}
 
 
 def fit_rows(
@@ -105,14 +171,6 @@ def _chosen(features: FeatureMap, options: LinearOptions) -> tuple[FeatureMap, U
     return features.select(options.columns)
 
 
-def _used(features: FeatureMap, options: LinearOptions) -> tuple[Used, int | None]:
-    """The columns to fit, and which of them is the constant."""
-    used, constant = np.ones(len(features.names), dtype=bool), features.constant
-    if constant is not None and not options.fit_intercept:
-        used[constant], constant = False, None
-    return used, constant
-
-
 def _refuse_on_rows(options: LinearOptions) -> None:
     """What only a release has."""
     asked = {
@@ -131,48 +189,45 @@ def _refuse_on_rows(options: LinearOptions) -> None:
 # --- noise that is known, or all that is to be known of it ---
 
 
-def _fit_white(
-    release: Release, white: Whitened, features: FeatureMap, options: LinearOptions
-) -> LinearModel:
+def _fit_white(taken: _Taken, white: Whitened, *, known: bool) -> LinearModel:
     """Fit what stands for all rows, its noise known: the intervals are exact, for normal noise."""
-    used, constant = _used(features, options)
-    white = white.of(used)
-    rule = _rule(white, constant, options, release)
-    names, to_original = features.to_original_units()
-    transform = to_original[:, used]
-    penalised = options.penalised and rule.multiplier != 0
+    white, options = white.of(taken.used), taken.options
+    rule = _rule(taken, white, known=known)
+    names, transform = taken.units
     coefficients = (
         _values(names, transform @ rule.coefficients)
-        if penalised
+        if options.penalised and rule.multiplier != 0
         else _measured(white, names, transform, options.confidence)
     )
     left = white.residual_ss
     return _release_model(
-        release,
-        features,
-        (used, constant),
+        taken,
         rule.coefficients,
-        options=options,
         coefficients=coefficients,
         residual_ms=math.nan if left is None else max(0.0, left.value),
         dof=0.0,
         multiplier=rule.multiplier,
         rule=rule.told,
+        quality=quality(white, rule, taken.constant),
     )
 
 
-def _rule(white: Whitened, constant: int | None, options: LinearOptions, release: Release) -> Rule:
+def _rule(taken: _Taken, white: Whitened, *, known: bool) -> Rule:
     """How the coefficients that predict are chosen."""
-    if options.lasso != 0:
-        return rules.lasso(white, constant, None if options.lasso == "auto" else options.lasso)
-    if options.penalty != 0:
-        return rules.ridge(white, constant, None if options.penalty == "auto" else options.penalty)
+    options, constant = taken.options, taken.constant
+    if options.lasso == "auto":
+        return rules.best_lasso(white, constant, taken.label_range)
+    if options.lasso > 0:
+        return rules.lasso(white, constant, options.lasso)
+    if options.penalty == "auto":
+        return rules.best_ridge(white, constant, taken.label_range)
+    if options.penalty > 0:
+        return rules.ridge(white, constant, options.penalty)
     if options.max_norm is not None:
         return rules.bounded(white, options.max_norm)
-    if options.shrink is False or not knows_noise(release):
+    if options.shrink is False or not known:
         return rules.plain(white)
-    low, high = release.certificate["label_range"]
-    return rules.shrunken(white, constant, (low, high))
+    return rules.shrunken(white, constant, taken.label_range)
 
 
 def _measured(
@@ -182,81 +237,111 @@ def _measured(
     from scipy.special import ndtri
 
     inverse = transform @ np.linalg.pinv(white.root)
-    reach = float(ndtri((1 + confidence) / 2)) * np.linalg.norm(inverse @ white.spread, axis=1)
-    return tuple(
+    privacy = np.linalg.norm(inverse @ white.spread, axis=1)
+    reach = float(ndtri((1 + confidence) / 2)) * privacy
+    found = tuple(
         replace(entry, low=entry.value - float(by), high=entry.value + float(by))
         for entry, by in zip(_values(names, inverse @ white.estimate), reach, strict=True)
+    )
+    return _with_errors(found, privacy, _sampling_errors(white, transform))
+
+
+def _sampling_errors(white: Whitened, transform: Array) -> Array | None:
+    """Of the fit with all labels, σ²(XᵀX)⁻¹ (theory §10); None if the residual is not known."""
+    left = white.residual_ss
+    if left is None or left.value <= 0:
+        return None
+    variance = left.value / max(1, white.rows - len(white.estimate))
+    spread = np.linalg.norm(transform @ np.linalg.pinv(white.root), axis=1)
+    return np.asarray(math.sqrt(variance) * spread)
+
+
+def _with_errors(
+    coefficients: tuple[Coefficient, ...], privacy: Array, sampling: Array | None
+) -> tuple[Coefficient, ...]:
+    if sampling is None:
+        pairs = zip(coefficients, privacy, strict=True)
+        return tuple(replace(entry, privacy_error=float(error)) for entry, error in pairs)
+    return tuple(
+        replace(
+            entry,
+            privacy_error=float(noise),
+            sampling_error=float(sampled),
+            total_error=math.hypot(noise, sampled),
+        )
+        for entry, noise, sampled in zip(coefficients, privacy, sampling, strict=True)
     )
 
 
 # --- noise that is estimated with the fit ---
 
 
-def _fit_bags(
-    release: Release, source: Source, features: FeatureMap, options: LinearOptions
-) -> LinearModel:
+def _fit_bags(taken: _Taken, release: Release, source: Source) -> LinearModel:
     """Labels aggregated alone, over the rows that the source holds."""
-    if options.lasso != 0 or options.penalty == "auto":
+    if taken.options.lasso != 0 or taken.options.penalty == "auto":
         raise InputError(
             '`lasso` and `penalty="auto"` need a release of aggregated features, as of shaped-flag '
             "and wtd-flag; leave them out"
         )
-    design = weighted_design(release, source, features) / release.noise[:, None]
-    return _fit_aggregates(release, design, release.labels / release.noise, features, options)
+    design = weighted_design(release, source, taken.features) / release.noise[:, None]
+    return _fit_aggregates(taken, design, release.labels / release.noise, release.bags)[0]
 
 
 def _fit_aggregates(
-    release: Release, design: Array, labels: Array, features: FeatureMap, options: LinearOptions
-) -> LinearModel:
+    taken: _Taken, design: Array, labels: Array, bags: int
+) -> tuple[LinearModel, Fit]:
     """Fit `bags` aggregates, or fewer rows that stand for them (a compact release)."""
-    bags = release.bags
-    used, constant = _used(features, options)
+    options = taken.options
     fit = _solve(
-        design[:, used],
+        design[:, taken.used],
         labels,
         options,
-        constant,
+        taken.constant,
         scale=bags,
         rank_tolerance=RANK_TOLERANCE,
     )
     fit = replace(fit, dof=fit.dof + bags - len(design))
     if not options.penalised:
         require_freedom(fit)
-    names, to_original = features.to_original_units()
-    return _release_model(
-        release,
-        features,
-        (used, constant),
+    names, transform = taken.units
+    model = _release_model(
+        taken,
         fit.coefficients,
-        options=options,
-        coefficients=_coefficients(fit, names, options, to_original[:, used]),
+        coefficients=_coefficients(fit, names, options, transform),
         residual_ms=fit.residual_ms,
         dof=fit.dof,
         multiplier=fit.multiplier / bags,
         rule=_told(fit, options),
     )
+    return model, fit
 
 
-def _release_model(
-    release: Release,
-    features: FeatureMap,
-    fitted: tuple[Used, int | None],
-    coefficients_used: Array,
-    **learnt: Any,
-) -> LinearModel:
+def _judged(taken: _Taken, model: LinearModel, fit: Fit, white: Whitened) -> LinearModel:
+    """The model with what aggregates of all columns tell besides: quality and standard errors."""
+    white = white.of(taken.used)
+    found = quality(white, _rule(taken, white, known=False), taken.constant)
+    if fit.multiplier > 0:
+        return replace(model, quality=found)
+    _, transform = taken.units
+    privacy = math.sqrt(fit.residual_ms) * np.linalg.norm(transform @ fit.covariance_factor, axis=1)
+    errors = _with_errors(model.coefficients, privacy, _sampling_errors(white, transform))
+    return replace(model, quality=found, coefficients=errors)
+
+
+def _release_model(taken: _Taken, fitted: Array, **learnt: Any) -> LinearModel:
     """A model of all columns of the map, those that were not fitted at zero."""
-    used, constant = fitted
-    coef, intercept = np.zeros(len(used)), 0.0
-    coef[used] = coefficients_used
-    if constant is not None:
-        intercept, coef[constant] = float(coef[constant]), 0.0
-    bounds = release.certificate.get("label_range")
+    coef, intercept = np.zeros(len(taken.used)), 0.0
+    coef[taken.used] = fitted
+    if taken.constant is not None:
+        intercept, coef[taken.constant] = float(coef[taken.constant]), 0.0
     return LinearModel(
+        options=taken.options,
         coef=coef,
         intercept=intercept,
-        features=features,
-        feature_names=features.names,
-        label_range=None if bounds is None else (float(bounds[0]), float(bounds[1])),
+        features=taken.features,
+        feature_names=taken.features.names,
+        label_range=taken.label_range,
+        releases=taken.releases,
         **learnt,
     )
 

@@ -33,7 +33,7 @@ from labeldp.source import Source
 
 if TYPE_CHECKING:
     from labeldp.engines import Progress
-    from labeldp.release import Release
+    from labeldp.learners.summary import Summary
 
 VERSION = 1
 
@@ -57,12 +57,22 @@ _DAMAGE = (
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One coefficient in original units; `low` and `high` are None where no interval is exact."""
+    """One coefficient in original units; what is not known of it is None.
+
+    `low` and `high` are an interval for the coefficient of the fit with all labels, where one is
+    exact: it covers what privacy adds, not the sampling of rows from a population.
+    """
 
     name: str
     value: float
     low: float | None
     high: float | None
+    privacy_error: float | None = None
+    """Standard error from privacy: of the value as an estimate of the fit with all labels."""
+    sampling_error: float | None = None
+    """Standard error of that fit as an estimate for the population, for errors of one variance."""
+    total_error: float | None = None
+    """Both together."""
 
 
 class Model(Protocol):
@@ -111,10 +121,14 @@ class Learner:
     """The first field of its files."""
     options: type[Any]
     """A frozen dataclass; every field has a default."""
-    fit: Callable[[Release, Source | None, Any, Progress | None], Model]
+    fit: Callable[[Any, Source | None, Any, Progress | None], Model]
+    """From a release, or a list of them if it `takes_several`."""
     read: Callable[[Document, FeatureMap | None, Arrays], Model]
     """A model from the document, its feature map and the arrays of its file; any damage is an
     exception."""
+    takes_several: bool = False
+    summarise: Callable[[Any], Summary] | None = None
+    """What a model of its says for people, if that is more than a line."""
     reads_rows: bool = False
     """Whether it needs the rows of bags, which a release of aggregated features does not name."""
 

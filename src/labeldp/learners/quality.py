@@ -11,16 +11,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from labeldp.learners.protocol import Array
-from labeldp.learners.rules import Rule, mean_direction, shrunken
-from labeldp.learners.whitened import Measured, Whitened, form_error, square, whitened
-
-if TYPE_CHECKING:
-    from labeldp.release import Release
+from labeldp.learners.rules import Rule, mean_direction
+from labeldp.learners.whitened import Measured, Whitened, form_error, square
 
 
 @dataclass(frozen=True)
@@ -44,22 +41,14 @@ class Quality:
     privacy_ratio: float | None = None
     """τ_stat: the error that privacy adds to a least-squares fit over its sampling error."""
 
+    @property
+    def beats_the_constant(self) -> bool:
+        """Whether the release shows, by two deviations, that its predictions beat a constant."""
+        return self.gain > 2 * self.gain_error
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
-
-
-def estimated_quality(release: Release) -> Quality | None:
-    """Of the default fit of a release; None where the noise of its aggregates is not known.
-
-    The predictions are those of `LinearRegressor().fit(release)` on a shaped release.
-    """
-    constant = release.features.constant
-    if not release.aggregates_features or constant is None:
-        return None
-    low, high = release.certificate["label_range"]
-    white = whitened(release)
-    return quality(white, shrunken(white, constant, (low, high)), constant)
 
 
 def quality(white: Whitened, rule: Rule, constant: int | None) -> Quality | None:

@@ -5,9 +5,9 @@ that it makes, ‖b̂ − b‖², is unbiased for a fixed rule:
 
     ‖b̂ − b̃‖² + 2·tr(A·N) − tr N,
 
-so a penalty can be chosen, and a fit be judged, from the release alone. A rule that chooses by b̃
-is not fixed: what its choice adds to tr(A·N) is measured by changing b̃ a little, by noise of its
-own law, and choosing again.
+so a fit can be judged from the release alone. A rule that chooses by b̃ is not fixed: what its
+choice adds to tr(A·N) is measured by changing b̃ a little, by noise of its own law, and choosing
+again.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from labeldp.learners.whitened import RANK_TOLERANCE, Measured, Whitened
 
 _PROBES, _STEP = 16, 0.3
 _PENALTIES = 60
-_SMALLEST, _LARGEST = 1e-8, 1e4
+_SMALLEST, _LARGEST = 1e-8, 1e6
 """Of the penalty over the mean square of a singular value."""
-_SHARES, _LEAST_SHARE = 30, 1e-4
+_SHARES, _LEAST_SHARE = 40, 1e-6
 """Of the smallest lasso penalty that keeps no column."""
 
 
@@ -127,13 +127,32 @@ def shrunken(white: Whitened, constant: int | None, label_range: tuple[float, fl
     )
 
 
-def ridge(white: Whitened, constant: int | None, penalty: float | None = None) -> Rule:
-    """‖b̃ − R·r‖² + penalty·‖r‖², the constant free; by default the penalty of least risk."""
-    spectrum = _Spectrum.of(white, constant)
-    if penalty is not None:
-        return spectrum.rule(penalty)
-    rule = spectrum.rule(spectrum.best_penalty(white.estimate))
-    return replace(rule, again=spectrum.refit)
+def ridge(white: Whitened, constant: int | None, penalty: float) -> Rule:
+    """‖b̃ − R·r‖² + penalty·‖r‖², the constant free."""
+    return _Spectrum.of(white, constant).rule(penalty)
+
+
+def best_ridge(white: Whitened, constant: int | None, label_range: tuple[float, float]) -> Rule:
+    """The ridge whose predictions come nearest to the posterior mean.
+
+    Under the prior of `shrunken` that is the penalty of least expected error. Least estimated risk
+    is a worse guide: where noise dominates it is now and then far too low by chance.
+    """
+    spectrum, aim = _Spectrum.of(white, constant), _posterior_mean(white, constant, label_range)
+
+    def again(other: Array) -> Array:
+        return np.asarray(spectrum.predictions(other)[spectrum.nearest(other, aim(other))])
+
+    place = spectrum.nearest(white.estimate, aim(white.estimate))
+    return replace(spectrum.rule(float(spectrum.tried[place])), again=again)
+
+
+def _posterior_mean(
+    white: Whitened, constant: int | None, label_range: tuple[float, float]
+) -> Callable[[Array], Array]:
+    again = shrunken(white, constant, label_range).again
+    assert again is not None
+    return again
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,22 +172,20 @@ class _Spectrum:
         kept = values > 1e-9 * max(float(values.max(initial=0.0)), 1e-300)
         return cls(white, constant, left[:, kept], values[kept], right[kept])
 
-    def best_penalty(self, estimate: Array) -> float:
-        """Of 0 and a range, the one of least estimated risk."""
-        squares = np.square(self.left.T @ estimate)
-        noise = np.square(self.left.T @ self.white.spread).sum(axis=1)
+    @property
+    def tried(self) -> Array:
+        """None, and a range of penalties."""
         unit = float(np.mean(self.values**2)) if len(self.values) else 1.0
-        tried = np.append(0.0, np.geomspace(_SMALLEST, _LARGEST, _PENALTIES) * unit)
-        kept = self.values**2 / (self.values**2 + tried[:, None])
-        risks = ((1 - kept) ** 2 * squares + 2 * kept * noise).sum(axis=1)
-        return float(tried[int(np.argmin(risks))])
+        return np.append(0.0, np.geomspace(_SMALLEST, _LARGEST, _PENALTIES) * unit)
 
-    def refit(self, estimate: Array) -> Array:
-        """b̂ with the penalty that is best for another b̃."""
-        kept = self.values**2 / (self.values**2 + self.best_penalty(estimate))
-        mean = mean_direction(self.white, self.constant)
-        free = 0.0 if mean is None else mean * (mean @ estimate)
-        return np.asarray(self.left @ (kept * (self.left.T @ estimate)) + free)
+    def predictions(self, estimate: Array) -> Array:
+        """b̂ from another b̃, a row for every penalty."""
+        kept = self.values**2 / (self.values**2 + self.tried[:, None])
+        slopes = (kept * (self.left.T @ estimate)) @ self.left.T
+        return np.asarray(slopes + along_mean(self.white, self.constant, estimate))
+
+    def nearest(self, estimate: Array, aim: Array) -> int:
+        return int(np.argmin(np.square(self.predictions(estimate) - aim).sum(axis=1)))
 
     def rule(self, penalty: float) -> Rule:
         kept = self.values**2 / (self.values**2 + penalty)
@@ -179,16 +196,24 @@ class _Spectrum:
         return replace(rule, multiplier=penalty)
 
 
-def lasso(white: Whitened, constant: int | None, penalty: float | None = None) -> Rule:
+def lasso(white: Whitened, constant: int | None, penalty: float) -> Rule:
     """‖b̃ − R·r‖²/2n + penalty·‖r‖₁, the constant free: scikit-learn's `Lasso` on all rows.
 
-    By default the penalty of least estimated risk. Where b̂ is smooth it moves as least squares on
-    the columns that are kept.
+    Where b̂ is smooth it moves as least squares on the columns that are kept.
     """
     sparse = _Sparse.of(white, constant)
-    if penalty is not None:
-        return sparse.rule(penalty, sparse.slopes(white.estimate, penalty))
-    return replace(sparse.rule(*sparse.best(white.estimate)), again=sparse.refit)
+    return sparse.rule(penalty, solve_lasso(sparse.gram, sparse.moment(white.estimate), penalty))
+
+
+def best_lasso(white: Whitened, constant: int | None, label_range: tuple[float, float]) -> Rule:
+    """The lasso whose predictions come nearest to the posterior mean; see `best_ridge`."""
+    sparse, aim = _Sparse.of(white, constant), _posterior_mean(white, constant, label_range)
+
+    def again(other: Array) -> Array:
+        free = along_mean(white, constant, other)
+        return np.asarray(sparse.columns @ sparse.nearest(other, aim(other))[1] + free)
+
+    return replace(sparse.rule(*sparse.nearest(white.estimate, aim(white.estimate))), again=again)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,39 +230,32 @@ class _Sparse:
         columns, _ = without_mean(white, constant)
         return cls(white, constant, columns, columns.T @ columns / white.rows)
 
-    def slopes(self, estimate: Array, penalty: float) -> Array:
-        return solve_lasso(self.gram, self.columns.T @ estimate / self.white.rows, penalty)
+    def moment(self, estimate: Array) -> Array:
+        return np.asarray(self.columns.T @ estimate / self.white.rows)
 
-    def best(self, estimate: Array) -> tuple[float, Array]:
-        """Of a range of penalties the one of least estimated risk, and its slopes."""
-        moment = self.columns.T @ estimate / self.white.rows
+    def nearest(self, estimate: Array, aim: Array) -> tuple[float, Array]:
+        """The penalty whose predictions come nearest, and its slopes."""
+        moment = self.moment(estimate)
         most = float(np.abs(moment).max(initial=0.0))
-        tried = [most * share for share in np.geomspace(1.0, _LEAST_SHARE, _SHARES)]
+        tried = [most * float(share) for share in np.geomspace(1.0, _LEAST_SHARE, _SHARES)]
         found = list(lasso_path(self.gram, moment, tried))
-        risks = [self._risk(estimate, slopes) for slopes in found]
-        place = int(np.argmin(risks))
+        left = aim - along_mean(self.white, self.constant, estimate)
+        misses = [float(np.sum((self.columns @ slopes - left) ** 2)) for slopes in found]
+        place = int(np.argmin(misses))
         return tried[place], found[place]
 
-    def _risk(self, estimate: Array, slopes: Array) -> float:
-        """Stein's estimate, but for what is the same for every penalty."""
-        left = estimate - self.columns @ slopes
-        noise = self._basis(slopes).T @ self.white.spread
-        return float(left @ left + 2 * np.sum(noise**2))
-
-    def _basis(self, slopes: Array) -> Array:
-        return np.asarray(np.linalg.qr(self.columns[:, slopes != 0])[0])
-
-    def refit(self, estimate: Array) -> Array:
-        """b̂ with the penalty that is best for another b̃."""
-        mean = mean_direction(self.white, self.constant)
-        free = 0.0 if mean is None else mean * (mean @ estimate)
-        return np.asarray(self.columns @ self.best(estimate - free)[1] + free)
-
     def rule(self, penalty: float, slopes: Array) -> Rule:
-        basis, kept = self._basis(slopes), int(np.count_nonzero(slopes))
+        basis = np.linalg.qr(self.columns[:, slopes != 0])[0]
+        kept = int(np.count_nonzero(slopes))
         told = {"rule": "lasso", "penalty": penalty, "columns_kept": kept}
         rule = with_mean(self.white, self.constant, slopes, basis @ basis.T, told)
         return replace(rule, multiplier=penalty)
+
+
+def along_mean(white: Whitened, constant: int | None, estimate: Array) -> Array:
+    """The part of b̃ that the constant explains."""
+    mean = mean_direction(white, constant)
+    return np.zeros(len(estimate)) if mean is None else np.asarray(mean * (mean @ estimate))
 
 
 def without_mean(white: Whitened, constant: int | None) -> tuple[Array, Array]:

@@ -15,6 +15,7 @@ RᵀR = ZᵀZ/m, and the noise of a fit to them is σ_t/√m in every direction 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -79,6 +80,43 @@ class Whitened:
                 self.residual_ss.value + more.value, math.hypot(self.residual_ss.error, more.error)
             )
         return replace(self, root=root, estimate=estimate, spread=spread, residual_ss=residual)
+
+
+def pooled(parts: Sequence[Whitened]) -> Whitened:
+    """Of several tables of the same columns whose rows are all different (theory §9).
+
+    The XᵀX add. The coefficients are the mean of the tables' own, each weighed by how well it is
+    known: by its noise and, where residuals are published, the sampling of its rows. If the tables
+    differ in their coefficients, that mean is what is estimated, and the noise is exactly its.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    stacked = np.concatenate([part.root for part in parts])
+    estimate = np.concatenate([part.estimate for part in parts])
+    spread = _blocks([part.spread for part in parts])
+    root = np.asarray(np.linalg.qr(stacked, mode="r"), dtype=np.float64)
+    rows = sum(part.rows for part in parts)
+    left = [part.residual_ss for part in parts if part.residual_ss is not None]
+    known = len(left) == len(parts)
+    within = sum(each.value for each in left)
+    sampling = max(0.0, within) / max(1, rows - len(estimate)) if known else 0.0
+    precision = np.linalg.inv(spread @ spread.T + sampling * np.eye(len(estimate)))
+    weighed = stacked.T @ precision
+    inverse = np.linalg.solve(weighed @ stacked, weighed)
+    residual = None
+    if known:
+        outside = np.eye(len(estimate)) - stacked @ inverse
+        between = square(outside @ estimate, outside @ spread)
+        errors = [each.error for each in (*left, between)]
+        residual = Measured(within + between.value, math.hypot(*errors))
+    together = root @ inverse
+    return Whitened(root, together @ estimate, together @ spread, rows, residual)
+
+
+def _blocks(parts: Sequence[Array]) -> Array:
+    from scipy.linalg import block_diag
+
+    return np.asarray(block_diag(*parts), dtype=np.float64)
 
 
 def square(estimate: Array, spread: Array) -> Measured:

@@ -1,0 +1,118 @@
+"""Several releases of the same columns, of rows that are all different, as one (theory §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from labeldp.errors import InputError
+from labeldp.features import FeatureMap, NumericColumn
+from labeldp.learners.protocol import Array
+from labeldp.learners.whitened import Whitened, pooled, whitened
+
+if TYPE_CHECKING:
+    from labeldp.release import Release
+
+_MOVES = ("exponent", "centre", "fill", "scale", "low", "high")
+"""What may differ between two encodings of a number and leave them one an affine map of the other,
+where nothing is missing and nothing is clipped."""
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Several:
+    """What they say together, in the columns of the first."""
+
+    white: Whitened
+    features: FeatureMap
+    label_range: tuple[float, float]
+
+
+def together(releases: Sequence[Release]) -> Several:
+    """Put them together, or say why that cannot be."""
+    first = releases[0]
+    for problem in _problems(releases):
+        raise InputError(f"the releases do not go together: {problem}")
+    parts = [_moved(whitened(release), first.features, release.features) for release in releases]
+    white = pooled(parts)
+    ends = np.array([release.certificate["label_range"] for release in releases])
+    return Several(
+        white,
+        replace(first.features, rows=white.rows),
+        (float(ends[:, 0].min()), float(ends[:, 1].max())),
+    )
+
+
+def _problems(releases: Sequence[Release]) -> Iterator[str]:
+    if any(release.weights is None for release in releases):
+        yield "one was not made with shaped-flag; fit it alone"
+        return
+    sums = [release.certificate["digests"]["feature_sums"] for release in releases]
+    if len(set(sums)) < len(sums):
+        yield "two are of the same rows, and their privacy adds up; fit one of them"
+    labels = {release.certificate["labels"]["column"] for release in releases}
+    if len(labels) > 1:
+        yield f"they have different labels, {', '.join(map(repr, sorted(labels)))}"
+    for release in releases[1:]:
+        yield from _differences(releases[0].features, release.features)
+
+
+def _differences(first: FeatureMap, other: FeatureMap) -> Iterator[str]:
+    """Why the columns of one are not those of the other in other units."""
+    if first.columns != other.columns or first.intercept != other.intercept:
+        yield "they have different columns; plan them with the same `features`"
+        return
+    for one, two in zip(first.categorical, other.categorical, strict=True):
+        if one != two:
+            yield f"column {one.name!r} has different levels; plan them with the same levels"
+    for number, twin in zip(first.numeric, other.numeric, strict=True):
+        if not _same(number, twin):
+            yield (
+                f"column {number.name!r} is clipped or filled at other values; "
+                "fill what is missing, and plan them without clipping features"
+            )
+
+
+def _same(one: NumericColumn, two: NumericColumn) -> bool:
+    if one == two:
+        return True
+    alike = replace(two, **{name: getattr(one, name) for name in _MOVES})
+    clipped = getattr(one, "winsorised", False) and (one.low, one.high) != (two.low, two.high)
+    return one.missing == two.missing == 0 and alike == one and not clipped
+
+
+def _moved(white: Whitened, first: FeatureMap, other: FeatureMap) -> Whitened:
+    """The same in the columns of the first map: predictions do not depend on the encoding."""
+    ours, theirs = _in_raw_columns(first), _in_raw_columns(other)
+    if ours.shape == theirs.shape and np.array_equal(ours, theirs):
+        return white
+    change = np.linalg.lstsq(theirs, ours)[0]
+    scale = np.abs(ours).max(axis=0)
+    if (np.abs(theirs @ change - ours) > _ROUNDING * scale).any():
+        raise InputError(
+            "the releases do not go together: they leave out different columns, because in one "
+            "a column depends on others; plan them without it"
+        )
+    return replace(white, root=white.root @ change)
+
+
+def _in_raw_columns(features: FeatureMap) -> Array:
+    """Every design column as a combination of raw ones, in raw units.
+
+    With a constant the first level of each category is what the others leave of it, so a map may
+    leave out any one of them.
+    """
+    names, matrix = features.to_original_units()
+    added = len(names) - len(features.names)
+    raw = np.zeros((features.width, matrix.shape[1]))
+    raw[[0] * added + list(features.kept_columns)] = matrix
+    if not features.intercept:
+        return raw
+    for block in features.category_blocks:
+        raw[0] += raw[block.start]
+        raw[block.start + 1 : block.stop] -= raw[block.start]
+    firsts = [block.start for block in features.category_blocks]
+    return np.delete(raw, firsts, axis=0)
