@@ -102,6 +102,29 @@ def test_two_days_are_one_table() -> None:
     assert len(small.coef_) == 2
 
 
+def test_missing_values_and_winsorised_ends_may_differ() -> None:
+    """A number that is missing has an effect of its own, whatever it is filled with."""
+    parts = []
+    for number in (1, 2):
+        rows = part(number)
+        heights = [None if k % 7 == number else x for k, x in enumerate(rows["height"].to_pylist())]
+        parts.append(rows.set_column(0, "height", [heights]))
+    releases = []
+    for rows in parts:
+        source = scan(rows, label="label", label_range=RANGE)
+        made = plan(source, epsilon=1e4, delta=1e-5, mechanism="shaped-flag", winsor=0.01)
+        releases.append(made.release(source, randomness=Randomness.experiment(1)))
+    ends = [release.features.numeric[0] for release in releases]
+    assert ends[0].imputed != ends[1].imputed
+    model = LinearRegressor(**PLAIN).fit(releases)
+    wide = model.features_.numeric[0]
+    assert (wide.low, wide.high) == (min(e.low for e in ends), max(e.high for e in ends))
+    rows = pa.concat_tables(parts)
+    design = model.features_.design(rows)
+    best = np.linalg.lstsq(design, rows["label"].to_numpy())[0]
+    assert model.predict(rows) == pytest.approx(design @ best, abs=0.03)
+
+
 def test_more_rows_help() -> None:
     rows = pa.concat_tables([part(1), part(2)])
     design = released(1).features.design(rows)
@@ -153,7 +176,7 @@ def test_what_does_not_go_together_is_refused() -> None:
     heights = [None if place < 9 else x for place, x in enumerate(gaps["height"].to_pylist())]
     source = scan(gaps.set_column(0, "height", [heights]), label="label", label_range=RANGE)
     other = plan(source, epsilon=1, delta=1e-5, mechanism="shaped-flag").release(source)
-    with pytest.raises(InputError, match="'height' is clipped or filled"):
+    with pytest.raises(InputError, match="'height' has missing values or"):
         fit([released(1), other])
 
 

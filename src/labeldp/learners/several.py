@@ -16,9 +16,9 @@ from labeldp.learners.whitened import Whitened, pooled, whitened
 if TYPE_CHECKING:
     from labeldp.release import Release
 
-_MOVES = ("exponent", "centre", "fill", "scale", "low", "high")
-"""What may differ between two encodings of a number and leave them one an affine map of the other,
-where nothing is missing and nothing is clipped."""
+_ENCODING = ("name", "indicator", "log")
+"""What two encodings of a number must share: then each is an affine map of the other, but for rows
+that are winsorised at other ends."""
 _ROUNDING = 1e-9
 
 
@@ -41,7 +41,7 @@ def together(releases: Sequence[Release]) -> Several:
     ends = np.array([release.certificate["label_range"] for release in releases])
     return Several(
         white,
-        replace(first.features, rows=white.rows),
+        _widest([release.features for release in releases], white.rows),
         (float(ends[:, 0].min()), float(ends[:, 1].max())),
     )
 
@@ -71,17 +71,29 @@ def _differences(first: FeatureMap, other: FeatureMap) -> Iterator[str]:
     for number, twin in zip(first.numeric, other.numeric, strict=True):
         if not _same(number, twin):
             yield (
-                f"column {number.name!r} is clipped or filled at other values; "
-                "fill what is missing, and plan them without clipping features"
+                f"column {number.name!r} has missing values or is a logarithm in one of them only; "
+                "fill what is missing, and ask for the same logarithms"
             )
 
 
 def _same(one: NumericColumn, two: NumericColumn) -> bool:
-    if one == two:
-        return True
-    alike = replace(two, **{name: getattr(one, name) for name in _MOVES})
-    clipped = getattr(one, "winsorised", False) and (one.low, one.high) != (two.low, two.high)
-    return one.missing == two.missing == 0 and alike == one and not clipped
+    alike = all(getattr(one, name) == getattr(two, name) for name in _ENCODING)
+    filled = not one.indicator and (one.missing or two.missing)
+    return alike and (not filled or one.imputed == two.imputed)
+
+
+def _widest(maps: Sequence[FeatureMap], rows: int) -> FeatureMap:
+    """The first map, where numbers are winsorised no nearer than in any."""
+    numeric = tuple(
+        replace(
+            columns[0],
+            low=min(column.low for column in columns),
+            high=max(column.high for column in columns),
+            winsorised=all(column.winsorised for column in columns),
+        )
+        for columns in zip(*(each.numeric for each in maps), strict=True)
+    )
+    return replace(maps[0], rows=rows, numeric=numeric)
 
 
 def _moved(white: Whitened, first: FeatureMap, other: FeatureMap) -> Whitened:
@@ -102,13 +114,18 @@ def _moved(white: Whitened, first: FeatureMap, other: FeatureMap) -> Whitened:
 def _in_raw_columns(features: FeatureMap) -> Array:
     """Every design column as a combination of raw ones, in raw units.
 
-    With a constant the first level of each category is what the others leave of it, so a map may
-    leave out any one of them.
+    A number that is missing counts as 0 and as what its indicator adds. With a constant the first
+    level of each category is what the others leave of it, so a map may leave out any one of them.
     """
     names, matrix = features.to_original_units()
     added = len(names) - len(features.names)
     raw = np.zeros((features.width, matrix.shape[1]))
     raw[[0] * added + list(features.kept_columns)] = matrix
+    place = int(features.intercept)
+    for column in features.numeric:
+        if column.indicator:
+            raw[place + 1] += column.imputed * raw[place]
+        place += len(column.design_names)
     if not features.intercept:
         return raw
     for block in features.category_blocks:

@@ -13,6 +13,7 @@ from typing import Any
 from labeldp.features import FeatureMap
 from labeldp.learners.linear import LinearModel
 from labeldp.learners.protocol import Coefficient
+from labeldp.learners.quality import Quality
 
 _HEADER = ("column", "value", "from privacy", "from sampling", "total", "low", "high")
 _SPECIAL = {
@@ -121,7 +122,7 @@ class Summary:
         quality = document["quality"]
         if quality is not None:
             gain = _pair(quality["gain"], quality["gain_error"])
-            facts.append(("better than the constant by", f"{gain} in mean square, estimated"))
+            facts.append(("gain over the constant", f"{gain} in mean square, estimated"))
             if quality["r2"] is not None:
                 facts.append(("R², estimated", _pair(quality["r2"], quality["r2_error"])))
                 spread = _pair(quality["residual_std"], quality["residual_std_error"])
@@ -157,14 +158,22 @@ def notes(model: LinearModel) -> list[str]:
     """What must be said of a fit."""
     said, quality = [], model.quality
     if quality is not None and not quality.beats_the_constant:
-        gain = _pair(quality.gain, quality.gain_error)
-        said.append(
-            "The release does not show that these predictions beat a constant: they are better by "
-            f"{gain} in mean square. Publish with a larger budget, more rows or fewer columns."
-        )
+        said.append(_no_better(quality))
     if model.releases and all(entry.sampling_error is None for entry in model.coefficients):
         said.append(_missing_errors(model))
     return said
+
+
+def _no_better(quality: Quality) -> str:
+    cure = "Publish with a larger budget, more rows or fewer columns."
+    if quality.gain < -2 * quality.gain_error:
+        error = _pair(-quality.gain, quality.gain_error)
+        return f"These predictions are worse than a constant, by {error} in mean square. {cure}"
+    gain = _pair(quality.gain, quality.gain_error)
+    return (
+        "The release does not show that these predictions beat a constant: the gain is "
+        f"{gain} in mean square. {cure}"
+    )
 
 
 def _missing_errors(model: LinearModel) -> str:
@@ -172,7 +181,7 @@ def _missing_errors(model: LinearModel) -> str:
         return "A penalised fit has no standard errors: it is drawn towards zero on purpose."
     return (
         "Errors from sampling are not known, because the residual is not: it was not published, or "
-        "its noise is larger."
+        "with too much noise. Intervals cover what privacy adds."
     )
 
 
