@@ -5,7 +5,8 @@ Everything that depends on labels and is published is a number of the form
     round(mean + scale·noise)   to a multiple of a public power of two,
 
 where mean and/or scale depend on labels and the noise is N(0,1) or Laplace's e^{−|x|}/2 (in a
-compact release one number is std·χ instead: see `publish_chi`). The rounding is that of the
+compact release one number is std·χ instead, see `publish_chi`; radial noise makes several numbers
+at once, see `publish_radial`). The rounding is that of the
 *ideal real number*, so what is published is post-processing of the ideal mechanism and the
 certificate holds with no numerical slack (plain float64 sums leave gaps in the set of reachable
 numbers, and the gaps move when a label does).
@@ -14,7 +15,8 @@ Pure ε survives likewise. If a label moves the mean by at most Δ and Laplace n
 scale b = Δ/ε, then at every real x the densities of two neighbours are in the ratio
 exp((|x − mean'| − |x − mean|)/b) ≤ e^{Δ/b} = e^ε. A cell is an interval of x with public ends: its
 probability is the integral of the density over it, so that the ratio of two neighbours is at most
-e^ε for every cell and every set of cells, with δ = 0, and no cell is impossible.
+e^ε for every cell and every set of cells, with δ = 0, and no cell is impossible. So it is with
+radial noise, of density ∝ e^{−‖x‖/b}, on several numbers that a label moves by at most Δ together.
 
 How: the noise is the inverse distribution function at a uniform p with endless random
 bits, of which the first 64 are drawn at once. Float64 with a rigorous error bound decides
@@ -157,6 +159,28 @@ def publish_chi(freedom: int, grid: int, randomness: Randomness, exact: Exact) -
     return math.ldexp(_cell_of(draw), grid)
 
 
+def publish_radial(
+    mean: Reals, mean_error: Reals, scale: float, grid: int, randomness: Randomness, exact: Exact
+) -> Reals:
+    """round(mean + scale·x) to multiples of 2**grid, x of density ∝ e^{−‖x‖}, one number per mean.
+
+    x is a uniform direction times a radius of the law Gamma(d), and so is χ·N(0, I) with d+1
+    degrees of freedom for χ: the norm of N(0, I) has d, and χ_d·χ_{d+1} is Gamma(d) by the
+    duplication formula of the gamma function. Given χ, which nobody sees, the numbers are
+    independent normals; those in doubt get more bits of the same χ.
+    """
+    stretch = _Stretch(len(mean) + 1, randomness)
+
+    def stretched(row: int, precision: int) -> tuple[Any, Any]:
+        centre, unit = exact(row, precision)
+        return centre, unit * stretch.ball(precision)
+
+    low, high = stretch.bounds()
+    return publish(
+        mean, mean_error, (scale * low, scale * high), grid, randomness, stretched, NORMAL
+    )
+
+
 def _cell_of(draw: _Draw) -> float:
     """The exact cell of a draw."""
     cell = draw.nearest_cell()
@@ -292,3 +316,50 @@ def _chi_distribution(freedom: int, x: Any) -> Any:
     if x <= start:
         return arb(0, 2.0**-1020)
     return acb.integral(density, acb(start), acb(x)).real + arb(0, 2.0**-1020)
+
+
+class _Stretch:
+    """One χ with `freedom` degrees: χ² = −2·log(p1·p2⋯), of uniforms that get bits on demand.
+
+    An odd degree is the square of a normal, −2·log(p)·cos²(2πq) (Box and Muller).
+    """
+
+    def __init__(self, freedom: int, randomness: Randomness) -> None:
+        self._randomness, self._pairs, self._odd = randomness, freedom // 2, freedom % 2
+        self._tails = words(randomness.labels, self._pairs + 2 * self._odd).astype(object)
+        self._length = 64  # each uniform in [tail, tail+1]·2**-length
+        self._settle()
+
+    def bounds(self) -> tuple[float, float]:
+        """Doubles that enclose it, with room for a product."""
+        with _precision(_FIRST_PRECISION):
+            low, high = self._ball.lower(), self._ball.upper()
+            return float(low) * (1 - 4 * _ULP), float(high) * (1 + 4 * _ULP)
+
+    def ball(self, precision: int) -> Any:
+        """A ball that contains it, from as many bits of each uniform as the precision has."""
+        while self._length < precision:
+            self._extend()
+            self._settle()
+        return self._ball
+
+    def _extend(self) -> None:
+        more = words(self._randomness.refinement, len(self._tails)).astype(object)
+        self._tails, self._length = (self._tails << 64) | more, self._length + 64
+
+    def _settle(self) -> None:
+        while not self._tails.all():  # log needs a uniform above 0
+            self._extend()
+        with _precision(self._length + _FIRST_PRECISION):
+            self._ball = (-2 * self._logarithm()).sqrt()
+
+    def _logarithm(self) -> Any:
+        from flint import arb
+
+        unit = arb(2) ** -self._length
+        balls = [arb(tail).union(arb(tail + 1)) * unit for tail in map(int, self._tails)]
+        total = math.prod(balls[: self._pairs], start=arb(1)).log()
+        if self._odd:
+            last, angle = balls[self._pairs :]
+            total += last.log() * (2 * angle * arb.pi()).cos() ** 2
+        return total

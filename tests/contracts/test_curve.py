@@ -29,6 +29,7 @@ from labeldp.accounting import (
     compose,
     invert,
 )
+from labeldp.accounting.radial import Radial
 from labeldp.errors import InputError
 from tests.oracles import gaussian_law, groups
 
@@ -42,6 +43,7 @@ LAWS: dict[str, Curve] = {
     "gaussian": Gaussian(0.4),
     "pure": Pure(0.7),
     "laplace": Laplace(0.7),
+    "radial": Radial(0.7, 5),
     "sketch": SKETCH,
     "sketch, public features": Sketch(TABLE, 5000, 2_000.0),
     "sketch, measured floor": Sketch(UNKNOWN, 40, 20_000.0, 0.1, 1e-9),
@@ -96,6 +98,8 @@ def test_epsilon_and_delta_are_inverse_on_the_private_side(law: Curve, delta: fl
 PURE = {
     "pure": (Pure(0.7), 0.7),
     "laplace": (Laplace(0.7), 0.7),
+    "radial": (Radial(0.7, 5), 0.7),
+    "radial and laplace": (compose([Radial(0.7, 5), Laplace(0.1)]), 0.8),
     "several": (compose([Laplace(0.3), Pure(0.1), Laplace(0.7), Laplace(0.2)]), 1.3),
     "steps": (Steps(Laplace(0.7), 3), 2.1),
     "a group of several": (compose([Laplace(0.3), Pure(0.1)]).group(3), 1.2),

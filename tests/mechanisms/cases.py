@@ -30,7 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 """Options that make planning quick. A mechanism without an entry fails the contract."""
 DRAWN = [SAMPLED, NOISY]
-PURE = [EVERY]
+PURE = [EVERY, SHAPED]
 """Those whose small plan holds with δ = 0, so that no smaller δ is too small."""
 
 Certificate = dict[str, Any]

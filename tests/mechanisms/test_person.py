@@ -39,7 +39,7 @@ def source_of(data: pa.Table, **options: Any) -> Source:
 
 
 def made_plan(data: pa.Table, engine: Engine | None = None, **options: Any) -> Plan:
-    given = {"epsilon": 1.0, "delta": 1e-5, "mechanism": SHAPED, **options}
+    given = {"epsilon": 1.0, "delta": 1e-5, "mechanism": SHAPED, "noise": "gaussian", **options}
     return plan(source_of(data), engine=engine, **given)
 
 
@@ -94,8 +94,8 @@ def test_a_persons_labels_moved_together_stay_within_the_claim(share: float) -> 
         here = rows[one]
         for signs in (np.ones(len(here)), rng.choice([-1, 1], len(here))):
             seen.append(realised_mu(made, data, here, signs, share > 0))
-    assert max(seen) <= claim_of(made).mu
-    assert max(seen) > 0.3 * claim_of(made).mu
+    assert max(seen) <= claim_of(made).spent
+    assert max(seen) > 0.3 * claim_of(made).spent
 
 
 def test_the_claim_is_reached_where_rows_are_parallel() -> None:
@@ -111,7 +111,7 @@ def test_the_claim_is_reached_where_rows_are_parallel() -> None:
     assert claim.person is not None
     assert claim.person.rows == 5
     seen = realised_mu(made, with_ids(data, ids), list(range(10, 15)), np.ones(5), False)
-    assert 0.99999 * claim.mu < seen <= claim.mu
+    assert 0.99999 * claim.spent < seen <= claim.spent
     for epsilon in (0.1, 1.0, 2.0):
         assert 0.999 < gaussian.delta(epsilon, seen) / claim.delta_at(epsilon) <= 1
     assert 0.999999 * claim.delta < claim.delta_at(1.0) <= claim.delta
@@ -135,7 +135,7 @@ def test_the_certificate_says_whose_labels_are_covered(made: Plan, tmp_path: Pat
 def test_single_rows_cost_what_they_did(made: Plan) -> None:
     """Every row a person: the guarantee for rows, up to rounding."""
     single = claim_of(made_plan(with_ids(table(ROWS), list(range(ROWS)))))
-    rows = claim_of(small_plan(SHAPED))
+    rows = claim_of(small_plan(SHAPED, noise="gaussian"))
     assert single.length == pytest.approx(rows.length, rel=1e-6)
     assert single.noise_std == pytest.approx(rows.noise_std, rel=1e-6)
     assert single.residual_noise_std == rows.residual_noise_std
@@ -208,7 +208,8 @@ def test_threads_batches_and_room_change_nothing(
     for threads, batch_rows, room in ((3, 50, 1 << 18), (2, 65536, 9)):
         monkeypatch.setattr(persons, "_ROOM", room)
         rows = source_of(data, batch_rows=batch_rows)
-        again = plan(rows, epsilon=1.0, delta=1e-5, mechanism=SHAPED, engine=LocalEngine(threads))
+        engine = LocalEngine(threads)
+        again = plan(rows, 1.0, 1e-5, mechanism=SHAPED, noise="gaussian", engine=engine)
         assert again.to_json() == made.to_json()
 
 

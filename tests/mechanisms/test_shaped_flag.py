@@ -34,7 +34,11 @@ Array = NDArray[np.float64]
 
 
 def made_plan(rows: int = ROWS, **options: Any) -> Plan:
-    return plan(source(rows), mechanism=SHAPED, **{"epsilon": 1.0, "delta": 1e-5, **options})
+    return plan(
+        source(rows),
+        mechanism=SHAPED,
+        **{"epsilon": 1.0, "delta": 1e-5, "noise": "gaussian", **options},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +72,7 @@ class Noiseless:
         patch.setattr("labeldp.door.publish", self.publish)
 
     def publish(
-        self, mean: Array, error: Array, std: Any, grid: int, _randomness: Any, exact: Any
+        self, mean: Array, error: Array, std: Any, grid: int, _randomness: Any, exact: Any, *_: Any
     ) -> Array:
         from flint import ctx
 
@@ -113,7 +117,7 @@ def test_neighbours_are_as_close_as_claimed_and_at_the_worst_row_no_closer(share
     for row in {worst, *range(0, ROWS, 57)}:
         with pytest.MonkeyPatch.context() as patch:
             seen[row] = realised_mu(made, row, patch, share > 0)
-    assert max(seen.values()) <= claim.mu
+    assert max(seen.values()) <= claim.spent
     for epsilon in (0.1, 0.5, 1.0, 2.0):
         true, claimed = gaussian.delta(epsilon, seen[worst]), claim.delta_at(epsilon)
         assert true <= claimed
@@ -122,13 +126,13 @@ def test_neighbours_are_as_close_as_claimed_and_at_the_worst_row_no_closer(share
     assert claim.delta_at(1.0) <= claim.delta
     assert claim.delta_at(1.0) > 0.999999 * claim.delta
     if share == 0.0:
-        assert seen[worst] > 0.99999 * claim.mu
+        assert seen[worst] > 0.99999 * claim.spent
 
 
 def test_groups_cost_as_many_times_as_much(made: Plan) -> None:
     claim = claim_of(made)
     for size in (2, 5):
-        assert claim.delta_at(1.0, size) == Gaussian(size * claim.mu).delta(1.0).upper
+        assert claim.delta_at(1.0, size) == Gaussian(size * claim.spent).delta(1.0).upper
 
 
 def test_the_noise_is_what_it_says_and_not_one_per_cent_more(made: Plan) -> None:
@@ -146,13 +150,13 @@ def test_the_noise_is_what_it_says_and_not_one_per_cent_more(made: Plan) -> None
 def test_one_per_cent_more_noise_would_be_noticed(made: Plan) -> None:
     """By the same test on numbers drawn in bulk with the weights, sums and door of a run."""
     claim = claim_of(made)
-    drawn = np.concatenate([_bulk(made, claim.noise_std, seed) for seed in range(2)])
+    drawn = np.concatenate([_bulk(made, claim, seed) for seed in range(2)])
     assert stats.kstest(drawn / claim.noise_std, "norm").pvalue > 1e-4
     assert stats.kstest(drawn / (1.01 * claim.noise_std), "norm").pvalue < 1e-4
     assert stats.kstest(drawn / (0.99 * claim.noise_std), "norm").pvalue < 1e-4
 
 
-def _bulk(made: Plan, noise_std: float, seed: int) -> Array:
+def _bulk(made: Plan, claim: ShapedFlagClaim, seed: int) -> Array:
     """Noise of half a million aggregates, the rows of C repeated."""
     from labeldp import door
     from labeldp.statistics import GramSum, MomentSum
@@ -161,9 +165,9 @@ def _bulk(made: Plan, noise_std: float, seed: int) -> Array:
     sums = GramSum(made.features), MomentSum(made.features, made.labels)
     gram, moments = engine.fold("sums", rows, *sums)
     copies = Weights(weights.kept, np.tile(weights.matrix, (50_000, 1)))
-    grid = door.grid_for(noise_std)
+    grid = door.grid_for(claim.noise_std)
     drawn = module.aggregate_labels(
-        copies, gram, moments, made.labels, noise_std, grid, Randomness.experiment(seed)
+        copies, gram, moments, made.labels, claim, grid, Randomness.experiment(seed)
     )
     truth = weights.matrix @ (codes(made).T @ table(ROWS)["label"].to_numpy())
     return drawn - np.tile(truth, 50_000)
@@ -424,7 +428,7 @@ def test_threads_and_batches_change_nothing(made: Plan) -> None:
     for threads, batch_rows in ((1, 65536), (3, 50)):
         rows = source(ROWS, batch_rows=batch_rows)
         engine = LocalEngine(threads)
-        again = plan(rows, mechanism=SHAPED, epsilon=1.0, delta=1e-5, engine=engine)
+        again = plan(rows, 1.0, 1e-5, mechanism=SHAPED, noise="gaussian", engine=engine)
         assert again.to_json() == made.to_json()
 
 
@@ -450,7 +454,8 @@ def test_the_command_line_goes_the_whole_road(tmp_path: Path) -> None:
 
 def test_account_says_what_a_budget_buys() -> None:
     facts = ("account", SHAPED, "--rows", "1000", "--label-range", "0", "10", "--delta", "1e-5")
-    told = command(*facts, "--features", "10", "--max-leverage", "0.1", "--json").json
+    asked = ("--features", "10", "--max-leverage", "0.1", "--noise", "gaussian")
+    told = command(*facts, *asked, "--json").json
     spent = math.hypot(10 / told["noise_std"], 10 / told["residual_noise_std"])
     assert Gaussian(spent).delta(1.0).upper == pytest.approx(1e-5, rel=1e-4)
     assert told["least_error"] == pytest.approx(told["noise_std"] / 100)

@@ -190,7 +190,7 @@ def _refuse_on_rows(options: LinearOptions) -> None:
 
 
 def _fit_white(taken: _Taken, white: Whitened, *, known: bool) -> LinearModel:
-    """Fit what stands for all rows, its noise known: the intervals are exact, for normal noise."""
+    """Fit what stands for all rows, its noise known: the intervals are exact."""
     white, options = white.of(taken.used), taken.options
     rule = _rule(taken, white, known=known)
     names, transform = taken.units
@@ -234,11 +234,9 @@ def _measured(
     white: Whitened, names: tuple[str, ...], transform: Array, confidence: float
 ) -> tuple[Coefficient, ...]:
     """Least squares, with intervals for deviations that are known."""
-    from scipy.special import ndtri
-
     inverse = transform @ np.linalg.pinv(white.root)
     privacy = np.linalg.norm(inverse @ white.spread, axis=1)
-    reach = float(ndtri((1 + confidence) / 2)) * privacy
+    reach = white.deviations(confidence) * privacy
     found = tuple(
         replace(entry, low=entry.value - float(by), high=entry.value + float(by))
         for entry, by in zip(_values(names, inverse @ white.estimate), reach, strict=True)

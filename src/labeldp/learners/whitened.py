@@ -8,8 +8,10 @@ to fit b̃ by R, or by some of its columns, is to fit all rows by them with nois
 is asked of the coefficients. Privacy adds ‖b̂ − b‖² to the squared error of a prediction b̂.
 
 shaped-flag publishes t = C·Xᵀy + s·N(0, I) beside Z = C·XᵀX. With P = Z·Cᵀ = C·XᵀX·Cᵀ = K·Kᵀ
-that is R = (C⁻¹K)ᵀ, b̃ = K⁻¹t and E = s·K⁻¹. wtd-FLAg publishes m rows of [Z | t], N(0, AᵀA) each:
-RᵀR = ZᵀZ/m, and the noise of a fit to them is σ_t/√m in every direction (theory §5).
+that is R = (C⁻¹K)ᵀ, b̃ = K⁻¹t and E = s·K⁻¹. Its noise may be radial instead, of the same
+covariance: intervals follow that law, all else takes it for normal. wtd-FLAg publishes m rows of
+[Z | t], N(0, AᵀA) each: RᵀR = ZᵀZ/m, and the noise of a fit to them is σ_t/√m in every direction
+(theory §5).
 """
 
 from __future__ import annotations
@@ -57,6 +59,18 @@ class Whitened:
     """n."""
     residual_ss: Measured | None
     """‖y − Xβ̂‖² of the fit with all labels; None if it was not published."""
+    radial: int | None = None
+    """In how many dimensions the noise is radial; None: it is normal."""
+
+    def deviations(self, confidence: float) -> float:
+        """So many standard deviations hold the noise in any one direction, that often."""
+        from scipy.special import ndtri
+
+        if self.radial is None:
+            return float(ndtri((1 + confidence) / 2))
+        from labeldp.accounting.radial import deviations
+
+        return deviations(self.radial, confidence)
 
     @property
     def noise(self) -> Array:
@@ -166,11 +180,12 @@ def _shaped(release: Release) -> Whitened:
         np.asarray(solve_triangular(lower, np.diag(release.noise), lower=True)),
         release.features.rows,
         _residual(release),
+        len(labels) if release.certificate["shape"].get("noise_law") == "radial" else None,
     )
 
 
 def _residual(release: Release) -> Measured | None:
-    """σ² from σ̂ = σ + N(0, s₀²), if it was published (theory §6.2)."""
+    """σ² from σ̂ = σ + noise of deviation s₀, if it was published (theory §6.2)."""
     root = release.certificate.get("residual_root")
     if root is None:
         return None

@@ -244,8 +244,9 @@ def measure_residual(
     noise: float,
     grid: int,
     randomness: Randomness,
+    law: door.Noise = door.NORMAL,
 ) -> float:
-    """σ̂ = σ + N(0, noise²), σ the smallest root, published through the door (theory §6.2)."""
+    """σ̂ = σ + noise·x, σ the smallest root, x of the law, through the door (theory §6.2)."""
     scale = math.ldexp(1.0, -labels.exponent)
     low, high = root_bounds(*_smallest(residuals))
 
@@ -266,6 +267,7 @@ def measure_residual(
         grid - labels.exponent,
         randomness,
         exact,
+        law,
     )
     return math.ldexp(float(value[0]), labels.exponent)
 

@@ -16,7 +16,16 @@ from labeldp.mechanisms import (
 from labeldp.mechanisms.options import GuessOptions
 
 RESIDUAL_SHARE = 0.05
-"""Of μ², by default."""
+"""Of μ², or of ε where noise is radial, by default."""
+AUTO, GAUSSIAN, RADIAL = _LAWS = ("auto", "gaussian", "radial")
+"""The laws of noise; auto: the one of less variance."""
+_SHARE = "Share of μ² (of ε, where noise is radial) that publishes the residual's root"
+_NOISE = "Law of the noise: gaussian, radial (pure ε), or auto: that of less variance."
+
+
+def _law(noise: str) -> None:
+    if noise not in _LAWS:
+        raise InputError(f"`noise` must be {', '.join(_LAWS[:-1])} or {_LAWS[-1]}, not {noise!r}")
 
 
 def _share(residual_share: float) -> None:
@@ -28,27 +37,26 @@ def _share(residual_share: float) -> None:
 class ShapedFlagOptions(GuessOptions):
     """What may be asked of shaped-flag."""
 
-    residual_share: float = option(
-        RESIDUAL_SHARE, "Share of μ² that publishes the residual's root; 0: none.", check=_share
-    )
+    residual_share: float = option(RESIDUAL_SHARE, f"{_SHARE}; 0: none.", check=_share)
+    noise: str = option(AUTO, _NOISE, check=_law)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShapedFlagQuestion(FeaturesQuestion):
     """What `labeldp account` can be asked about shaped-flag."""
 
-    residual_share: float | None = option(
-        None, "Share of μ² that publishes the residual's root; default: 0.05.", check=_share
-    )
+    residual_share: float | None = option(None, f"{_SHARE}; default: 0.05.", check=_share)
+    noise: str | None = option(None, _NOISE, check=_law)
 
 
 _SECTIONS = read_schema(Path(__file__).parent / "shape.schema.json")
 
 MECHANISM = Mechanism(
     name="shaped-flag",
-    title="d sums of all rows with chosen public weights, and Gaussian noise",
+    title="d sums of all rows with chosen public weights, and noise",
     options=ShapedFlagOptions,
     persons=True,
+    pure=True,
     closed_form=True,
     draft=later(f"{__name__}.plan:draft"),
     run=later(f"{__name__}.run:run"),

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from labeldp.mechanisms import Panel, number
-from labeldp.mechanisms.account import document
-from labeldp.mechanisms.shaped_flag import RESIDUAL_SHARE
-from labeldp.mechanisms.shaped_flag.sizing import split
+from labeldp.mechanisms.account import document, need
+from labeldp.mechanisms.shaped_flag import AUTO, GAUSSIAN, RADIAL, RESIDUAL_SHARE
+from labeldp.mechanisms.shaped_flag.noise import NOISES, Noise, choose
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.shaped_flag import ShapedFlagQuestion
@@ -20,20 +20,31 @@ _OWN = ("features", "max_leverage")
 
 
 def answer(mechanism: str, asked: ShapedFlagQuestion) -> Found:
-    """μ, the noise, and between which bounds the error that privacy adds must lie."""
+    """μ or ε, the noise, and between which bounds the error that privacy adds must lie."""
     low, high = asked.label_range
     share = RESIDUAL_SHARE if asked.residual_share is None else asked.residual_share
-    aggregates, residual = split(*asked.budget, share)
-    noise = (high - low) / aggregates
+    law, columns = _law(mechanism, asked, share), asked.features
+    aggregates, residual = law.parts(*asked.budget, share)
+    noise = law.deviation(high - low, aggregates, columns or 0)
     found: Found = {
         "residual_share": share,
-        "mu": aggregates,
+        "noise_law": law.name,
+        "mu": aggregates if law.name == GAUSSIAN else None,
+        "aggregate_epsilon": aggregates if law.name == RADIAL else None,
         "noise_std": noise,
-        "residual_noise_std": (high - low) / residual if residual else None,
+        "residual_noise_std": law.residual_deviation(high - low, residual),
     }
-    if asked.features is not None:
-        found |= _errors(noise, asked.rows, asked.features, asked.max_leverage)
+    if columns is not None:
+        found |= _errors(noise, asked.rows, columns, asked.max_leverage)
     return document(mechanism, asked, _OWN, found)
+
+
+def _law(mechanism: str, asked: ShapedFlagQuestion, share: float) -> Noise:
+    """The law of the noise; how large radial noise is depends on the number of columns."""
+    wanted = asked.noise or AUTO
+    if asked.features is None and wanted != RADIAL and asked.delta > 0:
+        return NOISES[GAUSSIAN]
+    return choose(wanted, *asked.budget, share, need(mechanism, asked, "features"))
 
 
 def _errors(noise: float, rows: int, columns: int, max_leverage: float | None) -> Found:
@@ -45,8 +56,11 @@ def _errors(noise: float, rows: int, columns: int, max_leverage: float | None) -
 def show(told: Found) -> Iterator[Panel]:
     """The same for people."""
     budget = f"ε = {told['epsilon']:g}, δ = {told['delta']:g}"
+    law = NOISES[told["noise_law"]]
+    spent = told["mu"] or told["aggregate_epsilon"]
     facts = [
-        ("μ of the aggregates", number(told["mu"])),
+        ("law of the noise", law.name),
+        (f"{law.symbol} of the aggregates", number(spent)),
         ("noise on weights of length 1", number(told["noise_std"])),
         ("noise on the residual's root", number(told["residual_noise_std"])),
     ]
@@ -64,9 +78,10 @@ def _error_facts(told: Found) -> list[tuple[str, str]]:
 
 def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> Found:  # noqa: ARG001
     """Between which bounds the error lies that privacy would add."""
-    aggregates, _ = split(epsilon, delta, RESIDUAL_SHARE)
-    noise, facts = found.facts.width / aggregates, found.facts
-    columns = found.factor.rank
+    columns, facts = found.factor.rank, found.facts
+    law = choose(AUTO, epsilon, delta, RESIDUAL_SHARE, columns)
+    aggregates, _ = law.parts(epsilon, delta, RESIDUAL_SHARE)
+    noise = law.deviation(facts.width, aggregates, columns)
     return {"shape": _errors(noise, facts.rows, columns, found.leverage.maximum)}
 
 

@@ -14,7 +14,6 @@ from labeldp._arrow import column_numbers
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.mechanisms.shaped_flag.run import weight_schema
-from labeldp.mechanisms.shaped_flag.sizing import split
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
     FEATURES,
@@ -33,7 +32,7 @@ from labeldp.mechanisms.workbench import (
 WEIGHTS = file_name("weights")
 _UNIT = 2.0**-53
 _SPENT = 1e-6
-"""Of μ, what a plan may leave."""
+"""Of μ, or ε, what a plan may leave."""
 _TOLERANCE = 0.01
 """Of the stated error, which follows from the published numbers up to their rounding."""
 
@@ -45,8 +44,7 @@ def check(release: Release) -> Iterator[str]:
         yield f"{FEATURES} and the certificate differ on whether there is an intercept"
     exponent = release.certificate["numerics"]["label_exponent"]
     yield from check_label_exponent(claim.label_range, features.intercept, exponent)
-    least, _ = split(claim.epsilon, claim.delta, 0.0)
-    if claim.mu < least * (1 - _SPENT):
+    if claim.spent < claim.noise.whole(claim.epsilon, claim.delta) * (1 - _SPENT):
         yield "certificate: the noise is not that of the budget"
     yield from _check_residual(claim, release.certificate.get("residual_root"))
     weights = published_weights(release)

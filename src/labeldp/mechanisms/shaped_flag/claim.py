@@ -1,8 +1,9 @@
-"""What shaped-flag promises: a Gaussian mechanism, whatever the labels are (theory §9).
+"""What shaped-flag promises: so much noise, whatever the labels are (theory §9).
 
 One label that changes by at most Δ moves the d aggregates by at most Δ·‖C x_i‖ ≤ Δ·L, so noise
-N(0, s²) on each is a Gaussian mechanism with μ = ΔL/s. The root of the residual sum of squares
-moves by at most Δ: with noise s₀ it is another, μ₀ = Δ/s₀, and μ² add (theory §6.2, §13). All
+N(0, s²) on each is a Gaussian mechanism with μ = ΔL/s, and radial noise of scale b has pure
+ε = ΔL/b. The root of the residual sum of squares moves by at most Δ: with noise of its own it is
+another part, and μ² add, or ε (theory §6.2, §13; `noise.py`). All
 labels of a person with k rows move the aggregates by at most Δ·Σ‖C x_i‖ ≤ Δ·L_person, which takes
 the place of ΔL, and the root by Δ√k.
 """
@@ -13,16 +14,17 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting import Curve, Gaussian
+from labeldp.accounting import Curve
 from labeldp.mechanisms import Description, describe_person, number
-from labeldp.mechanisms.forecast import chi_square_quantiles, noise_error, noise_utility
+from labeldp.mechanisms.forecast import QUANTILES, noise_error, noise_utility
+from labeldp.mechanisms.shaped_flag import GAUSSIAN
+from labeldp.mechanisms.shaped_flag.noise import NOISES, Noise
 from labeldp.release import AddedError, Claim, FloorOutcome, read_head
 
-BASIS = (
-    "Gaussian mechanism with public weights; their largest norm over all rows is certified, "
+_BASIS = (
+    "{noise} with public weights; their largest {norm} is certified, "
     "and nothing is assumed of the labels"
 )
-PERSON_BASIS = BASIS.replace("norm over all rows", "sum of norms over the rows of a person")
 _UP = 1 + 2.0**-50
 
 
@@ -38,7 +40,7 @@ class ShapedFlagClaim(Claim):
     length: float
     """L; L_person if all rows of a person are covered together."""
     noise_std: float
-    """s, in units of the label."""
+    """s, of each aggregate label, in units of the label."""
     trace: float
     """tr S, scaled to L = 1."""
     directions: float
@@ -48,6 +50,7 @@ class ShapedFlagClaim(Claim):
     passes: int
     residual_noise_std: float | None
     """s₀; None: the residual is not published."""
+    noise_law: str = GAUSSIAN
 
     @property
     def width(self) -> float:
@@ -60,15 +63,46 @@ class ShapedFlagClaim(Claim):
         return self.width * math.sqrt(1 if self.person is None else self.person.rows)
 
     @property
-    def mu(self) -> float:
-        """Of the aggregates and the residual together, rounded up."""
-        aggregates = self.width * self.length / self.noise_std
-        residual = self.reach / self.residual_noise_std if self.residual_noise_std else 0.0
-        return math.hypot(aggregates, residual) * _UP
+    def noise(self) -> Noise:
+        return NOISES[self.noise_law]
+
+    @property
+    def scale(self) -> float:
+        """Of the noise on the aggregates: s, or b where it is radial."""
+        return self.noise_std / self.noise.spread(self.bags)
+
+    @property
+    def residual_scale(self) -> float | None:
+        """The same of the residual's root."""
+        if self.residual_noise_std is None:
+            return None
+        return self.residual_noise_std / self.noise.residual_spread
+
+    @property
+    def costs(self) -> tuple[float, float]:
+        """μ of the aggregates and of the residual, or ε, rounded up."""
+        residual = self.reach / self.residual_scale if self.residual_scale else 0.0
+        return self.width * self.length / self.scale * _UP, residual * _UP
+
+    @property
+    def spent(self) -> float:
+        """Both together."""
+        return self.noise.together(*self.costs)
 
     @property
     def law(self) -> Curve:
-        return Gaussian(self.mu)
+        return self.noise.curve(*self.costs, self.bags)
+
+    @property
+    def drawn(self) -> str:
+        return self.noise.drawn
+
+    @property
+    def basis(self) -> str:
+        rows = "norm over all rows"
+        persons = "sum of norms over the rows of a person"
+        norm = rows if self.person is None else persons
+        return _BASIS.format(noise=self.noise.basis, norm=norm)
 
     @property
     def excess(self) -> float:
@@ -76,8 +110,9 @@ class ShapedFlagClaim(Claim):
         return (self.noise_std / self.length) ** 2 * self.trace
 
     def excess_quantiles(self) -> tuple[float, ...]:
-        """The same in so many of all releases: one χ² in place of many."""
-        return chi_square_quantiles(self.excess, self.directions)
+        """The same in so many of all releases."""
+        shape = self.directions, self.bags
+        return tuple(self.excess * self.noise.quantile(*shape, q) for q in QUANTILES)
 
     def utility(self) -> dict[str, Any]:
         return noise_utility(self.rows, self.width, self.excess, self.excess_quantiles())
@@ -88,7 +123,7 @@ class ShapedFlagClaim(Claim):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **self.head(BASIS if self.person is None else PERSON_BASIS),
+            **self.head(self.basis),
             "form": "rows",
             "bag_size": self.rows,
             "rows": self.rows,
@@ -110,6 +145,7 @@ class ShapedFlagClaim(Claim):
                 "kind": self.kind,
                 "passes": self.passes,
                 "residual_noise_std": self.residual_noise_std,
+                "noise_law": self.noise_law,
             },
         }
 
@@ -131,11 +167,11 @@ def describe(told: dict[str, Any]) -> Description:
     shape, claim = told["shape"], read_claim(told)
     low, _, high = (math.sqrt(value / claim.rows) for value in claim.excess_quantiles())
     error = math.sqrt(claim.excess / claim.rows)
-    of_range = f"{error / claim.width:.2%} of the label range"
+    of_range = f"{100 * error / claim.width:.2g}% of the label range"
     kind = f"{shape['kind']}, {shape['gap'] - 1:.1%} from the best possible at most"
-    noise = ("noise", f"deviation {number(shape['noise_std'])} on each aggregate label")
+    noise = f"deviation {number(shape['noise_std'])} on each aggregate label"
     plan = (
-        noise,
+        ("noise", f"{claim.noise_law}, {noise}"),
         ("shape of the noise", f"{kind}, after {shape['passes']} passes"),
         (
             "error that privacy adds",
@@ -143,5 +179,5 @@ def describe(told: dict[str, Any]) -> Description:
         ),
         ("", f"{number(low)} to {number(high)} in 90 % of releases, whatever the labels"),
     )
-    summary = (f"{shape['kind']} shape, noise on aggregates",)
+    summary = (f"{shape['kind']} shape, {claim.noise_law} noise on aggregates",)
     return Description(plan=plan, release=plan, summary=summary) + describe_person(told)

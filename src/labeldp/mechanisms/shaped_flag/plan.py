@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -14,7 +13,7 @@ from labeldp.mechanisms.forecast import noise_forecast
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import person_length
-from labeldp.mechanisms.shaped_flag.sizing import split
+from labeldp.mechanisms.shaped_flag.noise import choose
 from labeldp.mechanisms.workbench import (
     Engine,
     Factor,
@@ -39,38 +38,40 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
     if not found.factor.rank:
         raise DataError("no feature column is left, so there is nothing to weigh rows by")
     shape = shape_of(found, source, engine)
-    aggregates, residual = split(request.epsilon, request.delta, options.residual_share)
-    width = found.facts.width
+    columns, width = found.factor.rank, found.facts.width
+    budget = request.epsilon, request.delta, options.residual_share
+    noise = choose(options.noise, *budget, columns)
+    aggregates, residual = noise.parts(*budget)
     length, person = person_length(shape, found.features, source, engine)
     trace = shape.trace * (length / shape.length) ** 2
     claim = ShapedFlagClaim(
         request.accountant,
         request.epsilon,
-        request.delta,
-        bags=found.factor.rank,
+        0.0 if noise.pure else request.delta,
+        bags=columns,
         rows=found.facts.rows,
         label_range=found.facts.label_range,
         intercept=found.features.constant is not None,
         length=length,
-        noise_std=math.nextafter(width * length / aggregates, math.inf),
+        noise_std=noise.deviation(width * length, aggregates, columns),
         trace=_short(trace),
         directions=_directions(shape, found.factor),
         gap=_short(trace / shape.bound),
         kind=shape.kind,
         passes=shape.passes,
         residual_noise_std=None,
+        noise_law=noise.name,
         person=person,
     )
-    if residual:
-        noise = math.nextafter(claim.reach / residual, math.inf)
-        claim = replace(claim, residual_noise_std=noise)
+    residual_std = noise.residual_deviation(claim.reach, residual)
+    claim = replace(claim, residual_noise_std=residual_std)
     return Plan(
         claim,
         found.features,
         found.labels,
         found.feature_sums,
         forecast(claim, options.residual(width), options.residual_source),
-        (*found.notes, *_notes(shape, claim)),
+        (*found.notes, *_notes(shape, claim), *_spared(claim, request.delta)),
         found.factor,
         {"weights": shape.weights},
     )
@@ -113,6 +114,12 @@ def _directions(shape: Shape, factor: Factor) -> float:
 def _short(value: float) -> float:
     """Twelve digits: more would follow the machine's rounding."""
     return float(f"{value:.12g}")
+
+
+def _spared(claim: ShapedFlagClaim, delta: float) -> list[str]:
+    if claim.delta == delta:
+        return []
+    return [f"{claim.noise_law} noise is the smaller here and has pure ε: nothing of δ is spent"]
 
 
 def _notes(shape: Shape, claim: ShapedFlagClaim) -> list[str]:

@@ -66,7 +66,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
         raise PlanError(OTHER_FEATURES)
     measured = _residual_root(plan, claim, gram, moments, randomness)
     grid = door.grid_for(claim.noise_std)
-    drawn = aggregate_labels(weights, gram, moments, labels, claim.noise_std, grid, randomness)
+    drawn = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
     schema = aggregate_schema(features, source.label or "label")
     batch = aggregate_batch(schema, aggregate_design(weights, gram, features), drawn)
     certify = plan.certifier(None, source, grid, randomness)
@@ -102,16 +102,16 @@ def aggregate_labels(
     gram: FeatureGram,
     moments: LabelMoments,
     labels: LabelGrid,
-    noise_std: float,
+    claim: ShapedFlagClaim,
     grid: int,
     randomness: Randomness,
 ) -> NDArray[np.float64]:
-    """t = C·Xᵀy + N(0, s²), on the public grid."""
+    """t = C·Xᵀy + noise, on the public grid."""
     kept = list(weights.kept)
     sums = moments.cross[kept]
     if labels.centre:  # codes count from it, and the first column is the constant
         sums = sums + labels.centre * gram.exact(range(gram.width))[0][kept]
-    std = math.ldexp(noise_std, -labels.exponent)
+    scale = math.ldexp(claim.scale, -labels.exponent)
     rounded = sums.astype(np.float64)
     size = np.abs(weights.matrix) @ np.abs(rounded)
 
@@ -122,12 +122,12 @@ def aggregate_labels(
         for weight, entry in zip(weights.matrix[row], sums, strict=True):
             top, bottom = float(weight).as_integer_ratio()
             total += fmpq(fmpz(top * int(entry)), fmpz(bottom))
-        return arb(total), arb(std)
+        return arb(total), arb(scale)
 
-    cells = door.publish(
+    cells = claim.noise.publish(
         weights.matrix @ rounded,
         (weights.rank + 4) * 2.0**-52 * size,
-        (std, std),
+        scale,
         grid - labels.exponent,
         randomness,
         exact,
@@ -142,14 +142,15 @@ def _residual_root(
     moments: LabelMoments,
     randomness: Randomness,
 ) -> float | None:
-    """σ̂ = σ + N(0, s₀²), if that is part of the plan (theory §6.2)."""
-    if claim.residual_noise_std is None:
+    """σ̂ = σ + noise, if that is part of the plan (theory §6.2)."""
+    scale, std = claim.residual_scale, claim.residual_noise_std
+    if scale is None or std is None:
         return None
     factor = plan.factor
     if factor is None or factor.kept != plan.features.kept_columns or not factor.is_of(gram):
         factor = factorise(gram, plan.features, saturated=True)
         if factor.kept != plan.features.kept_columns:
             raise PlanError(OTHER_FEATURES)
-    noise = claim.residual_noise_std
-    residual, grid = Residual(factor, moments), door.grid_for(noise)
-    return measure_residual([residual], plan.labels, noise, grid, randomness)
+    residual, grid = Residual(factor, moments), door.grid_for(std)
+    law = claim.noise.residual
+    return measure_residual([residual], plan.labels, scale, grid, randomness, law)

@@ -1,0 +1,159 @@
+"""The noise on the aggregates: normal, or radial with pure ε (theory §9).
+
+Radial noise has the density ∝ e^{−‖x‖/b} in the coordinates of the aggregates. These move by at
+most ΔL, so that b = ΔL/ε makes the ratio of two neighbours' densities at most e^ε everywhere, with
+δ = 0; each has the variance (d+1)·b². The residual's root then takes Laplace noise of scale Δ/ε₀,
+and what is spent is ε + ε₀, where of normal noise the μ² add (theory §13).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from labeldp import door
+from labeldp._random import Randomness
+from labeldp.accounting import Curve, Gaussian, Laplace, compose, invert, radial
+from labeldp.errors import InputError
+from labeldp.mechanisms.shaped_flag import AUTO, GAUSSIAN, RADIAL
+from labeldp.release import GAUSSIANS
+
+_HEADROOM = 1 - 1e-9
+"""A budget is used up to this, so that rounding never breaks it."""
+
+Publish = Callable[
+    [door.Reals, door.Reals, float, int, Randomness, door.Exact],
+    door.Reals,
+]
+"""(means, bounds of their errors, scale, grid, randomness, exact means and scale) ↦ numbers."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A law of noise; what each part of a release costs is one number, μ or ε."""
+
+    name: str
+    symbol: str
+    """Of what a part costs."""
+    basis: str
+    """Of the guarantee, in the words of a certificate."""
+    drawn: str
+    """How labels leave by the door, in the same words."""
+    pure: bool
+    """Whether it spends no δ."""
+    power: float
+    """Of the costs of two parts: these powers add."""
+    whole: Callable[[float, float], float]
+    """What (ε, δ) has to spend; 0 if there is no such guarantee."""
+    curve: Callable[[float, float, int], Curve]
+    """The guarantee: (cost of the aggregates, of the residual or 0, number of aggregates)."""
+    spread: Callable[[int], float]
+    """Deviation of the noise on each of so many aggregates, if its scale is 1."""
+    quantile: Callable[[float, int, float], float]
+    """Of the squared error over its mean: (directions, aggregates, probability)."""
+    publish: Publish
+    residual: door.Noise
+    """What the residual's root gets."""
+    residual_spread: float
+    """Deviation of that noise, if its scale is 1."""
+
+    def parts(self, epsilon: float, delta: float, residual_share: float) -> tuple[float, float]:
+        """What (ε, δ) lets the aggregates and the residual spend."""
+        whole, root = self.whole(epsilon, delta) * _HEADROOM, 1 / self.power
+        return whole * (1 - residual_share) ** root, whole * residual_share**root
+
+    def together(self, aggregates: float, residual: float) -> float:
+        """What both spend."""
+        return float((aggregates**self.power + residual**self.power) ** (1 / self.power))
+
+    def deviation(self, reach: float, part: float, columns: int) -> float:
+        """Of each of so many aggregates, which move by at most `reach` together; rounded up."""
+        return math.nextafter(self.spread(columns) * reach / part, math.inf)
+
+    def residual_deviation(self, reach: float, part: float) -> float | None:
+        """Of the residual's root, which moves by at most `reach`; None if it is not published."""
+        return math.nextafter(self.residual_spread * reach / part, math.inf) if part else None
+
+
+def _mu(epsilon: float, delta: float) -> float:
+    return invert.limit(Gaussian(1.0), "mu", epsilon, delta) if delta else 0.0
+
+
+def _radial_curve(aggregates: float, residual: float, columns: int) -> Curve:
+    noise = radial.curve(aggregates, columns)
+    return compose([noise, Laplace(residual)]) if residual else noise
+
+
+def _normal_quantile(directions: float, columns: int, probability: float) -> float:  # noqa: ARG001
+    """One χ² in place of many."""
+    from scipy.special import chdtri
+
+    return float(chdtri(directions, 1 - probability)) / directions
+
+
+def _radial_quantile(directions: float, columns: int, probability: float) -> float:
+    """The same times a χ² of d+1 degrees, which all directions share."""
+    freedom = columns + 1.0
+    return radial.product_quantile(directions, freedom, probability) / (directions * freedom)
+
+
+def _normal(
+    mean: door.Reals,
+    error: door.Reals,
+    scale: float,
+    grid: int,
+    randomness: Randomness,
+    exact: door.Exact,
+) -> door.Reals:
+    return door.publish(mean, error, (scale, scale), grid, randomness, exact)
+
+
+NOISES = {
+    GAUSSIAN: Noise(
+        GAUSSIAN,
+        "μ",
+        "Gaussian mechanism",
+        GAUSSIANS,
+        pure=False,
+        power=2.0,
+        whole=_mu,
+        curve=lambda aggregates, residual, columns: Gaussian(math.hypot(aggregates, residual)),  # noqa: ARG005
+        spread=lambda columns: 1.0,  # noqa: ARG005
+        quantile=_normal_quantile,
+        publish=_normal,
+        residual=door.NORMAL,
+        residual_spread=1.0,
+    ),
+    RADIAL: Noise(
+        RADIAL,
+        "ε",
+        "radial noise, with delta = 0,",
+        "exactly rounded radial noise on a public grid",
+        pure=True,
+        power=1.0,
+        whole=lambda epsilon, delta: epsilon,  # noqa: ARG005
+        curve=_radial_curve,
+        spread=lambda columns: math.sqrt(columns + 1),
+        quantile=_radial_quantile,
+        publish=door.publish_radial,
+        residual=door.LAPLACE,
+        residual_spread=math.sqrt(2.0),
+    ),
+}
+
+
+def choose(asked: str, epsilon: float, delta: float, residual_share: float, columns: int) -> Noise:
+    """The law asked for; else the one of least variance, which adds least to predictions."""
+    able = [
+        each
+        for each in NOISES.values()
+        if asked in (AUTO, each.name) and each.whole(epsilon, delta) > 0
+    ]
+    if not able:
+        raise InputError(f"{asked} noise has no guarantee with δ = 0; leave `noise` out")
+
+    def size(each: Noise) -> float:
+        return each.spread(columns) / each.parts(epsilon, delta, residual_share)[0]
+
+    return min(able, key=size)

@@ -1,0 +1,274 @@
+"""Radial noise in shaped-flag: pure ε, neighbours as close as claimed, chosen where it is less."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, plan, scan, verify
+from labeldp._random import Randomness
+from labeldp.accounting import Pure
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms.shaped_flag.noise import NOISES, choose
+from labeldp.release import seal
+from tests.console import labeldp as command
+from tests.mechanisms.cases import SHAPED, forged_claim, saved
+from tests.mechanisms.test_person import IDS, source_of, with_ids
+from tests.mechanisms.test_shaped_flag import Array, Noiseless, claim_of, codes, weights_of
+from tests.tables import RANGE, source, table, with_label
+
+ROWS = 400
+
+
+def made_plan(rows: Any = None, **options: Any) -> Plan:
+    given = {"epsilon": 1.0, "delta": 0.0, "mechanism": SHAPED, **options}
+    return plan(source(ROWS) if rows is None else rows, **given)
+
+
+@pytest.fixture(scope="module")
+def made() -> Plan:
+    return made_plan()
+
+
+# --- the choice ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("epsilon", "first"), [(1.0, 17), (4.0, 22)])
+def test_few_columns_get_radial_noise_and_many_normal_noise(epsilon: float, first: int) -> None:
+    """The crossing of theory §9, where no residual is published."""
+    for columns in (1, first - 1, first, 4096):
+        law = choose("auto", epsilon, 1e-6, 0.0, columns)
+        assert law.name == ("radial" if columns < first else "gaussian")
+        assert choose("auto", epsilon, 0.0, 0.0, columns).name == "radial"
+
+
+def test_the_choice_is_that_of_the_smaller_error() -> None:
+    both = {law: claim_of(made_plan(delta=1e-5, noise=law)) for law in NOISES}
+    least = min(both.values(), key=lambda claim: claim.excess)
+    assert claim_of(made_plan(delta=1e-5)) == least
+    assert least.noise_law == "radial"
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(InputError, match="gaussian noise has no guarantee with δ = 0"):
+        made_plan(noise="gaussian")
+    with pytest.raises(InputError, match="`noise` must be auto, gaussian or radial"):
+        made_plan(noise="laplace")
+
+
+# --- the claim ----------------------------------------------------------------------------
+
+
+def realised_epsilon(made: Plan, data: Any, moved: dict[int, tuple[float, float]]) -> float:
+    """ε of what two tables publish: by how many scales their means are apart, parts added."""
+    claim, parts = claim_of(made), []
+    with pytest.MonkeyPatch.context() as patch:
+        door = Noiseless(patch)
+
+        def publish(mean: Array, error: Array, scale: float, *rest: Any) -> Array:
+            return door.publish(mean, error, (scale, scale), *rest)
+
+        patch.setitem(NOISES, "radial", replace(NOISES["radial"], publish=publish))
+        for end in (0, 1):
+            now = data
+            for row, ends in moved.items():
+                now = with_label(now, row, ends[end])
+            ids = {"person": "id"} if claim.person else {}
+            rows = scan(now, label="label", label_range=RANGE, **ids)
+            made.release(rows, randomness=Randomness.experiment(0))
+    half = len(door.means) // 2
+    assert half == (2 if claim.residual_noise_std else 1)  # the residual's root comes first
+    for part in range(half):
+        one, two = door.means[part], door.means[part + half]
+        assert door.stds[part] == door.stds[part + half]
+        distance = math.sqrt(sum((a - b) ** 2 for a, b in zip(one, two, strict=True)))
+        parts.append(distance / door.stds[part])
+    return sum(parts)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05])
+def test_neighbours_are_as_close_as_claimed_and_at_the_worst_row_no_closer(share: float) -> None:
+    """‖x − m'‖ − ‖x − m‖ ≤ ‖m − m'‖, attained where x, m, m' are in line: ε is that distance."""
+    made = made_plan(residual_share=share)
+    claim, lengths = claim_of(made), np.linalg.norm(codes(made) @ weights_of(made).matrix.T, axis=1)
+    worst = int(np.argmax(lengths))
+    seen = {
+        row: realised_epsilon(made, table(ROWS), {row: RANGE})
+        for row in {worst, *range(0, ROWS, 97)}
+    }
+    assert max(seen.values()) <= claim.spent <= claim.epsilon == 1.0
+    assert claim.spent > 1 - 1e-6
+    if share == 0.0:
+        assert seen[worst] > 0.99999 * claim.spent
+
+
+def test_all_labels_of_a_person_moved_together_stay_within_the_claim() -> None:
+    data = with_ids(table(ROWS))
+    made = made_plan(source_of(data))
+    lengths = np.linalg.norm(codes(made) @ weights_of(made).matrix.T, axis=1)
+    rows = {one: [k for k, other in enumerate(IDS) if other == one] for one in IDS}
+    worst = max(rows, key=lambda one: float(lengths[rows[one]].sum()))
+    low, high = RANGE
+    for ends in ([(low, high)] * 99, [(low, high), (high, low)] * 50):
+        moved = dict(zip(rows[worst], ends, strict=False))
+        assert 0.2 < realised_epsilon(made, data, moved) <= claim_of(made).spent <= 1.0
+
+
+def test_the_curve_is_that_of_both_parts_and_ends_at_epsilon(made: Plan) -> None:
+    """Losses of the law itself, drawn: those of the aggregates at their largest, and Laplace's."""
+    claim, random = claim_of(made), np.random.default_rng(0)
+    aggregates, residual = claim.costs
+    noise = random.normal(size=(200_000, claim.bags))
+    noise *= (random.gamma(claim.bags, size=len(noise)) / np.linalg.norm(noise, axis=1))[:, None]
+    before = np.linalg.norm(noise, axis=1)
+    noise[:, 0] -= aggregates
+    one = random.laplace(size=len(noise))
+    losses = np.linalg.norm(noise, axis=1) - before + np.abs(one - residual) - np.abs(one)
+    for epsilon in (0.0, 0.3, 0.6):
+        parts = np.maximum(0.0, 1 - np.exp(epsilon - losses))
+        error = parts.std() / math.sqrt(len(parts))
+        claimed = claim.delta_at(epsilon)
+        assert parts.mean() - 4.5 * error < claimed < 1.1 * parts.mean() + 4.5 * error
+        assert claimed < Pure(claim.spent).delta(epsilon).upper
+    assert claim.delta_at(1.0) == 0.0 == claim.delta
+    assert [group["epsilon"] for group in claim.groups()] == pytest.approx([2.0, 3.0, 5.0])
+
+
+# --- the draws ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def releases(made: Plan) -> list[Release]:
+    return [
+        made.release(source(ROWS), randomness=Randomness.experiment(seed)) for seed in range(200)
+    ]
+
+
+def test_the_noise_is_what_it_says(made: Plan, releases: list[Release]) -> None:
+    """Given the labels, ‖t − C·Xᵀy‖/b is Gamma(d)."""
+    claim, columns = claim_of(made), made.claim.bags
+    truth = weights_of(made).matrix @ (codes(made).T @ table(ROWS)["label"].to_numpy())
+    drawn = np.array([release.labels for release in releases]) - truth
+    radius = np.linalg.norm(drawn, axis=1) / claim.scale
+    assert stats.kstest(radius, "gamma", args=(columns,)).pvalue > 1e-4
+    for factor in (0.75, 1.25):
+        assert stats.kstest(radius * factor, "gamma", args=(columns,)).pvalue < 1e-4
+    covariance = np.cov((drawn / claim.noise_std).T)
+    assert np.abs(covariance - np.eye(columns)).max() < 0.5
+
+
+def test_the_residual_is_published_with_laplace_noise(made: Plan, releases: list[Release]) -> None:
+    rows, labels = codes(made).astype(float), table(ROWS)["label"].to_numpy()
+    root = float(np.linalg.norm(labels - rows @ np.linalg.lstsq(rows, labels, rcond=None)[0]))
+    seen = np.array([release.certificate["residual_root"] for release in releases]) - root
+    scale = 10 / 0.05  # of the label range and the share of ε
+    assert claim_of(made).residual_scale == pytest.approx(scale, rel=1e-6)
+    assert stats.kstest(seen / scale, "laplace").pvalue > 1e-4
+    for factor in (0.5, 2.0):
+        assert stats.kstest(seen / scale * factor, "laplace").pvalue < 1e-4
+
+
+def test_the_forecast_and_the_intervals_are_those_of_the_law(
+    made: Plan, releases: list[Release]
+) -> None:
+    claim, rows = claim_of(made), codes(made) * made.features.kept_scales
+    truth = np.linalg.lstsq(rows, table(ROWS)["label"].to_numpy(), rcond=None)[0]
+    _, to_original = made.features.to_original_units()
+    exact, added, covered = to_original @ truth, [], []
+    for release in releases:
+        fitted = LinearRegressor(shrink=False).fit(release)
+        own = fitted.coef_.copy()
+        own[0] = fitted.intercept_
+        added.append(float(np.square(rows @ (own - truth)).sum()))
+        shown = zip(fitted.coefficients_, exact, strict=True)
+        covered.append([c.low <= value <= c.high for c, value in shown])
+    error = np.std(added) / math.sqrt(len(added))
+    assert abs(np.mean(added) - claim.excess) < 4 * error
+    assert error < 0.08 * claim.excess
+    for quantile, part in zip(claim.excess_quantiles(), (0.05, 0.5, 0.95), strict=True):
+        assert abs(np.mean(np.array(added) < quantile) - part) < 0.13
+    assert abs(np.mean(covered) - 0.95) < 0.03
+
+
+# --- the road -----------------------------------------------------------------------------
+
+
+def test_a_plan_without_a_law_is_an_older_one_with_normal_noise() -> None:
+    document = json.loads(json.dumps(made_plan(delta=1e-5, noise="gaussian").to_json()))
+    del document["shape"]["noise_law"]
+    claim = Plan.from_json(seal(document)).claim
+    assert isinstance(claim, ShapedFlagClaim)
+    assert claim.noise_law == "gaussian"
+
+
+@pytest.mark.parametrize("forgery", ["gaussian", "half the noise", "half the residual's noise"])
+def test_forgers_are_caught(made: Plan, forgery: str, tmp_path: Path) -> None:
+    release = made.release(source(ROWS))
+    assert verify(saved(release, tmp_path / "true")).problems == ()
+
+    def forge(certificate: dict[str, Any]) -> None:
+        shape = certificate["shape"]
+        if forgery == "gaussian":
+            shape["noise_law"], certificate["delta"] = forgery, 1e-6
+        elif forgery == "half the noise":
+            shape["noise_std"] /= 2
+        else:
+            shape["residual_noise_std"] /= 2
+
+    found = " ".join(verify(saved(forged_claim(release, forge), tmp_path / "r")).problems)
+    assert "more than the claimed" in found or "makes no sense" in found
+
+
+def test_the_words_of_a_certificate_are_those_of_its_law(made: Plan, tmp_path: Path) -> None:
+    release = made.release(source(ROWS))
+    assert "radial" in release.certificate["accountant"]["basis"]
+    numerics = release.certificate["numerics"]
+    assert numerics["aggregate_labels"] == "exactly rounded radial noise on a public grid"
+    words = numerics | {"aggregate_labels": "exactly rounded Gaussians on a public grid"}
+    forged = replace(release, certificate=seal(release.certificate | {"numerics": words}))
+    assert "aggregate_labels" in " ".join(verify(saved(forged, tmp_path / "r")).problems)
+
+
+def test_a_plan_with_another_law_is_refused(made: Plan) -> None:
+    forged = replace(made, claim=replace(claim_of(made), noise_law="gaussian"))
+    with pytest.raises(PlanError, match="contradicts itself"):
+        forged.release(source(ROWS))
+
+
+def test_the_command_line_goes_the_whole_road_without_delta(tmp_path: Path) -> None:
+    pq.write_table(table(ROWS), tmp_path / "t.parquet")
+    asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE, "--delta", 0)
+    done = command("release", *asked, "--out", tmp_path / "r")
+    assert done.code == 0, done
+    assert "radial" in done.out
+    checked = command("verify", tmp_path / "r", "--data", tmp_path / "t.parquet")
+    assert checked.code == 0, checked
+    assert "radial noise" in checked.out
+    fitted = command("fit", tmp_path / "r", "--out", tmp_path / "m.json", "--json")
+    assert all(entry["low"] is not None for entry in fitted.json["coefficients"])
+    assert "Shaped noise" in command("inspect", *asked).out
+    refused = command("plan", *asked, "--noise", "gaussian")
+    assert refused.code == 2
+    assert "leave --noise out" in refused.err
+
+
+def test_account_says_what_pure_epsilon_buys() -> None:
+    facts = ("account", SHAPED, "--rows", "1000", "--label-range", "0", "10", "--delta", "0")
+    told = command(*facts, "--features", "10", "--json").json
+    assert told["noise_law"] == "radial"
+    spent = 10 * math.sqrt(11) / told["noise_std"] + 10 * math.sqrt(2) / told["residual_noise_std"]
+    assert spent == pytest.approx(1.0, rel=1e-8)
+    assert told["mu"] is None
+    assert told["aggregate_epsilon"] == pytest.approx(0.95, rel=1e-8)
+    assert "ε of the aggregates" in command(*facts, "--features", "10").out
+    lacking = command(*facts)
+    assert lacking.code == 2
+    assert "--features" in lacking.err
