@@ -17,14 +17,15 @@ from typing import Any, ClassVar
 from labeldp.accounting import Curve
 from labeldp.mechanisms import Description, describe_person, number
 from labeldp.mechanisms.forecast import QUANTILES, noise_error, noise_utility
-from labeldp.mechanisms.shaped_flag import GAUSSIAN
+from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.noise import NOISES, Noise
-from labeldp.release import AddedError, Claim, FloorOutcome, read_head
+from labeldp.release import GAUSSIANS, AddedError, Claim, FloorOutcome, read_head
 
 _BASIS = (
     "{noise} with public weights; their largest {norm} is certified, "
     "and nothing is assumed of the labels"
 )
+_DRAWN = {GAUSSIAN: GAUSSIANS, RADIAL: "exactly rounded radial noise on a public grid"}
 _UP = 1 + 2.0**-50
 
 
@@ -95,7 +96,7 @@ class ShapedFlagClaim(Claim):
 
     @property
     def drawn(self) -> str:
-        return self.noise.drawn
+        return _DRAWN[self.noise_law]
 
     @property
     def basis(self) -> str:

@@ -17,7 +17,6 @@ from labeldp._random import Randomness
 from labeldp.accounting import Curve, Gaussian, Laplace, compose, invert, radial
 from labeldp.errors import InputError
 from labeldp.mechanisms.shaped_flag import AUTO, GAUSSIAN, RADIAL
-from labeldp.release import GAUSSIANS
 
 _HEADROOM = 1 - 1e-9
 """A budget is used up to this, so that rounding never breaks it."""
@@ -38,8 +37,6 @@ class Noise:
     """Of what a part costs."""
     basis: str
     """Of the guarantee, in the words of a certificate."""
-    drawn: str
-    """How labels leave by the door, in the same words."""
     pure: bool
     """Whether it spends no δ."""
     power: float
@@ -114,7 +111,6 @@ NOISES = {
         GAUSSIAN,
         "μ",
         "Gaussian mechanism",
-        GAUSSIANS,
         pure=False,
         power=2.0,
         whole=_mu,
@@ -129,7 +125,6 @@ NOISES = {
         RADIAL,
         "ε",
         "radial noise, with delta = 0,",
-        "exactly rounded radial noise on a public grid",
         pure=True,
         power=1.0,
         whole=lambda epsilon, delta: epsilon,  # noqa: ARG005
