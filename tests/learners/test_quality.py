@@ -155,6 +155,12 @@ def test_a_release_says_whether_it_beats_the_constant(mechanism: str) -> None:
         assert np.mean(np.equal(says, true)) > 0.75
 
 
+def test_a_gain_within_two_deviations_shows_nothing() -> None:
+    assert Quality(1.0, 0.4).beats_the_constant
+    assert not Quality(1.0, 0.6).beats_the_constant
+    assert not Quality(0.0, 0.0).beats_the_constant
+
+
 def test_r_squared_needs_a_published_residual() -> None:
     silent = plan(
         source(ROWS), epsilon=5, delta=1e-5, mechanism="shaped-flag", residual_share=0.0
