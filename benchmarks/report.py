@@ -155,6 +155,22 @@ def large_views(records: list[Record]) -> Iterator[View]:
     yield View("A whole release of a census-like table: seconds", headings, lines)
 
 
+def shape_views(records: list[Record]) -> Iterator[View]:
+    lines = [
+        [
+            f"{r['rows']:,}",
+            *(str(r[key]) for key in ("design_columns", "passes")),
+            f"{r['gap']:.3f}",
+            *map(short, (r["wtd_flag_seconds"], r["shape_seconds"], r["else_seconds"])),
+            *map(short, (r["times_wtd_flag"], r["times_wtd_flag_cpu"], r["peak_mib"])),
+        ]
+        for r in records
+    ]
+    headings = ["rows", "columns", "passes", "gap", "wtd-flag, s", "shape, s", "all else, s"]
+    headings += ["all else, × wtd-flag", "of cpu", "peak MiB"]
+    yield View("A shaped release of a census-like table against wtd-flag's", headings, lines)
+
+
 def draw_views(records: list[Record]) -> Iterator[View]:
     lines = []
     for key, group in groupby(records, key=lambda r: (r["table"], r["rows"], r["bags"])):
@@ -285,6 +301,7 @@ def _loss(what: str) -> Callable[[Record], str]:
 _VIEWS: dict[str, Callable[[list[Record]], Iterator[View]]] = {
     "pass": pass_views,
     "large": large_views,
+    "shape": shape_views,
     "draw": draw_views,
     "writing": writing_views,
     "bags": bags_views,

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
@@ -55,6 +56,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": "2",
+            "spark.sql.adaptive.enabled": "false",  # tiny stages: planning them anew costs more
             "spark.sql.session.timeZone": "America/New_York",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
             "spark.log.level": "OFF",
@@ -104,7 +106,26 @@ def _home(name: str, request: pytest.FixtureRequest) -> Home:
         return Home(LocalEngine(threads=2), lambda table: table)
     session = request.getfixturevalue("spark")
     layout = LAYOUTS[name.removeprefix("spark, ")]
-    return Home(SparkEngine(), lambda table: layout(session.createDataFrame(table)))
+    return Home(SparkEngine(), lambda table: _laid_out(session, layout, _Same(table)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """A table that is equal to itself alone."""
+
+    table: pa.Table
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.table is other.table
+
+    def __hash__(self) -> int:
+        return id(self.table)
+
+
+@cache
+def _laid_out(session: Any, layout: Callable[[Any], Any], same: _Same) -> Any:
+    """The frame, laid out once for all passes and tests: else every pass would shuffle it anew."""
+    return layout(session.createDataFrame(same.table)).cache()
 
 
 @pytest.fixture(params=HOMES)
