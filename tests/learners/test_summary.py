@@ -27,6 +27,7 @@ def released(epsilon: float, seed: int = 0, share: float = 0.05) -> Release:
         delta=1e-5,
         mechanism="shaped-flag",
         residual_share=share,
+        noise="gaussian",
     )
     return made.release(source(ROWS), randomness=Randomness.experiment(seed))
 

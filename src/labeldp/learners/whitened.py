@@ -101,7 +101,8 @@ def pooled(parts: Sequence[Whitened]) -> Whitened:
 
     The XᵀX add. The coefficients are the mean of the tables' own, each weighed by how well it is
     known: by its noise and, where residuals are published, the sampling of its rows. If the tables
-    differ in their coefficients, that mean is what is estimated, and the noise is exactly its.
+    differ in their coefficients, that mean is what is estimated, and the covariance is exactly its.
+    Noise of several that is radial is taken for normal, which a sum of it nearly is.
     """
     if len(parts) == 1:
         return parts[0]
