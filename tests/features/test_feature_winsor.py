@@ -62,7 +62,9 @@ def test_a_column_that_would_become_constant_is_left_alone() -> None:
 
 @pytest.mark.parametrize("rows", [999, 1000])
 def test_few_rows_have_no_tail(rows: int) -> None:
-    assert column(fit_features(scan(table(rows))), "income").winsorised == (rows == 1000)
+    assert column(fit_features(scan(table(rows)), winsor=0.001), "income").winsorised == (
+        rows == 1000
+    )
 
 
 def test_shares_are_taken_as_they_are_written() -> None:
@@ -79,6 +81,33 @@ def test_columns_may_have_shares_of_their_own() -> None:
     named = fit_features(data, winsor={"income": 0.02})
     assert column(named, "income") == column(fit_features(data, winsor=0.02), "income")
     assert column(named, "whole") == column(fit_features(data), "whole")
+
+
+@pytest.mark.parametrize(("end", "moved"), [(4.0, False), (4.0 + 2**-20, True)])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_by_default_only_ends_that_reach_far_are_moved(end: float, moved: bool, sign: int) -> None:
+    """The quantiles are 0 and 1, so far begins at 4; the other end keeps its outliers."""
+    values = sign * np.concatenate([[-2.0], np.linspace(0, 1, 1998), [end]])
+    values[1:3], values[-3:-1] = values[1], values[-2]  # ⌊2000/1000⌋ beyond either quantile
+    found = column(fit_features(scan(pa.table({"x": values}))), "x")
+    assert found.winsorised == moved
+    ends = sorted([-2.0 * sign, (1.0 if moved else end) * sign])
+    assert [found.low, found.high] == ends
+
+
+def test_a_share_that_is_asked_for_holds_whatever_the_column() -> None:
+    values = np.linspace(0, 1, 2001)
+    assert not fit_features(scan(pa.table({"x": values}))).numeric[0].winsorised
+    for asked in (0.001, {"x": 0.001}, {"*": 0.001}):
+        found = fit_features(scan(pa.table({"x": values})), winsor=asked).numeric[0]
+        assert (found.low, found.high) == (values[2], values[-3])
+
+
+def test_outliers_are_judged_as_they_enter() -> None:
+    values = np.append(np.linspace(1, 100, 4999), 1e5)
+    data = scan(pa.table({"x": values}))
+    assert fit_features(data).numeric[0].winsorised
+    assert not fit_features(data, log=["x"]).numeric[0].winsorised
 
 
 def test_zero_is_the_encoding_without_it() -> None:
@@ -124,18 +153,12 @@ def test_prediction_moves_new_numbers_to_the_same_ends() -> None:
 
 
 def test_the_note_names_those_that_shrank_most() -> None:
-    rng = np.random.default_rng(1)
-    wild = {f"x{k}": np.append(rng.normal(size=999), 10.0 ** (k + 3)) for k in range(5)}
-    (note,) = fit_features(scan(pa.table(wild))).notes
-    x4 = np.sort(wild["x4"])
+    bulk = np.linspace(0, 1, 1999)
+    wild = {f"x{k}": np.append(bulk, 10.0 ** (k + 3)) for k in range(5)}
+    (note,) = fit_features(scan(pa.table({**wild, "tame": np.linspace(0, 1, 2000)}))).notes
+    places = ", ".join(f"x{k} at 0 and {bulk[-2]:.7g} (2 rows)" for k in (4, 3, 2))
     assert note == (
-        f"winsorised at public quantiles: x4 at {x4[1]:.7g} and {x4[-2]:.7g} (2 rows), "
-        + ", ".join(
-            f"x{k} at {s[1]:.7g} and {s[-2]:.7g} (2 rows)"
-            for k in (3, 2)
-            for s in [np.sort(wild[f"x{k}"])]
-        )
-        + ", 2 more columns; `winsor=0` to change that"
+        f"winsorised at public quantiles: {places}, 2 more columns; `winsor=0` to change that"
     )
 
 
@@ -232,7 +255,8 @@ def test_integers_whose_logarithm_is_asked_for_are_quantities() -> None:
 def test_logarithms_are_winsorised_at_the_same_quantiles() -> None:
     data = table()
     plain, log = (
-        column(fit_features(scan(data), log=names), "income") for names in ((), ["income"])
+        column(fit_features(scan(data), log=names, winsor=0.01), "income")
+        for names in ((), ["income"])
     )
     assert (plain.low, plain.high) == (log.low, log.high)
     assert log.winsorised

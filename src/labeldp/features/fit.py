@@ -15,7 +15,7 @@ from labeldp.features.fold import Fold, fold_in_order
 from labeldp.features.grid import Grid
 from labeldp.features.tails import Shares, Tails
 from labeldp.features.tally import FEW, Extremes, GridSums, Levels, LevelsAndRanges, Sums
-from labeldp.features.winsor import DEFAULT, Range, Winsor, check_names, winsor_notes
+from labeldp.features.winsor import Range, Winsor, check_names, winsor_notes
 from labeldp.source import Column, Source
 
 
@@ -37,7 +37,7 @@ def fit_features(
     intercept: bool = True,
     indicators: bool = True,
     standardise: bool = True,
-    winsor: float | Mapping[str, float] | None = DEFAULT,
+    winsor: float | Mapping[str, float] | None = None,
     log: Sequence[str] = (),
     max_columns: int = 4096,
     progress: Callable[[int], None] | None = None,
@@ -57,7 +57,8 @@ def fit_features(
       indicators: add a column "x is missing" for every numeric x with missing values.
       standardise: scale numeric design columns to unit spread.
       winsor: numbers beyond the quantiles of this share and of one minus it count as those; a
-        dictionary has a share for every column it names, and for all others under "*".
+        dictionary has a share for every column it names, and for all others under "*". By
+        default 0.001, and only ends that reach far beyond: three times the quantiles' distance.
       log: columns that enter as sign(x)·log(1 + |x|).
       max_columns: refuse to make more design columns than this.
       progress: called with the number of rows of every batch read.
@@ -139,7 +140,10 @@ def _numeric(
     if tails is None:
         depths = ways.winsor.depths({name: found.numbers for name, found in varying.items()})
         tails = fold("tails", source, Tails(tuple(depths), depths)) if depths else {}
-    ranges = {name: ways.winsor.range(found, tails) for name, found in varying.items()}
+    ranges = {
+        name: ways.winsor.range(found, tails, Grid(0, name in ways.log).entering)
+        for name, found in varying.items()
+    }
     notes.extend(winsor_notes(ranges, varying))
     grids = [_grid(name, found, ways) for name, found in ranges.items()]
     sums = fold("numeric grids", source, GridSums(grids, source.reader.format))

@@ -61,9 +61,9 @@ class Encoding:
     intercept: bool = option(True, "Do not add a constant column.", flag="--no-intercept")
     standardise: bool = option(True, "Scale numbers by their public spread.", flag=None)
     indicators: bool = option(True, "Mark missing numbers in a column of their own.", flag=None)
-    winsor: float | Mapping[str, float] = option(
-        0.001,
-        "Share of the numbers at each end that count as its public quantile; 0: none.",
+    winsor: float | Mapping[str, float] | None = option(
+        None,
+        "Share of numbers at each end moved to its public quantile; default: 0.001 of outliers.",
         metavar="Q,A=Q",
         check=_end_shares,
         parse=_parse_shares,
