@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import LinearRegressor, Plan, PlanError, Release, ReleaseError, plan, scan, verify
-from labeldp.release import seal
+from labeldp.mechanisms import names
+from labeldp.release import AddedError, seal
 from tests.cli.conftest import LABEL, QUICK, Write
 from tests.console import labeldp
 from tests.tables import RANGE, source, table
@@ -24,9 +25,11 @@ FREE = {"digests", "seal", "floor"}
 def claim(certificate: dict[str, Any]) -> dict[str, Any]:
     outcome = ("measured", "lower_bound", "added_variance")
     floor = {name: v for name, v in certificate["floor"].items() if name not in outcome}
+    measured = names(AddedError)
+    utility = {n: v for n, v in certificate["utility"].items() if n not in measured}
     rest = {name: value for name, value in certificate.items() if name not in FREE}
     sums = certificate["digests"]["feature_sums"]
-    return {**rest, "floor": floor, "feature_sums": sums}
+    return {**rest, "floor": floor, "utility": utility, "feature_sums": sums}
 
 
 def planned(data: Path, out: Path, *options: Any) -> Path:
