@@ -202,10 +202,11 @@ def _are_releases(data: Any) -> bool:
 class BagRegressor(_Estimator):
     """A network f that minimises Σ_j (t_j − Σ_r w_jr f(x_jr))² over bags j of weighted rows r.
 
-    `fit(release, source)` learns from the bags of a sampled-noisy-wtd-LAg release; their rows are
-    read from the source, whose labels are not. `fit(release)` takes a release of aggregated
-    features, for a linear model only: Σ w f(x) cannot be had from Σ w x otherwise. (There
-    `LinearRegressor` solves the same problem exactly.) `predict` and `score` then take raw rows.
+    `fit(release, source)` learns from the bags of a sampled-noisy-wtd-LAg release, or from the
+    rows of a noisy-rows release; rows are read from the source, whose labels are not.
+    `fit(release)` takes a release of aggregated features, for a linear model only: Σ w f(x) cannot
+    be had from Σ w x otherwise. (There `LinearRegressor` solves the same problem exactly.)
+    `predict` and `score` then take raw rows.
     `fit(bags)` takes any `WeightedBags`, such as the instance-level baseline of single rows.
     `fit(X, y)` takes plain rows, standardised column by column, as any scikit-learn regressor.
 

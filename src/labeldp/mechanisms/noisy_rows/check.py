@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import bdtr
 
-from labeldp._arrow import arrow_numbers, column_numbers
+from labeldp._arrow import arrow_numbers, numpy_numbers
 from labeldp.features import Encoder, raw_columns
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim, read_claim
 from labeldp.mechanisms.noisy_rows.noise import least_noise
@@ -64,16 +64,17 @@ def check(release: Release) -> Iterator[str]:
 
 
 def _check_numbers(release: Release) -> Iterator[str]:
-    """Whether labels are numbers, and rows are named one after the other."""
+    """Whether labels are numbers, and rows are named one after the other, a part at a time."""
     if not all(np.isfinite(labels).all() for labels in release.label_chunks()):
         yield f"{AGGREGATES} has values that are not numbers"
-    column = release.table.column(ROW)
-    numbers = column_numbers(column)
-    if column.null_count or (len(numbers) and numbers[0] < 0) or (np.diff(numbers) < 1).any():
-        yield f"{AGGREGATES} does not name rows by increasing numbers"
-    elif release.certificate["labels"]["missing"] == "refused" and (
-        len(numbers) and numbers[-1] != len(numbers) - 1
-    ):
+    last = -1
+    for batch in release.table.select([ROW]).to_batches():
+        numbers = numpy_numbers(batch.column(0))
+        if batch.column(0).null_count or (np.diff(numbers, prepend=last) < 1).any():
+            yield f"{AGGREGATES} does not name rows by increasing numbers"
+            return
+        last = int(numbers[-1]) if len(numbers) else last
+    if release.certificate["labels"]["missing"] == "refused" and last >= release.table.num_rows:
         yield f"{AGGREGATES} leaves out rows, though none was dropped"
 
 
