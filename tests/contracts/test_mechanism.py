@@ -112,7 +112,8 @@ def test_a_plan_with_the_factor_of_other_features_shows_no_other_leverages() -> 
     def planned(values: NDArray[np.float64]) -> tuple[Source, Plan]:
         data = pa.table({"x": values, "label": table(3000)["label"]})
         rows = scan(data, label="label", label_range=RANGE)
-        return rows, plan(rows, epsilon=1.0, delta=1e-6, bags=40, floor="added")
+        asked = {"epsilon": 1.0, "delta": 1e-6, "bags": 40, "floor": "added", "winsor": 0.0}
+        return rows, plan(rows, **asked)
 
     rng = np.random.default_rng(1)
     far, made = planned(np.append(500.0, rng.normal(size=2999)))  # one row has all the leverage

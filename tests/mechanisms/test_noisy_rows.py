@@ -430,8 +430,9 @@ def test_the_command_line_knows_it(tmp_path: Path) -> None:
 def test_auto_takes_it_for_any_model_and_without_delta() -> None:
     rows = source(ROWS)
     assert plan(rows, 1.0, 1e-5, use="any-model").claim.mechanism == EVERY
-    assert plan(rows, 1.0, 0.0).claim.mechanism == EVERY
-    chosen = plan(rows, 1.0, 1e-5)
-    assert chosen.claim.mechanism == SHAPED
-    assert any(EVERY in note for note in chosen.notes), "it was compared"
-    assert small_plan(EVERY).forecast.added_ms > chosen.forecast.added_ms
+    assert plan(rows, 1.0, 0.0, use="any-model").claim.mechanism == EVERY
+    for delta in (0.0, 1e-5):
+        chosen = plan(rows, 1.0, delta)
+        assert chosen.claim.mechanism == SHAPED
+        assert any(EVERY in note for note in chosen.notes), "it was compared"
+        assert small_plan(EVERY).forecast.added_ms > chosen.forecast.added_ms
