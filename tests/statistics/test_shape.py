@@ -52,14 +52,19 @@ class Table:
         self.factor: Factor = factorise(gram, self.features)
         self.passes = 0
 
-    def look(self, weights: Weights, keep: int, floor: float) -> Sighting:
+    def look(self, weights: Weights, keep: int, spare: int, floor: float) -> Sighting:
         self.passes += 1
-        return self.scan(weights, keep, floor).result()
+        return self.scan(weights, keep, floor, spare=spare).result()
 
     def scan(
-        self, weights: Weights, keep: int = 0, floor: float = 0.0, rows: int = 65536
+        self,
+        weights: Weights,
+        keep: int = 0,
+        floor: float = 0.0,
+        rows: int = 65536,
+        spare: int = 15,
     ) -> WeightScan:
-        scan = WeightScan(self.features, weights, keep=keep, floor=floor)
+        scan = WeightScan(self.features, weights, keep=keep, spare=spare, floor=floor)
         encode = Encoder(self.features)
         for batch in self.data.feature_batches(self.features.columns):
             for start in range(0, batch.num_rows, rows):
@@ -197,7 +202,7 @@ def test_rows_passed_over_would_not_have_been_drawn(
     uniform = ((weight_scan._marks(encoded) >> np.uint64(12)) + 0.5) * 2.0**-52
     keys = np.where(values > floor, (values - floor) / -np.log(uniform), -np.inf)
     different, places = np.unique(table.codes, axis=0, return_index=True)
-    order = np.argsort(-keys[places])[: keep * (1 + weight_scan._SPARE)]
+    order = np.argsort(-keys[places])[: keep + 15]
     sighting = table.scan(weights, keep, floor, batch_rows).result()
     found = {tuple(row) for row in np.concatenate([sighting.rows[keep:], sighting.reserve])}
     worst = {tuple(row) for row in sighting.rows[:keep]}
@@ -413,8 +418,9 @@ def test_a_saturated_table_has_a_shape() -> None:
     gram = ENGINE.fold("sums", data, GramSum(features))
     factor = factorise(gram, features, saturated=True)
 
-    def look(weights: Weights, keep: int, floor: float) -> Sighting:
-        scan_ = WeightScan(features, weights, with_numpy(), keep=keep, floor=floor)
+    def look(weights: Weights, keep: int, spare: int, floor: float) -> Sighting:
+        kept: dict[str, Any] = {"keep": keep, "spare": spare, "floor": floor}
+        scan_ = WeightScan(features, weights, with_numpy(), **kept)
         for batch in data.feature_batches(features.columns):
             scan_.add(features.encode(batch))
         return scan_.result()

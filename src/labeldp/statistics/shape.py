@@ -28,13 +28,15 @@ from labeldp.statistics.weight_scan import Sighting
 from labeldp.statistics.weights import Weights, weights_of
 
 Array = NDArray[np.float64]
-Look = Callable[[Weights, int, float], Sighting]
-"""look(C, keep, floor): a pass over all rows; see `WeightScan`."""
+Look = Callable[[Weights, int, int, float], Sighting]
+"""look(C, keep, spare, floor): a pass over all rows; see `WeightScan`."""
 
 FULL, ISOTROPIC = "full", "isotropic"
 FULL_COLUMNS = 1200
 """With more columns only shapes of a simple form are sought."""
 _LOW_RANK_ROWS = 768
+_SPARE = 3
+"""Times as many rows are drawn again, in reserve."""
 _PASSES = 6
 _SETTLED, _ROUNDS_TO_SETTLE = 0.01, 2
 """No row is longer by more than so much, in so late a round: the route has arrived."""
@@ -132,8 +134,7 @@ class _Search:
             lost = self.best.kind == ISOTROPIC and number >= 1 and route.kind != FULL
             if settled or lost or self.best.gap <= _enough(self._factor.rank):
                 break
-            reserve = sighting.reserve if route.kind == FULL else sighting.rows[:0]
-            route.take_in(self._scaled(sighting.rows), self._scaled(reserve))
+            route.take_in(self._scaled(sighting.rows), self._scaled(sighting.reserve))
         self._raise_bound(route)
         self._restate()
 
@@ -141,7 +142,8 @@ class _Search:
         """A pass with this C, and the shape that it certifies."""
         self._passes += 1
         weights = weights_of(self._factor, proposal)
-        sighting = self._look(weights, self._keep, floor)
+        spare = _SPARE * self._keep if self._factor.rank <= FULL_COLUMNS else 0
+        sighting = self._look(weights, self._keep, spare, floor)
         return self._shape(weights, sighting, kind), sighting
 
     def _shape(self, weights: Weights, sighting: Sighting, kind: str) -> Shape:

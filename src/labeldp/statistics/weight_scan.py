@@ -35,8 +35,6 @@ _OFFERED = 1 << 16
 """Marks remembered, so that the many equal rows of some tables are offered once."""
 _MANY_NUMBERS = 8
 """From so many on, a matrix product that finds the few rows worth a closer look pays."""
-_SPARE = 3
-"""Times as many rows are drawn again, in reserve."""
 _BLOCK = 1 << 15
 """Rows offered to empty pools at a time: what these hold then keeps most of the others out."""
 
@@ -116,8 +114,9 @@ Seen = tuple[bool, float, NDArray[np.float64], Pool, Pool]
 class WeightScan:
     """A tally of ‖C x_i‖² of every row, C public weights.
 
-    Of each kind, the worst and the drawn, `keep` rows are kept; drawn are rows of a value above
-    `floor`, with a chance that grows with the distance. Without `keep` only the maximum is found.
+    Of each kind, the worst and the drawn, `keep` rows are kept, and of the drawn `spare` more;
+    drawn are rows of a value above `floor`, with a chance that grows with the distance. Without
+    `keep` only the maximum is found.
     """
 
     def __init__(
@@ -127,16 +126,17 @@ class WeightScan:
         kernels: Kernels | None = None,
         *,
         keep: int = 0,
+        spare: int = 0,
         floor: float = 0.0,
     ) -> None:
         self._every, self._features = features, features.keep(weights.kept)
         self._weights, self._given = weights, kernels
-        self._keep, self._floor = keep, floor
+        self._keep, self._spare, self._floor = keep, spare, floor
         self._start()
 
     def _start(self) -> None:
         empty = Pool(self._keep, np.empty(0), np.empty(0, np.uint64), _none(self._features))
-        more = replace(empty, size=(1 + _SPARE) * self._keep)
+        more = replace(empty, size=self._keep + self._spare)
         self._largest, self._reach = 0.0, np.zeros(len(self._features.number_columns))
         self._seen = False
         self._worst, self._drawn = empty, more
@@ -155,7 +155,7 @@ class WeightScan:
     def needs(self) -> Needs:
         every = replace(self._every, kept=None)
         maximum = (WeightScan, every, *self._weights.identity())
-        key = (maximum, self._keep, self._floor) if self._keep else maximum
+        key = (maximum, self._keep, self._spare, self._floor) if self._keep else maximum
         return Needs(every.columns, every, key=key, answers=maximum)
 
     def new(self) -> WeightScan:

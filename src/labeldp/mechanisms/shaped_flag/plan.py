@@ -81,9 +81,9 @@ def shape_of(found: Survey, source: Source, engine: Engine) -> Shape:
     """The search for a shape; between its passes a bar without an end says that it works."""
     with ExitStack() as working:
 
-        def look(weights: Weights, keep: int, floor: float) -> Sighting:
+        def look(weights: Weights, keep: int, spare: int, floor: float) -> Sighting:
             working.close()
-            scan = WeightScan(found.features, weights, keep=keep, floor=floor)
+            scan = WeightScan(found.features, weights, keep=keep, spare=spare, floor=floor)
             sighting = engine.fold("rows against the shape", source, scan)
             working.enter_context(engine.progress("shape", None))
             return sighting
