@@ -32,7 +32,8 @@ class Study:
     def plan(self, budget: Budget, **choices: Any) -> Plan:
         """A plan, of defaults where nothing is chosen."""
         epsilon, delta = budget.epsilon, budget.delta
-        return plan(self.source, epsilon=epsilon, delta=delta, engine=self.engine, **choices)
+        told = {"engine": self.engine, "anyway": True, **choices}
+        return plan(self.source, epsilon=epsilon, delta=delta, **told)
 
     def releases(self, made: Plan, repeats: int) -> list[Release]:
         return [made.release(self.source, engine=self.engine) for _ in range(repeats)]

@@ -27,6 +27,12 @@ class Result:
         return json.loads(self.out)
 
     @property
+    def remarks(self) -> str:
+        """Standard error without the warnings that a small table brings."""
+        lines = self.err.splitlines(keepends=True)
+        return "".join(line for line in lines if not line.startswith("WARNING: "))
+
+    @property
     def error(self) -> str:
         """The one line of a refusal, checked to be one: last, named, without a traceback."""
         assert self.code == 2, self

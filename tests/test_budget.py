@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from labeldp import plan, verify
+from labeldp import verify
 from labeldp.accounting import Gaussian
 from labeldp.release.budget import best_guess, weaknesses
 from tests.console import labeldp
+from tests.plans import plan
 from tests.tables import source
 
 SOUND: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "rows": 1000}

@@ -12,8 +12,9 @@ import pytest
 from flint import arb, ctx
 from scipy import stats
 
-from labeldp import InputError, LinearRegressor, PlanError, Release, door, plan, verify
+from labeldp import InputError, LinearRegressor, PlanError, Release, door, verify
 from labeldp._random import Randomness
+from tests.plans import plan
 from tests.tables import source, table
 from tests.test_law import Sketcher
 

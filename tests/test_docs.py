@@ -289,8 +289,8 @@ def test_cli_page_has_the_json_names(place: Path, monkeypatch: pytest.MonkeyPatc
     lines = (
         "account wtd-flag --rows 1000000 --label-range 0 51 --residual-ms 64",
         f"inspect {table}",
-        f"plan {table} --bags 100 --out plan.json",
-        f"release {table} --plan plan.json --out r",
+        f"plan {table} --bags 100 --anyway --out plan.json",
+        f"release {table} --plan plan.json --anyway --out r",
         "verify r",
         "fit r --out model.json",
         "predict model.json t.parquet --out p.csv",

@@ -17,9 +17,9 @@ from labeldp.errors import PlanError
 from labeldp.features import fit_features
 from labeldp.mechanisms.floors import LabelLaw
 from labeldp.mechanisms.wtd_flag.run import draw_aggregates, draw_compact
-from labeldp.planning import plan
 from labeldp.source import scan
 from labeldp.statistics import GramSum, LabelGrid, MomentSum, Residual, factorise
+from tests.plans import plan
 from tests.tables import RANGE, table, with_label
 
 ROWS, BAGS, RELEASES = 60, 1000, 1500

@@ -23,8 +23,8 @@ finally:
 
 BUDGET = ("--label", "label", "--label-range", "0", "10", "--epsilon", "1", "--delta", "1e-4")
 COMMANDS: dict[str, tuple[str, ...]] = {
-    "plan": ("{data}", *BUDGET, "--out", "{folder}/plan.json"),
-    "release": ("{data}", *BUDGET, "--out", "{folder}/release"),
+    "plan": ("{data}", *BUDGET, "--anyway", "--out", "{folder}/plan.json"),
+    "release": ("{data}", *BUDGET, "--anyway", "--out", "{folder}/release"),
     "verify": ("{folder}/release", "--data", "{data}"),
     "fit": ("{folder}/release", "--out", "{folder}/model.json"),
     "predict": ("{folder}/model.json", "{data}", "--out", "{folder}/predictions.csv"),
@@ -46,7 +46,7 @@ HEAVY = EXTRAS | {
 DATA_ROAD = {"labeldp.source", "labeldp.features", "labeldp.statistics", "labeldp.engines"}
 BESIDES = {
     "plan": {"labeldp.learners"},
-    "release": {"labeldp.learners"},
+    "release": {"sklearn", "labeldp.learners.estimators"},
     "verify": {"labeldp.learners"},
     "fit": {"labeldp.mechanisms.survey", "flint", "randomgen"},
     "predict": {"labeldp.mechanisms.survey", "labeldp.accounting", "flint", "randomgen", "scipy"},

@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import ACCOUNTANTS, Facts, InputError, PlanError, plan, scan
+from labeldp import ACCOUNTANTS, Facts, InputError, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.accounting import invert
 from labeldp.planning import Plan
 from labeldp.source import Source
 from tests.console import labeldp
+from tests.plans import plan
 from tests.tables import RANGE, source, table
 
 
@@ -91,7 +92,12 @@ def test_options_that_a_plan_has_settled_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     pq.write_table(table(400), path)
     label = ("--label", "label", "--label-range", 0, 10)
-    assert labeldp("plan", path, *label, "--bags", 30, "--out", tmp_path / "plan.json").code == 0
+    assert (
+        labeldp(
+            "plan", "--anyway", path, *label, "--bags", 30, "--out", tmp_path / "plan.json"
+        ).code
+        == 0
+    )
     planned = ("release", path, *label, "--plan", tmp_path / "plan.json", "--out", tmp_path / "out")
     for option in (("--epsilon", 0.1), ("--floor", "added"), ("--no-intercept",), ("--bags", 5)):
         result = labeldp(*planned, *option)

@@ -9,9 +9,10 @@ import pytest
 from experiments.study import DELTA
 from experiments.tables import LARGE, Table
 
-from labeldp import LinearRegressor, Plan, Source, plan, verify
+from labeldp import LinearRegressor, Plan, Source, verify
 from labeldp.mechanisms.forecast import excess_quantile
 from labeldp_paper.experiments.truth import Truth
+from tests.plans import plan
 from tests.realdata import real
 
 EPSILON = 1.0

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import plan, scan, verify
+from labeldp import scan, verify
 from labeldp.engines import LocalEngine
 from labeldp.mechanisms import read_claim
 from labeldp.mechanisms.wtd_flag.claim import check_features
 from labeldp.release import FloorOutcome, Release, claimed_fields, public_rows, seal
+from tests.plans import plan
 from tests.tables import RANGE, table
 
 

@@ -18,14 +18,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import Release, ReleaseError, plan, verify
+from labeldp import Release, ReleaseError, verify
 from labeldp.files import canonical_json, json_digest, new_directory, new_path, read_json
 from labeldp.release.digest import table_digest
 from labeldp.release.files import StoredTable
+from tests.plans import plan
 from tests.tables import source, table
 
 START = "from labeldp.cli import main; main()"
-REQUEST = ("--mechanism", "wtd-flag",
+REQUEST = ("--mechanism", "wtd-flag", "--anyway",
     "--label", "label", "--label-range", "0", "10", "--accountant", "paper", "--floor", "added",
 )  # fmt: skip
 

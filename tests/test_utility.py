@@ -7,8 +7,9 @@ import math
 import pytest
 from scipy.stats import f
 
-from labeldp import Plan, plan
+from labeldp import Plan
 from labeldp.mechanisms.forecast import QUANTILES, excess_quantile, mean_excess
+from tests.plans import plan
 from tests.tables import source
 
 

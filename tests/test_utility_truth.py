@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from labeldp import Release, plan, scan
+from labeldp import Release, scan
 from labeldp._random import Randomness
 from labeldp.planning import Plan
 from labeldp.source import Source
+from tests.plans import plan
 from tests.tables import source
 
 RELEASES = 40

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeldp.verification as verification
-from labeldp import Release, plan, scan, verify
+from labeldp import Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import FloorMode, added_variance, invert
 from labeldp.door import grid_for
@@ -40,6 +40,7 @@ from labeldp.release import (
 from labeldp.release.digest import table_digest
 from labeldp.verification import conform
 from tests.console import labeldp
+from tests.plans import plan
 from tests.tables import RANGE, source, table
 
 Certificate = dict[str, Any]

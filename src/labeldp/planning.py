@@ -20,6 +20,7 @@ from labeldp.mechanisms import (
 )
 from labeldp.mechanisms.auto import choose
 from labeldp.mechanisms.workbench import Engine, Plan, Source, engine_for
+from labeldp.mechanisms.worth import judged
 
 __all__ = ["Plan", "plan"]
 
@@ -32,6 +33,7 @@ def plan(
     mechanism: str = AUTO,
     use: str = LINEAR,
     accountant: str = "exact",
+    anyway: bool = False,
     engine: Engine | None = None,
     **choices: Any,
 ) -> Plan:
@@ -39,10 +41,18 @@ def plan(
 
     The mechanism "auto" is the one that adds least to predictions; `use` says what the release is
     for, "linear" or "any-model". A choice that the mechanism does not have is refused; None leaves
-    a choice to it.
+    a choice to it. A plan that cannot beat the constant predictor is refused, with cures, unless
+    `anyway`.
     """
     engine = engine or engine_for(source)
     asked = {"epsilon": epsilon, "delta": delta, "accountant": accountant, **choices}
+    made = _drafted(source, engine, mechanism, use, asked)
+    return judged(made, source, engine, asked, anyway=anyway)
+
+
+def _drafted(
+    source: Source, engine: Engine, mechanism: str, use: str, asked: dict[str, Any]
+) -> Plan:
     if mechanism == AUTO:
         return choose(source, engine, use, asked)
     declared = mechanism_named(mechanism)

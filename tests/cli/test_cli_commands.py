@@ -59,8 +59,10 @@ def test_inspect_for_people(data: Path) -> None:
 
 
 def test_plan(data: Path, tmp_path: Path) -> None:
-    result = labeldp("plan", data, *LABEL, *FLAG, "--json", "--out", tmp_path / "plan.json")
-    assert (result.code, result.err) == (0, "")
+    result = labeldp(
+        "plan", "--anyway", data, *LABEL, *FLAG, "--json", "--out", tmp_path / "plan.json"
+    )
+    assert (result.code, result.remarks) == (0, "")
     made = result.json
     assert (made["mechanism"], made["epsilon"], made["delta"]) == ("wtd-flag", 1.0, 1e-6)
     assert (made["bags"], made["bag_size"]) == (50, 2000)
@@ -73,19 +75,28 @@ def test_plan(data: Path, tmp_path: Path) -> None:
 
 
 def test_plan_for_people(data: Path) -> None:
-    result = labeldp("plan", data, *LABEL, *QUICK)
-    assert (result.code, result.err) == (0, "")
+    result = labeldp("plan", "--anyway", data, *LABEL, *QUICK)
+    assert (result.code, result.remarks) == (0, "")
     for text in ("no label was read", "Forecast", "Privacy curve", "ε = 1, δ = 1e-06", "paper"):
         assert text in result.out
 
 
 def test_a_plan_whose_mean_error_is_infinite_is_still_json(data: Path, tmp_path: Path) -> None:
     few = ("--accountant", "paper", "--floor", "added", "--bags", 5)
-    result = labeldp("plan", data, *LABEL, *few, "--json", "--out", tmp_path / "plan.json")
+    result = labeldp(
+        "plan", "--anyway", data, *LABEL, *few, "--json", "--out", tmp_path / "plan.json"
+    )
     assert result.code == 0
     assert result.json["forecast"]["excess_mean"] is None
     released = labeldp(
-        "release", data, *LABEL, "--plan", tmp_path / "plan.json", "--out", tmp_path / "r"
+        "release",
+        "--anyway",
+        data,
+        *LABEL,
+        "--plan",
+        tmp_path / "plan.json",
+        "--out",
+        tmp_path / "r",
     )
     assert released.code == 0
     assert labeldp("verify", tmp_path / "r").code == 0
@@ -94,7 +105,7 @@ def test_a_plan_whose_mean_error_is_infinite_is_still_json(data: Path, tmp_path:
 def test_the_default_number_of_bags(data: Path, tmp_path: Path) -> None:
     """Without --bags: a number that pays, capped by the size of the file."""
     small = ("--accountant", "paper", "--floor", "added", "--max-megabytes", 0.01)
-    result = labeldp("release", data, *LABEL, *small, "--out", tmp_path / "r", "--json")
+    result = labeldp("release", "--anyway", data, *LABEL, *small, "--out", tmp_path / "r", "--json")
     assert result.code == 0
     bags, rank = (result.json["certificate"][name] for name in ("bags", "rank"))
     assert rank + 2 <= bags <= 0.01e6 / (8 * (rank + 1))
@@ -102,8 +113,8 @@ def test_the_default_number_of_bags(data: Path, tmp_path: Path) -> None:
 
 def test_release_and_verify(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "r"
-    result = labeldp("release", data, *LABEL, *QUICK, "--out", out, "--json")
-    assert (result.code, result.err) == (0, "")
+    result = labeldp("release", "--anyway", data, *LABEL, *QUICK, "--out", out, "--json")
+    assert (result.code, result.remarks) == (0, "")
     assert result.json["release"] == str(out)
     assert result.json["certificate"] == json.loads((out / "certificate.json").read_text())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["r"]
@@ -118,8 +129,8 @@ def test_release_and_verify(data: Path, tmp_path: Path) -> None:
 
 
 def test_release_and_verify_for_people(data: Path, tmp_path: Path) -> None:
-    result = labeldp("release", data, *LABEL, *QUICK, "--out", tmp_path / "r")
-    assert (result.code, result.err) == (0, "")
+    result = labeldp("release", "--anyway", data, *LABEL, *QUICK, "--out", tmp_path / "r")
+    assert (result.code, result.remarks) == (0, "")
     for text in ("ε = 1, δ = 1e-06", "paper", "best attack", "labeldp verify"):
         assert text in result.out
     checked = labeldp("verify", tmp_path / "r")
@@ -146,8 +157,8 @@ def test_every_accountant_and_floor_verifies(
     promise = ("--residual-ms", 0.5) if mode == "declared" else ()
     budget = ("--epsilon", 30, "--delta", 0.01, "--bags", 20)
     result = labeldp(
-        "release", data, *LABEL, *budget, "--floor", mode, *promise, "--accountant", accountant,
-        "--out", tmp_path / "r", "--json",
+        "release", "--anyway", data, *LABEL, *budget, "--floor", mode, *promise,
+        "--accountant", accountant, "--out", tmp_path / "r", "--json",
     )  # fmt: skip
     assert result.code == 0, result.err
     assert result.json["certificate"]["floor"]["mode"] == mode
@@ -159,7 +170,14 @@ def test_a_measured_floor_that_is_enough_needs_no_noise(tmp_path: Path) -> None:
     budget = ("--epsilon", 50, "--delta", 0.1, "--bags", 12, "--floor", "measured")
     budget += ("--accountant", "exact-worst-case")
     result = labeldp(
-        "release", tmp_path / "noisy.parquet", *LABEL, *budget, "--out", tmp_path / "r", "--json"
+        "release",
+        "--anyway",
+        tmp_path / "noisy.parquet",
+        *LABEL,
+        *budget,
+        "--out",
+        tmp_path / "r",
+        "--json",
     )
     assert result.code == 0, result.err
     floor = result.json["certificate"]["floor"]
@@ -211,7 +229,7 @@ def test_fit_for_people_and_without_intervals(published: Path) -> None:
 
 def test_fit_scores_labels_clipped_as_the_release_was(tmp_path: Path, data: Path) -> None:
     narrow = ("--label", "label", "--label-range", 4, 6, "--clip", "--mechanism", "shaped-flag")
-    assert labeldp("release", data, *narrow, "--out", tmp_path / "r").code == 0
+    assert labeldp("release", "--anyway", data, *narrow, "--out", tmp_path / "r").code == 0
     told = labeldp("fit", tmp_path / "r", "--test", data, "--label", "label", "--json").json
     labels = np.clip(table()["label"].to_numpy(), 4, 6)
     model = LinearRegressor().fit(Release.load(tmp_path / "r"))
@@ -244,7 +262,9 @@ def test_other_formats_give_the_same_plan(data: Path, tmp_path: Path, suffix: st
     else:
         options = csv.WriteOptions(delimiter="," if suffix == "csv" else "\t")
         csv.write_csv(table(), path, options)
-    plans = [labeldp("plan", file, *LABEL, *QUICK, "--json").json for file in (data, path)]
+    plans = [
+        labeldp("plan", "--anyway", file, *LABEL, *QUICK, "--json").json for file in (data, path)
+    ]
     assert plans[0] == plans[1]
 
 
@@ -253,7 +273,7 @@ def test_clip_and_drop_missing_labels_are_on_the_certificate(write: Write, tmp_p
     labels = [high + 5, None, *[0.5 * (low + high)] * 298]
     rows = write("flawed.parquet", label=labels)
     chosen = ("--clip", "--drop-missing-labels", *QUICK, "--json", "--out", tmp_path / "r")
-    result = labeldp("release", rows, *LABEL, *chosen)
+    result = labeldp("release", "--anyway", rows, *LABEL, *chosen)
     assert result.code == 0, result.err
     certificate = result.json["certificate"]
     assert certificate["rows"] == 299
@@ -270,8 +290,17 @@ def test_no_label_is_printed_or_published(write: Write, tmp_path: Path) -> None:
     rows = write("secret.csv", label=[31337.25, *[25000.5] * 150, *[25001.5] * 149])
     wide = ("--label", "label", "--label-range", 0, 40000)
     shown = [
-        labeldp("plan", rows, *wide, *QUICK, "--out", tmp_path / "plan.json"),
-        labeldp("release", rows, *wide, "--plan", tmp_path / "plan.json", "--out", tmp_path / "r"),
+        labeldp("plan", "--anyway", rows, *wide, *QUICK, "--out", tmp_path / "plan.json"),
+        labeldp(
+            "release",
+            "--anyway",
+            rows,
+            *wide,
+            "--plan",
+            tmp_path / "plan.json",
+            "--out",
+            tmp_path / "r",
+        ),
         labeldp("inspect", rows, *wide, "--json"),
         labeldp("verify", tmp_path / "r"),
         labeldp("fit", tmp_path / "r", "--test", rows, "--label", "label", "--json"),

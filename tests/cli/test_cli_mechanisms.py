@@ -33,12 +33,28 @@ def road(
     """plan --out and release --plan: the mechanism and the folder."""
     name, folder = str(request.param), tmp_path_factory.mktemp("road")
     planned = labeldp(
-        "plan", data, *LABEL, "--mechanism", name, *CASES[name], "--out", folder / "plan.json"
+        "plan",
+        "--anyway",
+        data,
+        *LABEL,
+        "--mechanism",
+        name,
+        *CASES[name],
+        "--out",
+        folder / "plan.json",
     )
     assert planned.code == 0, planned
     assert name in planned.out
     result = labeldp(
-        "release", data, *LABEL, "--plan", folder / "plan.json", "--out", folder / "r", "--json"
+        "release",
+        "--anyway",
+        data,
+        *LABEL,
+        "--plan",
+        folder / "plan.json",
+        "--out",
+        folder / "r",
+        "--json",
     )
     assert result.code == 0, result
     assert result.json["certificate"]["mechanism"] == name
@@ -97,7 +113,7 @@ def test_a_network_is_fitted_on_bags_and_predicts(data: Path, tmp_path: Path) ->
     folder, model = tmp_path / "r", tmp_path / "net.json"
     name = "sampled-noisy-wtd-lag"
     assert labeldp(
-        "release", data, *LABEL, "--mechanism", name, *CASES[name], "--out", folder
+        "release", "--anyway", data, *LABEL, "--mechanism", name, *CASES[name], "--out", folder
     ).code == 0  # fmt: skip
     result = labeldp(
         "fit", folder, "--data", data, "--model", "neural", "--epochs", 2, "--out", model, "--json"
@@ -123,7 +139,7 @@ def test_fit_drops_the_rows_that_the_release_dropped(tmp_path: Path) -> None:
     pq.write_table(kept, tmp_path / "kept.parquet")
     folder = tmp_path / "r"
     released = labeldp(
-        "release", tmp_path / "full.parquet", *LABEL, "--drop-missing-labels", *BUDGET,
+        "release", "--anyway", tmp_path / "full.parquet", *LABEL, "--drop-missing-labels", *BUDGET,
         "--mechanism", "sampled-noisy-wtd-lag", "--bags", 60, "--bag-size", 10, "--out", folder,
     )  # fmt: skip
     assert released.code == 0, released
@@ -136,7 +152,7 @@ def test_fit_drops_the_rows_that_the_release_dropped(tmp_path: Path) -> None:
 
 
 def test_all_are_compared_and_the_best_is_taken(data: Path, tmp_path: Path) -> None:
-    asked = ("plan", data, *LABEL, "--compare", "--bags", 40)
+    asked = ("plan", data, *LABEL, "--compare", "--bags", 40, "--anyway")
     result = labeldp(*asked, "--json", "--out", tmp_path / "plan.json")
     assert result.code == 0, result
     offers = result.json["comparison"]
@@ -158,7 +174,7 @@ def test_all_are_compared_and_the_best_is_taken(data: Path, tmp_path: Path) -> N
 
 
 def test_an_option_of_some_mechanisms_is_enough_to_choose_them(data: Path) -> None:
-    result = labeldp("plan", data, *LABEL, "--bags", 40, "--json")
+    result = labeldp("plan", "--anyway", data, *LABEL, "--bags", 40, "--json")
     assert result.json["mechanism"] == "wtd-flag"
     assert "--bags: for wtd-flag, so auto looked no further" in result.err
 
@@ -178,12 +194,12 @@ def test_an_option_of_some_mechanisms_is_enough_to_choose_them(data: Path) -> No
     ],
 )
 def test_wrong_requests_are_one_line(data: Path, options: tuple[Any, ...], words: str) -> None:
-    assert words in labeldp("plan", data, *LABEL, *options).error
+    assert words in labeldp("plan", "--anyway", data, *LABEL, *options).error
 
 
 def test_an_a_priori_claim_is_one_line_too(data: Path) -> None:
     result = labeldp(
-        "plan", data, *LABEL, "--mechanism", "sampled-noisy-wtd-lag",
+        "plan", "--anyway", data, *LABEL, "--mechanism", "sampled-noisy-wtd-lag",
         "--accountant", "exact-worst-case", "--bags", 10, "--bag-size", 40, "--bag-seed", 1,
     )  # fmt: skip
     assert "leave --bag-seed out" in result.error
@@ -191,7 +207,7 @@ def test_an_a_priori_claim_is_one_line_too(data: Path) -> None:
 
 def test_a_plan_for_people_says_what_hides_the_labels(data: Path) -> None:
     shown = labeldp(
-        "plan", data, *LABEL, "--mechanism", "sampled-noisy-wtd-lag",
+        "plan", "--anyway", data, *LABEL, "--mechanism", "sampled-noisy-wtd-lag",
         "--bags", 20, "--bag-size", 20, "--noisy-fraction", 0.5,
     )  # fmt: skip
     assert "50% of the labels" in shown.out

@@ -32,7 +32,7 @@ def out(tmp_path: Path) -> Iterator[Path]:
 
 
 def release(out: Path, data: Any, *options: Any) -> Result:
-    result = labeldp("release", data, *LABEL, *QUICK, "--out", out, *options)
+    result = labeldp("release", "--anyway", data, *LABEL, *QUICK, "--out", out, *options)
     assert SECRET not in result.out + result.err
     return result
 
@@ -236,19 +236,19 @@ def test_a_measured_floor_that_is_not_enough(data: Path, out: Path) -> None:
 )
 def test_plans(data: Path, out: Path, options: tuple[Any, ...], cause: str) -> None:
     assert cause in refused(out, data, *options)
-    planned = labeldp("plan", data, *LABEL, *QUICK, "--out", out, *options)
+    planned = labeldp("plan", "--anyway", data, *LABEL, *QUICK, "--out", out, *options)
     assert cause in planned.error
 
 
 def test_a_file_too_small_for_a_fit(data: Path, out: Path) -> None:
     small = ("--accountant", "paper", "--floor", "added", "--max-megabytes", 1e-4)
-    result = labeldp("release", data, *LABEL, *small, "--out", out)
+    result = labeldp("release", "--anyway", data, *LABEL, *small, "--out", out)
     assert "raise --max-megabytes" in result.error
 
 
 def test_a_declared_floor_that_carries_too_few_bags(data: Path, out: Path) -> None:
     promise = ("--accountant", "exact-worst-case", "--floor", "declared", "--residual-ms", 0.01)
-    result = labeldp("release", data, *LABEL, *promise, "--out", out)
+    result = labeldp("release", "--anyway", data, *LABEL, *promise, "--out", out)
     assert "the budget allows 0 bags under this floor" in result.error
 
 
@@ -397,7 +397,7 @@ def test_fit(published: Path, data: Path, write: Write, out: Path) -> None:
 
 def test_fit_of_too_few_bags(data: Path, tmp_path: Path) -> None:
     few = ("--accountant", "paper", "--floor", "added", "--bags", 3)
-    assert labeldp("release", data, *LABEL, *few, "--out", tmp_path / "r").code == 0
+    assert labeldp("release", "--anyway", data, *LABEL, *few, "--out", tmp_path / "r").code == 0
     assert "3" in labeldp("fit", tmp_path / "r").error
 
 
@@ -441,7 +441,7 @@ def test_constant_labels_can_be_inspected(write: Write) -> None:
 
 def test_numbers_beyond_reason(data: Path, out: Path) -> None:
     assert "label range" in refused(out, data, "--label-range", -1e308, 1e308)
-    planned = labeldp("plan", data, *LABEL, *QUICK, "--bags", 10**11)
+    planned = labeldp("plan", "--anyway", data, *LABEL, *QUICK, "--bags", 10**11)
     assert "bags" in planned.error
     promise = ("--floor", "declared", "--residual-ms", -3)
     assert "--residual-ms must be above 0" in refused(out, data, *promise)

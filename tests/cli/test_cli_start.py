@@ -72,9 +72,9 @@ def test_version() -> None:
 
 def test_an_interruption_ends_in_one_line(data: Path, tmp_path: Path) -> None:
     with patch("labeldp.release.files.pq.ParquetWriter", side_effect=KeyboardInterrupt):
-        result = labeldp("release", data, *LABEL, *QUICK, "--out", tmp_path / "r")
+        result = labeldp("release", "--anyway", data, *LABEL, *QUICK, "--out", tmp_path / "r")
     assert (result.code, result.out) == (130, "")
-    assert result.err.strip() == "labeldp: stopped; nothing was written"
+    assert result.remarks.strip() == "labeldp: stopped; nothing was written"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import DataError, InputError, LocalEngine, plan, scan, verify
+from labeldp import DataError, InputError, LocalEngine, scan, verify
 from labeldp._random import Randomness
 from labeldp.features import FeatureMap
 from labeldp.features.fold import Tally, fold_in_order
@@ -21,6 +21,7 @@ from labeldp.statistics import Factor, GramSum, LabelGrid, LeverageScan, MomentS
 from tests.contracts.tallies import LabelledLevels, Levels, Spread, WeightedGram, digest
 from tests.engines.conftest import Home
 from tests.engines.fitting import fitted
+from tests.plans import plan
 from tests.tables import RANGE, table
 
 GRID = LabelGrid.for_range(RANGE, intercept=True)

@@ -287,7 +287,7 @@ def test_a_learner_is_its_module_and_a_line(
     pq.write_table(small_table(300), data)
     label = ("--label", "label", "--label-range", *RANGE)
     quick = ("--accountant", "paper", "--floor", "added", "--bags", "40")
-    assert labeldp("release", data, *label, *quick, "--out", release).code == 0
+    assert labeldp("release", "--anyway", data, *label, *quick, "--out", release).code == 0
     assert "choose linear or neural or toy" in labeldp("fit", release, "--model", "x").error
     model = tmp_path / "model.json"
     told = labeldp("fit", release, "--model", "toy", "--seed", 3, "--out", model)

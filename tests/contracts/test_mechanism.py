@@ -23,7 +23,7 @@ from labeldp._random import Randomness
 from labeldp.mechanisms import certificate_schema, mechanism_named, mechanism_names, read_claim
 from labeldp.mechanisms.bags import members_table
 from labeldp.mechanisms.shaped_flag.run import weight_table
-from labeldp.planning import Plan, plan
+from labeldp.planning import Plan
 from labeldp.release import Claim, seal, table_digest
 from labeldp.source import Source
 from tests.mechanisms.cases import (
@@ -42,6 +42,7 @@ from tests.mechanisms.cases import (
     saved,
     small_plan,
 )
+from tests.plans import plan
 from tests.tables import RANGE, source, table, with_label
 from tests.test_verification import altered, at, leaves, other
 

@@ -22,13 +22,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeldp
-from labeldp import InputError, Plan, PlanError, Release, plan, verify
+from labeldp import InputError, Plan, PlanError, Release, verify
 from labeldp._random import Randomness
 from labeldp.mechanisms import certificate_schema, forget, mechanism_names, register
 from labeldp.release import claimed_fields, seal
 from tests.console import labeldp as command
 from tests.contracts import noisy_moments
 from tests.contracts.noisy_moments import MECHANISM, NAME, MomentsClaim
+from tests.plans import plan
 from tests.tables import RANGE, source, table, with_label
 
 ROWS = 400
@@ -157,22 +158,32 @@ def test_labels_leave_by_the_door_alone(made: Plan) -> None:
 def test_the_command_line_knows_it(data: Path, tmp_path: Path) -> None:
     asked = (data, *LABEL, "--mechanism", NAME, "--delta", "1e-5")
     assert "--moment-std" in command("plan", "--help").out
-    shown = command("plan", *asked, "--out", tmp_path / "plan.json")
+    shown = command("plan", "--anyway", *asked, "--out", tmp_path / "plan.json")
     assert shown.code == 0, shown
     assert "on X'y" in shown.out
     result = command(
-        "release", data, *LABEL, "--plan", tmp_path / "plan.json", "--out", tmp_path / "r"
+        "release",
+        "--anyway",
+        data,
+        *LABEL,
+        "--plan",
+        tmp_path / "plan.json",
+        "--out",
+        tmp_path / "r",
     )
     assert result.code == 0, result
     assert "on X'y" in result.out
-    assert command("release", *asked, "--moment-std", "1e9", "--out", tmp_path / "s").code == 0
+    assert (
+        command("release", "--anyway", *asked, "--moment-std", "1e9", "--out", tmp_path / "s").code
+        == 0
+    )
     checked = command("verify", tmp_path / "r", "--data", data)
     assert checked.code == 0, checked
     assert "noise on X'y" in checked.out
     looked = command("inspect", data, *LABEL)
     assert "Moments at that budget" in looked.out
     assert command("inspect", data, *LABEL, "--json").json["moments"]["noise_std"] > 0
-    refused = command("plan", *asked, "--bag-size", "3")
+    refused = command("plan", "--anyway", *asked, "--bag-size", "3")
     assert "--bag-size does not apply to noisy-moments" in refused.error
 
 
@@ -189,13 +200,13 @@ def test_account_knows_it() -> None:
 
 
 def test_auto_weighs_it_with_the_others(data: Path) -> None:
-    offers = command("plan", data, *LABEL, "--compare", "--json").json["comparison"]
+    offers = command("plan", "--anyway", data, *LABEL, "--compare", "--json").json["comparison"]
     assert {offer["mechanism"] for offer in offers} == {*mechanism_names(), "constant"}
     reason = {
         offer["mechanism"]: offer["reason"]
-        for offer in command("plan", data, *LABEL, "--compare", "--bags", "40", "--json").json[
-            "comparison"
-        ]
+        for offer in command(
+            "plan", "--anyway", data, *LABEL, "--compare", "--bags", "40", "--json"
+        ).json["comparison"]
     }
     assert "--bags does not apply" in reason[NAME]
 

@@ -20,9 +20,10 @@ from typing import Any
 import pyarrow as pa
 
 import labeldp
-from labeldp import InputError, Source, engines, plan, scan
+from labeldp import InputError, Source, engines, scan
 from labeldp._random import Randomness
 from labeldp.statistics import GramSum, MomentSum
+from tests.plans import plan
 from tests.tables import RANGE, table
 
 ROWS = 1200

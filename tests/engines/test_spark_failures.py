@@ -19,7 +19,6 @@ from labeldp import (
     LocalEngine,
     MissingExtraError,
     SparkEngine,
-    plan,
     scan,
 )
 from labeldp._random import Randomness
@@ -28,6 +27,7 @@ from labeldp.spark.reader import over_parts
 from labeldp.statistics import GramSum, LeverageScan, factorise
 from tests.console import labeldp
 from tests.engines.fitting import fitted
+from tests.plans import plan
 from tests.tables import RANGE, table
 
 OPTIONS: dict[str, Any] = {
@@ -194,7 +194,7 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sql.SparkSession, "getActiveSession", lambda: None)
 
 
-REQUEST = ("plan", "t.parquet", "--label", "label", "--label-range", "0", "10")
+REQUEST = ("plan", "t.parquet", "--anyway", "--label", "label", "--label-range", "0", "10")
 
 
 @pytest.mark.usefixtures("no_session")

@@ -26,7 +26,7 @@ from tests.test_docs import ROOT, blocks
 
 LABEL: dict[str, Any] = {"label": "label", "label_range": RANGE}
 QUICK = ("--label", "label", "--label-range", *RANGE, "--accountant", "paper", "--floor", "added",
-         "--bags", "20", "--epsilon", "2", "--delta", "1e-3")  # fmt: skip
+         "--bags", "20", "--epsilon", "2", "--delta", "1e-3", "--anyway")  # fmt: skip
 
 
 def typed_table(rows: int = 240) -> pa.Table:
@@ -114,14 +114,17 @@ def test_what_spark_wrote_is_released_and_verified(
     frame = spark.createDataFrame(table(600)).repartition(3)
     getattr(frame.write, ending)(str(place), **options)
     there, out = ("--engine", "spark"), tmp_path / "r"
-    planned = labeldp("plan", place, *QUICK, *there, "--out", tmp_path / "plan.json", "--json")
+    planned = labeldp(
+        "plan", "--anyway", place, *QUICK, *there, "--out", tmp_path / "plan.json", "--json"
+    )
     assert planned.code == 0, planned
-    local = labeldp("plan", place, *QUICK, "--json").json
+    local = labeldp("plan", "--anyway", place, *QUICK, "--json").json
     assert {k: v for k, v in planned.json.items() if k not in ("notes", "seal")} == {
         k: v for k, v in local.items() if k not in ("notes", "seal")
     }
     released = labeldp(
         "release",
+        "--anyway",
         place,
         *QUICK[:5],
         *there,
@@ -141,10 +144,11 @@ def test_what_spark_wrote_is_released_and_verified(
 
 def test_tables_go_by_name(spark: Any) -> None:
     spark.createDataFrame(table(300)).createOrReplaceTempView("people")
-    result = labeldp("plan", "people", *QUICK, "--engine", "spark", "--json")
+    result = labeldp("plan", "--anyway", "people", *QUICK, "--engine", "spark", "--json")
     assert result.json["rows"] == 300
     assert (
-        "Spark knows no such table" in labeldp("plan", "persons", *QUICK, "--engine", "spark").error
+        "Spark knows no such table"
+        in labeldp("plan", "--anyway", "persons", *QUICK, "--engine", "spark").error
     )
 
 
@@ -209,7 +213,7 @@ def test_bad_files_are_refused_in_one_line(spark: Any, tmp_path: Path, name: str
     if text:
         (tmp_path / name).write_text(text, encoding="utf-8")
     error = labeldp(
-        "release", tmp_path / name, *QUICK, "--out", tmp_path / "r", "--engine", "spark"
+        "release", "--anyway", tmp_path / name, *QUICK, "--out", tmp_path / "r", "--engine", "spark"
     ).error
     assert message in error
     assert "77.25" not in error
@@ -220,7 +224,7 @@ def test_a_directory_of_unknown_files_is_refused(spark: Any, tmp_path: Path) -> 
     del spark
     pq.write_table(table(10), tmp_path / "a.parquet")
     csv.write_csv(table(10), tmp_path / "b.csv")
-    error = labeldp("plan", tmp_path, *QUICK, "--engine", "spark").error
+    error = labeldp("plan", "--anyway", tmp_path, *QUICK, "--engine", "spark").error
     assert "no single known format" in error
 
 

@@ -68,6 +68,7 @@ def compared() -> Any:
             0,
             10,
             "--compare",
+            "--anyway",
             "--max-megabytes",
             128,
             "--winsor",

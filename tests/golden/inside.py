@@ -76,12 +76,22 @@ def recorded_mechanisms() -> Iterator[None]:
         yield
 
 
-LATER = {"forecast": ("added_ms", "added_low", "added_high", "added_exact", "residual_source")}
+LATER = {
+    "": ("warnings", "anyway"),
+    "forecast": (
+        "added_ms",
+        "added_low",
+        "added_high",
+        "added_exact",
+        "residual_source",
+        "fitted_ms",
+    ),
+}
 """Names that plan files have had since they were recorded, by the part they stand in."""
 
 
 SINCE = {
-    "": ("weak",),
+    "": ("weak", "anyway"),
     "utility": (
         "added_rms",
         "added_rms_low",
@@ -103,11 +113,10 @@ def certificate_as_recorded(fields: dict[str, Any]) -> dict[str, Any]:
 
 def as_recorded(document: dict[str, Any]) -> dict[str, Any]:
     """A plan file without the names that it has had since, sealed again."""
-    parts = {
-        part: {name: value for name, value in document[part].items() if name not in later}
-        for part, later in LATER.items()
-    }
-    return seal(document | parts | {"format": "labeldp-plan/1"})
+    kept = {name: value for name, value in document.items() if name not in LATER[""]}
+    later = LATER["forecast"]
+    forecast = {name: value for name, value in kept["forecast"].items() if name not in later}
+    return seal(kept | {"forecast": forecast, "format": "labeldp-plan/1"})
 
 
 def offers_as_recorded(offers: list[dict[str, Any]]) -> list[dict[str, Any]]:

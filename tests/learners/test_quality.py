@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from labeldp import LinearRegressor, Plan, Release, plan
+from labeldp import LinearRegressor, Plan, Release
 from labeldp._random import Randomness
 from labeldp.learners import rules
 from labeldp.learners.quality import Quality, quality
 from labeldp.learners.whitened import Measured, Whitened
+from tests.plans import plan
 from tests.tables import source, table
 
 Array = NDArray[np.float64]

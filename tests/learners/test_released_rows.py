@@ -14,12 +14,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 
-from labeldp import DataError, InputError, LinearRegressor, Plan, Release, ReleaseError, plan, scan
+from labeldp import DataError, InputError, LinearRegressor, Plan, Release, ReleaseError, scan
 from labeldp._random import Randomness
 from labeldp.learners import rows as module
 from labeldp.learners.rows import single_rows, whitened_rows
 from labeldp.source import Source
 from tests.mechanisms.cases import EVERY, SMALL, small_plan
+from tests.plans import plan
 from tests.tables import RANGE, source, table
 
 ROWS = 600

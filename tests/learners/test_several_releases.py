@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp import InputError, LinearRegressor, Release, plan, scan
+from labeldp import InputError, LinearRegressor, Release, scan
 from labeldp._random import Randomness
 from labeldp.learners.whitened import Measured, Whitened, pooled
 from tests.console import labeldp
+from tests.plans import plan
 from tests.tables import RANGE, table
 
 PLAIN: dict[str, Any] = {"shrink": False, "clip": False}

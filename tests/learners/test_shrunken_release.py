@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labeldp import InputError, LinearRegressor, Plan, Release, plan
+from labeldp import InputError, LinearRegressor, Plan, Release
 from labeldp._random import Randomness
 from tests.console import labeldp
+from tests.plans import plan
 from tests.tables import RANGE, source, table
 
 ROWS, RELEASES = 300, 12

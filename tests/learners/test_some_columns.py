@@ -11,11 +11,12 @@ import pyarrow as pa
 import pytest
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
-from labeldp import InputError, LinearRegressor, Release, plan
+from labeldp import InputError, LinearRegressor, Release
 from labeldp._random import Randomness
 from labeldp.features import fit_features
 from tests.console import labeldp
 from tests.drawn import draw_release, pay_table
+from tests.plans import plan
 from tests.tables import source, table
 
 ROWS = 1500

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labeldp import LinearRegressor, Release, plan, scan
+from labeldp import LinearRegressor, Release, scan
 from labeldp._random import Randomness
 from labeldp.learners.summary import Summary
 from tests.console import labeldp
 from tests.drawn import draw_release, features_of, pay_table
+from tests.plans import plan
 from tests.tables import RANGE, source, table
 
 ROWS = 1500

@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from labeldp import Release
 from labeldp.mechanisms import mechanism_names, read_claim
-from labeldp.planning import Plan, plan
+from labeldp.planning import Plan
 from labeldp.release import FloorOutcome, claimed_fields, seal
 from labeldp.release.digest import table_digest
 from labeldp.source import Source
+from tests.plans import plan
 from tests.tables import source
 
 FLAG, SAMPLED, NOISY = "wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag"

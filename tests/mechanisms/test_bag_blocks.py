@@ -18,10 +18,10 @@ from labeldp.features import fit_features
 from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms.bags import BagRows, Draw, distinct
 from labeldp.mechanisms.sampled_wtd_flag import run
-from labeldp.planning import plan
 from labeldp.source import Source, readers
 from labeldp.statistics import Fits, Residual, stacked
 from tests.mechanisms.cases import SAMPLED
+from tests.plans import plan
 from tests.tables import RANGE, table
 
 

@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import InputError, PlanError, Release, plan, scan, verify
+from labeldp import InputError, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.mechanisms.checks import check_scatter
 from labeldp.mechanisms.floors import FloorClaim
 from labeldp.planning import Plan
 from labeldp.source import Source
 from tests.mechanisms.cases import ROWS, SAMPLED, forged_claim, saved, small_plan
+from tests.plans import plan
 from tests.tables import RANGE, source
 
 GENEROUS = {"epsilon": 10.0, "delta": 0.05, "bags": 5, "bag_size": 60, "bag_seed": 1}

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import Plan, Source, plan, scan
+from labeldp import Plan, Source, scan
 from tests.mechanisms.cases import NOISY, SAMPLED
 from tests.oracles import gaussian_law, sketch_law
 from tests.oracles.sketch_law import Reals
+from tests.plans import plan
 from tests.tables import RANGE
 
 ROWS, BAG, GROUP = 400, 20, 20

@@ -27,11 +27,12 @@ from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.floors import LabelLaw
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_factor
-from labeldp.planning import Plan, plan
+from labeldp.planning import Plan
 from labeldp.source import Source
 from labeldp.statistics import MomentSum, Residual
 from tests.mechanisms.cases import NOISY, SAMPLED
 from tests.oracles.quadrature import delta_by_quadrature
+from tests.plans import plan
 from tests.tables import RANGE
 
 Reals = NDArray[np.float64]

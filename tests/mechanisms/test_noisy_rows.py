@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp import InputError, Plan, PlanError, Release, plan, scan, verify
+from labeldp import InputError, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import LAWS, RowNoise, least_noise
@@ -24,6 +24,7 @@ from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 from tests.console import labeldp as command
 from tests.mechanisms.cases import EVERY, SHAPED, forged_tables, saved, small_plan
+from tests.plans import plan
 from tests.tables import RANGE, source, table
 
 ROWS = 400
@@ -404,12 +405,12 @@ def test_the_command_line_knows_it(tmp_path: Path) -> None:
     pq.write_table(table(2000), path)
     asked = (path, "--label", "label", "--label-range", *RANGE)
     every = ("--mechanism", EVERY)
-    made = command("plan", *asked, *every, "--delta", 0)
+    made = command("plan", "--anyway", *asked, *every, "--delta", 0)
     assert made.code == 0, made
     assert "Laplace, deviation 14.14 on every label (pure: δ = 0)" in made.out
     for number, more in enumerate(((), ("--with-features",))):
         folder = tmp_path / str(number)
-        done = command("release", *asked, *every, *more, "--out", folder)
+        done = command("release", "--anyway", *asked, *every, *more, "--out", folder)
         assert done.code == 0, done
         assert (" --data …" in done.out) is (not more)
         assert command("verify", folder, "--data", path).code == 0

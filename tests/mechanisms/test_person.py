@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import LocalEngine, Plan, PlanError, plan, scan, verify
+from labeldp import LocalEngine, Plan, PlanError, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import gaussian
 from labeldp.engines import Engine
@@ -24,6 +24,7 @@ from labeldp.statistics import persons
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, saved, small_plan
 from tests.mechanisms.test_shaped_flag import Noiseless, codes, weights_of
+from tests.plans import plan
 from tests.tables import RANGE, table
 
 ROWS = 400
@@ -217,7 +218,7 @@ def test_the_command_line_knows_persons(tmp_path: Path) -> None:
     pq.write_table(with_ids(table(ROWS)), tmp_path / "t.parquet")
     asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE)
     shaped = ("--person", "id", "--mechanism", SHAPED)
-    done = command("release", *asked, *shaped, "--out", tmp_path / "r")
+    done = command("release", "--anyway", *asked, *shaped, "--out", tmp_path / "r")
     assert done.code == 0, done
     assert "all rows of a person together" in done.out
     checked = command("verify", tmp_path / "r", "--data", tmp_path / "t.parquet")
@@ -226,6 +227,6 @@ def test_the_command_line_knows_persons(tmp_path: Path) -> None:
     lost = command("verify", tmp_path / "r", "--data", tmp_path / "bare.parquet")
     assert lost.code == 2
     assert "no column 'id'" in lost.err
-    other = command("plan", *asked, "--person", "id", "--mechanism", "wtd-flag")
+    other = command("plan", "--anyway", *asked, "--person", "id", "--mechanism", "wtd-flag")
     assert other.code == 2
     assert "--person" in other.err

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp import Plan, PlanError, plan, scan
+from labeldp import Plan, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.features import fit_features
 from labeldp.mechanisms import floors
@@ -22,6 +22,7 @@ from labeldp.mechanisms.sampled_wtd_flag import plan as sampled_plan
 from labeldp.statistics import LabelGrid
 from tests.features import feature_twin
 from tests.mechanisms.cases import ROWS, SAMPLED, SMALL, small_plan
+from tests.plans import plan
 from tests.tables import source, table
 
 # --- labels: the range is that of the labels as rounded -------------------------------------

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, plan, scan, verify
+from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import Pure
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
@@ -23,6 +23,7 @@ from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, saved
 from tests.mechanisms.test_person import IDS, source_of, with_ids
 from tests.mechanisms.test_shaped_flag import Array, Noiseless, claim_of, codes, weights_of
+from tests.plans import plan
 from tests.tables import RANGE, source, table, with_label
 
 ROWS = 400
@@ -246,7 +247,7 @@ def test_a_plan_with_another_law_is_refused(made: Plan) -> None:
 def test_the_command_line_goes_the_whole_road_without_delta(tmp_path: Path) -> None:
     pq.write_table(table(ROWS), tmp_path / "t.parquet")
     asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE, "--delta", 0)
-    done = command("release", *asked, "--out", tmp_path / "r")
+    done = command("release", "--anyway", *asked, "--out", tmp_path / "r")
     assert done.code == 0, done
     assert "radial" in done.out
     checked = command("verify", tmp_path / "r", "--data", tmp_path / "t.parquet")
@@ -255,7 +256,7 @@ def test_the_command_line_goes_the_whole_road_without_delta(tmp_path: Path) -> N
     fitted = command("fit", tmp_path / "r", "--out", tmp_path / "m.json", "--json")
     assert all(entry["low"] is not None for entry in fitted.json["coefficients"])
     assert "Shaped noise" in command("inspect", *asked).out
-    refused = command("plan", *asked, "--noise", "gaussian")
+    refused = command("plan", "--anyway", *asked, "--noise", "gaussian")
     assert refused.code == 2
     assert "leave --noise out" in refused.err
 

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, plan, scan, verify
+from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import Gaussian, gaussian
 from labeldp.engines import LocalEngine
@@ -27,6 +27,7 @@ from labeldp.release.digest import table_digest
 from labeldp.statistics import Weights, WeightScan
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, forged_tables, saved
+from tests.plans import plan
 from tests.tables import RANGE, source, table, with_label
 
 ROWS = 400
@@ -437,11 +438,15 @@ def test_the_command_line_goes_the_whole_road(tmp_path: Path) -> None:
 
     pq.write_table(table(ROWS), tmp_path / "t.parquet")
     asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE)
-    told = command("plan", *asked, "--mechanism", SHAPED, "--out", tmp_path / "plan.json")
+    told = command(
+        "plan", "--anyway", *asked, "--mechanism", SHAPED, "--out", tmp_path / "plan.json"
+    )
     assert told.code == 0, told
     assert "error that privacy adds" in told.out
     assert "best possible" in told.err
-    done = command("release", *asked, "--plan", tmp_path / "plan.json", "--out", tmp_path / "r")
+    done = command(
+        "release", "--anyway", *asked, "--plan", tmp_path / "plan.json", "--out", tmp_path / "r"
+    )
     assert done.code == 0, done
     checked = command("verify", tmp_path / "r", "--data", tmp_path / "t.parquet")
     assert checked.code == 0, checked

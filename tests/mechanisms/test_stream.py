@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labeldp import LocalEngine, Release, ReleaseError, door, plan, verify
+from labeldp import LocalEngine, Release, ReleaseError, door, verify
 from labeldp._random import Randomness, words
 from labeldp._threads import in_order
 from labeldp.engines.protocol import Progress, quiet
@@ -25,6 +25,7 @@ from labeldp.mechanisms.floors import LabelLaw
 from labeldp.mechanisms.wtd_flag import run
 from labeldp.mechanisms.wtd_flag.run import block_rows, draw_aggregates
 from labeldp.release.digest import Digest, table_digest
+from tests.plans import plan
 from tests.tables import source
 from tests.test_law import Sketcher, table
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from labeldp import InputError, plan
+from labeldp import InputError
 from labeldp.mechanisms import mechanisms
 from tests.console import labeldp
 from tests.mechanisms.cases import SMALL, small_plan
+from tests.plans import plan
 from tests.tables import source
 
 IMPURE = [mechanism.name for mechanism in mechanisms() if not mechanism.pure]

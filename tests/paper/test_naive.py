@@ -56,10 +56,12 @@ def test_naive_sums_are_refused_unless_demanded(mechanism: str, data: Path, tmp_
         sums_of(mechanism, not_private=False)
     assert mechanism not in mechanism_names()
     out = tmp_path / "r"
-    result = labeldp("release", data, *LABEL, "--mechanism", mechanism, *BAGS, "--out", out)
+    result = labeldp(
+        "release", "--anyway", data, *LABEL, "--mechanism", mechanism, *BAGS, "--out", out
+    )
     assert "say --not-private if this is a demonstration" in result.error
     assert not out.exists()
-    result = labeldp("plan", data, *LABEL, "--mechanism", mechanism)
+    result = labeldp("plan", "--anyway", data, *LABEL, "--mechanism", mechanism)
     assert "unknown" in result.error
 
 
@@ -92,7 +94,7 @@ def test_naive_sums_have_a_warning_in_place_of_a_certificate(
 
 
 def test_not_private_is_for_naive_sums_alone(data: Path, tmp_path: Path) -> None:
-    result = labeldp("release", data, *LABEL, "--not-private", "--out", tmp_path / "r")
+    result = labeldp("release", "--anyway", data, *LABEL, "--not-private", "--out", tmp_path / "r")
     assert "--not-private is for naive-flag and naive-lag" in result.error
 
 
@@ -104,7 +106,7 @@ def test_options_of_private_mechanisms_do_not_apply_to_naive_sums(
 ) -> None:
     """A naive release that took an ε would look as if it had one."""
     result = labeldp(
-        "release", data, *LABEL, "--mechanism", "naive-lag", *BAGS, "--not-private",
+        "release", "--anyway", data, *LABEL, "--mechanism", "naive-lag", *BAGS, "--not-private",
         *option, "--out", tmp_path / "r",
     )  # fmt: skip
     assert f"{option[0]} does not apply to naive-lag" in result.error

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _DATA = "A Parquet, CSV(.gz), TSV or Arrow file, a glob, or a directory."
 Data = Annotated[str, typer.Argument(help=_DATA)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Show every note, not only five.")]
 ReleaseDirectory = Annotated[Path, typer.Argument(help="A release directory.")]
 
 

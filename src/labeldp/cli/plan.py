@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ import typer
 
 from labeldp import InputError
 from labeldp.cli.derived import given, merged
-from labeldp.cli.options import Budget, Json, PassOptions, Table
+from labeldp.cli.options import Budget, Json, PassOptions, Table, Verbose
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, in_flags, note, number
 from labeldp.files import check_target, new_path, read_json
 from labeldp.mechanisms import (
@@ -23,10 +24,14 @@ from labeldp.mechanisms import (
     mechanisms,
     option,
 )
+from labeldp.mechanisms.notes import MOST
 
 if TYPE_CHECKING:
     from labeldp import Plan, Source
     from labeldp.engines import Engine
+
+
+ANYWAY = "Go on where predictions cannot be shown to beat the mean of the labels."
 
 
 def plan_options() -> type[Any]:
@@ -40,6 +45,7 @@ def plan_options() -> type[Any]:
             ("mechanism", str, option(AUTO, which)),
             ("use", str, option(LINEAR, f"What the release is for: {' or '.join(USES)}.")),
             ("accountant", str, option("exact", f"{', '.join(others)} or {last}.")),
+            ("anyway", bool, option(False, ANYWAY, flag="--anyway")),
         ],
     )
     return merged("PlanOptions", [choice, *(mechanism.options for mechanism in known)])
@@ -62,6 +68,7 @@ def plan(
     compare: Annotated[
         bool, typer.Option("--compare", help="Show every mechanism's forecast; bags are simulated.")
     ] = False,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
@@ -70,8 +77,7 @@ def plan(
     runner, source = reading.runner(), table.source(reading.engine)
     chosen = asked(context, budget, options, encoding)
     made, offers = planned(options.mechanism, chosen, source, runner, compared=compare)
-    for text in made.notes:
-        note(text)
+    show_notes(made, verbose)
     if out is not None:
         _write(out, made)
     if json:
@@ -110,13 +116,26 @@ def planned(
     if not compared:
         return plan(source, mechanism=mechanism, engine=engine, **chosen), []
     from labeldp.mechanisms.comparison import best_of, compare
+    from labeldp.mechanisms.worth import judged
 
+    anyway = chosen.pop("anyway", False)
     offers = compare(source, engine, **chosen)
     if mechanism == AUTO:
-        made = best_of(offers)
+        made = judged(best_of(offers), source, engine, chosen, anyway=anyway)
     else:
-        made = plan(source, mechanism=mechanism, engine=engine, **chosen)
+        made = plan(source, mechanism=mechanism, engine=engine, anyway=anyway, **chosen)
     return made, [in_flags(offer.to_json()) for offer in offers]
+
+
+def show_notes(made: Plan, verbose: bool) -> None:
+    """Warnings and the notes that matter most; the others if they are asked for."""
+    for text in made.warnings:
+        note(f"WARNING: {text}")
+    shown = made.notes if verbose else made.notes[:MOST]
+    for text in shown:
+        note(text)
+    if len(shown) < len(made.notes):
+        note(f"and {len(made.notes) - len(shown)} more notes with --verbose")
 
 
 def show_offers(offers: list[dict[str, Any]]) -> None:
@@ -160,8 +179,9 @@ def show_plan(made: Plan) -> None:
     """The plan in one screen."""
     claim, guess = made.claim, made.forecast
     emit_facts("Plan (from public facts; no label was read)", plan_facts(claim.to_json()))
+    emit_facts("Forecast of a least-squares fit", forecast_facts(made))
     emit_facts(
-        f"Forecast, if the residual mean square is {number(guess.residual_ms)}",
+        f"The same beside a {_RESIDUAL[guess.residual_source]}, {number(guess.residual_ms)}",
         [
             ("mean squared error of the fit", number(guess.mean_mse, 6)),
             ("its excess over a fit with all labels", f"{guess.excess_mean:.3%} on average"),
@@ -169,6 +189,36 @@ def show_plan(made: Plan) -> None:
         ],
     )
     emit_table("Privacy curve", ["ε", "δ(ε)"], [[f"{e:g}", f"{d:.3g}"] for e, d in claim.curve()])
+
+
+def forecast_facts(made: Plan) -> list[tuple[str, str]]:
+    """What privacy adds to a prediction, in label units, and what it leaves of the explained."""
+    guess, (low, high) = made.forecast, made.labels.range
+    mean, least, most = (
+        math.sqrt(value) for value in (guess.added_ms, guess.added_low, guess.added_high)
+    )
+    whose = (
+        "whatever the labels" if guess.added_exact else f"by a {_RESIDUAL[guess.residual_source]}"
+    )
+    return [
+        (
+            "error that privacy adds",
+            f"{number(mean)} in a prediction, root mean square "
+            f"({100 * mean / (high - low):.2g}% of the label range)",
+        ),
+        ("", f"{number(least)} to {number(most)} in 90 % of releases, {whose}"),
+        (
+            "left of what features explain",
+            f"{max(0.0, made.kept):.0%} in predictions of the default fit, for labels spread "
+            "evenly over their range, half explained",
+        ),
+    ]
+
+
+_RESIDUAL = {
+    "guess": "residual mean square that was guessed",
+    "stated": "residual mean square that was stated",
+}
 
 
 def plan_facts(claim: dict[str, Any]) -> list[tuple[str, str]]:

@@ -9,14 +9,18 @@ import typer
 
 from labeldp import InputError
 from labeldp.cli.derived import given
-from labeldp.cli.options import Budget, Json, PassOptions, Table
+from labeldp.cli.options import Budget, Json, PassOptions, Table, Verbose
 from labeldp.cli.output import emit_facts, emit_json, note, number
-from labeldp.cli.plan import PlanOptions, asked, planned, read_plan
+from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, read_plan, show_notes
 from labeldp.files import check_target
 from labeldp.mechanisms import Demonstration, Encoding, demonstrations, mechanism_named, names
 
 if TYPE_CHECKING:
-    from labeldp import Plan, Release
+    from labeldp import Plan, Release, Source
+    from labeldp.learners.quality import Quality
+
+
+_MOST_COLUMNS = 1000
 
 
 def release(
@@ -39,9 +43,13 @@ def release(
             "--not-private", help=f"Allow {' and '.join(demonstrations())}, which never are."
         ),
     ] = False,
+    verbose: Verbose = False,
     json: Json = False,
-) -> None:
-    """Publish private aggregates with a certificate, as one new directory."""
+) -> int:
+    """Publish private aggregates with a certificate, as one new directory.
+
+    Exit 1 if the numbers that were drawn do not show predictions to beat the mean of the labels.
+    """
     check_target(out)
     shown = demonstrations().get(options.mechanism)
     if not_private and shown is None:
@@ -49,7 +57,7 @@ def release(
     settled = {
         name: flag
         for name, flag in given(context).items()
-        if name in (*names(Budget), *names(options), *names(encoding))
+        if name in (*names(Budget), *names(options), *names(encoding)) and name != "anyway"
     }
     if plan is not None:
         _refuse(settled, "is settled by the plan; leave it out, or plan again with it")
@@ -65,19 +73,29 @@ def release(
         note(warning)
         if json:
             emit_json({"release": str(out), "certificate": None, "warning": warning})
-        return
+        return 0
     if plan is not None:
         made = read_plan(plan)
     else:
         chosen = asked(context, budget, options, encoding)
         made, _ = planned(options.mechanism, chosen, source, runner)
-    for text in made.notes:
-        note(text)
+    show_notes(made, verbose)
     released = made.release_to(out, source, engine=runner)
+    found = _estimated(released, source)
+    shown = found is None or found.beats_the_constant
     if json:
-        emit_json({"release": str(out), "certificate": released.certificate})
+        told = None if found is None else found.to_json() | {"beats_the_constant": shown}
+        emit_json({"release": str(out), "certificate": released.certificate, "quality": told})
     else:
-        show_release(made, released, out)
+        show_release(made, released, found, out)
+    if found is None or shown:
+        return 0
+    note(
+        f"WARNING: the numbers in {out} do not show that predictions beat the mean of the labels: "
+        f"their gain in mean squared error is {number(found.gain)} ± {number(found.gain_error)}; "
+        "its budget is spent, but think before you publish (--anyway: exit 0 all the same)"
+    )
+    return 0 if options.anyway else 1
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:
@@ -86,7 +104,35 @@ def _refuse(flags: dict[str, str], why: str) -> None:
         raise InputError(f"{flag} {why}")
 
 
-def show_release(made: Plan, released: Release, out: Path) -> None:
+def _estimated(released: Release, source: Source) -> Quality | None:
+    """What the release says of its own predictions, those of the default fit.
+
+    Nothing, if it does not show its noise, or has so many columns that fitting takes long.
+    """
+    from labeldp.learners.linear import LinearOptions
+    from labeldp.learners.linear_fit import fit_release
+    from labeldp.learners.whitened import knows_noise
+
+    known = released.aggregates_features or knows_noise(released)
+    if not known or len(released.features.names) > _MOST_COLUMNS:
+        return None
+    rows = None if released.aggregates_features else source
+    try:
+        return fit_release(released, rows, LinearOptions()).quality
+    except InputError:  # too few aggregates for a fit
+        return None
+
+
+def _quality(found: Quality | None) -> list[tuple[str, str]]:
+    """What the release says of its own predictions."""
+    if found is None:
+        return []
+    share = "" if found.r2 is None else f"; R² {found.r2:.2f} ± {found.r2_error:.2f}"
+    gain = f"{number(found.gain)} ± {number(found.gain_error)} in mean squared error"
+    return [("gain over the mean of labels", f"{gain}, estimated from the release{share}")]
+
+
+def show_release(made: Plan, released: Release, found: Quality | None, out: Path) -> None:
     """What was published, in a few lines."""
     certificate = released.certificate
     emit_facts(
@@ -99,6 +145,8 @@ def show_release(made: Plan, released: Release, out: Path) -> None:
             ("guarantee", f"label-DP, ε = {made.claim.epsilon:g}, δ = {made.claim.delta:g}"),
             ("accountant", certificate["accountant"]["name"]),
             *mechanism_named(certificate["mechanism"]).describe(certificate).release,
+            *forecast_facts(made),
+            *_quality(found),
             ("best attack", certificate["attack_risk"]["in_words"]),
             ("check it", f"labeldp verify {out}"),
             (

@@ -24,6 +24,7 @@ from labeldp.mechanisms import (
     number,
 )
 from labeldp.mechanisms.comparison import best_of, offer
+from labeldp.mechanisms.notes import CHOICE, Note
 from labeldp.mechanisms.workbench import Engine, Plan, Request, Source, surveyed
 
 Asked = dict[str, Any]
@@ -49,7 +50,7 @@ def choose(source: Source, engine: Engine, use: str, asked: Asked) -> Plan:
             f"auto chose {best.claim.mechanism}; root mean square that privacy adds to a "
             f"prediction: {', '.join(told)}"
         )
-    return replace(best, notes=(*best.notes, *notes))
+    return replace(best, notes=(*best.notes, *(Note(text, CHOICE) for text in notes)))
 
 
 def candidates(use: str, asked: Asked) -> list[Mechanism]:

@@ -24,7 +24,6 @@ from labeldp.mechanisms import (
 from labeldp.mechanisms.workbench import (
     BagRows,
     Engine,
-    Forecast,
     Plan,
     Rehearsal,
     Source,
@@ -48,9 +47,10 @@ class Offer:
     reason: str | None = None
 
     @classmethod
-    def constant(cls, reference: Forecast) -> Offer:
-        """The yardstick: the mean, where features explain as much as they leave unexplained."""
-        return cls("constant", None, 2 * reference.residual_ms, "yardstick")
+    def constant(cls, reference: Plan) -> Offer:
+        """The yardstick: the mean of labels of which features explain what they may."""
+        error = reference.forecast.residual_ms + reference.explained_ms
+        return cls("constant", None, error, "yardstick")
 
     def to_json(self) -> dict[str, Any]:
         """The offer in numbers."""
@@ -81,7 +81,7 @@ def compare(
     known: dict[Any, Any] = {}
     offers = [offer(mechanism, asked, source, engine, known) for mechanism in serving]
     made = best_of(offers)
-    offers.append(Offer.constant(made.forecast))
+    offers.append(Offer.constant(made))
     return sorted(offers, key=lambda o: np.inf if o.mean_mse is None else o.mean_mse)
 
 
@@ -121,6 +121,7 @@ def offer(
         mean_mse=error,
         excess_mean=excess,
         added_ms=error - made.forecast.residual_ms,
+        fitted_ms=error - made.forecast.residual_ms,
     )
     return Offer(name, replace(made, forecast=forecast), error, "simulated")
 

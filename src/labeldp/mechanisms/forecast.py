@@ -49,6 +49,9 @@ class Forecast:
     """Whether `added_*` hold whatever γ is."""
     residual_source: str
     """Where γ comes from: "guess" or "stated"."""
+    fitted_ms: float
+    """What privacy adds to the predictions of the default fit: `added_ms`, or less where it
+    shrinks them, for labels whose explained part is spread evenly."""
 
 
 def forecast(
@@ -79,6 +82,7 @@ def forecast(
         added_high=high * residual_ms,
         added_exact=False,
         residual_source=residual_source,
+        fitted_ms=mean * residual_ms,
     )
 
 
@@ -107,6 +111,7 @@ def noise_forecast(
         added_high=high,
         added_exact=True,
         residual_source=residual_source,
+        fitted_ms=mean,
     )
 
 
@@ -140,6 +145,15 @@ def chi_square_quantiles(mean: float, freedom: float) -> tuple[float, ...]:
     from scipy.special import chdtri
 
     return tuple(mean * float(chdtri(freedom, 1 - q)) / freedom for q in QUANTILES)
+
+
+def explained_ms(width: float, stated_ms: float = 0.0) -> float:
+    """What features are taken to explain of favourable labels (`worth.py`).
+
+    Half of labels spread evenly over a range of this width, and no more than a stated residual
+    leaves of the most that labels can vary by.
+    """
+    return max(0.0, min(width**2 / 24, width**2 / 4 - stated_ms))
 
 
 def mean_excess(rank: int, bags: int) -> float:

@@ -19,7 +19,8 @@ from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.files import check_target, json_digest
-from labeldp.mechanisms.forecast import Forecast
+from labeldp.mechanisms.forecast import Forecast, explained_ms
+from labeldp.mechanisms.protocol import number
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.release import (
     Claim,
@@ -36,6 +37,8 @@ from labeldp.statistics import Factor, LabelGrid
 FORMAT = "labeldp-plan/2"
 OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
 CONTRADICTION = "the plan contradicts itself; plan again"
+LEAST_KEPT, ENOUGH_KEPT = 0.1, 0.5
+"""Of what features explain: below the first a plan is refused, below the second it is warned of."""
 MOST_NUMBERS = 500_000_000
 """A release drawn in memory: four gigabytes of it."""
 
@@ -62,6 +65,49 @@ class Plan:
     """Of those feature sums, where planning has just made it; it is not written to plan files."""
     parts: Mapping[str, Part] = field(default_factory=dict, repr=False, compare=False)
     """What only this mechanism's plans hold, by the names that it declares."""
+    anyway: bool = False
+    """Whether it was asked for although it cannot beat the constant predictor (`worth.py`)."""
+
+    @property
+    def explained_ms(self) -> float:
+        """What features are taken to explain: half of labels spread evenly over their range."""
+        low, high = self.labels.range
+        stated = self.forecast.residual_source == "stated"
+        return explained_ms(high - low, self.forecast.residual_ms if stated else 0.0)
+
+    @property
+    def kept(self) -> float:
+        """The share of that which is left to predictions; below 0 the constant one is better."""
+        explained = self.explained_ms
+        return 1 - self.forecast.fitted_ms / explained if explained else -math.inf
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether predictions may beat the constant one, by the forecast."""
+        return self.kept >= LEAST_KEPT
+
+    @property
+    def verdict(self) -> str:
+        """What privacy does to predictions, in words."""
+        low, high = self.labels.range
+        error, kept = math.sqrt(self.forecast.added_ms), max(0.0, self.kept)
+        size = (
+            f"adds {number(error, 3)} to a prediction (root mean square, "
+            f"{error / (high - low):.2g} of the label range)"
+            if math.isfinite(error)
+            else "adds errors without bound"
+        )
+        return (
+            f"privacy {size} and leaves {kept:.0%} of what features may explain: a fit "
+            f"{'may not be' if kept else 'is not'} better than the mean of the labels"
+        )
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What whoever plans must read: weak budgets, and little left to predictions."""
+        weak = self.claim.weaknesses(self.claim.curve())
+        poor = [self.verdict] if self.kept < ENOUGH_KEPT else []
+        return (*poor, *weak)
 
     def release(
         self,
@@ -112,6 +158,8 @@ class Plan:
                 "features": self.features.to_json(),
                 "feature_sums": self.feature_sums,
                 "notes": list(self.notes),
+                "warnings": list(self.warnings),
+                **({"anyway": True} if self.anyway else {}),
                 **{name: part.to_json() for name, part in self.parts.items()},
             }
         )
@@ -136,6 +184,7 @@ class Plan:
             Forecast(**forecasts),
             tuple(document["notes"]),
             parts={name: read(document[name]) for name, read in parts.items() if name in document},
+            anyway=bool(document.get("anyway", False)),
         )
 
     def bind(self, source: Source, *sound: bool) -> None:
@@ -184,6 +233,7 @@ class Plan:
                 self.claim,
                 outcome,
                 **_run_fields(self.claim.drawn, source, self.labels, grid, randomness),
+                **({"anyway": True} if self.anyway else {}),
                 digests={
                     "bags": None,
                     "features": json_digest(self.features.to_json()),

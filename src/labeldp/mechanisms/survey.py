@@ -10,6 +10,7 @@ from labeldp.accounting import Facts
 from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
+from labeldp.mechanisms.notes import COLUMN, NOISE, Note
 from labeldp.mechanisms.options import Encoding, Request
 from labeldp.source import Source
 from labeldp.statistics import Factor, GramSum, LabelGrid, Leverage, LeverageScan, factorise
@@ -74,9 +75,8 @@ def survey(
             raise DataError(
                 f"no choice of columns brings every leverage down to {max_leverage:g}; allow more"
             )
-        trimmed.append(
-            f"{costly.column}: left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
-        )
+        gone = f"left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
+        trimmed.append(Note(f"{costly.column}: {gone}", COLUMN))
         factor = factorise(gram, features.keep(kept), saturated=saturated)
         leverage = engine.fold("leverages", source, LeverageScan(features, factor))
     labels = LabelGrid.for_range(source.label_range, intercept=intercept)
@@ -96,15 +96,17 @@ def surveyed(
     request: Request[Any], source: Source, engine: Engine, *, saturated: bool = False
 ) -> Survey:
     """The survey for a request; requests that share what is known share it."""
-    known: dict[bool, Survey] = request.known
-    for found in known.values():
+    known: dict[Any, Any] = request.known
+    there: list[Survey] = [known[key] for key in (False, True) if key in known]
+    for found in there:
         if found.facts.rows > len(found.features.all_names):
             return found  # there are rows enough: nothing hangs on `saturated`
     if saturated not in known:
         known[saturated] = survey(
             source, engine=engine, encoding=request.encoding, saturated=saturated
         )
-    return known[saturated]
+    survey_of: Survey = known[saturated]
+    return survey_of
 
 
 def inflation_for(defect: float) -> float:
@@ -138,8 +140,9 @@ def _dependent(features: FeatureMap, factor: Factor) -> list[str]:
     One-hot blocks always lose their baseline level; that is no news.
     """
     kept = set(factor.kept)
+    words = "is (nearly) made of other columns, left out"
     return [
-        f"feature column {features.all_names[column]!r} is (nearly) made of other columns, left out"
+        Note(f"feature column {features.all_names[column]!r} {words}", COLUMN)
         for column in features.number_columns
         if column not in kept
     ]
@@ -151,10 +154,11 @@ def _advice(leverage: Leverage, rows: int) -> list[str]:
     if leverage.maximum <= usual:
         return []
     costly = leverage.costliest[0]
-    return [
+    words = (
         f"{costly.where} has a leverage of {costly.leverage:.2g} because of "
         f"{costly.column!r}, which costs utility; --max-leverage {usual:.1g} leaves such out"
-    ]
+    )
+    return [Note(words, NOISE)]
 
 
 def _refuse(left_out: list[str]) -> None:

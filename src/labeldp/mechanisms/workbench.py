@@ -36,6 +36,7 @@ from labeldp.mechanisms.floors import (
 from labeldp.mechanisms.forecast import (
     QUANTILES,
     Forecast,
+    explained_ms,
     forecast,
     relative_excess,
     sketched_error,
@@ -157,6 +158,7 @@ __all__ = [
     "check_stable_rows",
     "claimed_floor",
     "engine_for",
+    "explained_ms",
     "factorise",
     "feature_bound",
     "features_text",

@@ -111,7 +111,13 @@ def _data(run: Run) -> Data:
 
 def _errors(way: Way, source: Source, epsilon: float, releases: int) -> Row:
     made = plan(
-        source, epsilon=epsilon, delta=DELTA, mechanism=way.mechanism, winsor=0, **way.options
+        source,
+        epsilon=epsilon,
+        delta=DELTA,
+        mechanism=way.mechanism,
+        winsor=0,
+        anyway=True,
+        **way.options,
     )
     errors, certified = [], set()
     for seed in range(releases):
@@ -178,7 +184,7 @@ def _naive(source: Source, run: Run) -> Row:
 def _all(source: Source) -> Row:
     """The instance-level fit."""
     batches = list(source.labelled_batches())
-    made = plan(source, epsilon=1.0, delta=DELTA, mechanism="wtd-flag", winsor=0)
+    made = plan(source, epsilon=1.0, delta=DELTA, mechanism="wtd-flag", winsor=0, anyway=True)
     design = np.concatenate([made.features.design(batch) for batch, _ in batches])
     labels = np.concatenate([values for _, values in batches])
     beta = np.linalg.lstsq(design, labels, rcond=None)[0]

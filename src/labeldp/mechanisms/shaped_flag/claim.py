@@ -166,19 +166,11 @@ def read_claim(document: dict[str, Any]) -> ShapedFlagClaim:
 def describe(told: dict[str, Any]) -> Description:
     """What people read of a plan or certificate."""
     shape, claim = told["shape"], read_claim(told)
-    low, _, high = (math.sqrt(value / claim.rows) for value in claim.excess_quantiles())
-    error = math.sqrt(claim.excess / claim.rows)
-    of_range = f"{100 * error / claim.width:.2g}% of the label range"
     kind = f"{shape['kind']}, {shape['gap'] - 1:.1%} from the best possible at most"
     noise = f"deviation {number(shape['noise_std'])} on each aggregate label"
     plan = (
         ("noise", f"{claim.noise_law}, {noise}"),
         ("shape of the noise", f"{kind}, after {shape['passes']} passes"),
-        (
-            "error that privacy adds",
-            f"{number(error)} in a prediction, root mean square ({of_range})",
-        ),
-        ("", f"{number(low)} to {number(high)} in 90 % of releases, whatever the labels"),
     )
     summary = (f"{shape['kind']} shape, {claim.noise_law} noise on aggregates",)
     return Description(plan=plan, release=plan, summary=summary) + describe_person(told)

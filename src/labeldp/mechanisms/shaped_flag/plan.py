@@ -10,6 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from labeldp.errors import DataError
 from labeldp.mechanisms.forecast import noise_forecast
+from labeldp.mechanisms.notes import CHOICE, NOISE, Note
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import person_length
@@ -26,6 +27,7 @@ from labeldp.mechanisms.workbench import (
     Survey,
     Weights,
     WeightScan,
+    explained_ms,
     find_shape,
     surveyed,
 )
@@ -37,7 +39,9 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
     found = surveyed(request, source, engine, saturated=True)
     if not found.factor.rank:
         raise DataError("no feature column is left, so there is nothing to weigh rows by")
-    shape = shape_of(found, source, engine)
+    if "shape" not in request.known:  # of the features alone: any budget has the same
+        request.known["shape"] = shape_of(found, source, engine)
+    shape: Shape = request.known["shape"]
     columns, width = found.factor.rank, found.facts.width
     budget = request.epsilon, request.delta, options.residual_share
     noise = choose(options.noise, *budget, columns)
@@ -65,12 +69,15 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
     )
     residual_std = noise.residual_deviation(claim.reach, residual)
     claim = replace(claim, residual_noise_std=residual_std)
+    forecasts = forecast(claim, options.residual(width), options.residual_source)
+    explained = explained_ms(width, options.residual_guess or 0.0)
+    shrunk = shrunken_ms(claim, shape, found.factor, explained)
     return Plan(
         claim,
         found.features,
         found.labels,
         found.feature_sums,
-        forecast(claim, options.residual(width), options.residual_source),
+        replace(forecasts, fitted_ms=shrunk),
         (*found.notes, *_notes(shape, claim), *_spared(claim, request.delta)),
         found.factor,
         {"weights": shape.weights},
@@ -103,6 +110,25 @@ def forecast(claim: ShapedFlagClaim, residual_ms: float, source: str = "stated")
     )
 
 
+def shrunken_ms(claim: ShapedFlagClaim, shape: Shape, factor: Factor, explained: float) -> float:
+    """What noise adds to shrunken predictions, for labels of which so much is explained, evenly.
+
+    Of b ~ N(0, τI) known through noise of variance ν the posterior mean misses τν/(τ+ν) in every
+    direction but the mean's, whose prior is that of theory §10. The first column is the constant,
+    so in whitened coordinates the first direction is the mean's.
+    """
+    with threadpool_limits(1, "blas"):
+        root = shape.weights.noise_root(factor)
+        root *= np.sqrt(claim.excess / np.square(root).sum())
+        first = int(claim.intercept)
+        slopes = np.square(np.linalg.svd(root[first:], compute_uv=False))
+    free = claim.rows * claim.width**2 / 12
+    mean = float(np.square(root[:first]).sum())
+    each = claim.rows * explained / max(1, len(slopes))
+    missed = float((each * slopes / (each + slopes)).sum()) if explained else 0.0
+    return (missed + mean * free / (free + mean)) / claim.rows
+
+
 def _directions(shape: Shape, factor: Factor) -> float:
     """(tr S)²/tr S²: between 1 and d."""
     with threadpool_limits(1, "blas"):
@@ -119,17 +145,20 @@ def _short(value: float) -> float:
 def _spared(claim: ShapedFlagClaim, delta: float) -> list[str]:
     if claim.delta == delta:
         return []
-    return [f"{claim.noise_law} noise is the smaller here and has pure ε: nothing of δ is spent"]
+    words = f"{claim.noise_law} noise is the smaller here and has pure ε: nothing of δ is spent"
+    return [Note(words, CHOICE)]
 
 
 def _notes(shape: Shape, claim: ShapedFlagClaim) -> list[str]:
     if claim.person is not None:
-        return [
+        words = (
             f"the guarantee is for all rows of a person together, at most {claim.person.rows}, "
             f"which takes {claim.length / shape.length:.3g} times the noise of one for single rows"
-        ]
+        )
+        return [Note(words, NOISE)]
     gain = f"{shape.gain:.1f} times less noise than the same in every direction"
-    return [
+    words = (
         f"noise has a {shape.kind} shape, which adds {gain} and at most "
         f"{shape.gap - 1:.1%} more than the best possible"
-    ]
+    )
+    return [Note(words, CHOICE)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from labeldp.accounting import ACCOUNTANTS, Gaussian, invert
 from labeldp.errors import PlanError
+from labeldp.mechanisms.notes import NOISE, Note
 from labeldp.mechanisms.workbench import (
     REMARKS,
     Engine,
@@ -83,10 +84,11 @@ def _notes(options: WeightedFlagOptions, bags: int, rank: int, size: float) -> l
     asked = options.bags or options.max_megabytes or options.compact
     if asked or bags < cap_from_size(size, rank):
         return []
-    return [
+    words = (
         f"the file is kept to {number(size)} MB, which more aggregates would exceed: allow more "
         "with `max_megabytes`, or publish with `compact=True`, where their number is free"
-    ]
+    )
+    return [Note(words, NOISE)]
 
 
 def least_added(request: Request[WeightedFlagOptions], source: Source, engine: Engine) -> float:

@@ -1,0 +1,28 @@
+"""Notes on a plan, ranked: people read the first few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+MOST = 5
+"""Notes that are shown unless all are asked for."""
+
+
+class Note(str):
+    """A note that says how much it matters; plain text, such as on a column's encoding, is last."""
+
+    cost: int
+
+    def __new__(cls, text: str, cost: int) -> Note:
+        self = super().__new__(cls, text)
+        self.cost = cost
+        return self
+
+
+CHOICE, COLUMN, NOISE = 1, 2, 3
+"""A choice that was made for you; a column that is gone; noise that can be avoided."""
+
+
+def ranked(notes: Iterable[str]) -> tuple[str, ...]:
+    """What costs most first; in the order given where it costs the same."""
+    return tuple(sorted(notes, key=lambda note: -getattr(note, "cost", 0)))

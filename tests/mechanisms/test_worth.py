@@ -1,0 +1,195 @@
+"""Plans that cannot beat the constant are refused, with cures that hold what they forecast."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import labeldp
+from labeldp import LinearRegressor, Plan, PlanError, scan
+from labeldp._random import Randomness
+from labeldp.mechanisms import cures
+from labeldp.mechanisms.notes import CHOICE, COLUMN, MOST, NOISE, Note, ranked
+from labeldp.mechanisms.plan import LEAST_KEPT
+from labeldp.source import Source
+from tests.console import labeldp as run
+from tests.tables import RANGE, source, table
+
+SMALL: dict[str, Any] = {"epsilon": 0.02, "delta": 1e-6, "mechanism": "shaped-flag"}
+
+
+def even(rows: int, seed: int = 0) -> tuple[Source, np.ndarray]:
+    """Labels as the yardstick has them: half of what an even spread has is explained."""
+    random = np.random.default_rng(seed)
+    columns = random.normal(size=(rows, 12))
+    slopes = random.normal(size=12)
+    part = math.sqrt(1 / 24)
+    label = part * (columns @ slopes / np.linalg.norm(slopes) + random.normal(size=rows))
+    label = np.clip(label, -0.5, 0.5)
+    data = {f"x{k}": columns[:, k] for k in range(12)} | {"label": label}
+    return scan(pa.table(data), label="label", label_range=(-0.5, 0.5)), label
+
+
+def made(rows: Source, **changed: Any) -> Plan:
+    return labeldp.plan(rows, anyway=True, **SMALL | changed)
+
+
+def kept(plan: Plan, rows: Source, label: np.ndarray, releases: int = 8) -> float:
+    """What is left, of what the fit with all labels gains over the mean, to the default fit."""
+    batch = next(rows.feature_batches())
+    design = np.column_stack([np.ones(len(label)), *(c.to_numpy() for c in batch.columns)])
+    best = np.mean((label - design @ np.linalg.lstsq(design, label)[0]) ** 2)
+    errors = []
+    for seed in range(releases):
+        release = plan.release(rows, randomness=Randomness.experiment(seed))
+        errors.append(np.mean((label - LinearRegressor().fit(release).predict(batch)) ** 2))
+    return float((label.var() - np.mean(errors)) / (label.var() - best))
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 0.5, 2.0])
+def test_what_is_kept_of_favourable_labels_is_what_was_forecast(epsilon: float) -> None:
+    rows, label = even(2000)
+    plan = made(rows, epsilon=epsilon)
+    assert kept(plan, rows, label) == pytest.approx(plan.kept, abs=0.2)
+
+
+def test_what_is_kept_grows_with_the_budget_from_nothing_to_all() -> None:
+    rows, _ = even(600)
+    shares = [made(rows, epsilon=e).kept for e in (0.001, 0.1, 1.0, 10.0, 1000.0)]
+    assert shares == sorted(shares)
+    assert shares[0] < 0
+    assert shares[-1] > 0.99
+    assert made(rows, epsilon=0.1).kept > 1 - made(rows, epsilon=0.1).forecast.added_ms * 24
+
+
+def test_a_stated_residual_leaves_no_more_to_explain_than_the_range_does() -> None:
+    rows, _ = even(600)
+    free, much = (made(rows, epsilon=5.0, residual_guess=guess) for guess in (None, 0.249))
+    assert free.explained_ms == pytest.approx(1 / 24, rel=1e-5)
+    assert much.explained_ms == pytest.approx(0.001, rel=1e-2)
+    assert much.kept < free.kept
+
+
+def test_a_plan_that_cannot_beat_the_constant_is_refused_with_cures_that_hold() -> None:
+    rows = source(2000)
+    with pytest.raises(PlanError) as refusal:
+        labeldp.plan(rows, **SMALL)
+    told = str(refusal.value)
+    assert "\n" not in told
+    assert "leaves 0%" in told
+    assert "`anyway=True`" in told
+    found = re.findall(r"`epsilon=([\d.]+)` \(adds ([\d.]+), keeps (\d+)%\)", told)
+    ((epsilon, adds, share),) = found
+    cured = labeldp.plan(rows, **SMALL | {"epsilon": float(epsilon)})
+    assert math.sqrt(cured.forecast.added_ms) == pytest.approx(float(adds), rel=0.01)
+    assert cured.kept == pytest.approx(int(share) / 100, abs=0.006)
+    assert cured.kept >= LEAST_KEPT
+
+
+def outlier(rows: int = 3000) -> Source:
+    """One column gives one row all of its leverage; few rows have rare levels."""
+    data = table(rows)
+    income = np.random.default_rng(0).lognormal(10, 0.5, rows)
+    income[7] = 1e9
+    return scan(data.append_column("income", pa.array(income)), label="label", label_range=RANGE)
+
+
+def test_cures_are_planned_and_the_best_comes_first() -> None:
+    rows, asked = outlier(), {"epsilon": 0.1, "delta": 1e-6}
+    bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
+    found = cures.cures(bad, rows, labeldp.LocalEngine(1), asked)
+    assert 2 <= len(found) <= cures.MOST
+    assert all(cure.plan.worthwhile for cure in found)
+    assert [cure.plan.kept for cure in found] == sorted((c.plan.kept for c in found), reverse=True)
+
+
+def test_too_few_aggregates_are_cured_by_leaving_their_number_out() -> None:
+    with pytest.raises(PlanError, match=r"cures: without `bags` \(adds 0\.\d+, keeps 100%\)"):
+        labeldp.plan(source(4000), 2.0, 1e-6, mechanism="wtd-flag", bags=14)
+
+
+def test_the_costliest_column_is_named_as_the_table_names_it() -> None:
+    rows = outlier(400)
+    bench = cures._Bench(
+        labeldp.plan(rows, 0.2, 1e-6, mechanism="wtd-flag", anyway=True),
+        rows,
+        labeldp.LocalEngine(1),
+        {"epsilon": 0.2, "delta": 1e-6},
+    )
+    words = [cure.words for cure in bench.encodings()]
+    assert "`drop='income'`" in words
+    plans = {cure.words: cure.plan for cure in bench.encodings()}
+    assert "income" not in plans["`drop='income'`"].features.columns
+    better = plans["`drop='income'`"].forecast.added_ms
+    assert better < 0.5 * bench.made.forecast.added_ms
+
+
+def test_anyway_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -> None:
+    rows = source(500)
+    bad, good = made(rows), made(rows, epsilon=8.0)
+    assert (bad.anyway, good.anyway) == (True, False)
+    assert Plan.from_json(bad.to_json()).anyway
+    assert bad.verdict in bad.warnings
+    assert bad.release(rows).certificate["anyway"] is True
+    assert "anyway" not in good.release(rows).certificate
+    bad.release_to(tmp_path / "r", rows)
+    assert labeldp.verify(tmp_path / "r").valid
+
+
+def test_the_command_line_refuses_cures_and_goes_on(tmp_path: Path) -> None:
+    pq.write_table(table(2000), tmp_path / "t.parquet")
+    asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE)
+    budget = ("--epsilon", 0.02)
+    refused = run("release", *asked, *budget, "--out", tmp_path / "r")
+    assert "cures: --epsilon" in refused.error
+    assert "--anyway" in refused.error
+    assert not (tmp_path / "r").exists()
+    assert "--anyway" in run("plan", *asked, *budget, "--compare").error
+    done = run("release", *asked, *budget, "--out", tmp_path / "r", "--anyway", "--json")
+    assert done.code == 0
+    assert done.json["quality"]["beats_the_constant"] is False
+    assert done.err.count("WARNING: ") == 2
+
+
+def test_numbers_that_show_no_gain_end_in_exit_code_1(tmp_path: Path) -> None:
+    """The forecast is for favourable labels; these have nothing that features explain."""
+    random = np.random.default_rng(1)
+    data = pa.table({"x": random.normal(size=2000), "label": 5 + 0.01 * random.normal(size=2000)})
+    pq.write_table(data, tmp_path / "t.parquet")
+    asked = (tmp_path / "t.parquet", "--label", "label", "--label-range", 0, 10)
+    found = run("release", *asked, "--out", tmp_path / "r")
+    assert found.code == 1
+    assert "do not show that predictions beat the mean" in found.err
+    assert run("verify", tmp_path / "r").code == 0
+    assert run("release", *asked, "--anyway", "--out", tmp_path / "s").code == 0
+    pq.write_table(table(6000, noise=0.1), tmp_path / "good.parquet")
+    good = (tmp_path / "good.parquet", *asked[1:])
+    shown = run("release", *good, "--epsilon", 5, "--out", tmp_path / "t")
+    assert (shown.code, shown.remarks == shown.err) == (0, True)
+    assert "gain over the mean of labels" in shown.out
+    assert "left of what features explain" in shown.out
+
+
+def test_notes_are_ranked_and_five_are_shown(tmp_path: Path) -> None:
+    notes = ["plain", Note("choice", CHOICE), Note("noise", NOISE), Note("gone", COLUMN), "last"]
+    assert ranked(notes) == ("noise", "gone", "choice", "plain", "last")
+    extra = {f"code{k}": pa.array(np.arange(3000) % (3 + k)) for k in range(8)}
+    data = table(3000)
+    for name, column in extra.items():
+        data = data.append_column(name, column)
+    pq.write_table(data, tmp_path / "t.parquet")
+    asked = ("plan", tmp_path / "t.parquet", "--label", "label", "--label-range", *RANGE)
+    asked += ("--epsilon", 5)
+    few, every = run(*asked), run(*asked, "--verbose")
+    lines = few.remarks.splitlines()
+    assert len(lines) == MOST + 1
+    assert re.fullmatch(r"and \d+ more notes with --verbose", lines[-1])
+    assert len(every.remarks.splitlines()) == MOST + int(lines[-1].split()[1])
+    assert "code0" in every.remarks
