@@ -154,8 +154,8 @@ def label_range(name: str) -> tuple[float, float]:
 
 
 def source(name: str) -> Source:
-    """The same to be read."""
-    return scan(table(name), label="label", label_range=label_range(name))
+    """The same to be read; an empty text is a level, as it was when these were recorded."""
+    return scan(table(name), label="label", label_range=label_range(name), na=[])
 
 
 def digest(value: Any) -> str:

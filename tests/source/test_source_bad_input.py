@@ -44,8 +44,8 @@ def test_directory_with_sub_directories(tmp_path):
 
 
 def test_unknown_extension_and_url(tmp_path):
-    (tmp_path / "t.xlsx").write_text("")
-    refused("unknown format.*\\.parquet", lambda: scan(tmp_path / "t.xlsx"))
+    (tmp_path / "t.txt").write_text("")
+    refused("unknown format.*\\.parquet", lambda: scan(tmp_path / "t.txt"))
     refused("only local files", lambda: scan("s3://bucket/t.parquet"))
 
 
@@ -105,7 +105,8 @@ def test_unreadable_file(tmp_path):
 
 def test_latin_text(tmp_path):
     (tmp_path / "t.csv").write_bytes("k\nÅrhus\nb\n".encode("latin1"))
-    refused("not UTF-8.*iconv", lambda: fit_features(scan(tmp_path / "t.csv")))
+    asked = {"encoding": "utf-8"}
+    refused("not UTF-8.*`encoding`", lambda: fit_features(scan(tmp_path / "t.csv", **asked)))
 
 
 @pytest.mark.parametrize("part", ["label", "features", "categorical", "numeric", "drop"])

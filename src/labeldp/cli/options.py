@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeldp import InputError
-from labeldp.cli.output import progress
+from labeldp.cli.output import note, progress
 from labeldp.mechanisms import column_names, option, required
 
 if TYPE_CHECKING:
     from labeldp import FeatureMap, Source
     from labeldp.engines import Engine
 
-_DATA = "A Parquet, CSV(.gz), TSV or Arrow file, a glob, or a directory."
+_DATA = "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a glob, a directory."
 Data = Annotated[str, typer.Argument(help=_DATA)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Verbose = Annotated[bool, typer.Option("--verbose", help="Show every note, not only five.")]
@@ -52,12 +52,36 @@ class Table:
         False, "Leave out rows without a label (who lacks one becomes visible)."
     )
 
+    delimiter: str | None = option(
+        None, "Sign between fields; default: by the header.", metavar="SIGN"
+    )
+    encoding: str | None = option(
+        None, "Of a text file; default: UTF-8, else cp1252 (Latin-1).", metavar="NAME"
+    )
+    decimal: str | None = option(
+        None, "Decimal sign, . or ,; default: by the columns.", metavar="SIGN"
+    )
+    thousands: str | None = option(
+        None, "Sign between groups of digits; default: by the columns.", metavar="SIGN"
+    )
+    na: str | None = option(
+        None,
+        "Texts that mean missing, besides NA, null and the like; '': empty cells only.",
+        metavar="A,B",
+    )
+    date_format: str | None = option(
+        None, "Format of dates, such as %d.%m.%Y; default: by the columns.", metavar="FORMAT"
+    )
+    date_parts: str | None = option(
+        None, "Dates whose year, month and weekday become columns too.", metavar="A,B"
+    )
+
     def source(self, engine: str) -> Source:
-        """The source that these options describe."""
+        """The source that these options describe; what was found out is said."""
         from labeldp import scan
 
-        return scan(
-            opened(self.data, engine),
+        found = scan(
+            opened(self.data, engine, self.delimiter, self.encoding),
             label=self.label,
             label_range=self.label_range,
             person=self.person,
@@ -67,7 +91,17 @@ class Table:
             drop=names(self.drop),
             clip=self.clip,
             drop_missing_labels=self.drop_missing_labels,
+            delimiter=None if engine == "spark" else _sign(self.delimiter),
+            encoding=None if engine == "spark" else self.encoding,
+            decimal=self.decimal,
+            thousands=self.thousands,
+            na=None if self.na is None else _names(self.na),
+            date_format=self.date_format,
+            date_parts=_names(self.date_parts),
         )
+        for text in found.notes:
+            note(text)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,13 +141,20 @@ class PassOptions(EngineOptions):
         return self.make(self.checkpoint)
 
 
-def opened(data: str, engine: str) -> Any:
+def opened(
+    data: str, engine: str, delimiter: str | None = None, encoding: str | None = None
+) -> Any:
     """What `scan` reads under a name: a path, or what Spark finds there."""
     if engine != "spark":
         return data
     from labeldp.spark import read
 
-    return read(data)
+    return read(data, _sign(delimiter), encoding)
+
+
+def _sign(delimiter: str | None) -> str | None:
+    r"""A tab can hardly be typed: `tab` and `\t` stand for it."""
+    return "\t" if delimiter in ("tab", "\\t") else delimiter
 
 
 def names(text: str | None) -> tuple[str, ...]:
@@ -136,4 +177,5 @@ def raw_rows(data: str, features: FeatureMap, label: str | None = None) -> Sourc
         categorical=tuple(column.name for column in features.categorical),
         numeric=tuple(column.name for column in features.numeric),
         drop_missing_labels=label is not None,
+        spelt=features.spelt,
     )

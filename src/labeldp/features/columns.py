@@ -25,7 +25,7 @@ from labeldp.files import (
     list_of,
 )
 from labeldp.kernels import Kernels, Positions
-from labeldp.source.values import to_float
+from labeldp.source.values import NULL_WORDS, to_float
 
 OTHER = "(other)"
 MISSING = "(missing)"
@@ -161,6 +161,8 @@ class CategoricalColumn:
         """Return the code of a value that is not spelt as a level is, −1 if there is none."""
         if level is None:
             return len(self.levels) if self.missing == "own" else self._rest
+        if level in NULL_WORDS:
+            return self._code(None)
         return self._index.get(other_spelling(level) or level, self._rest)
 
     @property

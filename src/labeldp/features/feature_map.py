@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,6 +18,9 @@ from labeldp.features.compounds import Compounds
 from labeldp.features.encoder import Encoded, Encoder
 from labeldp.files import Check, is_count, is_flag, is_text, list_of, optional
 from labeldp.source.frames import FrameReader
+from labeldp.source.parts import split_part
+from labeldp.source.spelling import Reading, is_told
+from labeldp.source.table import ready
 
 INTERCEPT = "intercept"
 _BATCH = 65_536
@@ -30,6 +33,7 @@ _DOCUMENT: dict[str, Check] = {
     "categorical": list_of(lambda item: isinstance(item, dict)),
     "notes": list_of(is_text),
     "kept": optional(list_of(is_count)),
+    "spelt": is_told,
 }
 
 
@@ -51,6 +55,8 @@ class FeatureMap:
     categorical: tuple[CategoricalColumn, ...]
     notes: tuple[str, ...] = ()
     kept: tuple[int, ...] | None = None
+    spelt: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Of columns whose text could be read in other ways: how it was, for further rows."""
 
     @cached_property
     def all_names(self) -> tuple[str, ...]:
@@ -183,11 +189,17 @@ class FeatureMap:
     def batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
         """The raw columns of a batch, a table or a frame, some rows at a time."""
         reader = FrameReader.open(rows)
-        missing = [name for name in self.columns if name not in reader.schema.names]
+        there = reader.schema.names
+        missing = [n for n in self.columns if n not in there and split_part(n)[0] not in there]
         if missing:
             shown = ", ".join(map(repr, missing[:5]))
             raise DataError(f"the rows lack the feature columns {shown}; add them")
-        return reader.batches(self.columns, _BATCH)
+        numeric = [column.name for column in self.numeric]
+        categorical = [column.name for column in self.categorical]
+        reading = Reading(known=self.spelt)
+        return ready(reader, self.columns, numeric, categorical, reading).batches(
+            self.columns, _BATCH
+        )
 
     def design(self, rows: Any) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""
@@ -242,6 +254,7 @@ class FeatureMap:
             ],
             "notes": list(self.notes),
             "kept": None if self.kept is None else list(self.kept),
+            **({"spelt": self.spelt} if self.spelt else {}),
         }
 
     @classmethod
@@ -249,7 +262,8 @@ class FeatureMap:
         """Read what `to_json` wrote; a DataError if it is something else."""
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise DataError(f"features: not a {_FORMAT} document; restore the original file")
-        check_fields(document, _DOCUMENT, "features")
+        spelt = document.get("spelt", {})
+        check_fields({"spelt": spelt, **document}, _DOCUMENT, "features")
         kept = document["kept"]
         if kept is not None and kept != sorted(set(kept)):
             raise DataError("features: kept must be increasing; restore the original file")
@@ -259,6 +273,7 @@ class FeatureMap:
             tuple(map(NumericColumn.from_json, document["numeric"])),
             tuple(map(CategoricalColumn.from_json, document["categorical"])),
             tuple(document["notes"]),
+            spelt=spelt,
         )
         return result if kept is None else result.keep(kept)
 

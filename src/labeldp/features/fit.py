@@ -83,6 +83,8 @@ def fit_features(
     if not numeric and not categorical:
         raise DataError("every feature column is constant; name columns that vary")
     result = FeatureMap(rows, intercept, tuple(numeric), tuple(categorical), tuple(notes))
+    told = {name: told for name, told in source.wording.told.items() if name in result.columns}
+    result = replace(result, spelt=told)
     _check_width(result, max_columns)
     return result
 
@@ -110,11 +112,11 @@ def _decide_integers(
 ) -> None:
     """Leave every undecided column in one of the two dictionaries."""
     for column in columns:
-        if column.kind != "integer":
+        if not column.undecided:
             continue
         tally = levels[column.name]
         distinct = len(tally.counts) - (None in tally.counts)
-        if tally.too_many or distinct not in FEW:
+        if tally.too_many or distinct not in FEW or not _are_whole(tally):
             del levels[column.name]
             continue
         del extremes[column.name]
@@ -122,6 +124,10 @@ def _decide_integers(
             f"{column.name}: {distinct} integer values, treated as categorical; "
             f"--numeric {column.name} to change"
         )
+
+
+def _are_whole(tally: Levels) -> bool:
+    return all(name is None or name.lstrip("-").isdigit() for name in tally.counts)
 
 
 def _numeric(

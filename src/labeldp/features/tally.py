@@ -23,10 +23,11 @@ from labeldp.features.grid import Grid
 from labeldp.features.levels import codes_of, names_of, same_dictionary
 from labeldp.kernels import Kernels, every_integer, kernels_for, positions, with_numpy
 from labeldp.source import Column
-from labeldp.source.values import integer_ends, is_narrow, to_float
+from labeldp.source.values import floats_of, integer_ends, is_narrow, to_float
 
 _MOST_LEVELS = 1_000_000
 """Distinct values a category may have: counting them is the only thing that takes memory."""
+_GLANCE = 1 << 10
 FEW = range(3, 13)
 """An integer column with so many distinct values is taken for a category."""
 
@@ -89,6 +90,8 @@ class Levels:
 
     def add(self, array: pa.Array) -> None:
         """Count one batch; names are looked up only when the dictionary changes."""
+        if self.limit < _MOST_LEVELS and not self.too_many:
+            self.too_many = _clearly_many(array, self.limit)
         if self.too_many:
             return
         dictionary, positions = codes_of(array)
@@ -129,6 +132,16 @@ class Levels:
                 f"it is an identifier"
             )
         return self.counts
+
+
+def _clearly_many(array: pa.Array, limit: int) -> bool:
+    """Whether the first values alone are too many, or not whole: most columns show it at once."""
+    some = array.slice(0, _GLANCE)
+    if pa.types.is_floating(some.type):
+        values = floats_of(some)
+        if np.any(values != np.rint(values), where=~np.isnan(values)):
+            return True
+    return len(some.unique()) > limit + 2  # null and NaN are none of them
 
 
 @dataclass
@@ -203,7 +216,7 @@ class LevelsAndRanges:
                 self.extremes[column.name] = Extremes(column.name)
             if column.kind == "categorical":
                 self.levels[column.name] = Levels(column.name, kernels=kernels)
-            elif column.kind == "integer":
+            elif column.undecided:
                 self.levels[column.name] = Levels(column.name, FEW.stop - 1, kernels)
 
     @property

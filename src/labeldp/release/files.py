@@ -215,6 +215,7 @@ def public_rows(release: Release, data: Any) -> Source:
         categorical=tuple(column.name for column in features.categorical),
         numeric=tuple(column.name for column in features.numeric),
         drop_missing_labels=dropped,
+        spelt=features.spelt,
     )
 
 

@@ -20,15 +20,24 @@ from pyarrow import csv
 from labeldp.errors import DataError
 from labeldp.source.files import (
     DELIMITERS,
-    reading,
     same_schema,
     sliced,
     unique_names,
 )
-from labeldp.source.text import TextTypes, text_among_numbers
-from labeldp.source.values import NULL_WORDS
+from labeldp.source.files import (
+    reading as reading_file,
+)
+from labeldp.source.header import FALLBACK, delimiter_of, first_line
+from labeldp.source.spelling import Reading, Wording
+from labeldp.source.text import TextTypes
+from labeldp.source.wording import applied, decided, text_among_numbers
 
 _BLOCK = 1 << 20  # Arrow reads about 32 blocks ahead, so this bounds the memory of a pass
+_SPELT = {"\t": "tab"}
+
+
+class _EncodingError(DataError):
+    """A feature is not text of the encoding that was supposed."""
 
 
 @dataclass(frozen=True)
@@ -38,88 +47,132 @@ class DelimitedReader:
     paths: tuple[Path, ...]
     format: str
     schema: pa.Schema = field(repr=False)
+    delimiter: str
+    encoding: str = "utf-8"
+    reading: Reading = field(default_factory=Reading, repr=False)
     rows: int | None = None
     text: bool = True
     engine: None = None
+    wording: Wording = field(default_factory=Wording, repr=False)
 
     @classmethod
-    def open(cls, paths: tuple[Path, ...], format: str) -> DelimitedReader:
+    def open(
+        cls, paths: tuple[Path, ...], format: str, said: Reading | None = None
+    ) -> DelimitedReader:
         """Read the header lines; refuse files that do not belong together."""
+        said = said or Reading()
+        with reading_file(paths[0], format):
+            line, encoding = first_line(paths[0], said.encoding)
+        delimiter = said.delimiter or delimiter_of(line, DELIMITERS[format])
+        opened = cls(paths, format, pa.schema([]), delimiter, encoding, said)
         schemas = []
         for path in paths:
-            with _parsing(path, format):
-                names = csv.open_csv(path, parse_options=_parse_options(format)).schema.names
+            with opened._parsing(path):
+                names = opened._open(path).schema.names
             unique_names(names, path)
             schemas.append(pa.schema([(name, pa.string()) for name in names]))
             same_schema(schemas[0], schemas[-1], (paths[0], path))
-        return cls(paths, format, schemas[0])
+        return replace(opened, schema=schemas[0])
 
     def prepared(
-        self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
+        self,
+        features: Sequence[str],
+        numeric: Sequence[str],
+        categorical: Sequence[str],
+        reading: Reading,
     ) -> DelimitedReader:
-        """Decide the type of every feature column in one pass over the values as text."""
-        types = TextTypes.of(self, features)
+        """Decide the type of every feature column in one pass over the values as text.
+
+        That pass also shows whether features are in the encoding that the header is in.
+        """
+        asked, types = replace(self, reading=reading)._looked(features)
         wrong = types.misspelt(numeric, categorical)
         if wrong is not None:
-            raise self._refusal(wrong)
-        return replace(self, schema=types.applied(self.schema, numeric), rows=types.rows)
+            raise asked._refusal(wrong)
+        wording = decided(types, numeric, categorical, reading)
+        wording = replace(wording, notes=(*asked._notes(), *wording.notes))
+        schema = applied(wording, self.schema)
+        return replace(asked, schema=schema, rows=types.rows, wording=wording)
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns with the types of the schema."""
+        types = {name: self.schema.field(name).type for name in columns}
         convert = csv.ConvertOptions(
             include_columns=list(columns),
-            column_types={name: self.schema.field(name).type for name in columns},
-            null_values=list(NULL_WORDS),
+            column_types={name: self.wording.raw(name, type_) for name, type_ in types.items()},
+            null_values=list(self.reading.nulls(True)),
             strings_can_be_null=True,
         )
         for path in self.paths:
-            with _parsing(path, self.format):
-                reader = csv.open_csv(
-                    path,
-                    read_options=csv.ReadOptions(block_size=_BLOCK),
-                    parse_options=_parse_options(self.format),
-                    convert_options=convert,
-                )
-                for batch in reader:
-                    yield from sliced(batch, batch_rows)
+            with self._parsing(path):
+                for batch in self._open(path, convert):
+                    yield from sliced(self.wording.read(batch), batch_rows)
+
+    def _looked(self, features: Sequence[str]) -> tuple[DelimitedReader, TextTypes]:
+        """What the features look like, read in the encoding that fits them."""
+        try:
+            return self, TextTypes.of(self, features, self.reading)
+        except _EncodingError:
+            if self.reading.encoding is not None or self.encoding == FALLBACK:
+                raise
+        return replace(self, encoding=FALLBACK)._looked(features)
 
     def units(self) -> tuple[DelimitedReader, ...]:
         """One stream: Arrow itself parses on all cores."""
         return (self,)
 
+    def _open(
+        self, path: Path, convert: csv.ConvertOptions | None = None
+    ) -> csv.CSVStreamingReader:
+        """Without `convert`, for the header only."""
+        return csv.open_csv(
+            path,
+            read_options=csv.ReadOptions(block_size=_BLOCK, encoding=self.encoding),
+            parse_options=csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            convert_options=convert or csv.ConvertOptions(check_utf8=False),
+        )
+
+    def _notes(self) -> Iterator[str]:
+        """What was found out about the file as a whole."""
+        if self.delimiter not in (self.reading.delimiter, DELIMITERS[self.format]):
+            sign = _SPELT.get(self.delimiter, self.delimiter)
+            yield f"fields are divided by {sign!r}; `delimiter` to change"
+        if self.encoding not in (self.reading.encoding, "utf-8"):
+            yield f"the text is read as {self.encoding}; `encoding` to change"
+
     def _refusal(self, name: str) -> DataError:
         """Find the first text among the numbers; reads one column once more."""
         for path in self.paths:
-            found = text_among_numbers(replace(self, paths=(path,)), name, str(path))
+            one = replace(self, paths=(path,))
+            found = text_among_numbers(one, name, self.reading, str(path))
             if found is not None:
                 return found
         return DataError(f"column {name!r} changed while it was read; leave the files alone")
 
-
-def _parse_options(format: str) -> csv.ParseOptions:
-    return csv.ParseOptions(delimiter=DELIMITERS[format], newlines_in_values=True)
-
-
-@contextmanager
-def _parsing(path: Path, format: str) -> Iterator[None]:
-    """Explain what is wrong with the text of a file, without quoting any of it."""
-    with reading(path, format):
-        try:
-            yield
-        except pa.ArrowInvalid as error:
-            raise _explain(path, format, str(error)) from None
+    @contextmanager
+    def _parsing(self, path: Path) -> Iterator[None]:
+        """Explain what is wrong with the text of a file, without quoting any of it."""
+        with reading_file(path, self.format):
+            try:
+                yield
+            except pa.ArrowInvalid as error:
+                raise _explain(path, self.format, str(error)) from None
+            except (UnicodeError, LookupError):
+                raise _EncodingError(
+                    f"{path} is not {self.encoding} text; name its `encoding`"
+                ) from None
 
 
 def _explain(path: Path, format: str, message: str) -> DataError:
     if "Empty CSV" in message:
         return DataError(f"{path} is empty; a {format} file needs a header line and rows")
     if "UTF8" in message:
-        return DataError(f"{path} is not UTF-8 text; convert it, for example with iconv")
+        return _EncodingError(f"{path} is not UTF-8 text; name its `encoding`, for example cp1252")
     widths = re.search(r"Expected (\d+) columns, got (\d+)", message)
     if widths:
         want, got = widths.groups()
         return DataError(
-            f"{path}: a line has {got} fields where the header has {want}; correct the quoting or "
-            f"the delimiter"
+            f"{path}: a line has {got} fields where the header has {want}; correct the quoting, "
+            f"or name the `delimiter`"
         )
     return DataError(f"{path} cannot be parsed as {format}; check quoting and delimiter")

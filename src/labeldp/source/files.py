@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from labeldp._arrow import arrow_numbers, no_value, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.source.kinds import plain
+from labeldp.source.spelling import Reading, Wording
 
 FORMATS = {
     ".parquet": "Parquet",
@@ -26,6 +27,13 @@ FORMATS = {
     ".arrow": "Arrow",
     ".feather": "Arrow",
     ".ipc": "Arrow",
+    ".xlsx": "Excel",
+    ".xlsm": "Excel",
+    ".dta": "Stata",
+    ".sav": "SPSS",
+    ".zsav": "SPSS",
+    ".sas7bdat": "SAS",
+    ".xpt": "SAS transport",
 }
 """Data files are known by how their names end."""
 DELIMITERS = {"CSV": ",", "TSV": "\t"}
@@ -61,11 +69,19 @@ class Reader(Protocol):
         """Whether values are spelt out in text, a label's as well."""
 
     @property
+    def wording(self) -> Wording:
+        """How its text is read, once it is `prepared`."""
+
+    @property
     def engine(self) -> Callable[[], Any] | None:
         """What makes the one engine that reads it, where its rows are; None: it is read here."""
 
     def prepared(
-        self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
+        self,
+        features: Sequence[str],
+        numeric: Sequence[str],
+        categorical: Sequence[str],
+        reading: Reading,
     ) -> Reader:
         """Return a reader whose schema is final for these feature columns."""
 

@@ -14,6 +14,8 @@ import pyarrow as pa
 
 from labeldp.errors import DataError
 from labeldp.source.files import Reader, sliced, unique_names
+from labeldp.source.spelling import Reading, Wording
+from labeldp.source.spelt import spelt
 
 ELSEWHERE = {"pyspark.sql": "labeldp.spark.reader"}
 """Frames that another room reads, by the module of their type; it is imported when one is met."""
@@ -44,6 +46,7 @@ class FrameReader:
     paths: tuple[Path, ...] = ()
     text: bool = False
     engine: None = None
+    wording: Wording = field(default_factory=Wording, repr=False)
 
     @classmethod
     def open(cls, frame: Any) -> FrameReader:
@@ -60,11 +63,14 @@ class FrameReader:
         return cls(frame, schema, _length(frame), name)
 
     def prepared(
-        self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
-    ) -> FrameReader:
-        """Nothing to prepare: the frame holds its types."""
-        del features, numeric, categorical
-        return self
+        self,
+        features: Sequence[str],
+        numeric: Sequence[str],
+        categorical: Sequence[str],
+        reading: Reading,
+    ) -> Reader:
+        """The frame holds its types; text is read."""
+        return spelt(self, features, numeric, categorical, reading)
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns."""

@@ -12,6 +12,8 @@ from labeldp.errors import DataError
 Kind = Literal["numeric", "categorical", "integer"]
 """`integer` is undecided: the feature fit counts the distinct values and decides."""
 
+_FLOATS = ("double", "float", "halffloat")
+
 
 @dataclass(frozen=True)
 class Column:
@@ -20,6 +22,15 @@ class Column:
     name: str
     kind: Kind
     type: str
+    declared: bool = False
+    """Whether somebody said so, or its spelling did."""
+
+    @property
+    def undecided(self) -> bool:
+        """Whether few whole values make it a category: pandas has integers with gaps as floats."""
+        return self.kind == "integer" or (
+            self.kind == "numeric" and not self.declared and self.type in _FLOATS
+        )
 
 
 def is_text(type_: pa.DataType) -> bool:
@@ -59,7 +70,7 @@ def column_of(field: pa.Field, *, numeric: bool, categorical: bool) -> Column:
         kind = "numeric"
     elif categorical:
         kind = "categorical"
-    return Column(field.name, kind, str(field.type))
+    return Column(field.name, kind, str(field.type), numeric or categorical)
 
 
 def _natural(type_: pa.DataType) -> Kind:

@@ -19,9 +19,11 @@ from labeldp._arrow import arrow_words, no_value
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 from labeldp.source.kinds import is_number, is_text, plain
+from labeldp.source.spelling import Spelling, Wording, number_pattern
 from labeldp.source.values import NUMBER, floats_of
 
 _UNNAMED = "the rows are not named because labels are private"
+_INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
 _TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
 
 
@@ -93,13 +95,13 @@ def check_label_type(field: pa.Field, parse: bool) -> None:
         )
 
 
-def to_labels(array: pa.Array) -> tuple[NDArray[np.float64], bool]:
+def to_labels(array: pa.Array, wording: Wording) -> tuple[NDArray[np.float64], bool]:
     """Return labels as float64 with NaN for missing, and whether some text was unreadable."""
     unreadable = False
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(array.type):
-        array, unreadable = _parsed(array)
+        array, unreadable = _parsed(array, wording)
     return floats_of(array), unreadable
 
 
@@ -110,11 +112,18 @@ def present(array: pa.Array) -> pa.Array:
     return pc.invert(pc.is_null(array, nan_is_null=True))
 
 
-def _parsed(text: pa.Array) -> tuple[pa.Array, bool]:
+def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, bool]:
+    """Labels spelt out in text: as the features' decimal sign has it, in units or not."""
     one, zero = arrow_words("10", text.type)
     truths = (pc.is_in(text, value_set=arrow_words(words, text.type)) for words in (_TRUE, _FALSE))
     words = pc.case_when(pc.make_struct(*truths), one, zero, text)
     words = pc.utf8_trim_whitespace(words)
-    readable = pc.match_substring_regex(words, NUMBER)
+    plain_numbers = pc.match_substring_regex(words, NUMBER)
+    if wording.decimal == "." and pc.all(plain_numbers).as_py() in (True, None):
+        return words, False
+    readable = pc.match_substring_regex(words, number_pattern(wording.decimal, wording.thousands))
+    readable = pc.or_(readable, pc.match_substring_regex(words, _INFINITE))
     unreadable = bool(pc.any(pc.invert(readable)).as_py())
-    return pc.if_else(readable, words, no_value(words.type)), unreadable
+    words = pc.if_else(readable, words, no_value(words.type))
+    spelling = Spelling(pa.float64(), "numbers", False, wording.decimal, wording.thousands)
+    return spelling.read(words, "label"), unreadable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 from labeldp._arrow import numpy_numbers
 from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
-from labeldp.source.files import FileState, Reader, find, joined, state_of
+from labeldp.source.files import DELIMITERS, FileState, Reader, find, joined, state_of
+from labeldp.source.foreign import foreign_reader
 from labeldp.source.frames import frame_reader
 from labeldp.source.kinds import Column, column_of
 from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
+from labeldp.source.parts import SEASONS, part_names, split_part
 from labeldp.source.persons import check_person_type, marked
 from labeldp.source.readers import ArrowReader, ParquetReader
+from labeldp.source.spelling import Reading, Wording
+from labeldp.source.spelt import with_date_parts
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
@@ -46,11 +50,18 @@ class Source:
     reader: Reader = field(repr=False, compare=False)
     person: str | None = None
     """The column that says whose a row is; batches hold marks in its place."""
+    wording: Wording = field(default_factory=Wording, repr=False, compare=False)
+    """How text is read, as it was found from the features."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the feature columns, in order."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was found out about the spelling of the table, for people."""
+        return self.wording.notes
 
     @property
     def total_rows(self) -> int | None:
@@ -134,7 +145,7 @@ class Source:
     ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
         check = shared or self.label_check()
         for _, batch in self._kept(names, labelled=True):
-            yield batch, check.clean(*to_labels(batch.column(len(names))))
+            yield batch, check.clean(*to_labels(batch.column(len(names)), self.wording))
         if shared is None:
             check.finish()
 
@@ -177,6 +188,14 @@ def scan(
     clip: bool = False,
     drop_missing_labels: bool = False,
     batch_rows: int | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: Sequence[str] | None = None,
+    date_format: str | None = None,
+    date_parts: Sequence[str] = (),
+    spelt: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Source:
     """Say what a table holds, without loading it.
 
@@ -197,31 +216,88 @@ def scan(
         labels are missing becomes public through the rows that remain.
       batch_rows: rows per batch, by default a number that suits the table; changes memory and
         speed, never a result.
+      delimiter, encoding, decimal, thousands: how a text file is spelt; by default found out
+        from its header and its features, never from labels, and said in `notes`.
+      na: texts that mean missing, besides the usual ones ("NA", "null", …); an empty list: only
+        empty cells do.
+      date_format: the format of dates (as strptime has it) where it is none that is found out.
+      date_parts: dates of which year, month and weekday become columns as well.
+      spelt: how columns were spelt when features were fitted (`FeatureMap.spelt`).
     """
+    reading = Reading(
+        delimiter=delimiter,
+        encoding=encoding,
+        decimal=decimal,
+        thousands=thousands,
+        na=None if na is None else tuple(_listed(na, "na")),
+        date_format=date_format,
+        date_parts=tuple(_listed(date_parts, "date_parts")),
+        known=spelt or {},
+    )
     if batch_rows is not None and not 1 <= batch_rows <= _MOST_ROWS:
         raise InputError(f"`batch_rows` must be 1 to {_MOST_ROWS}, not {batch_rows}")
     limits = _range(label_range)
-    reader = _open(data)
+    reader = _open(data, reading)
     taken = {"label": label, "person": person}
-    _check_names(reader.schema.names, taken, features, categorical, numeric, drop)
+    known = _with_parts(reader.schema.names, (label, person))
+    _check_names(known, taken, features, categorical, numeric, drop, reading.date_parts)
     if drop_missing_labels and label is None:
         raise InputError("`drop_missing_labels` needs a label column (`label`)")
     if label is not None:
         check_label_type(reader.schema.field(label), parse=reader.text)
     if person is not None:
         check_person_type(reader.schema.field(person))
-    names = _chosen(reader.schema.names, (label, person), features, drop)
-    reader = reader.prepared(names, numeric, categorical)
+    names = _chosen(reader.schema.names, (label, person), features, drop, reading.date_parts)
+    reader = ready(reader, names, numeric, categorical, reading)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
-    columns = tuple(
-        column_of(
-            reader.schema.field(name), numeric=name in numeric, categorical=name in categorical
-        )
-        for name in names
-    )
+    columns = tuple(_column(reader, name, numeric, categorical) for name in names)
     batch_rows = batch_rows or _suitable_rows(len(columns), reader.rows)
-    return Source(columns, label, limits, clip, drop_missing_labels, batch_rows, reader, person)
+    return Source(
+        columns,
+        label,
+        limits,
+        clip,
+        drop_missing_labels,
+        batch_rows,
+        reader,
+        person,
+        reader.wording,
+    )
+
+
+def ready(
+    reader: Reader,
+    names: Sequence[str],
+    numeric: Sequence[str],
+    categorical: Sequence[str],
+    reading: Reading,
+) -> Reader:
+    """The reader that delivers these columns with their final types."""
+    stored = [n if n in reader.schema.names else split_part(n)[0] for n in names]
+    dated = [split_part(name)[0] for name in names if name not in reader.schema.names]
+    reader = reader.prepared(list(dict.fromkeys(stored)), numeric, categorical, reading)
+    return with_date_parts(reader, list(dict.fromkeys(dated)))
+
+
+def _column(
+    reader: Reader, name: str, numeric: Sequence[str], categorical: Sequence[str]
+) -> Column:
+    """Numbers with units or separators are quantities; months and weekdays are not."""
+    spelling = reader.wording.spellings.get(name)
+    quantity = spelling is not None and spelling.way == "numbers"
+    season = split_part(name)[1] in SEASONS and name not in numeric
+    return column_of(
+        reader.schema.field(name),
+        numeric=name in numeric or (quantity and name not in categorical),
+        categorical=name in categorical or season,
+    )
+
+
+def _listed(names: Sequence[str], part: str) -> Sequence[str]:
+    if isinstance(names, str):
+        raise InputError(f"`{part}` must be a list of texts, not the text {names!r}")
+    return names
 
 
 def _suitable_rows(columns: int, rows: int | None) -> int:
@@ -245,15 +321,23 @@ def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | Non
     return low, high
 
 
-def _open(data: Any) -> Reader:
+def _open(data: Any, reading: Reading | None = None) -> Reader:
     if not isinstance(data, str | Path):
         return frame_reader(data)
     paths, form = find(data)
+    if form in DELIMITERS:
+        return DelimitedReader.open(paths, form, reading)
+    _refuse_for_text(form, reading)
     if form == "Parquet":
         return ParquetReader.open(paths)
-    if form == "Arrow":
-        return ArrowReader.open(paths)
-    return DelimitedReader.open(paths, form)
+    return ArrowReader.open(paths) if form == "Arrow" else foreign_reader(paths, form)
+
+
+def _refuse_for_text(form: str, reading: Reading | None) -> None:
+    """An option that would silently not count is refused."""
+    for name in ("delimiter", "encoding"):
+        if reading is not None and getattr(reading, name) is not None:
+            raise InputError(f"`{name}` is for text files, not for {form}; leave it out")
 
 
 def _check_names(
@@ -263,10 +347,11 @@ def _check_names(
     categorical: Sequence[str],
     numeric: Sequence[str],
     drop: Sequence[str],
+    date_parts: Sequence[str],
 ) -> None:
     """Refuse names that are not columns, and columns that play two parts."""
     parts = {"features": features or (), "categorical": categorical, "numeric": numeric}
-    parts |= {"drop": drop}
+    parts |= {"drop": drop, "date_parts": date_parts}
     for part, names in parts.items():
         if isinstance(names, str):
             raise InputError(f"{part} must be a list of column names, not the text {names!r}")
@@ -288,6 +373,11 @@ def _check_names(
         raise InputError(f"features names column {twice[0]!r} twice; once is enough")
 
 
+def _with_parts(known: Sequence[str], taken: Sequence[str | None]) -> list[str]:
+    """The columns of a table, and the parts of those that may be features."""
+    return [*known, *(part for name in known if name not in taken for part in part_names(name))]
+
+
 def _known(name: str, part: str, known: Sequence[str]) -> None:
     if name in known:
         return
@@ -305,9 +395,11 @@ def _chosen(
     taken: Sequence[str | None],
     features: Sequence[str] | None,
     drop: Sequence[str],
+    date_parts: Sequence[str],
 ) -> list[str]:
     if features is None:
         features = [name for name in known if name not in taken and not _INDEX.fullmatch(name)]
+    features = [*features, *(part for name in date_parts for part in part_names(name))]
     names = [name for name in features if name not in drop]
     if not names:
         raise InputError("no feature column is left; name fewer in drop or more in features")

@@ -1,4 +1,4 @@
-"""Types of delimited text, decided by what all the values of a column look like.
+"""What the values of text columns look like.
 
 The counts of parts add up, so that neither the blocks of a file nor the parts of a cluster's
 table can matter.
@@ -6,6 +6,7 @@ table can matter.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,15 +14,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.source.kinds import is_text
-from labeldp.source.values import NUMBER, not_a_number, without_null_words
+from labeldp._arrow import arrow_words
+from labeldp.source.dates import date_formats
+from labeldp.source.spelling import SOFT_BLANKS, UNITS, Reading, number_pattern
+from labeldp.source.values import NUMBER
 
 if TYPE_CHECKING:
-    from labeldp.errors import DataError
     from labeldp.source.files import Reader
 
-_BATCH = 1 << 16
-_ALMOST = 0.9
+BATCH = 1 << 16
+ALMOST = 0.9
 """A column with this share of numbers is a numeric column with typing errors."""
 
 _INTEGER = r"^[ \t]*-?(0|[1-9]\d{0,17})[ \t]*$"
@@ -31,7 +33,11 @@ _LOOKS = {
     "decimal": NUMBER,
     "boolean": r"^(true|True|TRUE|false|False|FALSE)$",
     "moment": r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$",
+    "zoned": r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)$",
 }
+_TWO_WAYS = r"^[ \t]*[+-]?[1-9]\d{0,2}\.\d{3}[ \t]*$"
+"""Decimals that are whole numbers where the point stands between groups of digits."""
+_DATED = r"^(\d{1,2}|\d{4}|[A-Za-z]{3,9})[-/. ](\d{1,2}|[A-Za-z]{3,9}),?[-/. ]\d{1,4}([ T].*)?$"
 
 
 @dataclass
@@ -41,27 +47,95 @@ class Looks:
     integer: int = 0
     padded: int = 0
     decimal: int = 0
+    spelt: int = 0
+    """Numbers with separators or units."""
     boolean: int = 0
     moment: int = 0
+    zoned: int = 0
     text: int = 0
+    """All others, dates in other orders among them."""
+    blank: int = 0
+    """Words for "missing" that only a column of words keeps."""
+    points: int = 0
+    """Of `decimal` and `spelt`: numbers if the point is the decimal sign."""
+    commas: int = 0
+    """Of those: numbers if the comma is. Counted only while it may be."""
+    separated: int = 0
+    """Of `spelt`: numbers that hold a point or a comma."""
+    declared: int = 0
+    """Dates of the format that was named, whatever else they look like."""
+    units: Counter[str] = field(default_factory=Counter)
+    dates: Counter[str] = field(default_factory=Counter)
 
-    def add(self, values: pa.Array) -> None:
+    def add(self, values: pa.Array, reading: Reading) -> None:
         """Count one batch; only what is not an integer is looked at more closely."""
         values = values.drop_null()
-        matches = pc.match_substring_regex(values, _INTEGER)
-        integers = matches.true_count
-        self.integer += integers
-        if integers == len(values):
-            return
-        counted = values.filter(pc.invert(matches)).value_counts()
+        if reading.date_format is not None:
+            self._add_declared(values, reading.date_format)
+        if not pa.types.is_dictionary(values.type):
+            matches = pc.match_substring_regex(values, _INTEGER)
+            self.integer += matches.true_count
+            if matches.true_count == len(values):
+                return
+            values = values.filter(pc.invert(matches))
+        counted = values.value_counts()
         rest, counts = counted.field(0), counted.field(1)
+        if pa.types.is_dictionary(rest.type):
+            rest = rest.dictionary_decode()
+            rest, counts = self._take("integer", _match(rest, _INTEGER), rest, counts)
         for look, pattern in _LOOKS.items():
-            matches = pc.match_substring_regex(rest, pattern)
-            found = pc.sum(counts.filter(matches)).as_py() or 0
-            setattr(self, look, getattr(self, look) + found)
-            others = pc.invert(matches)
-            rest, counts = rest.filter(others), counts.filter(others)
-        self.text += pc.sum(counts).as_py() or 0
+            rest, counts = self._take(look, _match(rest, pattern), rest, counts)
+        if len(rest):
+            self._add_others(rest, counts, reading)
+
+    def _take(
+        self, look: str, matches: pa.Array, rest: pa.Array, counts: pa.Array
+    ) -> tuple[pa.Array, pa.Array]:
+        """Count what matches, and go on with the others."""
+        if not matches.true_count:
+            return rest, counts
+        found = _total(counts.filter(matches))
+        setattr(self, look, getattr(self, look) + found)
+        if look == "decimal":
+            self._add_decimals(rest.filter(matches), counts.filter(matches), found)
+        others = pc.invert(matches)
+        return rest.filter(others), counts.filter(others)
+
+    def _add_decimals(self, numbers: pa.Array, counts: pa.Array, found: int) -> None:
+        """One decimal such as 3.5 settles that its column has points."""
+        if self.commas >= self.points:
+            self.commas += _total(counts.filter(_match(numbers, _TWO_WAYS)))
+        self.points += found
+
+    def _add_others(self, rest: pa.Array, counts: pa.Array, reading: Reading) -> None:
+        """Blanks, numbers with separators or units, dates; what remains is text."""
+        words = pc.utf8_trim_whitespace(rest)
+        blank = pc.is_in(words, value_set=arrow_words(SOFT_BLANKS, words.type))
+        rest, counts = self._take("blank", blank, rest, counts)
+        either = _match(rest, "^$")
+        for sign in reading.decimals():
+            fits = _match(rest, number_pattern(sign, reading.thousands))
+            name = "points" if sign == "." else "commas"
+            setattr(self, name, getattr(self, name) + _total(counts.filter(fits)))
+            either = pc.or_(either, fits)
+        self._add_spelt(rest.filter(either), counts.filter(either))
+        rest, counts = self._take("spelt", either, rest, counts)
+        dated = _match(rest, _DATED)
+        self.dates.update(date_formats(rest.filter(dated), counts.filter(dated)))
+        self.text += _total(counts)
+
+    def _add_spelt(self, numbers: pa.Array, counts: pa.Array) -> None:
+        self.separated += _total(counts.filter(_match(numbers, "[.,]")))
+        found = pc.extract_regex(numbers, f"(?P<unit>{UNITS})").field("unit")
+        for unit in filter(None, found.unique().to_pylist()):
+            self.units[unit] += _total(counts.filter(_match(found, f"^{_literal(unit)}$")))
+
+    def _add_declared(self, values: pa.Array, form: str) -> None:
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        bare = pc.utf8_trim_whitespace(values)
+        times = pc.strptime(bare, format=form, unit="us", error_is_null=True)
+        self.declared += len(times) - times.null_count
 
     def __add__(self, other: Looks) -> Looks:
         return Looks(
@@ -70,29 +144,43 @@ class Looks:
 
     @property
     def numbers(self) -> int:
-        return self.integer + self.padded + self.decimal
+        return self.integer + self.padded + self.decimal + self.spelt
 
     @property
     def values(self) -> int:
-        return self.numbers + self.boolean + self.moment + self.text
+        """Those that are not missing."""
+        return self.numbers + self.boolean + self.moment + self.zoned + self.text
+
+    @property
+    def formats(self) -> list[str]:
+        """Formats of dates that every value has, the likelier first."""
+        whole = [form for form, count in self.dates.items() if count == self.values]
+        return sorted(whole, key=lambda form: form.startswith("%m"))
+
+    def reads(self, decimal: str) -> bool:
+        """Whether every number is one with this decimal sign, in one unit."""
+        signed = self.points if decimal == "." else self.commas
+        one_unit = len(self.units) < 2 and self.units["%"] in (0, self.numbers)
+        return one_unit and signed == self.decimal + self.spelt
 
     def misspelt(self, numeric: bool, categorical: bool) -> bool:
         """Whether the column should be numbers, by declaration or by majority, and is not."""
-        if categorical or self.numbers == self.values:
+        wholes = (self.numbers, self.boolean, self.moment, self.zoned, self.declared)
+        if categorical or self.values in wholes or self.formats:
             return False
-        if numeric:
-            return self.values not in (self.boolean, self.moment)
-        return self.numbers >= _ALMOST * self.values
+        return numeric or self.numbers >= ALMOST * self.values
 
-    def type(self, numeric: bool) -> pa.DataType:
-        """The narrowest of int64, float64, boolean, timestamp, string that holds everything."""
-        if self.numbers == self.values:
-            if self.padded and not numeric:
-                return pa.string()
-            return pa.float64() if self.decimal or self.padded or not self.values else pa.int64()
-        if self.boolean == self.values:
-            return pa.bool_()
-        return pa.timestamp("us") if self.moment == self.values else pa.string()
+
+def _match(texts: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_substring_regex(texts, pattern)
+
+
+def _total(counts: pa.Array) -> int:
+    return pc.sum(counts).as_py() or 0
+
+
+def _literal(sign: str) -> str:
+    return f"[{sign}]" if len(sign) == 1 else sign
 
 
 @dataclass(frozen=True)
@@ -103,13 +191,17 @@ class TextTypes:
     looks: dict[str, Looks] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, reader: Reader, features: Sequence[str]) -> TextTypes:
-        """Look at a table, or at one part of it."""
+    def of(
+        cls, reader: Reader, features: Sequence[str], reading: Reading, most: int | None = None
+    ) -> TextTypes:
+        """Look at a table, at one part of it, or at about so many of its first rows."""
         rows, looks = 0, {name: Looks() for name in features}
-        for batch in reader.batches(features, _BATCH):
+        for batch in reader.batches(features, min(BATCH, most or BATCH)):
             rows += batch.num_rows
             for look, column in zip(looks.values(), batch.columns, strict=True):
-                look.add(column)
+                look.add(column, reading)
+            if most is not None and rows >= most:
+                break
         return cls(rows, looks)
 
     def __add__(self, other: TextTypes) -> TextTypes:
@@ -122,29 +214,3 @@ class TextTypes:
             if look.misspelt(name in numeric, name in categorical):
                 return name
         return None
-
-    def applied(self, schema: pa.Schema, numeric: Sequence[str]) -> pa.Schema:
-        """The schema with the types that were found."""
-        for name, look in self.looks.items():
-            index = schema.get_field_index(name)
-            schema = schema.set(index, pa.field(name, look.type(name in numeric)))
-        return schema
-
-
-def text_among_numbers(reader: Reader, name: str, where: str) -> DataError | None:
-    """The refusal of the first text among the numbers of a column, if it has one."""
-    row = 0
-    for batch in reader.batches([name], _BATCH):
-        values = batch.column(0)
-        wrong = pc.invert(pc.match_substring_regex(values, NUMBER))
-        first = pc.index(pc.fill_null(wrong, False), True).as_py()
-        if first >= 0:
-            return not_a_number(name, values[first].as_py(), f"row {row + first + 1} of {where}")
-        row += batch.num_rows
-    return None
-
-
-def typed(text: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Text as a column of this type, read as Arrow reads a delimited file."""
-    text = without_null_words(text)
-    return text.cast(type_) if is_text(type_) else pc.utf8_trim(text, " \t").cast(type_)

@@ -27,7 +27,11 @@ import pyarrow.compute as pc
 from labeldp import errors
 from labeldp.errors import DataError, InputError, LabelDPError
 from labeldp.source.files import sliced, unique_names
-from labeldp.source.text import TextTypes, text_among_numbers, typed
+from labeldp.source.spelling import Reading, Spelling, Wording
+from labeldp.source.spelt import retyped, wording_of
+from labeldp.source.text import TextTypes
+from labeldp.source.values import NULL_WORDS
+from labeldp.source.wording import applied, decided, text_among_numbers
 
 if TYPE_CHECKING:
     from labeldp.source import Reader, Source
@@ -77,6 +81,9 @@ class ClusterReader:
     rows: int | None = None
     format: str = "Spark"
     paths: tuple[Path, ...] = ()
+    wording: Wording = field(default_factory=Wording, repr=False)
+    nulls: tuple[str, ...] = NULL_WORDS
+    """Of delimited text: what means missing."""
 
     @classmethod
     def open(cls, frame: Any, *, text: bool = False) -> ClusterReader:
@@ -96,19 +103,34 @@ class ClusterReader:
         return SparkEngine
 
     def prepared(
-        self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
+        self,
+        features: Sequence[str],
+        numeric: Sequence[str],
+        categorical: Sequence[str],
+        reading: Reading,
     ) -> ClusterReader:
-        """Decide the types of delimited text as for local files; other frames have theirs."""
+        """Decide the types of text as for local tables."""
         if not self.text:
-            return self
-        found = self.parts(features, partial(TextTypes.of, features=tuple(features)))
-        types = sum(found, TextTypes())
+            wording = wording_of(
+                self.schema, features, numeric, categorical, reading, partial(self._looks, reading)
+            )
+            return replace(self, schema=retyped(self.schema, wording), wording=wording)
+        asked = replace(self, nulls=reading.nulls(True))
+        types = asked._looks(reading, features, None)
         wrong = types.misspelt(numeric, categorical)
         if wrong is not None:
             where = "its Spark partition"
-            ask = partial(text_among_numbers, name=wrong, where=where)
-            raise next(filter(None, self.parts([wrong], ask)))
-        return replace(self, schema=types.applied(self.schema, numeric), rows=types.rows)
+            ask = partial(text_among_numbers, name=wrong, reading=reading, where=where)
+            raise next(filter(None, asked.parts([wrong], ask)))
+        wording = decided(types, numeric, categorical, reading)
+        schema = applied(wording, self.schema)
+        return replace(asked, schema=schema, rows=types.rows, wording=wording)
+
+    def _looks(self, reading: Reading, names: Sequence[str], most: int | None) -> TextTypes:
+        """What text columns look like, all of their rows or some."""
+        frame = self.frame if most is None else self.frame.limit(most)
+        ask = partial(TextTypes.of, features=tuple(names), reading=reading)
+        return sum(replace(self, frame=frame).parts(names, ask), TextTypes())
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Refused: rows stay where they are."""
@@ -132,7 +154,7 @@ class ClusterReader:
         chosen = [self.schema.get_field_index(name) for name in columns]
         schema = pa.schema([self.schema.field(index) for index in chosen])
         extra = [len(self.schema)] if self.text else []
-        template = PartReader(schema, self.text)
+        template = PartReader(schema, self.text, wording=self.wording, nulls=self.nulls)
 
         def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _answer(ask, replace(template, stream=batches))
@@ -158,12 +180,18 @@ class PartReader:
     format: str = "Spark"
     paths: tuple[Path, ...] = ()
     engine: None = None
+    wording: Wording = field(default_factory=Wording, repr=False)
+    nulls: tuple[str, ...] = NULL_WORDS
 
     def prepared(
-        self, features: Sequence[str], numeric: Sequence[str], categorical: Sequence[str]
+        self,
+        features: Sequence[str],
+        numeric: Sequence[str],
+        categorical: Sequence[str],
+        reading: Reading,
     ) -> PartReader:
         """Nothing to prepare: types were settled for the whole table."""
-        del features, numeric, categorical
+        del features, numeric, categorical, reading
         return self
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -180,11 +208,17 @@ class PartReader:
         columns = list(batch.columns)
         if self.text:
             _refuse_malformed(columns.pop())
-        arrays = [
-            typed(column, wanted.type) if self.text else column.cast(wanted.type)
-            for column, wanted in zip(columns, self.schema, strict=True)
-        ]
+        named = zip(columns, self.schema, strict=True)
+        arrays = [self._column(column, wanted) for column, wanted in named]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _column(self, column: pa.Array, wanted: pa.Field) -> pa.Array:
+        spelling = self.wording.spellings.get(wanted.name)
+        if spelling is not None:
+            return spelling.read(column, wanted.name)
+        if self.text:
+            column = Spelling(pa.string(), blanks=self.nulls).read(column, wanted.name)
+        return column.cast(wanted.type)
 
 
 def _refuse_malformed(flags: pa.Array) -> None:

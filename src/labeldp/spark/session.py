@@ -18,6 +18,7 @@ from typing import Any
 
 from labeldp.errors import DataError, InputError, MissingExtraError
 from labeldp.source.files import DELIMITERS, FORMATS
+from labeldp.source.header import delimiter_of
 from labeldp.spark.reader import ClusterReader, asking
 
 _JAVA = 17
@@ -25,19 +26,20 @@ _ENDINGS = {**FORMATS, ".orc": "ORC", ".avro": "Avro", ".json": "JSON"}
 _MALFORMED = "labeldp malformed line"
 
 
-def read(data: str) -> ClusterReader:
+def read(data: str, delimiter: str | None = None, encoding: str | None = None) -> ClusterReader:
     """What Spark reads under a name: files by how their names end, otherwise a table."""
     spark = session()
     with asking(data):
-        return _read(spark, data)
+        return _read(spark, data, delimiter, encoding or "UTF-8")
 
 
-def _read(spark: Any, data: str) -> ClusterReader:
+def _read(spark: Any, data: str, delimiter: str | None, encoding: str) -> ClusterReader:
     if not _is_path(data):
         return ClusterReader.open(_table(spark, data))
     form = _format(spark, data)
     if form in DELIMITERS:
-        return ClusterReader.open(_delimited(spark, data, DELIMITERS[form]), text=True)
+        sign = delimiter or _delimiter(spark, data, DELIMITERS[form])
+        return ClusterReader.open(_delimited(spark, data, sign, encoding), text=True)
     if form not in ("Parquet", "ORC"):
         raise DataError(
             f"{data}: {form} files are not read by Spark here; write Parquet, or register a table"
@@ -93,7 +95,13 @@ def _listed(spark: Any, path: str) -> list[str]:
     return files
 
 
-def _delimited(spark: Any, path: str, delimiter: str) -> Any:
+def _delimiter(spark: Any, path: str, usual: str) -> str:
+    """As for local files: by the header line."""
+    first = spark.read.text(path).first()
+    return usual if first is None else delimiter_of(first[0], usual)
+
+
+def _delimited(spark: Any, path: str, delimiter: str, encoding: str) -> Any:
     """Every column as text, for types that do not depend on Spark's guesses.
 
     Spark's own refusal of a malformed line would quote the line, label and all, in its log: it
@@ -103,6 +111,7 @@ def _delimited(spark: Any, path: str, delimiter: str) -> Any:
         "header": True,
         "enforceSchema": False,
         "sep": delimiter,
+        "encoding": encoding,
         "quote": '"',
         "escape": '"',
         "mode": "PERMISSIVE",

@@ -1,0 +1,228 @@
+"""How texts become values: numbers with separators and units, dates of other orders, blanks.
+
+    "1,234.56"  "1.234,56"  "1 234,56"  "$1,200"  "12 %"  "(1,200)"  →  numbers
+    "31/12/2020"  "12/31/2020 10:05"  "3 Jan 2020"                   →  times
+
+What Arrow reads by itself (plain numbers, ISO dates) never passes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labeldp._arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.errors import DataError, InputError
+from labeldp.source.kinds import is_text, plain
+from labeldp.source.values import NULL_WORDS
+
+SOFT_BLANKS = (
+    "-", "--", "–", "—", "?", ".", "..", "...", "none", "None", "NONE", "<NA>", "NaT", "missing",
+    "Missing", "unknown", "Unknown", "N.A.", "n.a.", "#VALUE!", "#REF!", "#DIV/0!", "",
+)  # fmt: skip
+"""Texts that mean "missing" among numbers, dates or truth values; among words they are words."""
+
+UNITS = r"\p{Sc}|USD|EUR|GBP|CHF|%"
+"""What may stand beside a number: a currency or a percent sign."""
+_SPACES = " \u00a0\u2009\u202f'’"
+_SIGN = "[-+−]?"
+_INSIDE = {".": f"(?:,|[{_SPACES}])", ",": rf"(?:\.|[{_SPACES}])"}
+"""By the decimal sign: what may stand between groups of three digits."""
+
+
+def number_pattern(decimal: str, thousands: str | None) -> str:
+    """Texts that are numbers if this is the decimal sign."""
+    between = _INSIDE[decimal] if thousands is None else _escaped(thousands)
+    point = _escaped(decimal)
+    grouped = rf"[1-9]\d{{0,2}}(?:{between}\d{{3}})+"
+    body = rf"(?:(?:{grouped}|\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
+    whole = rf"{_SIGN}\s*(?:{UNITS})?\s*{_SIGN}\s*{body}\s*(?:{UNITS})?"
+    return rf"^\s*(?:{whole}-?|\(\s*{whole}\s*\))\s*$"
+
+
+def _escaped(sign: str) -> str:
+    return "[" + "".join("\\" + letter for letter in sign) + "]" if sign != " " else "[ \u00a0]"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What is said about the text of a table; the rest is found out from its features."""
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    na: tuple[str, ...] | None = None
+    date_format: str | None = None
+    date_parts: tuple[str, ...] = ()
+    known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """How columns were spelt when features were fitted (`FeatureMap.spelt`)."""
+
+    def __post_init__(self) -> None:
+        for name in ("delimiter", "decimal", "thousands"):
+            sign = getattr(self, name)
+            if sign is not None and len(sign) != 1:
+                raise InputError(f"`{name}` must be one character, not {sign!r}")
+        if self.decimal not in (None, ".", ","):
+            raise InputError(f"`decimal` must be '.' or ',', not {self.decimal!r}")
+        if self.decimal is not None and self.decimal == self.thousands:
+            raise InputError("`decimal` and `thousands` are the same sign; they must differ")
+
+    def nulls(self, text: bool) -> tuple[str, ...]:
+        """Texts that mean missing; in a text file an empty cell always does."""
+        if self.na is None:
+            return NULL_WORDS
+        if not self.na or self.na == ("",):
+            return ("",) if text or self.na else ()
+        return tuple(dict.fromkeys((*NULL_WORDS, *self.na)))
+
+    def decimals(self, name: str | None = None) -> tuple[str, ...]:
+        """The decimal signs that come into question, for all columns or for one."""
+        known = self.known.get(name or "", {}).get("decimal") or self.decimal
+        if known is not None:
+            return (known,)
+        return tuple(sign for sign in ".," if sign != self.thousands)
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """How the texts of one column become values of one type."""
+
+    type: pa.DataType
+    way: Literal["plain", "numbers", "times"] = "plain"
+    """`plain`: as Arrow casts texts."""
+    direct: bool = False
+    """Whether Arrow's reader of text files gives the same."""
+    decimal: str = "."
+    thousands: str | None = None
+    date_format: str | None = None
+    blanks: tuple[str, ...] = ()
+    """Texts that mean missing here."""
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What must be known to read further rows in the same way; empty if nothing must."""
+        if self.decimal == "." and self.date_format is None:
+            return {}
+        return {"decimal": self.decimal, "date_format": self.date_format}
+
+    def read(self, texts: pa.Array, name: str) -> pa.Array:
+        """The values; a text that the spelling does not cover is refused."""
+        if pa.types.is_dictionary(texts.type):
+            if is_text(self.type):
+                return self._without_blanks(texts)
+            texts = texts.dictionary_decode()
+        if is_text(self.type):
+            return _nulled(texts, self.blanks)
+        bare = _nulled(pc.utf8_trim_whitespace(texts), self.blanks)
+        if self.way == "numbers":
+            return self._numbers(bare, name)
+        return self._times(bare, name) if self.way == "times" else _cast(bare, self.type, name)
+
+    def _without_blanks(self, texts: pa.DictionaryArray) -> pa.Array:
+        """The same codes; the same object if no value of the dictionary means missing."""
+        values = _nulled(texts.dictionary, self.blanks)
+        if values.null_count == texts.dictionary.null_count:
+            return texts
+        return pa.DictionaryArray.from_arrays(texts.indices, values)
+
+    def _numbers(self, texts: pa.Array, name: str) -> pa.Array:
+        negative = pc.match_substring_regex(texts, r"^[^0-9.,]*[(\-−]|\d.*-$")
+        bare = pc.replace_substring_regex(texts, rf"{UNITS}|[()+−{_SPACES}\s]", "")
+        if pc.any(pc.match_substring_regex(texts, r"\d[eE]")).as_py():
+            bare = pc.replace_substring_regex(bare, "^-|-$", "")
+        else:
+            bare = pc.replace_substring(bare, "-", "")
+        for sign in {self.thousands or ("," if self.decimal == "." else "."), "_"} - {self.decimal}:
+            bare = pc.replace_substring(bare, sign, "")
+        bare = pc.replace_substring(bare, self.decimal, ".")
+        values = numpy_numbers(_cast(bare, pa.float64(), name)).copy()
+        minus = numpy_numbers(pc.if_else(negative.is_null(), _falses(len(texts)), negative))
+        values[minus] *= -1
+        return pc.if_else(texts.is_null(), no_value(pa.float64()), arrow_numbers(values))
+
+    def _times(self, texts: pa.Array, name: str) -> pa.Array:
+        form = self.date_format
+        times = pc.strptime(texts, format=form, unit="us", error_is_null=True)
+        lost = pc.and_not(times.is_null(), texts.is_null())
+        if "%Y" in str(form):  # a 31st of a month of 30 days would be taken for a 1st
+            early = pc.less_equal(pc.day(times), arrow_numbers(np.array([3]))[0])
+            late = pc.match_substring_regex(texts, r"(?:^|\D)(?:29|30|31)(?:\D|$)")
+            turned = pc.and_(early, late)
+            lost = pc.or_kleene(lost, turned)
+        first = pc.index(lost, _falses(1, True)[0]).as_py()
+        if first >= 0:
+            raise DataError(
+                f"column {name!r} holds dates like {form} but also {texts[first].as_py()[:40]!r}; "
+                f"correct it, name its format (`date_format`) or declare the column categorical"
+            )
+        return times
+
+
+def is_told(value: Any) -> bool:
+    """Whether a value that was read from JSON is what `Wording.told` gives."""
+    return isinstance(value, dict) and all(
+        isinstance(told, dict)
+        and set(told) == {"decimal", "date_format"}
+        and told["decimal"] in (".", ",")
+        and (told["date_format"] is None or isinstance(told["date_format"], str))
+        for told in value.values()
+    )
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How a table's text is read, as it was found: public, because labels play no part in it."""
+
+    spellings: Mapping[str, Spelling] = field(default_factory=dict)
+    decimal: str = "."
+    """Of labels that are spelt out in text: the one of the features."""
+    thousands: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def told(self) -> dict[str, dict[str, Any]]:
+        """What predictions must know, by column."""
+        found = {name: spelling.told for name, spelling in self.spellings.items()}
+        return {name: told for name, told in sorted(found.items()) if told}
+
+    def raw(self, name: str, type_: pa.DataType) -> pa.DataType:
+        """The type as which Arrow is to read a column of a text file."""
+        spelling = self.spellings.get(name)
+        return type_ if spelling is None or spelling.direct else pa.string()
+
+    def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with values in the place of texts."""
+        for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
+            spelling = self.spellings.get(name)
+            if spelling is not None and is_text(plain(column.type)):
+                batch = batch.set_column(place, name, spelling.read(column, name))
+        return batch
+
+
+def _nulled(texts: pa.Array, blanks: Sequence[str]) -> pa.Array:
+    if not blanks:
+        return texts
+    missing = pc.is_in(texts, value_set=arrow_words(blanks, texts.type))
+    if not missing.true_count:
+        return texts
+    return pc.if_else(missing, no_value(texts.type), texts)
+
+
+def _cast(texts: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
+    try:
+        return texts.cast(type_)
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"column {name!r} holds a text that is no {type_}; correct it, or declare the column "
+            f"categorical"
+        ) from None
+
+
+def _falses(count: int, value: bool = False) -> pa.Array:
+    return arrow_numbers(np.full(count, value, np.uint8)).cast(pa.bool_())

@@ -1,0 +1,150 @@
+"""Text columns of typed tables, read as the same texts in a delimited file would be.
+
+A date, a number or "NA" that arrives as text in a Parquet file or a frame means what it means in
+a CSV file, so that the same rows make the same design wherever they are kept. A category by its
+type (a dictionary) stays one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from labeldp.errors import InputError
+from labeldp.source.files import Reader
+from labeldp.source.kinds import is_text, plain
+from labeldp.source.parts import column_or_part, split_part, with_parts
+from labeldp.source.spelling import Reading, Spelling, Wording
+from labeldp.source.text import ALMOST, Looks, TextTypes
+from labeldp.source.wording import Decision
+
+SAMPLE = 1 << 12
+"""First rows of a typed table that show which text columns may be something else."""
+
+Ask = Callable[[Sequence[str], int | None], TextTypes]
+"""Looks at these columns: at all of their rows, or at the first."""
+
+
+@dataclass(frozen=True)
+class SpeltReader:
+    """A table whose text columns have become what they say, with the parts of some dates."""
+
+    inner: Reader
+    schema: pa.Schema = field(repr=False)
+    wording: Wording = field(repr=False)
+
+    @property
+    def format(self) -> str:
+        return self.inner.format
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return self.inner.paths
+
+    @property
+    def rows(self) -> int | None:
+        return self.inner.rows
+
+    @property
+    def text(self) -> bool:
+        return self.inner.text
+
+    @property
+    def engine(self) -> Callable[[], Any] | None:
+        return self.inner.engine
+
+    def prepared(
+        self,
+        features: Sequence[str],
+        numeric: Sequence[str],
+        categorical: Sequence[str],
+        reading: Reading,
+    ) -> SpeltReader:
+        """Nothing to prepare: it was made of a reader that is."""
+        del features, numeric, categorical, reading
+        return self
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns with the types of the schema."""
+        stored = [n if n in self.inner.schema.names else split_part(n)[0] for n in columns]
+        for batch in self.inner.batches(list(dict.fromkeys(stored)), batch_rows):
+            batch = self.wording.read(batch)
+            if batch.schema.names != list(columns):
+                arrays = [column_or_part(batch, name) for name in columns]
+                batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))
+            yield batch
+
+    def units(self) -> tuple[Reader, ...]:
+        """The units of the table."""
+        return tuple(replace(self, inner=unit) for unit in self.inner.units())
+
+
+def spelt(
+    reader: Reader,
+    features: Sequence[str],
+    numeric: Sequence[str],
+    categorical: Sequence[str],
+    reading: Reading,
+) -> Reader:
+    """The reader of a typed table, with the text among these columns read."""
+
+    def ask(names: Sequence[str], most: int | None) -> TextTypes:
+        return TextTypes.of(reader, names, reading, most)
+
+    wording = wording_of(reader.schema, features, numeric, categorical, reading, ask)
+    if not wording.spellings:
+        return reader
+    return SpeltReader(reader, retyped(reader.schema, wording), wording)
+
+
+def wording_of(
+    schema: pa.Schema,
+    features: Sequence[str],
+    numeric: Sequence[str],
+    categorical: Sequence[str],
+    reading: Reading,
+    ask: Ask,
+) -> Wording:
+    """How the text columns of a typed table are read.
+
+    A column whose first rows are words is words: only others are looked at from end to end.
+    """
+    types = {name: schema.field(name).type for name in features}
+    words = [name for name, type_ in types.items() if is_text(plain(type_))]
+    nulls = reading.nulls(False)
+    open_ = [name for name in words if name not in categorical and is_text(types[name])]
+    if open_:
+        sample = ask(open_, SAMPLE).looks
+        open_ = [name for name in open_ if name in numeric or _undecided(sample[name])]
+    looks = ask(open_, None).looks if open_ else {}
+    decision = Decision(numeric, categorical, reading, nulls)
+    found = decision.worded({name: look for name, look in looks.items() if look.values})
+    spellings = {name: Spelling(pa.string(), blanks=nulls) for name in words if nulls}
+    return replace(found, spellings=spellings | dict(found.spellings))
+
+
+def retyped(schema: pa.Schema, wording: Wording) -> pa.Schema:
+    """The schema with the types of what was text and is not."""
+    for name, spelling in wording.spellings.items():
+        if not is_text(spelling.type):
+            place = schema.get_field_index(name)
+            schema = schema.set(place, pa.field(name, spelling.type))
+    return schema
+
+
+def _undecided(look: Looks) -> bool:
+    words = look.text - max(look.dates.values(), default=0)
+    return words <= (1 - ALMOST) * look.values
+
+
+def with_date_parts(reader: Reader, columns: Sequence[str]) -> Reader:
+    """The reader of the same table with the parts of these dates."""
+    if not columns:
+        return reader
+    if reader.engine is not None:
+        raise InputError("`date_parts` are not made on a cluster; add the columns to the table")
+    return SpeltReader(reader, with_parts(reader.schema, columns), reader.wording)

@@ -1,0 +1,144 @@
+"""How every text column is read, decided from what all its values look like and from options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labeldp.errors import DataError
+from labeldp.source.files import Reader
+from labeldp.source.spelling import SOFT_BLANKS, Reading, Spelling, Wording, number_pattern
+from labeldp.source.text import BATCH, Looks, TextTypes
+from labeldp.source.values import NUMBER, not_a_number
+
+_MOMENT, _INSTANT = pa.timestamp("us"), pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What decides how columns are read, besides their looks."""
+
+    numeric: Sequence[str]
+    categorical: Sequence[str]
+    reading: Reading
+    nulls: tuple[str, ...]
+
+    def worded(self, looks: Mapping[str, Looks]) -> Wording:
+        """The spellings of all columns."""
+        decimal = self._decimal(looks)
+        spellings = {name: self._spelling(name, look, decimal) for name, look in looks.items()}
+        notes = [
+            note
+            for name, look in looks.items()
+            for note in _notes(name, look, spellings[name], self.reading)
+        ]
+        return Wording(spellings, decimal, self.reading.thousands, tuple(notes))
+
+    def _decimal(self, looks: Mapping[str, Looks]) -> str:
+        """The table's decimal sign: the comma where columns show it and none shows the point."""
+        if self.reading.decimal is not None:
+            return self.reading.decimal
+        ways = {
+            tuple(sign for sign in self.reading.decimals() if look.reads(sign))
+            for name, look in looks.items()
+            if look.numbers == look.values and name not in self.categorical
+        }
+        return "," if (",",) in ways and (".",) not in ways else "."
+
+    def _spelling(self, name: str, look: Looks, decimal: str) -> Spelling:
+        words = Spelling(pa.string(), direct=True, blanks=self.nulls)
+        if name in self.categorical:
+            return words
+        blanks = (*self.nulls, *SOFT_BLANKS) if look.blank else self.nulls
+        format = self._date_format(name, look)
+        if format is not None:
+            return Spelling(_MOMENT, "times", date_format=format, blanks=blanks)
+        if look.numbers == look.values:
+            return self._number(name, look, decimal, blanks) or words
+        direct = not look.blank
+        if look.boolean == look.values:
+            return Spelling(pa.bool_(), direct=direct, blanks=blanks)
+        if look.moment == look.values:
+            return Spelling(_MOMENT, direct=direct, blanks=blanks)
+        return Spelling(_INSTANT, blanks=blanks) if look.zoned == look.values else words
+
+    def _date_format(self, name: str, look: Looks) -> str | None:
+        if not look.values:
+            return None
+        known = self.reading.known.get(name, {}).get("date_format")
+        if known is not None and look.values not in (look.moment, look.zoned, look.numbers):
+            return str(known)
+        if self.reading.date_format is not None and look.declared == look.values:
+            return self.reading.date_format
+        return look.formats[0] if look.formats else None
+
+    def _number(
+        self, name: str, look: Looks, decimal: str, blanks: tuple[str, ...]
+    ) -> Spelling | None:
+        """How the numbers are read; None if they are codes, or of different kinds."""
+        if look.padded and name not in self.numeric:
+            return None
+        ways = [sign for sign in self.reading.decimals(name) if look.reads(sign)]
+        if not ways:
+            return None
+        sign = decimal if decimal in ways else ways[0]
+        if look.spelt or (sign == "," and look.decimal):
+            thousands = self.reading.thousands
+            return Spelling(pa.float64(), "numbers", False, sign, thousands, None, blanks)
+        whole = look.integer == look.values > 0
+        return Spelling(pa.int64() if whole else pa.float64(), direct=not look.blank, blanks=blanks)
+
+
+def _notes(name: str, look: Looks, spelling: Spelling, reading: Reading) -> Iterator[str]:
+    if spelling.way == "numbers":
+        unit = "".join(f", without {sign}" for sign in look.units)
+        both = look.reads(".") and look.reads(",") and look.separated + look.decimal > 0
+        both = both and reading.decimal is None and name not in reading.known
+        other = "," if spelling.decimal == "." else "."
+        doubt = f"; both signs would do: `decimal='{other}'` to change" if both else ""
+        yield f"{name}: texts read as numbers, decimal sign {spelling.decimal!r}{unit}{doubt}"
+    if spelling.way == "times":
+        others = [form for form in look.formats if form != spelling.date_format]
+        known = reading.date_format or name in reading.known or not others
+        doubt = "" if known else f"; {others[0]} would do as well: `date_format` to change"
+        yield f"{name}: dates read as {spelling.date_format}{doubt}"
+    if look.numbers == look.values and look.spelt and pa.types.is_string(spelling.type):
+        yield f"{name}: numbers in different spellings or units, kept as text; `drop` it or mend it"
+    if look.blank and not pa.types.is_string(spelling.type):
+        yield f"{name}: {look.blank} texts such as '-' or '?' count as missing"
+
+
+def applied(wording: Wording, schema: pa.Schema) -> pa.Schema:
+    """The schema with the types that were decided."""
+    for name, spelling in wording.spellings.items():
+        place = schema.get_field_index(name)
+        schema = schema.set(place, pa.field(name, spelling.type))
+    return schema
+
+
+def text_among_numbers(reader: Reader, name: str, reading: Reading, where: str) -> DataError | None:
+    """The refusal of the first text among the numbers of a column, if it has one."""
+    row = 0
+    patterns = [NUMBER, *(number_pattern(sign, reading.thousands) for sign in reading.decimals())]
+    for batch in reader.batches([name], BATCH):
+        values = batch.column(0)
+        right = values.is_null()
+        for pattern in patterns:
+            fits = pc.match_substring_regex(values, pattern)
+            right = pc.or_kleene(right, fits)
+        soft = Spelling(pa.string(), blanks=SOFT_BLANKS).read(values, name).is_null()
+        first = pc.index(pc.invert(pc.or_(right, soft)), True).as_py()
+        if first >= 0:
+            return not_a_number(name, values[first].as_py(), f"row {row + first + 1} of {where}")
+        row += batch.num_rows
+    return None
+
+
+def decided(
+    types: TextTypes, numeric: Sequence[str], categorical: Sequence[str], reading: Reading
+) -> Wording:
+    """The wording of delimited text."""
+    return Decision(numeric, categorical, reading, reading.nulls(True)).worded(types.looks)

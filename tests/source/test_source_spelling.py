@@ -1,0 +1,254 @@
+"""Messy text: what people write for numbers, dates and blanks becomes values, or is refused."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labeldp.errors import DataError, InputError
+from labeldp.features import FeatureMap, fit_features
+from labeldp.source import scan
+from labeldp.source.spelling import Spelling, number_pattern
+from tests.tables import told
+
+DAY = datetime.date(2021, 2, 1)
+
+
+def write(path, header, rows, encoding="utf-8", end="\n"):
+    path.write_bytes((end.join([header, *rows]) + end).encode(encoding))
+    return path
+
+
+def column(path, name="x", **options):
+    """The type and the values of a column."""
+    source = scan(path, **options)
+    found = pa.Table.from_batches(source.feature_batches())[name]
+    return str(found.type), found.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (["1,234.56", "7", "12,345,678.9"], [1234.56, 7, 12345678.9]),
+        (["1.234,56", "7", "3,5"], [1234.56, 7, 3.5]),
+        (["1 234,5", "1\u00a0234,5", "2"], [1234.5, 1234.5, 2]),
+        (["1'234.5", "12’345.25"], [1234.5, 12345.25]),
+        (["$1,200", "-$3", "$ -4", "$5.25"], [1200, -3, -4, 5.25]),
+        (["12 %", "7%", "0,5 %"], [12, 7, 0.5]),
+        (["(1,200)", "(3.50)", "4"], [-1200, -3.5, 4]),
+        (["1200-", "−7", "+8"], [-1200, -7, 8]),
+        (["EUR 5", "7 EUR", "8"], [5, 7, 8]),
+        (["1,5E+03", "2,5e-1"], [1500, 0.25]),
+        (["-", "3.5", "?", " "], [None, 3.5, None, None]),
+        (["n/a", "3,000"], [None, 3000]),
+    ],
+)
+def test_numbers_as_people_write_them(texts, values, tmp_path):
+    path = write(tmp_path / "t.csv", "k\tx", [f"a\t{text}" for text in texts])
+    kind, found = column(path)
+    assert kind == "double"
+    assert found == values
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["1,234.56", "1.234,56"],  # two decimal signs
+        ["$5", "€5"],  # two units
+        ["5 %", "5"],  # a share, or not
+        ["1,23,4", "x1"],
+        ["12,34.5", "1.2.3"],
+    ],
+)
+def test_what_means_two_things_stays_text(texts, tmp_path):
+    rows = [f"a\t{text}" for text in texts]
+    assert column(write(tmp_path / "t.csv", "k\tx", rows))[0] == "string"
+
+
+def test_one_column_tells_how_another_is_read(tmp_path):
+    rows = [f"{k}.500;{k},5" for k in range(1, 9)]
+    path = write(tmp_path / "t.csv", "x;z", rows)
+    assert column(path)[1][:2] == [1500.0, 2500.0]
+    assert any("both signs would do" in note for note in scan(path).notes)
+    alone = write(tmp_path / "u.csv", "x;z", [f"{k}.500;{k}.5" for k in range(1, 9)])
+    assert column(alone)[1][:2] == [1.5, 2.5]
+    assert column(path, decimal=".", categorical=["z"])[1][:2] == [1.5, 2.5]
+
+
+@settings(deadline=None)
+@given(st.floats(-1e9, 1e9).map(lambda x: round(x, 2)), st.sampled_from(".,"))
+def test_a_grouped_number_is_read_back(value, decimal):
+    """The obvious writer and the reader are each other's inverse."""
+    text = f"{value:,.2f}"
+    if decimal == ",":
+        text = text.translate(str.maketrans(",.", ".,"))
+    texts = pa.array([text])
+    assert pa.compute.match_substring_regex(texts, number_pattern(decimal, None))[0].as_py()
+    found = Spelling(pa.float64(), "numbers", decimal=decimal).read(texts, "x")
+    assert found.to_pylist() == [value]
+
+
+@pytest.mark.parametrize(
+    ("texts", "days"),
+    [
+        (["31/12/2020", "01/02/2021"], [-32, 0]),
+        (["12/31/2020", "2/1/2021"], [-32, 0]),
+        (["31.12.2020", "1.2.2021"], [-32, 0]),
+        (["31.12.20", "01.02.21"], [-32, 0]),
+        (["2020/12/31", "2021/2/1"], [-32, 0]),
+        (["31 Dec 2020", "1 Feb 2021"], [-32, 0]),
+        (["Dec 31, 2020", "Feb 1, 2021"], [-32, 0]),
+        (["31/12/2020 06:00", "01/02/2021 12:00"], [-31.75, 0.5]),
+        (["2020-12-31T06:00:00Z", "2021-02-01T02:00:00+02:00"], [-31.75, 0]),
+        (["-", "31/12/2020"], [None, -32]),
+    ],
+)
+def test_dates_count_days(texts, days, tmp_path):
+    path = write(tmp_path / "t.csv", "k\tx", [f"{n}\t{text}" for n, text in enumerate(texts)])
+    kind, found = column(path)
+    assert kind.startswith("timestamp")
+    start = datetime.datetime(2021, 2, 1)
+    since = [
+        None if time is None else (time.replace(tzinfo=None) - start) / datetime.timedelta(1)
+        for time in found
+    ]
+    assert since == days
+
+
+def test_a_day_that_may_be_a_month_is_said(tmp_path):
+    path = write(tmp_path / "t.csv", "x", ["01/02/2021", "03/04/2021"])
+    assert any("%m/%d/%Y would do as well" in note for note in scan(path).notes)
+    assert column(path, date_format="%m/%d/%Y")[1][0] == datetime.datetime(2021, 1, 2)
+
+
+def test_a_date_that_is_none_is_refused(tmp_path):
+    path = write(tmp_path / "t.csv", "x", ["31/12/2020", "31/02/2021"])
+    with pytest.raises(DataError, match="'31/02/2021'"):
+        column(path)
+
+
+def test_digits_are_dates_if_they_are_said_to_be(tmp_path):
+    path = write(tmp_path / "t.csv", "x,z", ["20210201,5", "20201231,6"])
+    assert column(path)[0] == "int64"
+    assert column(path, date_format="%Y%m%d")[1][0] == datetime.datetime(2021, 2, 1)
+    assert column(path, "z", date_format="%Y%m%d")[0] == "int64"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp1252", "utf-16", "utf-16-le"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_encoding_delimiter_and_line_ends_are_found(encoding, delimiter, end, tmp_path):
+    rows = [delimiter.join(row) for row in (("Köln", "1"), ("Málaga", "2"))]
+    path = write(tmp_path / "t.csv", delimiter.join(("größe", "n")), rows, encoding, end)
+    assert scan(path).names == ("größe", "n")
+    assert column(path, "größe")[1] == ["Köln", "Málaga"]
+    assert column(path, "n")[1] == [1, 2]
+
+
+def test_a_header_does_not_tell_the_encoding_of_what_follows(tmp_path):
+    """Features far down do; labels never."""
+    rows = ["a,1"] * 200_000 + ["Köln,2"]
+    path = write(tmp_path / "t.csv", "town,y", rows, "latin-1")
+    assert column(path, "town")[1][-1] == "Köln"
+    assert scan(path).notes == ("the text is read as cp1252; `encoding` to change",)
+    path = write(tmp_path / "u.csv", "town,y", ["a,1", "b,2 ö"], "latin-1")
+    assert scan(path, label="y").notes == ()
+
+
+def test_blanks_of_ones_own(tmp_path):
+    path = write(tmp_path / "t.csv", "x,k", ["1,a", "gone,gone", "3,NA"])
+    assert column(path, na=["gone"])[1] == [1, None, 3]
+    assert column(path, "k", na=["gone"])[1] == ["a", None, None]
+    assert column(path, "k", na=[], categorical=["x"])[1] == ["a", "gone", "NA"]
+
+
+@pytest.mark.parametrize("label", ["1234.5", "1,234.50", "$1,234.5", "x", "", "1.234,5"])
+def test_labels_sway_nothing_that_is_public(label, tmp_path):
+    known = []
+    for value in ("3", label):
+        rows = [f'{k}.5,"{value}"' for k in range(5)]
+        source = scan(write(tmp_path / "t.csv", "x,y", rows), label="y", label_range=(0, 1e4))
+        known.append((told(source), source.notes, source.wording.decimal))
+    assert known[0] == known[1]
+
+
+@pytest.mark.parametrize(
+    ("feature", "label", "value"),
+    [("2.5", "$1,234.50", 1234.5), ("2,5", "1.234,50 €", 1234.5), ("2.5", "(7)", -7.0)],
+)
+def test_labels_are_read_with_the_features_decimal_sign(feature, label, value, tmp_path):
+    path = write(tmp_path / "t.csv", "x\ty", [f"{feature}\t{label}"] * 3)
+    source = scan(path, label="y", label_range=(-1e4, 1e4))
+    assert [labels.tolist() for _, labels in source.labelled_batches()] == [[value] * 3]
+
+
+def test_labels_of_another_decimal_sign_are_refused(tmp_path):
+    path = write(tmp_path / "t.csv", "x\ty", ["2.5\t1,5"] * 3)
+    source = scan(path, label="y", label_range=(0, 10))
+    with pytest.raises(DataError, match="text that is not a number"):
+        list(source.labelled_batches())
+
+
+def test_further_rows_are_read_as_the_fitted_ones(tmp_path):
+    """One row of them shows neither the decimal sign nor the order of day and month."""
+    rows = [f"{k % 9 + 1}.{k:03d},5;{k % 28 + 1:02d}/{k % 12 + 1:02d}/2020" for k in range(100, 300)]
+    features = fit_features(scan(write(tmp_path / "t.csv", "x;day", rows)))
+    assert FeatureMap.from_json(features.to_json()) == features
+    assert features.spelt["x"]["decimal"] == ","
+    frame = pa.table({"x": ["1.234"], "day": ["01/02/2020"]})
+    whole = pa.table({"x": [1234.0], "day": [datetime.datetime(2020, 2, 1)]})
+    np.testing.assert_array_equal(features.design(frame), features.design(whole))
+
+
+def test_parts_of_dates(tmp_path):
+    start = datetime.date(2019, 1, 1)
+    days = [start + datetime.timedelta(n) for n in range(800)]
+    table = pa.table({"day": days, "x": np.arange(800) % 17})
+    source = scan(table, date_parts=["day"])
+    kinds = {column.name: column.kind for column in source.columns}
+    assert kinds["day:month"] == kinds["day:weekday"] == "categorical"
+    found = pa.Table.from_batches(source.feature_batches())
+    assert found["day:month"].to_pylist() == [day.month for day in days]
+    assert found["day:weekday"].to_pylist() == [day.weekday() for day in days]
+    features = fit_features(source)
+    assert "day:month=12" in features.names
+    part = features.design(pa.table({"day": [DAY], "x": [3]}))
+    assert part[0, features.names.index("day:month=2")] == 1
+
+
+def test_parts_of_what_is_no_date_or_is_the_label():
+    table = pa.table({"x": [1.0, 2.0], "day": [DAY, DAY]})
+    with pytest.raises(DataError, match="'x' holds double, not dates"):
+        scan(table, date_parts=["x"])
+    with pytest.raises(InputError, match="is the label"):
+        scan(table, label="day", date_parts=["day"])
+    with pytest.raises(DataError, match="no column 'day:month'"):
+        scan(table, label="day", features=["day:month"])
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"decimal": ";"}, "`decimal` must be"),
+        ({"decimal": ",", "thousands": ","}, "must differ"),
+        ({"delimiter": ",,"}, "`delimiter` must be one character"),
+        ({"encoding": "klingon"}, "`encoding` 'klingon' is unknown"),
+        ({"na": "-"}, "`na` must be a list"),
+    ],
+)
+def test_options_that_cannot_be(options, match, tmp_path):
+    with pytest.raises(InputError, match=match):
+        scan(write(tmp_path / "t.csv", "x", ["1"]), **options)
+
+
+def test_options_of_text_files_are_refused_elsewhere(tmp_path):
+    pa.parquet.write_table(pa.table({"x": [1]}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="`encoding` is for text files"):
+        scan(tmp_path / "t.parquet", encoding="utf-8")
