@@ -76,7 +76,9 @@ def _excel(data: pa.Table, folder: Path) -> Path:
 
 def _texts(data: pa.Table) -> pa.Table:
     """All as text, as whoever stores what a CSV file says has it."""
-    return pa.table({n: data[n] if n == "y" else data[n].cast(pa.string()) for n in KINDS | {"y": 0}})
+    return pa.table(
+        {n: data[n] if n == "y" else data[n].cast(pa.string()) for n in KINDS | {"y": 0}}
+    )
 
 
 FORMS: dict[str, Callable[[pa.Table, Path], Any]] = {
@@ -152,5 +154,7 @@ def test_the_remedy_where_the_extra_is_absent(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
     (tmp_path / "t.xlsx").write_bytes(b"PK")
-    with pytest.raises(MissingExtraError, match=r"Excel files needs an extra: pip install .*tables"):
+    with pytest.raises(
+        MissingExtraError, match=r"Excel files needs an extra: pip install .*tables"
+    ):
         scan(tmp_path / "t.xlsx")

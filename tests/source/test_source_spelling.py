@@ -198,7 +198,9 @@ def test_labels_of_another_decimal_sign_are_refused(tmp_path):
 
 def test_further_rows_are_read_as_the_fitted_ones(tmp_path):
     """One row of them shows neither the decimal sign nor the order of day and month."""
-    rows = [f"{k % 9 + 1}.{k:03d},5;{k % 28 + 1:02d}/{k % 12 + 1:02d}/2020" for k in range(100, 300)]
+    rows = [
+        f"{k % 9 + 1}.{k:03d},5;{k % 28 + 1:02d}/{k % 12 + 1:02d}/2020" for k in range(100, 300)
+    ]
     features = fit_features(scan(write(tmp_path / "t.csv", "x;day", rows)))
     assert FeatureMap.from_json(features.to_json()) == features
     assert features.spelt["x"]["decimal"] == ","

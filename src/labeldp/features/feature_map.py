@@ -55,7 +55,7 @@ class FeatureMap:
     categorical: tuple[CategoricalColumn, ...]
     notes: tuple[str, ...] = ()
     kept: tuple[int, ...] | None = None
-    spelt: dict[str, dict[str, Any]] = field(default_factory=dict)
+    spelt: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False)
     """Of columns whose text could be read in other ways: how it was, for further rows."""
 
     @cached_property

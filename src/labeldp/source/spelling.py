@@ -8,6 +8,7 @@ What Arrow reads by itself (plain numbers, ISO dates) never passes here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -70,6 +71,10 @@ class Reading:
                 raise InputError(f"`{name}` must be one character, not {sign!r}")
         if self.decimal not in (None, ".", ","):
             raise InputError(f"`decimal` must be '.' or ',', not {self.decimal!r}")
+        if self.date_format is not None and not _is_format(self.date_format):
+            raise InputError(
+                f"`date_format` {self.date_format!r} is none; write it like %d.%m.%Y or %Y%m%d"
+            )
         if self.decimal is not None and self.decimal == self.thousands:
             raise InputError("`decimal` and `thousands` are the same sign; they must differ")
 
@@ -164,13 +169,20 @@ class Spelling:
         return times
 
 
+def _is_format(value: Any) -> bool:
+    """A short format of dates: no place for anything else that would then be published."""
+    return (
+        isinstance(value, str) and re.fullmatch(r"(%[A-Za-z]|[-/., :T]){1,16}", value) is not None
+    )
+
+
 def is_told(value: Any) -> bool:
     """Whether a value that was read from JSON is what `Wording.told` gives."""
     return isinstance(value, dict) and all(
         isinstance(told, dict)
         and set(told) == {"decimal", "date_format"}
         and told["decimal"] in (".", ",")
-        and (told["date_format"] is None or isinstance(told["date_format"], str))
+        and (told["date_format"] is None or _is_format(told["date_format"]))
         for told in value.values()
     )
 
