@@ -239,9 +239,7 @@ class OneShot:
 
 
 def test_hidden_one_shot_is_found_out():
-    source = scan(OneShot())
-    list(source.feature_batches())
-    refused("read only once", lambda: list(source.feature_batches()))
+    refused("read only once", lambda: list(scan(OneShot()).feature_batches()))
 
 
 def test_mixed_pandas_column():

@@ -209,7 +209,7 @@ def test_further_rows_are_read_as_the_fitted_ones(tmp_path):
     np.testing.assert_array_equal(features.design(frame), features.design(whole))
 
 
-def test_parts_of_dates(tmp_path):
+def test_parts_of_dates():
     start = datetime.date(2019, 1, 1)
     days = [start + datetime.timedelta(n) for n in range(800)]
     table = pa.table({"day": days, "x": np.arange(800) % 17})

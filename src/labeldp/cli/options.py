@@ -95,9 +95,9 @@ class Table:
             encoding=None if engine == "spark" else self.encoding,
             decimal=self.decimal,
             thousands=self.thousands,
-            na=None if self.na is None else _names(self.na),
+            na=None if self.na is None else names(self.na),
             date_format=self.date_format,
-            date_parts=_names(self.date_parts),
+            date_parts=names(self.date_parts),
         )
         for text in found.notes:
             note(text)

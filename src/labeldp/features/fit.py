@@ -18,6 +18,8 @@ from labeldp.features.tally import FEW, Extremes, GridSums, Levels, LevelsAndRan
 from labeldp.features.winsor import Range, Winsor, check_names, winsor_notes
 from labeldp.source import Column, Source
 
+_ENOUGH = 50
+
 
 @dataclass(frozen=True)
 class _Ways:
@@ -116,7 +118,8 @@ def _decide_integers(
             continue
         tally = levels[column.name]
         distinct = len(tally.counts) - (None in tally.counts)
-        if tally.too_many or distinct not in FEW or not _are_whole(tally):
+        few = distinct in FEW and not tally.too_many
+        if not few or (column.kind == "numeric" and not _are_codes(tally)):
             del levels[column.name]
             continue
         del extremes[column.name]
@@ -126,8 +129,10 @@ def _decide_integers(
         )
 
 
-def _are_whole(tally: Levels) -> bool:
-    return all(name is None or name.lstrip("-").isdigit() for name in tally.counts)
+def _are_codes(tally: Levels) -> bool:
+    """Whether floats are whole numbers on rows enough to tell: integers with gaps, in pandas."""
+    whole = all(name is None or name.lstrip("-").isdigit() for name in tally.counts)
+    return whole and tally.counts.total() >= _ENOUGH
 
 
 def _numeric(
