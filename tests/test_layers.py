@@ -20,7 +20,7 @@ HOMES = labeldp._HOMES
 ROOMS = (
     "errors", "files", "_arrow", "_random", "_threads", "kernels",
     "source", "features", "statistics", "engines", "spark", "accounting", "door", "release",
-    "mechanisms", "planning", "inspection", "verification", "learners", "datasets", "cli",
+    "mechanisms", "doctor", "planning", "inspection", "verification", "learners", "datasets", "cli",
 )  # fmt: skip
 
 EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba", "matplotlib"}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labeldp.accounting import ACCOUNTANTS, Facts, FloorMode
+    from labeldp.doctor import look
     from labeldp.engines import LocalEngine
     from labeldp.errors import (
         DataError,
@@ -56,6 +57,7 @@ _HOMES = {
     "Verification": "verification",
     "forecast": "mechanisms.forecast",
     "inspect": "inspection",
+    "look": "doctor",
     "plan": "planning",
     "scan": "source",
     "verify": "verification",
@@ -83,6 +85,7 @@ __all__ = [
     "Verification",
     "forecast",
     "inspect",
+    "look",
     "plan",
     "scan",
     "verify",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from labeldp.errors import positive, share
@@ -22,6 +23,7 @@ from labeldp.mechanisms.workbench import (
 )
 
 _SHOWN = 8
+_SAME = 0.999
 
 
 def inspect(
@@ -62,8 +64,31 @@ def inspect(
             {"row": costly.row, "leverage": costly.leverage, "column": costly.column}
             for costly in found.leverage.costliest
         ],
-        "notes": list(found.notes),
+        "notes": [*found.notes, *_leaks(found.features, gram, moments, residual_ss / label_ss)]
+        if label_ss
+        else list(found.notes),
     }
+
+
+def _leaks(
+    features: FeatureMap, gram: FeatureGram, moments: LabelMoments, unexplained: float
+) -> Iterator[str]:
+    """Signs that the label stands among the features, in other units or in pieces."""
+    if features.intercept:
+        for name, place in zip(features.all_names[1:], range(1, features.width), strict=True):
+            if abs(_correlation(gram, moments, place)) > _SAME:
+                yield f"{name} is the label in other units: is it a feature? (for the curator only)"
+    if unexplained < 1 - _SAME:
+        yield "R² is near 1: is the label among the features? (for the curator only)"
+
+
+def _correlation(gram: FeatureGram, moments: LabelMoments, place: int) -> float:
+    """Of a design column and the label, by exact sums around the means."""
+    sums = gram.exact([0, place])
+    square = sums[1, 1] * gram.rows - sums[0, 1] ** 2
+    label = moments.square * moments.rows - moments.total**2
+    both = moments.cross[place] * moments.rows - sums[0, 1] * moments.total
+    return float(both) / math.sqrt(square * label) if square > 0 and label > 0 else 0.0
 
 
 def _mechanisms(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:

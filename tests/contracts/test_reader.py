@@ -20,7 +20,7 @@ from labeldp import Source, scan
 from labeldp.engines import LocalEngine, engine_for
 from labeldp.source import readers
 from labeldp.source.files import Reader
-from labeldp.source.table import _open
+from labeldp.source.table import open_table
 from tests.tables import RANGE
 
 ROWS = 500
@@ -208,7 +208,7 @@ def test_frames_may_change_unseen(make: Callable[[Path], Any], tmp_path: Path) -
 
 
 def test_a_reader_is_taken_as_it_is(hold: Callable[[Path], Any], tmp_path: Path) -> None:
-    again = scan(_open(hold(tmp_path)), label="label", label_range=RANGE)
+    again = scan(open_table(hold(tmp_path)), label="label", label_range=RANGE)
     assert rows_of(again.feature_batches()) == expected(FEATURES)
 
 

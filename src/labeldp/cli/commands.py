@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from labeldp.cli.derived import derived
 from labeldp.errors import LabelDPError
 
-OWN = ("demo", "inspect", "account", "plan", "release", "verify", "fit", "predict")
+OWN = ("demo", "look", "inspect", "account", "plan", "release", "verify", "fit", "predict")
 GROUP = "labeldp.commands"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,25 +32,21 @@ class Budget:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
-    """A table with private labels."""
+class ColumnOptions:
+    """What columns are."""
 
-    data: str = required(_DATA, argument=True)
-    label: str = required("The private label column.")
-    label_range: tuple[float, float] = required("Public range of the labels.", metavar="LO HI")
-    person: str | None = option(
-        None, "Column of ids: protect all rows of a person together.", metavar="COLUMN"
-    )
-    features: str | None = option(
-        None, "Feature columns; default: all but the label.", metavar="A,B"
-    )
     categorical: str | None = option(None, "Columns that are codes, not numbers.", metavar="A,B")
     numeric: str | None = option(None, "Columns that are numbers, not codes.", metavar="A,B")
     drop: str | None = option(None, "Columns to leave out.", metavar="A,B")
-    clip: bool = option(False, "Clip labels to the range.")
-    drop_missing_labels: bool = option(
-        False, "Leave out rows without a label (who lacks one becomes visible)."
-    )
+
+    def column_keywords(self) -> dict[str, Any]:
+        """For `scan`."""
+        return {each.name: names(getattr(self, each.name)) for each in fields(ColumnOptions)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions:
+    """How the text of a table is spelt."""
 
     delimiter: str | None = option(
         None, "Sign between fields; default: by the header.", metavar="SIGN"
@@ -76,31 +72,58 @@ class Table:
         None, "Dates whose year, month and weekday become columns too.", metavar="A,B"
     )
 
+    def text_keywords(self) -> dict[str, Any]:
+        """For `scan`."""
+        said = {each.name: getattr(self, each.name) for each in fields(TextOptions)}
+        said["delimiter"] = _sign(self.delimiter)
+        said["na"] = None if self.na is None else names(self.na)
+        return said | {"date_parts": names(self.date_parts)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Labelled:
+    """A table with private labels."""
+
+    data: str = required(_DATA, argument=True)
+    label: str = required("The private label column.")
+    label_range: tuple[float, float] = required("Public range of the labels.", metavar="LO HI")
+    person: str | None = option(
+        None, "Column of ids: protect all rows of a person together.", metavar="COLUMN"
+    )
+    features: str | None = option(
+        None, "Feature columns; default: all but the label.", metavar="A,B"
+    )
+    clip: bool = option(False, "Clip labels to the range.")
+    drop_missing_labels: bool = option(
+        False, "Leave out rows without a label (who lacks one becomes visible)."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table(TextOptions, ColumnOptions, _Labelled):
+    """All that is said about a table."""
+
     def source(self, engine: str) -> Source:
         """The source that these options describe; what was found out is said."""
         from labeldp import scan
 
+        text = self.text_keywords()
+        data: Any = self.data
+        if engine == "spark":
+            data = opened(self.data, engine, text.pop("delimiter"), text.pop("encoding"))
         found = scan(
-            opened(self.data, engine, self.delimiter, self.encoding),
+            data,
             label=self.label,
             label_range=self.label_range,
             person=self.person,
             features=names(self.features) or None,
-            categorical=names(self.categorical),
-            numeric=names(self.numeric),
-            drop=names(self.drop),
+            **self.column_keywords(),
             clip=self.clip,
             drop_missing_labels=self.drop_missing_labels,
-            delimiter=None if engine == "spark" else _sign(self.delimiter),
-            encoding=None if engine == "spark" else self.encoding,
-            decimal=self.decimal,
-            thousands=self.thousands,
-            na=None if self.na is None else names(self.na),
-            date_format=self.date_format,
-            date_parts=names(self.date_parts),
+            **text,
         )
-        for text in found.notes:
-            note(text)
+        for said in found.notes:
+            note(said)
         return found
 
 
@@ -149,7 +172,7 @@ def opened(
         return data
     from labeldp.spark import read
 
-    return read(data, _sign(delimiter), encoding)
+    return read(data, delimiter, encoding)
 
 
 def _sign(delimiter: str | None) -> str | None:

@@ -85,7 +85,7 @@ class DelimitedReader:
 
         That pass also shows whether features are in the encoding that the header is in.
         """
-        asked, types = replace(self, reading=reading)._looked(features)
+        asked, types = replace(self, reading=reading).looked(features)
         wrong = types.misspelt(numeric, categorical)
         if wrong is not None:
             raise asked._refusal(wrong)
@@ -108,14 +108,14 @@ class DelimitedReader:
                 for batch in self._open(path, convert):
                     yield from sliced(self.wording.read(batch), batch_rows)
 
-    def _looked(self, features: Sequence[str]) -> tuple[DelimitedReader, TextTypes]:
+    def looked(self, features: Sequence[str]) -> tuple[DelimitedReader, TextTypes]:
         """What the features look like, read in the encoding that fits them."""
         try:
             return self, TextTypes.of(self, features, self.reading)
         except _EncodingError:
             if self.reading.encoding is not None or self.encoding == FALLBACK:
                 raise
-        return replace(self, encoding=FALLBACK)._looked(features)
+        return replace(self, encoding=FALLBACK).looked(features)
 
     def units(self) -> tuple[DelimitedReader, ...]:
         """One stream: Arrow itself parses on all cores."""

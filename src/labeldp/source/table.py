@@ -237,7 +237,7 @@ def scan(
     if batch_rows is not None and not 1 <= batch_rows <= _MOST_ROWS:
         raise InputError(f"`batch_rows` must be 1 to {_MOST_ROWS}, not {batch_rows}")
     limits = _range(label_range)
-    reader = _open(data, reading)
+    reader = open_table(data, reading)
     taken = {"label": label, "person": person}
     known = _with_parts(reader.schema.names, (label, person))
     _check_names(known, taken, features, categorical, numeric, drop, reading.date_parts)
@@ -321,7 +321,7 @@ def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | Non
     return low, high
 
 
-def _open(data: Any, reading: Reading | None = None) -> Reader:
+def open_table(data: Any, reading: Reading | None = None) -> Reader:
     if not isinstance(data, str | Path):
         return frame_reader(data)
     paths, form = find(data)

@@ -1,0 +1,12 @@
+"""The table doctor: what a table holds, what that costs, and the options that suit it.
+
+    look(data) → a dictionary of plain values     page(found) → the same as one HTML page
+
+Modules: `column` (one column), `table` (all of them together, and `look`), `label` (for the
+curator only), `page`.
+"""
+
+from labeldp.doctor.page import page
+from labeldp.doctor.table import look
+
+__all__ = ["look", "page"]

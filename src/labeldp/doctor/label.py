@@ -1,0 +1,95 @@
+"""What the label column looks like beside the features: from raw labels, for the curator only."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.doctor.column import decoded
+from labeldp.source.kinds import is_number
+from labeldp.source.values import to_float
+
+WARNING = (
+    "FOR THE CURATOR ONLY: what is said of the label is computed from raw labels and is NOT "
+    "private. Do not publish it; choose the range from what everybody knows about the label."
+)
+SAME = 0.999
+"""A correlation or an R² above this asks whether the label is among the features."""
+_MOST_ROWS, _MOST_LEVELS = 20_000, 50
+
+
+def describe_label(
+    name: str, labels: NDArray[np.float64], unreadable: bool, table: pa.Table, kinds: dict[str, str]
+) -> dict[str, Any]:
+    """Missing labels, their ends rounded coarsely, and columns that repeat them."""
+    known = ~np.isnan(labels)
+    used = [n for n in table.column_names if kinds[n] not in ("id", "text", "constant")]
+    numbers = {n: _numbers(table[n]) for n in used if is_number(table[n].type)}
+    alike = [n for n, x in numbers.items() if abs(_correlation(x, labels)) > SAME]
+    r_squared = _r_squared(table.select(used), labels) if used and known.any() else None
+    return {
+        "name": name,
+        "warning": WARNING,
+        "missing": int((~known).sum()),
+        "unreadable": unreadable,
+        "about": _about(labels[known]),
+        "alike": alike,
+        "r_squared": r_squared,
+    }
+
+
+def _numbers(values: pa.ChunkedArray) -> NDArray[np.float64]:
+    return to_float(values.combine_chunks(), "")
+
+
+def _about(labels: NDArray[np.float64]) -> list[float] | None:
+    """Ends so coarse that they say no more than the order of magnitude."""
+    if not len(labels):
+        return None
+    low, high = np.quantile(labels, [0.01, 0.99])
+    return [-_coarse(-float(low)) if low < 0 else 0.0, _coarse(float(high))]
+
+
+def _coarse(value: float) -> float:
+    if value <= 0:
+        return 0.0
+    unit = 10.0 ** math.floor(math.log10(value))
+    return next(step * unit for step in (1, 2, 5, 10) if step * unit >= value)
+
+
+def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+    both = ~(np.isnan(x) | np.isnan(y))
+    if both.sum() < 3 or not (x[both].std() > 0 and y[both].std() > 0):
+        return 0.0
+    return float(np.corrcoef(x[both], y[both])[0, 1])
+
+
+def _r_squared(table: pa.Table, labels: NDArray[np.float64]) -> float | None:
+    """Of a quick fit on some rows; None where there are too few."""
+    rows = np.flatnonzero(~np.isnan(labels))[:_MOST_ROWS]
+    design = np.column_stack([np.ones(len(rows)), *_design(table.take(pa.array(rows)))])
+    if len(rows) < 2 * design.shape[1]:
+        return None
+    y = labels[rows]
+    residual = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    total = float(((y - y.mean()) ** 2).sum())
+    return 1 - float((residual**2).sum()) / total if total > 0 else None
+
+
+def _design(table: pa.Table) -> list[NDArray[np.float64]]:
+    columns: list[NDArray[np.float64]] = []
+    for values in map(decoded, table.columns):
+        if is_number(values.type):
+            x = _numbers(values)
+            x = np.where(np.isnan(x), np.nanmean(x) if not np.isnan(x).all() else 0.0, x)
+            columns.append((x - x.mean()) / (x.std() or 1.0))
+            continue
+        codes = values.combine_chunks().dictionary_encode()
+        if 1 < len(codes.dictionary) <= _MOST_LEVELS:
+            places = codes.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            columns += [np.asarray(places == k, float) for k in range(1, len(codes.dictionary))]
+    return columns
