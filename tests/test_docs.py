@@ -288,6 +288,7 @@ def test_cli_page_has_the_json_names(place: Path, monkeypatch: pytest.MonkeyPatc
     table = "t.parquet --label WKSWORK1 --label-range 0 51 --features AGE,SEX"
     lines = (
         "account wtd-flag --rows 1000000 --label-range 0 51 --residual-ms 64",
+        "look t.parquet --label WKSWORK1",
         f"inspect {table}",
         f"plan {table} --bags 100 --anyway --out plan.json",
         f"release {table} --plan plan.json --anyway --out r",

@@ -129,9 +129,7 @@ def test_the_fit_is_as_good_as_of_the_clean_table(tmp_path: Path) -> None:
     """Within 10 % of the residual of least squares with all labels, at ε = 8 on few rows."""
     clean = messy(tmp_path / "t.csv", seed=2)
     words = look(tmp_path / "t.csv", label="y")["options"]
-    said = {
-        w[2:].replace("-", "_"): v for w, v in pairwise(words) if w[:2] == "--"
-    }
+    said = {w[2:].replace("-", "_"): v for w, v in pairwise(words) if w[:2] == "--"}
     lists = {name: said[name].split(",") for name in ("drop", "categorical", "na")}
     source = scan(
         tmp_path / "t.csv",

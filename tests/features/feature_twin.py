@@ -62,6 +62,7 @@ def twin_numeric(values, intercept=True, indicators=True, standardise=True, wins
 
 def twin_categorical(values, min_count):
     """Return the one-hot columns and level names of one text column; None if one level."""
+    values = [value or None for value in values]  # an empty text is missing
     counts = Counter(values)
     kept = [level for level in counts if counts[level] >= min_count]
     rare = [level for level in counts if counts[level] < min_count]

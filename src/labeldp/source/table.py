@@ -107,7 +107,7 @@ class Source:
         """
         names = self._columns(columns)
         for numbers, batch in self._kept(names, labelled=check is not None):
-            labels = None if check is None else check.clean(*to_labels(batch.column(len(names))))
+            labels = None if check is None else self._cleaned(batch, check)
             yield numbers, batch.select(range(len(names))), labels
 
     def labels(self, check: LabelCheck) -> Iterator[NDArray[np.float64]]:
@@ -145,7 +145,7 @@ class Source:
     ) -> Iterator[tuple[pa.RecordBatch, NDArray[np.float64]]]:
         check = shared or self.label_check()
         for _, batch in self._kept(names, labelled=True):
-            yield batch, check.clean(*to_labels(batch.column(len(names)), self.wording))
+            yield batch, self._cleaned(batch, check)
         if shared is None:
             check.finish()
 
@@ -163,6 +163,10 @@ class Source:
                 batch, numbers = batch.filter(there), numbers[numpy_numbers(there)]
             if len(numbers):
                 yield numbers, batch
+
+    def _cleaned(self, batch: pa.RecordBatch, check: LabelCheck) -> NDArray[np.float64]:
+        """The labels, which stand in the last column."""
+        return check.clean(*to_labels(batch.column(batch.num_columns - 1), self.wording))
 
     def _needs_label(self) -> tuple[str, tuple[float, float]]:
         if self.label is None:
