@@ -45,7 +45,7 @@ class ColumnOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextOptions:
+class SpellingOptions:
     """How the text of a table is spelt."""
 
     delimiter: str | None = option(
@@ -68,16 +68,25 @@ class TextOptions:
     date_format: str | None = option(
         None, "Format of dates, such as %d.%m.%Y; default: by the columns.", metavar="FORMAT"
     )
+
+    def spelling_keywords(self) -> dict[str, Any]:
+        """For `scan`."""
+        said = {each.name: getattr(self, each.name) for each in fields(SpellingOptions)}
+        said["na"] = None if self.na is None else names(self.na)
+        return said | {"delimiter": _sign(self.delimiter)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(SpellingOptions):
+    """The same, and what is made of dates."""
+
     date_parts: str | None = option(
         None, "Dates whose year, month and weekday become columns too.", metavar="A,B"
     )
 
     def text_keywords(self) -> dict[str, Any]:
         """For `scan`."""
-        said = {each.name: getattr(self, each.name) for each in fields(TextOptions)}
-        said["delimiter"] = _sign(self.delimiter)
-        said["na"] = None if self.na is None else names(self.na)
-        return said | {"date_parts": names(self.date_parts)}
+        return self.spelling_keywords() | {"date_parts": names(self.date_parts)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,20 +194,28 @@ def names(text: str | None) -> tuple[str, ...]:
     return column_names([text]) if text else ()
 
 
-def raw_rows(data: str, features: FeatureMap, label: str | None = None) -> Source:
-    """Rows to predict or score: only the columns the map needs are read.
+def raw_rows(
+    data: str,
+    features: FeatureMap,
+    label: str | None = None,
+    kept: tuple[str, ...] = (),
+    **spelling: Any,
+) -> Source:
+    """Rows to predict or score: only the columns the map needs are read, and those to keep.
 
     The label may be among the others, and messages about features quote their values.
     """
     from labeldp import scan
 
+    beside = tuple(name for name in kept if name not in features.columns)
     return scan(
         data,
         label=label,
         label_range=None if label is None else (-1e150, 1e150),
-        features=features.columns,
-        categorical=tuple(column.name for column in features.categorical),
+        features=(*features.columns, *beside),
+        categorical=(*(column.name for column in features.categorical), *beside),
         numeric=tuple(column.name for column in features.numeric),
         drop_missing_labels=label is not None,
         spelt=features.spelt,
+        **spelling,
     )

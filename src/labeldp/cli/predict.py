@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from labeldp import InputError
-from labeldp.cli.options import Data, Json, raw_rows
-from labeldp.cli.output import emit_json
+from labeldp.cli.options import Data, Json, SpellingOptions, names, raw_rows
+from labeldp.cli.output import emit_json, note
 from labeldp.files import check_target, new_path
 
 if TYPE_CHECKING:
@@ -23,10 +23,19 @@ if TYPE_CHECKING:
 def predict(
     model: Annotated[Path, typer.Argument(help="A model written by `labeldp fit --out`.")],
     data: Data,
+    spelling: SpellingOptions,
     out: Annotated[Path, typer.Option(help="Where to write predictions: .csv or .parquet.")],
+    unknown: Annotated[
+        str, typer.Option(help="A level not seen counts as base or missing, or is an error.")
+    ] = "base",
+    keep: Annotated[
+        str | None,
+        typer.Option(help="Columns of DATA to write beside the predictions.", metavar="A,B"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Predict labels of raw rows with a fitted model, one prediction a row, in row order."""
+    from labeldp.features.unseen import Tamer
     from labeldp.learners import load_model
 
     if out.suffix not in (".csv", ".parquet"):
@@ -35,27 +44,51 @@ def predict(
     fitted = load_model(model)
     if fitted.features is None:
         raise InputError(f"{model} was not fitted on a release; use it from Python")
-    rows = _write(out, _predictions(fitted, raw_rows(data, fitted.features)))
+    kept = names(keep)
+    if "prediction" in kept:
+        raise InputError("--keep prediction would be written twice; rename that column")
+    tame = Tamer(fitted.features, unknown)  # type: ignore[arg-type]  # which it checks
+    source = raw_rows(data, fitted.features, kept=kept, **spelling.spelling_keywords())
+    rows = _write(out, _schema(source, kept), _predictions(fitted, source, kept, tame))
+    for column, count in tame.unknown_levels.items():
+        note(f"{column}: {count:,} rows have a level not seen before, taken as {unknown}")
+    for column, count in tame.outside_range.items():
+        note(f"{column}: {count:,} numbers outside the public range, taken as its nearest end")
     if json:
-        emit_json({"predictions": str(out), "rows": rows})
+        counts = {"unknown_levels": tame.unknown_levels, "outside_range": tame.outside_range}
+        emit_json({"predictions": str(out), "rows": rows, **counts})
     else:
         print(f"{rows:,} predictions in {out}")
 
 
-def _predictions(model: Model, source: Source) -> Iterator[pa.RecordBatch]:
+def _predictions(
+    model: Model, source: Source, kept: tuple[str, ...], tame: Callable[[Any], Any]
+) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
     from labeldp._arrow import arrow_numbers
 
+    schema = _schema(source, kept)
     for batch in source.feature_batches():
-        yield pa.RecordBatch.from_pydict({"prediction": arrow_numbers(model.predict(batch))})
+        beside = [batch.column(name).cast(schema.field(name).type) for name in kept]
+        made = arrow_numbers(model.predict(tame(batch)))
+        yield pa.RecordBatch.from_arrays([*beside, made], schema=schema)
 
 
-def _write(out: Path, batches: Iterator[pa.RecordBatch]) -> int:
+def _schema(source: Source, kept: tuple[str, ...]) -> pa.Schema:
+    """Kept columns as they are, but for dictionaries, which a CSV file does not have."""
     import pyarrow as pa
+
+    from labeldp.source.kinds import plain
+
+    stored = source.reader.schema
+    fields = [(name, plain(stored.field(name).type)) for name in kept]
+    return pa.schema([*fields, ("prediction", pa.float64())])
+
+
+def _write(out: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> int:
     from pyarrow import csv, parquet
 
-    schema = pa.schema([("prediction", pa.float64())])
     rows = 0
     with new_path(out) as partial:
         writer: Any = (csv.CSVWriter if out.suffix == ".csv" else parquet.ParquetWriter)(

@@ -1,0 +1,89 @@
+"""Rows that were not fitted: levels nobody has seen and numbers outside the public range."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp._arrow import arrow_numbers, arrow_words, numpy_numbers
+from labeldp.errors import InputError
+from labeldp.features.columns import CategoricalColumn, NumericColumn
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.levels import codes_of, names_of
+from labeldp.source.values import to_float
+
+Unknown = Literal["base", "missing", "error"]
+"""An unknown level counts as the one without a column of its own, as missing, or is refused."""
+
+
+@dataclass
+class Tamer:
+    """Makes rows such as the features were fitted on, and counts what it changes, by column."""
+
+    features: FeatureMap
+    unknown: Unknown = "base"
+    unknown_levels: Counter[str] = field(default_factory=Counter)
+    outside_range: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        if self.unknown not in get_args(Unknown):
+            raise InputError(
+                f"`unknown` must be {', '.join(get_args(Unknown))}, not {self.unknown!r}"
+            )
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with numbers in their ranges and no level that is unknown."""
+        for column in self.features.numeric:
+            batch = self._confined(batch, column)
+        if self.unknown != "error":
+            for place, category in enumerate(self.features.categorical):
+                batch = self._known(batch, category, place)
+        return batch
+
+    def _confined(self, batch: pa.RecordBatch, column: NumericColumn) -> pa.RecordBatch:
+        at = batch.schema.get_field_index(column.name)
+        values = to_float(batch.column(at), column.name)
+        outside = int(np.sum((values < column.low) | (values > column.high)))
+        if not outside:
+            return batch
+        self.outside_range[column.name] += outside
+        within = arrow_numbers(np.clip(values, column.low, column.high))
+        return batch.set_column(at, column.name, within)
+
+    def _known(
+        self, batch: pa.RecordBatch, column: CategoricalColumn, place: int
+    ) -> pa.RecordBatch:
+        at = batch.schema.get_field_index(column.name)
+        dictionary, positions = codes_of(batch.column(at))
+        strange = column.table(dictionary)[positions] < 0
+        if not strange.any():
+            return batch
+        self.unknown_levels[column.name] += int(strange.sum())
+        texts = arrow_words([name or "" for name in (*names_of(dictionary), None)], pa.string())
+        nulls = numpy_numbers(batch.column(at).is_null())
+        values = pc.if_else(_truths(nulls), _null(), texts.take(arrow_numbers(positions)))
+        values = pc.if_else(_truths(strange), self._stand_in(column, place), values)
+        return batch.set_column(at, column.name, values)
+
+    def _stand_in(self, column: CategoricalColumn, place: int) -> pa.Scalar:
+        """What an unknown level counts as."""
+        if self.unknown == "missing" and column.missing != "none":
+            return _null()
+        block = self.features.category_blocks[place]
+        pruned = np.flatnonzero(self.features.kept_places[block] < 0)
+        base = int(pruned[0]) if len(pruned) and pruned[0] < len(column.levels) else 0
+        return arrow_words([column.levels[base]], pa.string())[0]
+
+
+def _truths(flags: NDArray[Any]) -> pa.Array:
+    return arrow_numbers(flags.astype(np.uint8)).cast(pa.bool_())
+
+
+def _null() -> pa.Scalar:
+    return pa.nulls(1, pa.string())[0]
