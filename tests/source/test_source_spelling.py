@@ -209,6 +209,21 @@ def test_further_rows_are_read_as_the_fitted_ones(tmp_path):
     np.testing.assert_array_equal(features.design(frame), features.design(whole))
 
 
+@pytest.mark.parametrize("na", [["gone"], [], None])
+def test_blanks_of_ones_own_are_known_to_further_rows(na, tmp_path):
+    odd = "gone" if na == ["gone"] else "2.5"
+    rows = [f"{(odd, '3.5', '4.5')[k % 3]},{('a', 'NA')[k % 2]}" for k in range(99)]
+    features = fit_features(scan(write(tmp_path / "t.csv", "x,k", rows), na=na))
+    assert FeatureMap.from_json(features.to_json()) == features
+    again = scan(
+        tmp_path / "t.csv", features=features.columns, spelt=features.spelt, na=features.na
+    )
+    assert fit_features(again) == features
+    design = features.design(pa.table({"x": ["3.5"], "k": ["NA"]}))
+    shown = "k=NA" if na == [] else "k=(missing)"
+    assert design[0, features.names.index(shown)] == 1
+
+
 def test_parts_of_dates():
     start = datetime.date(2019, 1, 1)
     days = [start + datetime.timedelta(n) for n in range(800)]

@@ -217,5 +217,5 @@ def raw_rows(
         numeric=tuple(column.name for column in features.numeric),
         drop_missing_labels=label is not None,
         spelt=features.spelt,
-        **spelling,
+        **{"na": features.na} | {name: said for name, said in spelling.items() if said is not None},
     )

@@ -21,6 +21,7 @@ from labeldp.source.frames import FrameReader
 from labeldp.source.parts import split_part
 from labeldp.source.spelling import Reading, is_told
 from labeldp.source.table import ready
+from labeldp.source.values import NULL_WORDS
 
 INTERCEPT = "intercept"
 _BATCH = 65_536
@@ -92,6 +93,14 @@ class FeatureMap:
     def columns(self) -> tuple[str, ...]:
         """Names of the raw columns that rows must have."""
         return (*(c.name for c in self.numeric), *(c.name for c in self.categorical))
+
+    @property
+    def na(self) -> tuple[str, ...] | None:
+        """Texts that mean missing, to read further rows with; none where a level is spelt so."""
+        if any(level in NULL_WORDS for column in self.categorical for level in column.levels):
+            return ()
+        words = [word for told in self.spelt.values() for word in told.get("na", ())]
+        return tuple(dict.fromkeys(words)) or None
 
     @cached_property
     def number_columns(self) -> tuple[int, ...]:
@@ -196,7 +205,7 @@ class FeatureMap:
             raise DataError(f"the rows lack the feature columns {shown}; add them")
         numeric = [column.name for column in self.numeric]
         categorical = [column.name for column in self.categorical]
-        reading = Reading(known=self.spelt)
+        reading = Reading(known=self.spelt, na=self.na)
         return ready(reader, self.columns, numeric, categorical, reading).batches(
             self.columns, _BATCH
         )

@@ -216,6 +216,7 @@ def public_rows(release: Release, data: Any) -> Source:
         numeric=tuple(column.name for column in features.numeric),
         drop_missing_labels=dropped,
         spelt=features.spelt,
+        na=features.na,
     )
 
 

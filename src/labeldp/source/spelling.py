@@ -9,7 +9,7 @@ What Arrow reads by itself (plain numbers, ISO dates) never passes here.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -179,12 +179,24 @@ def _is_format(value: Any) -> bool:
 def is_told(value: Any) -> bool:
     """Whether a value that was read from JSON is what `Wording.told` gives."""
     return isinstance(value, dict) and all(
-        isinstance(told, dict)
-        and set(told) == {"decimal", "date_format"}
-        and told["decimal"] in (".", ",")
-        and (told["date_format"] is None or _is_format(told["date_format"]))
+        isinstance(told, dict) and all(_TOLD.get(name, _never)(told[name]) for name in told)
         for told in value.values()
     )
+
+
+def _is_blanks(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(word, str) for word in value)
+
+
+def _never(_: Any) -> bool:
+    return False
+
+
+_TOLD: dict[str, Callable[[Any], bool]] = {
+    "decimal": lambda value: value in (".", ","),
+    "date_format": lambda value: value is None or _is_format(value),
+    "na": _is_blanks,
+}
 
 
 @dataclass(frozen=True)
@@ -196,12 +208,15 @@ class Wording:
     """Of labels that are spelt out in text: the one of the features."""
     thousands: str | None = None
     notes: tuple[str, ...] = ()
+    na: tuple[str, ...] = ()
+    """Texts that were said to mean missing."""
 
     @property
     def told(self) -> dict[str, dict[str, Any]]:
         """What predictions must know, by column."""
+        blanks = {"na": list(self.na)} if self.na else {}
         found = {name: spelling.told for name, spelling in self.spellings.items()}
-        return {name: told for name, told in sorted(found.items()) if told}
+        return {name: {**told, **blanks} for name, told in sorted(found.items()) if told or blanks}
 
     def raw(self, name: str, type_: pa.DataType) -> pa.DataType:
         """The type as which Arrow is to read a column of a text file."""

@@ -35,7 +35,8 @@ class Decision:
             for name, look in looks.items()
             for note in _notes(name, look, spellings[name], self.reading)
         ]
-        return Wording(spellings, decimal, self.reading.thousands, tuple(notes))
+        na = tuple(filter(None, self.reading.na or ()))
+        return Wording(spellings, decimal, self.reading.thousands, tuple(notes), na)
 
     def _decimal(self, looks: Mapping[str, Looks]) -> str:
         """The table's decimal sign: the comma where columns show it and none shows the point."""
