@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from experiments.least_squares import Array, Blocks, Fit
+from experiments.least_squares import BINS, Array, Blocks, Fit, nearest
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from labeldp.accounting import Gaussian, invert
 from labeldp.learners import rules
 from labeldp.learners.whitened import Whitened
-
-BINS = 128
-"""Values to which RR-on-bins rounds labels."""
 
 
 @dataclass(frozen=True)
@@ -213,20 +210,13 @@ def private_prior(counts: Array, epsilon: float, stream: np.random.Generator) ->
 def rr_on_bins(trial: Trial) -> Array:
     """Half of ε for the prior, half for the labels; then least squares on what is told."""
     fit, stream, half = trial.fit, trial.stream, trial.budget.epsilon / 2
-    low, high = fit.label_range
-    grid = np.linspace(low, high, BINS) - fit.middle
-
-    def places(labels: Array) -> NDArray[np.intp]:
-        return np.rint((labels - low) / fit.width * (BINS - 1)).astype(np.intp)
-
-    counts = np.zeros(BINS)
-    for _, labels in trial.blocks:
-        counts += np.bincount(places(labels), minlength=BINS)
-    priors = [private_prior(counts, half, stream) for _ in range(trial.repeats)]
+    grid = np.linspace(*fit.label_range, BINS) - fit.middle
+    priors = [private_prior(fit.counts, half, stream) for _ in range(trial.repeats)]
     randomisers = [best_bins(prior, grid, half) for prior in priors]
     moments = np.zeros((fit.columns, trial.repeats))
     for design, labels in trial.blocks:
-        told = [randomise(places(labels), stream) for randomise in randomisers]
+        places = nearest(labels, fit.label_range)
+        told = [randomise(places, stream) for randomise in randomisers]
         moments += design.T @ np.column_stack(told)
     return fit.solve(moments)
 

@@ -18,6 +18,8 @@ from labeldp import FeatureMap, Source
 
 Array = NDArray[np.float64]
 Blocks = Iterable[tuple[Array, Array]]
+BINS = 128
+"""Values, from one end of the label range to the other, at which labels are counted."""
 _HELD = 50_000_000
 """Numbers of a design matrix that are kept in memory between passes."""
 
@@ -52,6 +54,8 @@ class Fit:
     sum: float
     squares: float
     """Of y − middle, over all rows."""
+    counts: Array
+    """Of labels nearest to each of `BINS` values."""
     largest_norm: float
     """max‖x_i‖."""
     largest_leverage: float
@@ -110,15 +114,23 @@ def fit(blocks: Blocks, label_range: tuple[float, float]) -> Fit:
     rows, total, squares, norm = 0, 0.0, 0.0, 0.0
     gram: Array | float = 0.0
     moments: Array | float = 0.0
+    counts = np.zeros(BINS)
     for design, labels in blocks:
         centred = labels - middle
         gram, moments = gram + design.T @ design, moments + design.T @ centred
         rows, total = rows + len(labels), total + float(centred.sum())
         squares += float(centred @ centred)
+        counts += np.bincount(nearest(labels, label_range), minlength=BINS)
         norm = max(norm, float(np.square(design).sum(axis=1).max(initial=0.0)))
     sums = np.asarray(gram), np.asarray(moments)
     leverage = _largest_leverage(blocks, np.linalg.cholesky(sums[0]))
-    return Fit(label_range, rows, *sums, total, squares, norm**0.5, leverage)
+    return Fit(label_range, rows, *sums, total, squares, counts, norm**0.5, leverage)
+
+
+def nearest(labels: Array, label_range: tuple[float, float]) -> NDArray[np.intp]:
+    """Which of `BINS` values each label is nearest to."""
+    low, high = label_range
+    return np.rint((labels - low) / (high - low) * (BINS - 1)).astype(np.intp)
 
 
 def _largest_leverage(blocks: Blocks, lower: Array) -> float:

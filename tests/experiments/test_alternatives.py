@@ -20,7 +20,7 @@ from experiments.alternatives import (
     shrunken,
     strongest,
 )
-from experiments.least_squares import Array, errors, fit
+from experiments.least_squares import BINS, Array, errors, fit
 
 ONE = Budget(1.0, 1e-6)
 RANGE = (-1.0, 3.0)
@@ -61,6 +61,8 @@ def test_the_fit_with_all_labels_is_numpys() -> None:
     assert found.coefficients == pytest.approx(beta)
     assert found.residual_ss == pytest.approx(residual[0])
     assert found.constant_ss == pytest.approx(len(labels) * labels.var())
+    assert found.counts.sum() == len(labels)
+    assert found.counts @ np.linspace(*RANGE, BINS) == pytest.approx(labels.sum(), abs=1.0)
     leverages = np.diag(design @ np.linalg.pinv(design))
     assert found.largest_leverage == pytest.approx(leverages.max())
     assert found.largest_norm == pytest.approx(np.linalg.norm(design, axis=1).max())
