@@ -29,7 +29,14 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "fit": ("{folder}/release", "--out", "{folder}/model.json"),
     "predict": ("{folder}/model.json", "{data}", "--out", "{folder}/predictions.csv"),
     "account": ("wtd-flag", "--rows", "100000", "--label-range", "0", "2", "--residual-ms", "1"),
-    "release of text": ("{text}", *BUDGET, "--drop-missing-labels", "--out", "{folder}/from-text"),
+    "release of text": (
+        "{text}",
+        *BUDGET,
+        "--drop-missing-labels",
+        "--out",
+        "{folder}/from-text",
+        "--anyway",
+    ),
 }
 
 EXTRAS = {"pandas", "polars", "duckdb", "matplotlib", "torch", "pyspark", "numba"}
@@ -46,11 +53,11 @@ HEAVY = EXTRAS | {
 DATA_ROAD = {"labeldp.source", "labeldp.features", "labeldp.statistics", "labeldp.engines"}
 BESIDES = {
     "plan": {"labeldp.learners"},
-    "release": {"sklearn", "labeldp.learners.estimators"},
+    "release": {"labeldp.learners.estimators"},
     "verify": {"labeldp.learners"},
     "fit": {"labeldp.mechanisms.survey", "flint", "randomgen"},
     "predict": {"labeldp.mechanisms.survey", "labeldp.accounting", "flint", "randomgen", "scipy"},
-    "release of text": {"labeldp.learners"},
+    "release of text": {"labeldp.learners.estimators"},
     "account": DATA_ROAD | {"labeldp.learners", "pyarrow", "randomgen"},
 }
 """And this command does not need those either."""
