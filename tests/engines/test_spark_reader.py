@@ -6,11 +6,15 @@ from functools import partial
 from typing import Any
 
 import pytest
+from pyarrow import csv
 
 from labeldp import InputError, SparkEngine, scan
 from labeldp.engines import engine_for
+from labeldp.features import fit_features
+from labeldp.spark import read
 from labeldp.spark.reader import over_parts
 from tests.contracts import test_reader as contract
+from tests.source import test_source_same_design as same
 from tests.tables import RANGE
 
 
@@ -44,3 +48,34 @@ def test_it_names_its_engine_and_is_read_nowhere_else(spark: Any) -> None:
 def test_other_things_of_spark_are_no_tables(spark: Any) -> None:
     with pytest.raises(Exception, match="cannot be read"):
         scan(spark)
+
+
+@pytest.mark.parametrize("every", [0, 7])
+def test_the_same_rows_make_the_same_features(spark: Any, every: int, tmp_path: Any) -> None:
+    """Every kind of column: as a data frame, as one of texts, as a CSV file that Spark reads.
+
+    Spark takes times without a zone for instants in its session's zone unless it is told not to.
+    """
+    whole = same.table(every)
+    expected = fit_features(scan(whole, label="y")).to_json()
+    csv.write_csv(whole, tmp_path / "t.csv")
+    instants = spark.createDataFrame(whole)
+    frames = [
+        instants.withColumn("times", instants["times"].cast("timestamp_ntz")).repartition(3),
+        spark.createDataFrame(same.texts(whole)).repartition(2),
+        read(str(tmp_path / "t.csv")),
+    ]
+    for frame in frames:
+        source = scan(frame, label="y")
+        assert fit_features(source, fold=SparkEngine().fold).to_json() == expected
+
+
+def test_messy_text_is_read_as_here(spark: Any, tmp_path: Any) -> None:
+    del spark
+    rows = [
+        f"{k % 9 + 1}.{k:03d},5;{k % 28 + 1:02d}/{k % 12 + 1:02d}/2020;-" for k in range(100, 300)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["x;day;z", *rows]))
+    here, there = scan(tmp_path / "t.csv"), scan(read(str(tmp_path / "t.csv")))
+    assert here.wording.told == there.wording.told
+    assert fit_features(there, fold=SparkEngine().fold) == fit_features(here)

@@ -74,7 +74,7 @@ def _excel(data: pa.Table, folder: Path) -> Path:
     return folder / "t.xlsx"
 
 
-def _texts(data: pa.Table) -> pa.Table:
+def texts(data: pa.Table) -> pa.Table:
     """All as text, as whoever stores what a CSV file says has it."""
     return pa.table(
         {n: data[n] if n == "y" else data[n].cast(pa.string()) for n in KINDS | {"y": 0}}
@@ -89,7 +89,7 @@ FORMS: dict[str, Callable[[pa.Table, Path], Any]] = {
         lambda p: frame(t).to_csv(p, index=False, sep=";", encoding="utf-16"), d / "t.csv"
     ),
     "parquet": lambda t, d: _path(lambda p: pq.write_table(t, p), d / "t.parquet"),
-    "parquet of texts": lambda t, d: _path(lambda p: pq.write_table(_texts(t), p), d / "t.parquet"),
+    "parquet of texts": lambda t, d: _path(lambda p: pq.write_table(texts(t), p), d / "t.parquet"),
     "parquet of pandas": lambda t, d: _path(frame(t).to_parquet, d / "t.parquet"),
     "arrow file": lambda t, d: _path(lambda p: pa.feather.write_feather(t, p), d / "t.arrow"),
     "arrow": lambda t, _: t,
@@ -128,7 +128,7 @@ def test_a_model_of_one_format_takes_rows_of_another(fitted: str, tmp_path: Path
     whole = table(7)
     features = fit_features(scan(FORMS[fitted](whole, tmp_path), label="y"))
     expected = fit_features(scan(whole, label="y")).design(whole)
-    for rows in (whole, frame(whole), pl.from_arrow(whole), _texts(whole)):
+    for rows in (whole, frame(whole), pl.from_arrow(whole), texts(whole)):
         assert (features.design(rows) == expected).all()
 
 

@@ -385,6 +385,7 @@ def _with_parts(known: Sequence[str], taken: Sequence[str | None]) -> list[str]:
 def _known(name: str, part: str, known: Sequence[str]) -> None:
     if name in known:
         return
+    known = [each for each in known if not split_part(each)[1]]
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     if close:
         hint = f"did you mean {' or '.join(map(repr, close))}?"
