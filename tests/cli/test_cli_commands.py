@@ -203,7 +203,12 @@ def test_fit_and_predict(published: Path, data: Path, tmp_path: Path) -> None:
 
     predicted = labeldp("predict", model, data, "--out", tmp_path / "p.parquet", "--json")
     assert (predicted.code, predicted.err) == (0, "")
-    assert predicted.json == {"predictions": str(tmp_path / "p.parquet"), "rows": 2000}
+    assert predicted.json == {
+        "predictions": str(tmp_path / "p.parquet"),
+        "rows": 2000,
+        "unknown_levels": {},
+        "outside_range": {},
+    }
     assert pq.read_table(tmp_path / "p.parquet")["prediction"].to_numpy().tolist() == pytest.approx(
         expected.tolist(), rel=1e-12
     )

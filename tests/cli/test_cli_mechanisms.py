@@ -84,6 +84,8 @@ def test_a_linear_fit_and_its_predictions(
     assert labeldp("predict", model, data, "--out", tmp_path / "p.csv", "--json").json == {
         "predictions": str(tmp_path / "p.csv"),
         "rows": 2000,
+        "unknown_levels": {},
+        "outside_range": {},
     }
     predictions = csv.read_csv(tmp_path / "p.csv")["prediction"].to_numpy()
     labels = table()["label"].to_numpy()

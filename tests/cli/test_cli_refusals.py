@@ -410,7 +410,8 @@ def test_predict(published: Path, data: Path, write: Write, out: Path, tmp_path:
         in labeldp("predict", model, write("less.csv", town=None), "--out", place).error
     )
     unknown = write("unknown.parquet", town=ones("31st street", other="t1"))
-    assert "'31st street'" in labeldp("predict", model, unknown, "--out", place).error
+    asked = ("predict", model, unknown, "--unknown", "error", "--out", place)
+    assert "'31st street'" in labeldp(*asked).error
     assert (
         "holds an infinity"
         in labeldp(
