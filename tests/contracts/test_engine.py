@@ -135,11 +135,16 @@ def test_a_shape_is_the_same_to_the_last_bit(home: Home) -> None:
     assert ours.certificate == theirs.certificate
 
 
-def test_persons_are_priced_the_same(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "own", [{"mechanism": "shaped-flag"}, {"mechanism": "wtd-flag", "bags": 40}]
+)
+def test_persons_are_priced_the_same(
+    home: Home, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """By as many passes as it takes where there is room for few of them at a time."""
     numbers = np.random.default_rng(2).integers(0, 300, MIXED.num_rows)
     data = MIXED.append_column("id", pa.array([f"p{number}" for number in numbers]))
-    options: dict[str, Any] = {"mechanism": "shaped-flag", "epsilon": 1.0, "delta": 1e-4}
+    options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-4, **own}
     here = plan(scan(data, label="label", label_range=RANGE, person="id"), **options)
     monkeypatch.setattr("labeldp.statistics.persons._PASSES", 1000)
     monkeypatch.setattr("labeldp.statistics.persons._ROOM", 200)

@@ -198,7 +198,7 @@ def test_a_plan_is_for_persons_or_for_rows(made: Plan) -> None:
 
 @pytest.mark.parametrize("name", [m.name for m in mechanisms() if not m.persons])
 def test_other_mechanisms_refuse(name: str) -> None:
-    with pytest.raises(PlanError, match="all rows of a person together"):
+    with pytest.raises(PlanError, match=r"all rows of a person together: .*several bags.*; use"):
         small_plan(name, source_of(with_ids(table(ROWS))))
 
 
@@ -227,6 +227,6 @@ def test_the_command_line_knows_persons(tmp_path: Path) -> None:
     lost = command("verify", tmp_path / "r", "--data", tmp_path / "bare.parquet")
     assert lost.code == 2
     assert "no column 'id'" in lost.err
-    other = command("plan", "--anyway", *asked, "--person", "id", "--mechanism", "wtd-flag")
+    other = command("plan", "--anyway", *asked, "--person", "id", "--mechanism", "sampled-wtd-flag")
     assert other.code == 2
     assert "--person" in other.err

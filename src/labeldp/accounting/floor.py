@@ -84,9 +84,12 @@ def added_variance(needed: float, lower_bound: float) -> float:
     return math.nextafter(needed - square, math.inf)
 
 
-def default_measurement(epsilon: float, delta: float) -> Measurement:
-    """A tenth of the budget: μ0² = μ²/10 of the Gaussian mechanism worth (ε, δ), δ0 = δ/10."""
+def default_measurement(epsilon: float, delta: float, labels: int = 1) -> Measurement:
+    """A tenth of the budget: μ0² = μ²/10 of the Gaussian mechanism worth (ε, δ), δ0 = δ/10.
+
+    So many labels that change at once move σ by √labels·Δ, so that one may cost less.
+    """
     positive(epsilon=epsilon)
     in_range(0.0, 1.0, delta=delta)
     mu = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
-    return Measurement(math.sqrt(0.1) * mu, delta / 10.0)
+    return Measurement(math.sqrt(0.1) * mu / math.sqrt(labels), delta / 10.0)

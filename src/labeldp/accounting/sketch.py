@@ -139,7 +139,7 @@ class Sketch(Curve):
         return super().search(name, epsilon, delta)
 
     def _floors(self, epsilon: float, delta: float) -> Range:
-        if gaussian.upper(epsilon, self.mu) + self.slack >= delta:
+        if gaussian.upper(epsilon, self.seen) + self.slack >= delta:
             raise PlanError(
                 f"measuring the floor alone spends delta {delta} at epsilon {epsilon}; "
                 "measure it with more noise or a smaller slack"

@@ -105,11 +105,15 @@ class Terms:
     mode: FloorMode
     residual_ms: float
     """A promise if the floor is declared, else a guess that affects utility only."""
+    labels: int = 1
+    """How many may change at once: the rows of a person."""
 
     @cached_property
     def measurement(self) -> Measurement | None:
         """What measuring a floor spends of the budget; None if none is measured."""
-        return default_measurement(self.epsilon, self.delta) if self.mode.measures else None
+        if not self.mode.measures:
+            return None
+        return default_measurement(self.epsilon, self.delta, self.labels)
 
     @property
     def rank(self) -> int:

@@ -113,6 +113,8 @@ class Mechanism:
     accountants: tuple[str, ...] = ("exact",)
     persons: bool = False
     """Whether a source with persons is priced for all rows of a person together; else refused."""
+    single_rows: str = "it is priced for the label of one row"
+    """Why not."""
     pure: bool = False
     """Whether it can be asked for δ = 0."""
     sections: Mapping[str, Document] = field(default_factory=dict)

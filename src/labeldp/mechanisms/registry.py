@@ -142,8 +142,9 @@ def draft(mechanism: Mechanism, request: Request[Any], source: Source, engine: E
     if source.person is not None and not mechanism.persons:
         able = " or ".join(repr(other.name) for other in mechanisms() if other.persons)
         raise PlanError(
-            f"{mechanism.name} cannot price all rows of a person together; use `mechanism={able}`, "
-            "or leave `person` out to protect single rows"
+            f"{mechanism.name} cannot price all rows of a person together: "
+            f"{mechanism.single_rows}; use `mechanism={able}`, or leave `person` out to protect "
+            "single rows"
         )
     return mechanism.draft(request, source, engine)
 

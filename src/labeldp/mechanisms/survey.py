@@ -12,8 +12,18 @@ from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
 from labeldp.mechanisms.notes import COLUMN, NOISE, Note
 from labeldp.mechanisms.options import Encoding, Request
+from labeldp.release import Person
 from labeldp.source import Source
-from labeldp.statistics import Factor, GramSum, LabelGrid, Leverage, LeverageScan, factorise
+from labeldp.statistics import (
+    Factor,
+    GramSum,
+    LabelGrid,
+    Leverage,
+    LeverageScan,
+    PersonScan,
+    factorise,
+    largest_persons,
+)
 
 ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""
@@ -164,3 +174,19 @@ def _advice(leverage: Leverage, rows: int) -> list[str]:
 def _refuse(left_out: list[str]) -> None:
     if left_out:
         raise DataError(f"{left_out[0]}; `drop` it, or plan without `strict` to leave it out")
+
+
+def most_rows(features: FeatureMap, source: Source, engine: Engine) -> Person | None:
+    """Whose rows are covered together, and at most how many they are: public."""
+    if source.person is None:
+        return None
+    scan = PersonScan(features)
+    found = largest_persons(scan, lambda each: engine.fold("persons", source, each))
+    return Person(source.person, found.rows)
+
+
+def person_notes(person: Person | None) -> list[str]:
+    """What a plan says of whom it covers."""
+    if person is None:
+        return []
+    return [f"the guarantee is for all rows of a person together, at most {person.rows}"]

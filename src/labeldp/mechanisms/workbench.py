@@ -47,6 +47,8 @@ from labeldp.mechanisms.survey import (
     Survey,
     feature_bound,
     inflation_for,
+    most_rows,
+    person_notes,
     survey,
     surveyed,
 )
@@ -174,7 +176,9 @@ __all__ = [
     "means",
     "measure_residual",
     "members_table",
+    "most_rows",
     "number",
+    "person_notes",
     "read_floor",
     "read_head",
     "relative_excess",

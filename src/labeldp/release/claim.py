@@ -98,6 +98,11 @@ class Claim(ABC):
     """None: one row's label is what is covered."""
 
     @property
+    def protected(self) -> int:
+        """How many rows are covered together: 1, or the most of a person."""
+        return 1 if self.person is None else self.person.rows
+
+    @property
     @abstractmethod
     def law(self) -> Curve:
         """δ(ε) of the release, whatever else was published included; for a person, if one is."""

@@ -13,7 +13,6 @@ from labeldp._arrow import arrow_numbers, numpy_numbers
 from labeldp.features import Encoder, raw_columns
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim, read_claim
 from labeldp.mechanisms.noisy_rows.noise import least_noise
-from labeldp.mechanisms.noisy_rows.plan import most_rows
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
     FEATURES,
@@ -23,6 +22,7 @@ from labeldp.mechanisms.workbench import (
     Source,
     check_grid,
     check_label_exponent,
+    most_rows,
 )
 from labeldp.release import ROW, Digest, labelled_rows, row_schema, table_digest
 

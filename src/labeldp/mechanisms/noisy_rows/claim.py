@@ -44,11 +44,6 @@ class NoisyRowsClaim(Claim):
         return high - low
 
     @property
-    def protected(self) -> int:
-        """How many rows are covered together: 1, or the most of a person."""
-        return 1 if self.person is None else self.person.rows
-
-    @property
     def law(self) -> Curve:
         return self.noise.curve(self.width, self.protected)
 

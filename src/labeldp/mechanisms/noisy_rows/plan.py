@@ -13,12 +13,11 @@ from labeldp.mechanisms.workbench import (
     Engine,
     FeatureMap,
     LabelGrid,
-    Person,
-    PersonScan,
     Plan,
     Request,
     Source,
-    largest_persons,
+    most_rows,
+    person_notes,
     surveyed,
 )
 from labeldp.release import ROW
@@ -81,15 +80,6 @@ def check_numbered(source: Source) -> None:
         )
 
 
-def most_rows(features: FeatureMap, source: Source, engine: Engine) -> Person | None:
-    """Whose rows are covered together, and at most how many they are: public."""
-    if source.person is None:
-        return None
-    scan = PersonScan(features)
-    found = largest_persons(scan, lambda each: engine.fold("persons", source, each))
-    return Person(source.person, found.rows)
-
-
 def _check_names(features: FeatureMap) -> None:
     if ROW in features.columns:
         raise InputError(
@@ -114,8 +104,4 @@ def _notes(claim: NoisyRowsClaim) -> list[str]:
         notes.append(
             "noise is Laplace's, which is best at this budget: the guarantee holds with δ = 0"
         )
-    if claim.person is not None:
-        notes.append(
-            f"the guarantee is for all rows of a person together, at most {claim.person.rows}"
-        )
-    return notes
+    return notes + person_notes(claim.person)

@@ -22,7 +22,7 @@ from labeldp.errors import DataError, PlanError
 from labeldp.features import raw_columns
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
-from labeldp.mechanisms.noisy_rows.plan import check_numbered, most_rows
+from labeldp.mechanisms.noisy_rows.plan import check_numbered
 from labeldp.mechanisms.workbench import (
     OTHER_FEATURES,
     Drawing,
@@ -32,6 +32,7 @@ from labeldp.mechanisms.workbench import (
     Plan,
     Randomness,
     Source,
+    most_rows,
 )
 from labeldp.release import row_schema
 

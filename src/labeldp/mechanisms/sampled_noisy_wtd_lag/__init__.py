@@ -75,6 +75,7 @@ MECHANISM = Mechanism(
     check=later(f"{__name__}.claim:check"),
     check_features=later(f"{__name__}.claim:check_features"),
     describe=describe,
+    single_rows="a person's rows may stand in several bags, whose costs add up",
     sections={"draw": DRAW, "noise": read_schema(Path(__file__).with_name("noise.schema.json"))},
     files={
         "aggregates": later(f"{__name__}.claim:layout"),

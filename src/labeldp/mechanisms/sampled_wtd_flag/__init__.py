@@ -66,6 +66,7 @@ MECHANISM = Mechanism(
     check=later(f"{__name__}.claim:check"),
     check_features=later(f"{__name__}.claim:check_features"),
     describe=describe,
+    single_rows="a person's rows may stand in several bags, whose costs add up",
     sections={"floor": FLOOR, "draw": DRAW},
     files={"bags": later("labeldp.mechanisms.bags:secret_weights")},
     account=Account(

@@ -61,7 +61,7 @@ class ShapedFlagClaim(Claim):
     @property
     def reach(self) -> float:
         """By which the root of the residual moves at most: Δ, or Δ√k for the k rows of a person."""
-        return self.width * math.sqrt(1 if self.person is None else self.person.rows)
+        return self.width * math.sqrt(self.protected)
 
     @property
     def noise(self) -> Noise:

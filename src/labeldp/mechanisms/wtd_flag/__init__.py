@@ -1,11 +1,13 @@
 """wtd-FLAg (Algorithm 1): m sums of all rows with secret Gaussian weights."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from labeldp.mechanisms import (
     FLOOR,
     Account,
     CountQuestion,
+    Description,
     FeaturesQuestion,
     FloorOptions,
     Inspection,
@@ -13,6 +15,7 @@ from labeldp.mechanisms import (
     Options,
     ResidualQuestion,
     describe_floor,
+    describe_person,
     later,
     option,
 )
@@ -32,6 +35,10 @@ class WeightedFlagQuestion(FeaturesQuestion, CountQuestion, ResidualQuestion):
     """What `labeldp account` can be asked about wtd-FLAg."""
 
 
+def _describe(document: dict[str, Any]) -> Description:
+    return describe_floor(document) + describe_person(document)
+
+
 MECHANISM = Mechanism(
     name="wtd-flag",
     title="m sums of all rows with secret Gaussian weights (Algorithm 1)",
@@ -44,7 +51,8 @@ MECHANISM = Mechanism(
     read_claim=later(f"{__name__}.claim:read_claim"),
     check=later(f"{__name__}.claim:check"),
     check_features=later(f"{__name__}.claim:check_features"),
-    describe=describe_floor,
+    describe=_describe,
+    persons=True,
     sections={"floor": FLOOR},
     account=Account(
         WeightedFlagQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")

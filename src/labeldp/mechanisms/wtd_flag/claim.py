@@ -19,6 +19,7 @@ from labeldp.mechanisms.workbench import (
     check_floor_release,
     factorise,
     inflation_for,
+    most_rows,
     read_floor,
     read_head,
     relative_excess,
@@ -32,6 +33,7 @@ BASIS = {
     "certified",
     "paper": "Theorem 1 of 'Label Differential Privacy via Aggregation'",
 }
+PERSON_BASIS = "; for as many labels at once as a person has rows, wherever these stand"
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ class WeightedFlagClaim(FloorClaim):
 
     @property
     def law(self) -> Curve:
-        return ACCOUNTANTS[self.accountant](self.facts, self.bags, self.floor, self.measurement)
+        """Of one label; of all rows of a person at once by the same law (`Facts.family`)."""
+        law = ACCOUNTANTS[self.accountant](self.facts, self.bags, self.floor, self.measurement)
+        return law if self.person is None else law.group(self.protected)
 
     def utility(self) -> dict[str, Any]:
         return {
@@ -71,7 +75,7 @@ class WeightedFlagClaim(FloorClaim):
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **self.head(BASIS[self.accountant]),
+            **self.head(BASIS[self.accountant] + ("" if self.person is None else PERSON_BASIS)),
             "form": "compact" if self.compact else "rows",
             "bag_size": self.facts.rows,
             "rows": self.facts.rows,
@@ -116,3 +120,6 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
         yield f"the largest leverage is {leverage.maximum:.6g}, the certificate says {claimed:.6g}"
     if certificate["inflation"] < inflation_for(factor.defect):
         yield "the certificate's inflation is too small for these features"
+    claim, person = read_claim(certificate), most_rows(release.features, source, engine)
+    if person is not None and person.rows > claim.protected:
+        yield f"a person has {person.rows} rows, the certificate says {claim.protected} at most"

@@ -20,7 +20,9 @@ from labeldp.mechanisms.workbench import (
     claimed_floor,
     floor_mode,
     forecast,
+    most_rows,
     number,
+    person_notes,
     surveyed,
 )
 from labeldp.mechanisms.wtd_flag import WeightedFlagOptions
@@ -40,7 +42,15 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
     mode = floor_mode(options, request.accountant)
     found = surveyed(request, source, engine)
     guess = options.residual_ms or options.residual(found.facts.width)
-    terms = Terms(found.facts, request.epsilon, request.delta, request.accountant, mode, guess)
+    person = most_rows(found.features, source, engine)
+    if person is not None and request.accountant == "paper":
+        raise PlanError(
+            "the paper's theorem speaks of one label, not of all rows of a person together; use "
+            "`accountant='exact'`, or leave `person` out to protect single rows"
+        )
+    labels = person.rows if person else 1
+    budget = request.epsilon, request.delta, request.accountant
+    terms = Terms(found.facts, *budget, mode, guess, labels)
     size = options.megabytes(found.facts.rows * (len(found.features.columns) + 1))
     bags = options.bags or choose_bags(terms, size, compact=options.compact)
     check_number(bags)
@@ -62,6 +72,7 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
             terms.measurement,
             found.facts,
             _compact(options, bags, terms.rank),
+            person=person,
         ),
         found.features,
         found.labels,
@@ -74,7 +85,7 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
             added_variance=terms.added(floor, found.facts.rows),
             residual_source="stated" if options.residual_ms else options.residual_source,
         ),
-        (*found.notes, *_notes(options, bags, terms.rank, size)),
+        (*found.notes, *_notes(options, bags, terms.rank, size), *person_notes(person)),
         found.factor,
     )
 

@@ -47,6 +47,7 @@ from labeldp.mechanisms.workbench import (
     aggregate_schema,
     factorise,
     inflation_for,
+    most_rows,
     settle_floor,
 )
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
@@ -78,6 +79,9 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
         factor = factorise(gram, features)  # a plan may have been put together by hand
     leverage = engine.fold("leverages", source, LeverageScan(features, factor))
     check_facts(claim, features, factor, leverage)
+    person = most_rows(features, source, engine)
+    if person is not None and person.rows > claim.protected:
+        raise PlanError(OTHER_FEATURES)
     residual = Residual(factor, moments)
     outcome = settle_floor(claim, [residual], labels, randomness)
     grid = door.grid_for(math.sqrt(claim.floor))

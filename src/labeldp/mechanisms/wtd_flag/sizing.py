@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from labeldp.accounting import ACCOUNTANTS, Answer, Facts, Theorem1, invert
+from labeldp.accounting import ACCOUNTANTS, Answer, Curve, Facts, Theorem1, invert
 from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
 from labeldp.errors import PlanError
 from labeldp.mechanisms.forecast import mean_excess
@@ -39,7 +39,14 @@ def check_number(bags: int) -> None:
 def needed_floor(terms: Terms, bags: int, *, certified: bool = True) -> float:
     """The residual sum of squares, data's own and added, that this many bags need."""
     law = ACCOUNTANTS[terms.accountant](terms.facts, bags, 1.0, terms.measurement)
-    return invert.limit(law, "floor", terms.epsilon, terms.delta, certified=certified)
+    return invert.limit(
+        _together(law, terms), "floor", terms.epsilon, terms.delta, certified=certified
+    )
+
+
+def _together(law: Curve, terms: Terms) -> Curve:
+    """For as many labels at once as a person may have."""
+    return law if terms.labels == 1 else law.group(terms.labels)
 
 
 def max_bags(accountant: str, facts: Facts, floor: float, epsilon: float, delta: float) -> Answer:
@@ -69,7 +76,7 @@ def _carried(terms: Terms) -> int:
     if floor == 0.0:
         return 0
     law = ACCOUNTANTS[terms.accountant](terms.facts, 1, floor, terms.measurement)
-    return int(invert.limit(law, "bags", terms.epsilon, terms.delta))
+    return int(invert.limit(_together(law, terms), "bags", terms.epsilon, terms.delta))
 
 
 def _expected_error(terms: Terms, bags: int) -> float:
