@@ -44,6 +44,8 @@ class Outcome:
     """The same on the features as labeldp encodes them by default, which all ways are given."""
     chosen: tuple[str, ...]
     """The mechanism that auto chose at each budget."""
+    refused: tuple[float, ...]
+    """The ε at which `plan` sees no gain over the mean of the labels and must be told to go on."""
     figures: tuple[Figure, ...]
 
     @property
@@ -69,4 +71,5 @@ class Outcome:
         figures = tuple(
             Figure(**{**each, "values": tuple(each["values"])}) for each in document["figures"]
         )
-        return cls(**{**document, "chosen": tuple(document["chosen"]), "figures": figures})
+        lists = {name: tuple(document[name]) for name in ("chosen", "refused")}
+        return cls(**{**document, **lists, "figures": figures})

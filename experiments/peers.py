@@ -25,7 +25,7 @@ import pyarrow as pa
 from experiments.alternatives import PEERS, Budget, Trial, shrunken
 from experiments.figures import Figure, Outcome
 from experiments.least_squares import Array, Blocks, Fit, Rows, errors
-from experiments.study import DELTA, REPEATS, Study, fitted
+from experiments.study import DELTA, REPEATS, Study
 from experiments.tables import TABLES, USUAL_HOUSING, Table
 
 from experiments import peers_page
@@ -98,7 +98,7 @@ def compare(table: Table, folder: Path) -> Outcome:
     blocks, full = study.full_fit(plans[0])
     for budget, made in zip(BUDGETS, plans, strict=True):
         releases = study.releases(made, REPEATS)
-        found.judge(peers_page.DEFAULT, budget.epsilon, fitted(releases), ours=True)
+        found.judge(peers_page.DEFAULT, budget.epsilon, study.fitted(releases), ours=True)
         add_mechanisms(found, study, full, budget)
         add_peers(found, Trial(full, blocks, budget, stream, REPEATS))
     _, raw = study.raw_fit(BUDGETS[0])
@@ -112,6 +112,7 @@ def compare(table: Table, folder: Path) -> Outcome:
         raw=raw.residual_ss,
         encoded=full.residual_ss,
         chosen=tuple(made.claim.mechanism for made in plans),
+        refused=tuple(made.claim.epsilon for made in plans if made.anyway),
         figures=found.figures(blocks, table.label_range),
     )
 
@@ -146,7 +147,7 @@ def _on_rows_kept_aside(train: pa.Table, test: pa.Table, seed: int) -> Outcome:
     blocks, full = study.full_fit(plans[0])
     for budget, made in zip(HOUSING_BUDGETS, plans, strict=True):
         releases = study.releases(made, 1)
-        found.judge(peers_page.DEFAULT, budget.epsilon, fitted(releases), ours=True)
+        found.judge(peers_page.DEFAULT, budget.epsilon, study.fitted(releases), ours=True)
         add_peers(found, Trial(full, blocks, budget, stream, 1), simulate=True)
     bare, raw = study.raw_fit(BUDGETS[0])
     rows, raw_rows = (Rows(aside, made.features) for made in (plans[0], bare))
@@ -161,6 +162,7 @@ def _on_rows_kept_aside(train: pa.Table, test: pa.Table, seed: int) -> Outcome:
         raw=_plain_error(raw_rows, raw) / len(test),
         encoded=_plain_error(rows, full) / len(test),
         chosen=tuple(made.claim.mechanism for made in plans),
+        refused=tuple(made.claim.epsilon for made in plans if made.anyway),
         figures=tuple(replace(f, values=(f.values[0] / len(test),)) for f in figures),
     )
 

@@ -12,16 +12,17 @@ SHRUNKEN = "least noisy of the first three, shrunk and clipped as ours"
 LARGE = 50_000
 AIM = 1.0
 """The ε of the aim."""
+REFUSED = "†"
 
 
 class Loss(NamedTuple):
-    """A peer that does better than the default."""
+    """A peer that does better than the default, and by how many percent each is above the fit."""
 
     table: str
-    epsilon: float
+    epsilon: str
     peer: str
-    theirs: float
-    ours: float
+    theirs: str
+    ours: str
 
 
 PUBLISHED = (
@@ -59,13 +60,15 @@ How it was made:
   spends half of ε on its prior. Anyone may shrink and clip: so of the three peers whose noise is
   the same in every direction, the one with least is shown again with labeldp's own shrinkage.
 - **Bold**: a peer that does better than labeldp's default.
+- {refused} after a figure of the default: there `plan` forecasts no gain over the mean of the
+  labels and refuses unless it is told to go on (`anyway=True`), as it was here.
 """
 
 
 def page(outcomes: Sequence[Outcome], housing: Outcome) -> str:
     """The whole page."""
     repeats = len(outcomes[0].figure(DEFAULT, AIM).values)
-    lines = [INTRODUCTION.format(repeats=repeats)]
+    lines = [INTRODUCTION.format(repeats=repeats, refused=REFUSED)]
     lines += _losses([loss for outcome in outcomes for loss in losses(outcome)], outcomes)
     lines += _aim([outcome for outcome in outcomes if outcome.rows >= LARGE])
     for outcome in outcomes:
@@ -76,18 +79,21 @@ def page(outcomes: Sequence[Outcome], housing: Outcome) -> str:
 
 def losses(outcome: Outcome) -> list[Loss]:
     """Where a peer does better than the default, by means."""
-    ours = {epsilon: outcome.figure(DEFAULT, epsilon).mean for epsilon in outcome.epsilons}
     return [
         Loss(
             outcome.name,
-            figure.epsilon,
+            f"{figure.epsilon:g}",
             figure.way,
-            outcome.excess(figure.mean),
-            outcome.excess(ours[figure.epsilon]),
+            _cell(outcome, figure),
+            _cell(outcome, outcome.figure(DEFAULT, figure.epsilon)),
         )
         for figure in outcome.figures
-        if not figure.ours and figure.mean < ours[figure.epsilon]
+        if _wins(outcome, figure)
     ]
+
+
+def _wins(outcome: Outcome, figure: Figure) -> bool:
+    return not figure.ours and figure.mean < outcome.figure(DEFAULT, figure.epsilon).mean
 
 
 def _losses(found: Sequence[Loss], outcomes: Sequence[Outcome]) -> list[str]:
@@ -95,24 +101,9 @@ def _losses(found: Sequence[Loss], outcomes: Sequence[Outcome]) -> list[str]:
     lines = ["## Where labeldp loses", ""]
     if not found:
         return [*lines, f"Nowhere on this page: in none of {cells} cells is a peer better.", ""]
-    return [
-        *lines,
-        f"In {len(found)} of {cells} cells a peer is better than the default:",
-        "",
-        *markdown(
-            ("table", "ε", "peer", "peer, %", "labeldp, %"),
-            [
-                (
-                    loss.table,
-                    f"{loss.epsilon:g}",
-                    loss.peer,
-                    percent(loss.theirs),
-                    percent(loss.ours),
-                )
-                for loss in found
-            ],
-        ),
-    ]
+    header = ("table", "ε", "peer", "peer, %", "labeldp, %")
+    told = f"In {len(found)} of {cells} cells a peer is better than the default:"
+    return [*lines, told, "", *markdown(header, found)]
 
 
 def _aim(large: Sequence[Outcome]) -> list[str]:
@@ -171,13 +162,18 @@ def _chosen(outcome: Outcome) -> str:
 
 def _marked(outcome: Outcome, figure: Figure) -> str:
     text = _cell(outcome, figure)
-    lost = not figure.ours and figure.mean < outcome.figure(DEFAULT, figure.epsilon).mean
-    return f"**{text}**" if lost else text
+    return f"**{text}**" if _wins(outcome, figure) else text
 
 
 def _cell(outcome: Outcome, figure: Figure) -> str:
     text = percent(outcome.excess(figure.mean))
-    return text if figure.spread is None else f"{text} ± {percent(figure.spread / outcome.raw)}"
+    if figure.spread is not None:
+        text = f"{text} ± {percent(figure.spread / outcome.raw)}"
+    return f"{text} {REFUSED}" if _refused(outcome, figure) else text
+
+
+def _refused(outcome: Outcome, figure: Figure) -> bool:
+    return figure.way == DEFAULT and figure.epsilon in outcome.refused
 
 
 def _housing(outcome: Outcome) -> list[str]:
@@ -204,8 +200,9 @@ def _housing(outcome: Outcome) -> list[str]:
 
 def _mse(outcome: Outcome, figure: Figure) -> str:
     text = f"{figure.mean:.3f} ± {figure.spread or 0.0:.3f}"
-    lost = not figure.ours and figure.mean < outcome.figure(DEFAULT, figure.epsilon).mean
-    return f"**{text}**" if lost else text
+    if _refused(outcome, figure):
+        text = f"{text} {REFUSED}"
+    return f"**{text}**" if _wins(outcome, figure) else text
 
 
 def percent(share: float) -> str:

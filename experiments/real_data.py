@@ -17,7 +17,7 @@ from pathlib import Path
 from experiments.alternatives import Budget
 from experiments.least_squares import errors
 from experiments.peers_page import markdown, percent
-from experiments.study import DELTA, REPEATS, Study, fitted
+from experiments.study import DELTA, REPEATS, Study
 from experiments.tables import LARGE, WHOLE_FLIGHTS, WHOLE_SCHEDULE, Table
 
 BUDGET = Budget(1.0, DELTA)
@@ -44,8 +44,8 @@ def measure(table: Table, folder: Path) -> tuple[str, ...]:
     blocks, full = study.full_fit(made)
     _, raw = study.raw_fit(BUDGET)
     releases = study.releases(made, REPEATS)
-    added = float(full.distance(fitted(releases, shrink=False)).mean())
-    error = float(errors(blocks, fitted(releases), table.label_range).mean())
+    added = float(full.distance(study.fitted(releases, shrink=False)).mean())
+    error = float(errors(blocks, study.fitted(releases), table.label_range).mean())
     return (
         table.name,
         f"{full.rows:,}",

@@ -38,6 +38,11 @@ class Study:
     def releases(self, made: Plan, repeats: int) -> list[Release]:
         return [made.release(self.source, engine=self.engine) for _ in range(repeats)]
 
+    def fitted(self, releases: list[Release], **options: Any) -> Array:
+        """Coefficients of a fit on each release, one column each; one of rows needs the table."""
+        fits = [LinearRegressor(**options).fit(release, self.source) for release in releases]
+        return np.column_stack([coefficients(model) for model in fits])
+
     def full_fit(self, made: Plan) -> tuple[Blocks, Fit]:
         """The rows as a plan encodes them, and the fit with all labels on them."""
         blocks = Rows(self.source, made.features).held()
@@ -47,12 +52,6 @@ class Study:
         """Plain least squares with all labels on the features as they are: the yardstick."""
         made = self.plan(budget, **RAW)
         return made, self.full_fit(made)[1]
-
-
-def fitted(releases: list[Release], **options: Any) -> Array:
-    """Coefficients of a fit on each release, one column each."""
-    fits = [LinearRegressor(**options).fit(release) for release in releases]
-    return np.column_stack([coefficients(model) for model in fits])
 
 
 def coefficients(model: LinearRegressor) -> Array:

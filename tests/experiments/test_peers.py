@@ -12,7 +12,7 @@ import pytest
 from experiments.alternatives import PEERS, Budget, gaussian_variance
 from experiments.figures import Figure, Outcome
 from experiments.real_data import HEADER, measure, put_between_marks
-from experiments.study import Study, fitted
+from experiments.study import Study
 from experiments.tables import DIABETES
 
 from experiments import peers, peers_page
@@ -80,7 +80,7 @@ def outcome(ours: float, theirs: float, **changes: object) -> Outcome:
         Figure(peers_page.DEFAULT, True, 1.0, (ours - 1, ours + 1)),
         Figure("other", False, 1.0, (theirs,)),
     )
-    facts = Outcome("some table", 60_000, 3, "0 to 1", 0.5, 0.1, 100.0, 98.0, ("m",), figures)
+    facts = Outcome("some table", 60_000, 3, "0 to 1", 0.5, 0.1, 100.0, 98.0, ("m",), (), figures)
     return replace(facts, **changes)  # type: ignore[arg-type]
 
 
@@ -95,10 +95,18 @@ def test_a_peer_that_is_better_is_bold_and_listed() -> None:
     text = peers_page.page([lost], lost)
     assert "| other | **5** |" in text
     assert "In 1 of 1 cells a peer is better" in text
-    assert line(text, "some table | 1") == "| some table | 1 | other | 5 | 10 |"
+    assert line(text, "some table | 1") == "| some table | 1 | other | 5 | 10 ± 1.41 |"
     text = peers_page.page([won], won)
     assert "| other | 15 |" in text
     assert "in none of 1 cells" in text
+
+
+def test_the_page_says_where_a_plan_refuses() -> None:
+    refused = outcome(110.0, 105.0, refused=(1.0,))
+    text = peers_page.page([refused], refused)
+    assert line(text, "**labeldp, default**").endswith("| 10 ± 1.41 † |")
+    assert line(text, "some table | 1").endswith("| 5 | 10 ± 1.41 † |")
+    assert text.count("†") == 5  # also where the aim is, the published way, and what it means
 
 
 def test_the_page_says_where_privacy_costs_nothing() -> None:
@@ -126,7 +134,7 @@ def test_coefficients_predict_as_the_model_does(tmp_path: Path) -> None:
     made = study.plan(FEW[1])
     (release,) = study.releases(made, 1)
     batch = next(iter(source.feature_batches()))
-    by_hand = np.clip(made.features.design(batch) @ fitted([release]), 0, 52)[:, 0]
+    by_hand = np.clip(made.features.design(batch) @ study.fitted([release]), 0, 52)[:, 0]
     assert LinearRegressor().fit(release).predict(batch) == pytest.approx(by_hand)
 
 
