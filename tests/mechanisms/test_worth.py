@@ -16,6 +16,7 @@ import labeldp
 from labeldp import LinearRegressor, Plan, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.mechanisms import cures
+from labeldp.mechanisms.forecast import shrunken_ms
 from labeldp.mechanisms.notes import CHOICE, COLUMN, MOST, NOISE, Note, ranked
 from labeldp.mechanisms.plan import LEAST_KEPT
 from labeldp.source import Source
@@ -49,15 +50,38 @@ def kept(plan: Plan, rows: Source, label: np.ndarray, releases: int = 8) -> floa
     errors = []
     for seed in range(releases):
         release = plan.release(rows, randomness=Randomness.experiment(seed))
-        errors.append(np.mean((label - LinearRegressor().fit(release).predict(batch)) ** 2))
+        learnt_from = (release,) if release.aggregates_features else (release, rows)
+        fitted = LinearRegressor().fit(*learnt_from)
+        errors.append(np.mean((label - fitted.predict(batch)) ** 2))
     return float((label.var() - np.mean(errors)) / (label.var() - best))
 
 
-@pytest.mark.parametrize("epsilon", [0.2, 0.5, 2.0])
-def test_what_is_kept_of_favourable_labels_is_what_was_forecast(epsilon: float) -> None:
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon"),
+    [("shaped-flag", 0.2), ("shaped-flag", 0.5), ("shaped-flag", 2.0), ("noisy-rows", 0.5)],
+)
+def test_what_is_kept_of_favourable_labels_is_what_was_forecast(
+    mechanism: str, epsilon: float
+) -> None:
     rows, label = even(2000)
-    plan = made(rows, epsilon=epsilon)
+    plan = made(rows, epsilon=epsilon, mechanism=mechanism)
+    assert plan.forecast.fitted_ms < plan.forecast.added_ms
     assert kept(plan, rows, label) == pytest.approx(plan.kept, abs=0.2)
+
+
+def test_what_shrunken_predictions_miss_is_what_the_posterior_mean_misses() -> None:
+    """A slow twin: draw what is explained and the noise, and predict by Bayes' rule."""
+    rows, width, explained = 50, 2.0, 0.1
+    noise = np.array([0.3, 1.0, 20.0])
+    random, each = np.random.default_rng(0), rows * explained / 3
+    free = rows * width**2 / 12
+    prior, known = np.append([each] * 3, free), np.append(noise, 0.7)
+    truth = np.sqrt(prior) * random.normal(size=(200_000, 4))
+    seen = truth + np.sqrt(known) * random.normal(size=truth.shape)
+    missed = np.square(seen * prior / (prior + known) - truth).sum(axis=1).mean() / rows
+    told = shrunken_ms(noise.tolist(), 0.7, rows=rows, width=width, explained=explained)
+    assert told == pytest.approx(missed, rel=0.01)
+    assert shrunken_ms([], 0.7, rows=rows, width=width, explained=0.0) < 0.7 / rows
 
 
 def test_what_is_kept_grows_with_the_budget_from_nothing_to_all() -> None:

@@ -156,6 +156,19 @@ def explained_ms(width: float, stated_ms: float = 0.0) -> float:
     return max(0.0, min(width**2 / 24, width**2 / 4 - stated_ms))
 
 
+def shrunken_ms(
+    slopes: Sequence[float], mean: float, *, rows: int, width: float, explained: float
+) -> float:
+    """What noise adds to shrunken predictions of all rows, if so much is explained, evenly.
+
+    Of b ~ N(0, τI) known through noise of variance ν the posterior mean misses τν/(τ+ν): `slopes`
+    are the ν of all directions but the mean's, `mean` is its own, with the prior of theory §10.
+    """
+    free, each = rows * width**2 / 12, rows * explained / max(1, len(slopes))
+    missed = sum(each * noise / (each + noise) for noise in slopes) if explained else 0.0
+    return (missed + mean * free / (free + mean)) / rows
+
+
 def mean_excess(rank: int, bags: int) -> float:
     """E[(val − opt)/opt] without added noise: d/(m−d−1), infinite for m ≤ d+1."""
     return rank / (bags - rank - 1) if bags > rank + 1 else math.inf

@@ -6,7 +6,6 @@ Every label has noise of its own, so one label moves one published number, by at
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -119,13 +118,6 @@ def describe(told: dict[str, Any]) -> Description:
     holds = " (pure: δ = 0)" if claim.is_pure else ""
     noise = ("noise", f"{title}, deviation {std} on every label{holds}")
     columns = "row number, label" + (" and raw features" if claim.with_features else "")
-    low, _, high = (number(math.sqrt(value / claim.rows)) for value in claim.excess_quantiles())
-    error = math.sqrt(claim.excess / claim.rows)
-    plan = (
-        noise,
-        ("columns", columns),
-        ("error that privacy adds", f"{number(error)} in a linear prediction, root mean square"),
-        ("", f"{low} to {high} in 90 % of releases, whatever the labels"),
-    )
+    plan = (noise, ("columns", columns))
     summary = (f"{title} noise on every label",)
     return Description(plan=plan, release=plan, summary=summary) + describe_person(told)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from labeldp.errors import DataError, InputError
-from labeldp.mechanisms.forecast import noise_forecast
+from labeldp.mechanisms.forecast import explained_ms, noise_forecast, shrunken_ms
 from labeldp.mechanisms.noisy_rows import NoisyRowsOptions
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise, least_noise
@@ -65,9 +66,21 @@ def draft(request: Request[NoisyRowsOptions], source: Source, engine: Engine) ->
         found.features,
         found.labels,
         found.feature_sums,
-        forecast,
+        replace(forecast, fitted_ms=_shrunken(claim, options.residual_guess or 0.0)),
         (*found.notes, *_notes(claim)),
         found.factor,
+    )
+
+
+def _shrunken(claim: NoisyRowsClaim, stated_ms: float) -> float:
+    """What noise adds to shrunken predictions: it has one variance in all directions."""
+    noise, first = claim.noise.std**2, int(claim.intercept)
+    return shrunken_ms(
+        [noise] * (claim.rank - first),
+        noise * first,
+        rows=claim.rows,
+        width=claim.width,
+        explained=explained_ms(claim.width, stated_ms),
     )
 
 

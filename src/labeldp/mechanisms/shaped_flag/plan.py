@@ -9,7 +9,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from labeldp.errors import DataError
-from labeldp.mechanisms.forecast import noise_forecast
+from labeldp.mechanisms.forecast import noise_forecast, shrunken_ms
 from labeldp.mechanisms.notes import CHOICE, NOISE, Note
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
@@ -71,7 +71,7 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
     claim = replace(claim, residual_noise_std=residual_std)
     forecasts = forecast(claim, options.residual(width), options.residual_source)
     explained = explained_ms(width, options.residual_guess or 0.0)
-    shrunk = shrunken_ms(claim, shape, found.factor, explained)
+    shrunk = _shrunken(claim, shape, found.factor, explained)
     return Plan(
         claim,
         found.features,
@@ -110,23 +110,19 @@ def forecast(claim: ShapedFlagClaim, residual_ms: float, source: str = "stated")
     )
 
 
-def shrunken_ms(claim: ShapedFlagClaim, shape: Shape, factor: Factor, explained: float) -> float:
-    """What noise adds to shrunken predictions, for labels of which so much is explained, evenly.
+def _shrunken(claim: ShapedFlagClaim, shape: Shape, factor: Factor, explained: float) -> float:
+    """The same for predictions that are shrunk, as the default fit's are.
 
-    Of b ~ N(0, τI) known through noise of variance ν the posterior mean misses τν/(τ+ν) in every
-    direction but the mean's, whose prior is that of theory §10. The first column is the constant,
-    so in whitened coordinates the first direction is the mean's.
+    The first column is the constant, so in whitened coordinates the first direction is the mean's.
     """
     with threadpool_limits(1, "blas"):
         root = shape.weights.noise_root(factor)
         root *= np.sqrt(claim.excess / np.square(root).sum())
         first = int(claim.intercept)
         slopes = np.square(np.linalg.svd(root[first:], compute_uv=False))
-    free = claim.rows * claim.width**2 / 12
     mean = float(np.square(root[:first]).sum())
-    each = claim.rows * explained / max(1, len(slopes))
-    missed = float((each * slopes / (each + slopes)).sum()) if explained else 0.0
-    return (missed + mean * free / (free + mean)) / claim.rows
+    rows, width = claim.rows, claim.width
+    return shrunken_ms(slopes.tolist(), mean, rows=rows, width=width, explained=explained)
 
 
 def _directions(shape: Shape, factor: Factor) -> float:
