@@ -5,6 +5,7 @@ What is tallied is no engine's concern: tallies that this file makes up are fold
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import Any
 
@@ -69,6 +70,14 @@ def factor() -> Factor:
 
 def test_the_feature_map_is_the_same(home: Home) -> None:
     assert fitted(home.scan(MIXED)) == FEATURES
+
+
+def test_quantiles_and_logarithms_are_the_same(home: Home) -> None:
+    """Order statistics of all rows, whichever part they lie in; numbers of rows known or not."""
+    asked: dict[str, Any] = {"winsor": {"*": 0.02, "score": 0.1}, "log": ["score"]}
+    here = fitted(SOURCE, **asked)
+    assert {column.name for column in here.numeric if column.winsorised} >= {"height", "score"}
+    assert json.dumps(fitted(home.scan(MIXED), **asked).to_json()) == json.dumps(here.to_json())
 
 
 def test_feature_sums_are_those_of_the_dense_design(either: Home) -> None:

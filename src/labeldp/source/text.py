@@ -28,8 +28,10 @@ ALMOST = 0.9
 
 _INTEGER = r"^[ \t]*-?(0|[1-9]\d{0,17})[ \t]*$"
 _LOOKS = {
-    # Leading zeros and very long digit strings are identifiers: 007 is not 7.
-    "padded": r"^[ \t]*-?(0\d+|\d{19,})[ \t]*$",
+    # Leading zeros and, unless they are a few among numbers, very long digit strings are
+    # identifiers: 007 is not 7.
+    "padded": r"^[ \t]*-?0\d+[ \t]*$",
+    "long": r"^[ \t]*-?[1-9]\d{18,}[ \t]*$",
     "decimal": NUMBER,
     "boolean": r"^(true|True|TRUE|false|False|FALSE)$",
     "moment": r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$",
@@ -46,6 +48,7 @@ class Looks:
 
     integer: int = 0
     padded: int = 0
+    long: int = 0
     decimal: int = 0
     spelt: int = 0
     """Numbers with separators or units."""
@@ -144,7 +147,12 @@ class Looks:
 
     @property
     def numbers(self) -> int:
-        return self.integer + self.padded + self.decimal + self.spelt
+        return self.integer + self.padded + self.long + self.decimal + self.spelt
+
+    @property
+    def identifiers(self) -> bool:
+        """Whether the numbers are names; one that strayed far does not make the others names."""
+        return self.padded > 0 or self.values - self.long < ALMOST * self.values
 
     @property
     def values(self) -> int:

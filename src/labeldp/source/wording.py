@@ -80,7 +80,7 @@ class Decision:
         self, name: str, look: Looks, decimal: str, blanks: tuple[str, ...]
     ) -> Spelling | None:
         """How the numbers are read; None if they are codes, or of different kinds."""
-        if look.padded and name not in self.numeric:
+        if look.identifiers and name not in self.numeric:
             return None
         ways = [sign for sign in self.reading.decimals(name) if look.reads(sign)]
         if not ways:
