@@ -97,6 +97,7 @@ def test_a_persons_labels_moved_together_stay_within_the_claim(share: float) -> 
             seen.append(realised_mu(made, data, here, signs, share > 0))
     assert max(seen) <= claim_of(made).spent
     assert max(seen) > 0.3 * claim_of(made).spent
+    assert 0.999999 * made.claim.delta < made.claim.delta_at(1.0) <= made.claim.delta
 
 
 def test_the_claim_is_reached_where_rows_are_parallel() -> None:

@@ -121,6 +121,7 @@ def test_all_labels_of_a_person_moved_together_stay_within_the_claim() -> None:
     for ends in ([(low, high)] * 99, [(low, high), (high, low)] * 50):
         moved = dict(zip(rows[worst], ends, strict=False))
         assert 0.2 < realised_epsilon(made, data, moved) <= claim_of(made).spent <= 1.0
+    assert claim_of(made).spent > 1 - 1e-6, "what the residual costs is that of a person"
 
 
 def test_the_curve_is_that_of_both_parts_and_ends_at_epsilon(made: Plan) -> None:
