@@ -172,6 +172,16 @@ def test_r_squared_needs_a_published_residual() -> None:
     assert told.gain_error > 0
 
 
+@pytest.mark.parametrize(("error", "said"), [(0.4, True), (0.6, False)])
+def test_r_squared_needs_a_residual_that_stands_out_of_its_noise(error: float, said: bool) -> None:
+    white = Known(3).drawn()
+    left = white.residual_ss
+    assert left is not None
+    vague = replace(white, residual_ss=replace(left, error=error * left.value))
+    told = judged(vague, least_squares(vague))
+    assert (told.r2 is not None) is (told.residual_std is not None) is said
+
+
 def test_there_is_none_without_a_constant_or_of_bags() -> None:
     options = {"epsilon": 5.0, "delta": 1e-5}
     bare = plan(source(ROWS), mechanism="shaped-flag", intercept=False, **options)  # type: ignore[arg-type]

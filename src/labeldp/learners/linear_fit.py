@@ -247,7 +247,7 @@ def _measured(
 def _sampling_errors(white: Whitened, transform: Array) -> Array | None:
     """Of the fit with all labels, σ²(XᵀX)⁻¹ (theory §10); None if the residual is hardly known."""
     left = white.residual_ss
-    if left is None or left.value <= 2 * left.error:
+    if left is None or not left.is_clear:
         return None
     variance = left.value / max(1, white.rows - len(white.estimate))
     spread = np.linalg.norm(transform @ np.linalg.pinv(white.root), axis=1)

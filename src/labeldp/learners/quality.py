@@ -31,7 +31,8 @@ class Quality:
     """Mean squared error of the best constant less that of the predictions, in label units."""
     gain_error: float
     r2: float | None = None
-    """`gain` over the variance of labels; None where no residual is published."""
+    """`gain` over the variance of labels; None where the residual is not published, or with too
+    much noise."""
     r2_error: float | None = None
     all_labels_r2: float | None = None
     """R² of the least-squares fit with all labels."""
@@ -60,7 +61,7 @@ def quality(white: Whitened, rule: Rule, constant: int | None) -> Quality | None
     explained = square(white.estimate - mean * (mean @ white.estimate), spread)
     gain = _gain(white, rule, mean, explained.value)
     bare = Quality(gain.value / white.rows, gain.error / white.rows)
-    if white.residual_ss is None or white.residual_ss.value <= 0:
+    if white.residual_ss is None or not white.residual_ss.is_clear:
         return bare
     return replace(bare, **_shares(gain, explained, white.residual_ss), **_residual(white))
 

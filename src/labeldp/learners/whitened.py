@@ -44,6 +44,11 @@ class Measured:
     value: float
     error: float
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether it stands out of its error: what is divided by it then means something."""
+        return self.value > 2 * self.error
+
 
 @dataclass(frozen=True, eq=False)
 class Whitened:
