@@ -36,7 +36,7 @@ engine = LocalEngine(
     memory=Memory(int(budget) << 20), checkpoint=Path(private) if private else None
 )
 started = time.perf_counter()
-made = plan(source, epsilon=1, delta=1e-6, bags=500, engine=engine)
+made = plan(source, epsilon=1, delta=1e-6, bags=500, engine=engine, anyway=True)
 gram, moments = engine.fold(
     "label sums", source, GramSum(made.features), MomentSum(made.features, made.labels)
 )
@@ -56,7 +56,8 @@ import tempfile
 from labeldp import plan, scan, verify
 path, bags = sys.argv[1], int(sys.argv[2])
 source = scan(path, label="WKSWORK1", label_range=(0, 51), features=["AGE", "SEX"])
-made = plan(source, mechanism="sampled-wtd-flag", epsilon=4, delta=1e-5, bags=bags, bag_size=64)
+made = plan(source, mechanism="sampled-wtd-flag", epsilon=4, delta=1e-5, bags=bags, bag_size=64,
+    anyway=True)
 with tempfile.TemporaryDirectory() as folder:
     made.release_to(Path(folder) / "r", source)
     assert verify(Path(folder) / "r", path).valid

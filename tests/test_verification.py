@@ -256,6 +256,7 @@ UNNOTICED = {
     ("labels", "missing"): "whether rows were dropped shows only in the original table",
     ("ledger",): "no ledger is published with a release",
     ("software", "version"): "any version may have written this format",
+    ("anyway",): "the forecast that a plan was judged by is not published",
     ("digests", "feature_sums"): "only who has the features can sum them",
     ("max_leverage",): "exact-worst-case and paper do not use it; `exact` does, see below",
 }
@@ -669,7 +670,7 @@ def test_certify_writes_what_verify_recomputes(measured: Path) -> None:
     claim = read_claim(certificate)
     names = ("measured", "lower_bound", "added_variance")
     outcome = FloorOutcome(**{name: certificate["floor"][name] for name in names})
-    rest = ("numerics", "randomness", "labels", "ledger", "digests")
+    rest = ("numerics", "randomness", "labels", "ledger", "digests", "anyway")
     again = certify(claim, outcome, **{name: certificate[name] for name in rest})
     assert again == certificate
 

@@ -31,12 +31,15 @@ class Doubting:
         grid: int,
         randomness: Randomness,
         exact: door.Exact,
+        noise: door.Noise = door.NORMAL,
     ) -> Reals:
         def counted(row: int, precision: int) -> tuple[Any, Any]:
             self.asked += 1
             return exact(row, precision)
 
-        return self.plain(mean, error + math.ldexp(4.0, grid), std, grid, randomness, counted)
+        return self.plain(
+            mean, error + math.ldexp(4.0, grid), std, grid, randomness, counted, noise
+        )
 
 
 OPTIONS: dict[str, tuple[str, dict[str, Any]]] = {

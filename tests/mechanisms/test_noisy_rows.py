@@ -316,7 +316,9 @@ def test_rows_without_a_label_leave_a_gap_in_the_numbers(tmp_path: Path) -> None
 
 def test_the_table_without_spark_is_asked_for() -> None:
     rows = source(ROWS)
-    elsewhere = replace(rows, reader=replace(rows.reader, engine=object))
+    reader: Any = rows.reader
+    inner = replace(reader.inner, engine=object)
+    elsewhere = replace(rows, reader=replace(reader, inner=inner))
     with pytest.raises(InputError, match="rows on Spark have none"):
         plan(elsewhere, 1.0, 1e-6, mechanism=EVERY, engine=None)
 

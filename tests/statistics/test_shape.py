@@ -384,7 +384,8 @@ def test_without_a_constant_nothing_is_insured() -> None:
 
 def test_a_wide_table_gets_a_simple_shape_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(2)
-    levels = {f"c{k}": rng.zipf(1.6, 5000).clip(max=30).astype(str) for k in range(3)}
+    codes = {f"c{k}": rng.zipf(1.6, 5000).clip(max=30) for k in range(3)}
+    levels = {name: [f"level {code}" for code in some] for name, some in codes.items()}
     table = Table(pa.table({**levels, "x": rng.normal(size=5000)}), min_count=2)
     full = table.shape()
     monkeypatch.setattr(module, "FULL_COLUMNS", 10)

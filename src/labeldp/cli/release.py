@@ -82,20 +82,20 @@ def release(
     show_notes(made, verbose)
     released = made.release_to(out, source, engine=runner)
     found = _estimated(released, source)
-    shown = found is None or found.beats_the_constant
+    beats = found is None or found.beats_the_constant
     if json:
-        told = None if found is None else found.to_json() | {"beats_the_constant": shown}
+        told = None if found is None else found.to_json() | {"beats_the_constant": beats}
         emit_json({"release": str(out), "certificate": released.certificate, "quality": told})
     else:
         show_release(made, released, found, out)
-    if found is None or shown:
+    if found is None or beats:
         return 0
     note(
         f"WARNING: the numbers in {out} do not show that predictions beat the mean of the labels: "
         f"their gain in mean squared error is {number(found.gain)} ± {number(found.gain_error)}; "
         "its budget is spent, but think before you publish (--anyway: exit 0 all the same)"
     )
-    return 0 if options.anyway else 1
+    return 0 if options.anyway or made.anyway else 1
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:

@@ -233,7 +233,7 @@ class Plan:
                 self.claim,
                 outcome,
                 **_run_fields(self.claim.drawn, source, self.labels, grid, randomness),
-                **({"anyway": True} if self.anyway else {}),
+                anyway=self.anyway,
                 digests={
                     "bags": None,
                     "features": json_digest(self.features.to_json()),
