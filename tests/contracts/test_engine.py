@@ -180,7 +180,7 @@ def test_ties_between_columns_do_not_depend_on_where_rows_lie(either: Home) -> N
 
 
 def test_notes_read_well(either: Home) -> None:
-    loud = table(400).append_column("loud", pa.array([100.0, *[0.0, 0.5] * 199, 0.0]))
+    loud = table(400).append_column("loud", pa.array([50.0, *[0.0, 0.5] * 199, 0.0]))
     source = either.scan(loud)
     found = inspect(source, engine=either.engine)
     (note,) = [text for text in found["notes"] if "leverage" in text]
