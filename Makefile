@@ -8,29 +8,41 @@ JAVA := $(if $(JAVA_HOME),$(JAVA_HOME)/bin/java,java)
 JAVA_VERSION := $(shell $(JAVA) -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1)
 SPARK := $(if $(shell test "0$(JAVA_VERSION)" -ge 17 && echo yes),$(VENV)/spark,no-java)
 
+# It pins an attrs older than others need, and works with theirs.
+ACCOUNTANT := dp-accounting==0.6.0
+
+# Under make no test is skipped because a package is absent.
+export LABELDP_EXTRAS = required
+
 # Tests start a hundred processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: no-java demo test test-slow test-torch bench bench-docs lint real-data peers experiments clean help
+.PHONY: no-java demo test test-slow test-hostile test-oldest mutants audit-dependencies bench bench-docs lint real-data picture models peers experiments docs clean help
 
 help:
 	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
-	@echo "make test       formatting, lint, types and tests"
+	@echo "make test       formatting, lint, types and tests; installs PyTorch, and Spark where Java is"
 	@echo "make test-slow  long statistical and scale runs"
-	@echo "make test-torch the neural learner's tests; installs PyTorch"
+	@echo "make test-hostile bad inputs, kills, limits, fuzzing and soak (about 15 minutes)"
+	@echo "make test-oldest the tests with the oldest supported versions of all that is needed"
+	@echo "make mutants    can the tests fail? wrong changes of the rooms that guard labels (about 25 minutes)"
+	@echo "make audit-dependencies  known vulnerabilities and licences of all that is installed"
 	@echo "make bench      ours against what one would do instead, as ratios (about 5 minutes)"
 	@echo "make bench-docs the same at larger sizes, written into docs/benchmarks.md"
-	@echo "make experiments  docs/experiments.md: the paper's tables and figures (about 10 minutes)"
+	@echo "make experiments  docs/experiments.md: the paper's tables and figures; the page says how long"
 	@echo "make real-data  the README's table; needs LABELDP_REAL_DATA=DIR"
+	@echo "make docs       the documentation as a searchable site, in site/"
+	@echo "make picture    the README's picture"
+	@echo "make models     the table of docs/which-model.md; needs the same (about 10 minutes)"
 	@echo "make peers      docs/peers.md: beside what one could do instead; needs the same (about 10 minutes)"
 
 demo: $(VENV)/base
 	@echo "== labeldp demo: a synthetic table, its private release and a fit on it"
 	@$(BIN)/labeldp demo
 
-test: lint $(SPARK)
+test: lint $(VENV)/torch $(SPARK)
 	@echo "== tests"
-	@$(BIN)/python -m pytest -n auto --ignore=tests/engines --ignore=tests/contracts/test_engine.py
+	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/engines --ignore=tests/contracts/test_engine.py
 	@echo "== tests of the engines, in one process since each would start a Spark of its own"
 	@$(BIN)/python -m pytest tests/engines tests/contracts/test_engine.py
 
@@ -41,14 +53,33 @@ lint: $(VENV)/dev
 	@echo "== types"
 	@$(BIN)/mypy
 
-test-slow: $(VENV)/dev $(SPARK)
+test-slow: $(VENV)/torch $(VENV)/accountants $(SPARK)
 	@echo "== long statistical and scale runs"
 	@$(BIN)/python -m pytest -m slow
 
-test-torch: $(VENV)/dev
-	@echo "== the neural learner (installs PyTorch)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
-	@$(BIN)/python -m pytest -n auto tests/learners
+test-hostile: $(VENV)/dev
+	@echo "== bad inputs, kills, limits, fuzzing and soak (about 15 minutes); counts for docs/guarantees.md at the end"
+	@$(BIN)/python -m pytest tests/hostile tests/cli/test_cli_mistakes.py tests/test_mistakes.py tests/cli/test_cli_odd_files.py tests/cli/test_cli_refusals.py tests/cli/test_cli_terminal.py -m 'hostile or not slow'
+
+# PyTorch of that time is several GB large: tests of the neural learner skip and say so
+test-oldest: export LABELDP_EXTRAS =
+test-oldest:
+	@echo "== tests with the oldest supported versions, in $(VENV)-oldest"
+	@test -x $(VENV)-oldest/bin/python || $(PYTHON) -m venv $(VENV)-oldest
+	@$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@VIRTUAL_ENV=$(VENV)-oldest $(VENV)-oldest/bin/uv pip install --quiet --resolution lowest-direct --editable '.[dev]'
+	@VIRTUAL_ENV=$(VENV)-oldest $(VENV)-oldest/bin/uv pip install --quiet --no-deps $(ACCOUNTANT)
+	@$(VENV)-oldest/bin/python -m pytest -n auto --dist loadfile --ignore=tests/engines --ignore=tests/contracts/test_engine.py
+
+mutants: $(VENV)/torch
+	@echo "== mutations of the privacy-critical rooms (MUTANTS='--count 60 --seed 1 --room accounting')"
+	@$(BIN)/python -m tools.mutants $(MUTANTS)
+
+audit-dependencies: $(VENV)/torch $(SPARK)
+	@echo "== known vulnerabilities and licences, by pip-audit in $(VENV)-audit"
+	@test -x $(VENV)-audit/bin/python || $(PYTHON) -m venv $(VENV)-audit
+	@$(VENV)-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	@$(BIN)/python -m tools.dependencies --auditor $(VENV)-audit/bin/python
 
 bench: $(VENV)/bench
 	@$(BIN)/python benchmarks/run.py
@@ -59,11 +90,16 @@ bench-docs: $(VENV)/bench
 real-data: $(VENV)/dev
 	@$(BIN)/python -m experiments.real_data --write README.md
 
+picture: $(VENV)/dev
+	@$(BIN)/python -m experiments.picture docs/plots/doctor_visits.svg
+
+models: $(VENV)/torch
+	@$(BIN)/python -m experiments.models --write docs/which-model.md
+
 peers: $(VENV)/dev
 	@$(BIN)/python -m experiments.peers --write docs/peers.md
 
-experiments: $(VENV)/dev
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+experiments: $(VENV)/torch
 	@$(BIN)/labeldp reproduce all --quick --out reproduction --docs docs/experiments.md
 
 $(VENV)/base: pyproject.toml
@@ -75,12 +111,28 @@ $(VENV)/base: pyproject.toml
 $(VENV)/dev: $(VENV)/base pyproject.toml
 	@echo "== installing the development tools into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(ACCOUNTANT)
 	@touch $@
 
-$(VENV)/bench: $(VENV)/dev
-	@echo "== installing what the benchmarks compare with into $(VENV), PyTorch included"
+$(VENV)/torch: $(VENV)/dev
+	@echo "== installing PyTorch into $(VENV), for the neural learner"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0
+	@touch $@
+
+$(VENV)/accountants: $(VENV)/dev
+	@echo "== installing other accountants into $(VENV) (about 300 MB)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check opendp==0.16.0
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps prv-accountant==0.2.0
+	@touch $@
+
+$(VENV)/bench: $(VENV)/torch
+	@echo "== installing what the benchmarks compare with into $(VENV)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench,plots]'
+	@touch $@
+
+$(VENV)/docs: $(VENV)/base
+	@echo "== installing what builds the site into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 $(VENV)/spark: $(VENV)/dev
@@ -91,5 +143,10 @@ $(VENV)/spark: $(VENV)/dev
 no-java:
 	@echo "!! JAVA 17+ NOT FOUND: THE SPARK ENGINE IS NOT TESTED HERE (install a JDK 17, set JAVA_HOME)"
 
+docs: $(VENV)/docs
+	@echo "== the documentation as a site, its links checked"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "open site/index.html, or run $(BIN)/mkdocs serve for its search"
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-audit $(VENV)-oldest .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -118,14 +118,28 @@ def laplace_rows(trial: Trial) -> Array:
 
 
 def ada_ssp(trial: Trial) -> Array:
-    """AdaSSP with XᵀX public: noise on Xᵀy alone, and a ridge for it."""
+    """AdaSSP with XᵀX public, for labels that count from the middle of their range: noise on Xᵀy
+    alone, and a ridge for it, which draws predictions to that middle."""
+    return trial.fit.solve(*_ada_ssp(trial, trial.fit.moments))
+
+
+def ada_ssp_as_published(trial: Trial) -> Array:
+    """The same for labels as they are: the ridge draws predictions to 0."""
+    fit = trial.fit
+    found = fit.solve(*_ada_ssp(trial, fit.moments + fit.middle * fit.gram[:, 0]))
+    found[0] -= fit.middle
+    return found
+
+
+def _ada_ssp(trial: Trial, moments: Array) -> tuple[Array, float]:
+    """Noisy moments and the ridge."""
     fit, budget = trial.fit, trial.budget
     d, reach = fit.columns, fit.largest_norm
     noise = fit.width * reach / budget.mu * trial.stream.normal(size=(d, trial.repeats))
     wanted = math.sqrt(d * math.log(6 / budget.delta) * math.log(2 * d**2 / 0.05))
     smallest = float(np.linalg.eigvalsh(fit.gram)[0])
     ridge = max(0.0, wanted * reach**2 / budget.epsilon - smallest)
-    return fit.solve(fit.moments[:, None] + noise, ridge)
+    return moments[:, None] + noise, ridge
 
 
 def constant(trial: Trial) -> Array:
@@ -246,7 +260,8 @@ PEERS = (
         _in_every_direction(isotropic_variance),
         isotropic_variance,
     ),
-    Peer("AdaSSP, public features", ada_ssp),
+    Peer("AdaSSP, public features", ada_ssp_as_published),
+    Peer("AdaSSP, public features, centred labels", ada_ssp),
     Peer("RR-on-bins, private prior", rr_on_bins),
     Peer("constant", constant, constant_excess),
 )

@@ -56,9 +56,11 @@ How it was made:
   repetitions, with predictions clipped to the range.
 - Peers are at their best known setting, with [formulas and code](../experiments/alternatives.py).
   Isotropic output perturbation takes the better of Gaussian and K-norm noise, and is also the limit
-  of conditioned private gradient descent. AdaSSP spends nothing on XᵀX, which is public. RR-on-bins
-  spends half of ε on its prior. Anyone may shrink and clip: so of the three peers whose noise is
-  the same in every direction, the one with least is shown again with labeldp's own shrinkage.
+  of conditioned private gradient descent. AdaSSP spends nothing on XᵀX, which is public;
+  its ridge draws predictions to 0, or to the middle of the range if labels count from there.
+  RR-on-bins spends half of ε on its prior. Anyone may shrink and clip: so of the three peers
+  whose noise is the same in every direction, the one with least is shown again with labeldp's own
+  shrinkage.
 - **Bold**: a peer that does better than labeldp's default.
 - {refused} after a figure of the default: there `plan` forecasts no gain over the mean of the
   labels and refuses unless it is told to go on (`anyway=True`), as it was here.
@@ -186,9 +188,9 @@ def _housing(outcome: Outcome) -> list[str]:
     return [
         "## California housing as published",
         "",
-        "Mean squared error on a fifth of the rows, kept aside; labels in 100,000 dollars, usual",
-        f"eight features; mean of {repeats} splits with one release each, predictions clipped.",
-        f"Least squares with all labels has {outcome.raw:.3f} on the raw features, and",
+        "Mean squared error on a fifth of the rows, kept aside; labels in 100,000 dollars,",
+        f"the usual eight features; mean of {repeats} splits with one release each. Predictions",
+        f"are clipped. Least squares with all labels has {outcome.raw:.3f} on raw features, and",
         f"{outcome.encoded:.3f} on the design that all ways here are given.",
         "",
         *markdown(header, rows),

@@ -70,9 +70,9 @@ def report(folder: Path) -> str:
     return "\n".join(markdown(HEADER, rows))
 
 
-def put_between_marks(page: Path, text: str) -> None:
+def put_between_marks(page: Path, text: str, name: str = "real data") -> None:
     """Replace what stands between the marks of a page."""
-    start, end = "<!-- real data -->\n", "<!-- end of real data -->"
+    start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     before, rest = page.read_text(encoding="utf-8").split(start)
     after = rest.split(end)[1]
     page.write_text(before + start + text + end + after, encoding="utf-8")

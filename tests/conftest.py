@@ -7,11 +7,14 @@ from functools import cache
 
 import pytest
 
+from labeldp._random import Randomness
 from labeldp.mechanisms import bags
 from labeldp.release import Claim
-from tests.seeds import seeds_from
+from tests.seeds import seeds_from, streams_from
 
 PRICES = {name: getattr(Claim, name) for name in ("delta_at", "epsilon_for")}
+WHERE_KEYS_ARE_TESTED = ("tests/test_door.py", "tests/test_random_streams.py")
+FROM_OS = Randomness.from_os
 WHERE_PRICES_ARE_TESTED = ("tests/accounting/", "tests/golden/", "tests/contracts/test_curve.py")
 
 
@@ -19,6 +22,22 @@ WHERE_PRICES_ARE_TESTED = ("tests/accounting/", "tests/golden/", "tests/contract
 def same_bags(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A test draws the same bags every time it runs: what fails once fails again."""
     monkeypatch.setattr(bags, "fresh_seed", seeds_from(request.node.nodeid))
+
+
+@pytest.fixture(autouse=True)
+def same_noise(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the same noise, but where the keys themselves are what is tested."""
+    keyed = request.node.nodeid.startswith(WHERE_KEYS_ARE_TESTED)
+    streams = FROM_OS if keyed else streams_from(request.node.nodeid)
+    monkeypatch.setattr(Randomness, "from_os", streams)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_noise() -> Iterator[None]:
+    """Releases that many tests share are drawn before any of them begins."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Randomness, "from_os", streams_from("shared"))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

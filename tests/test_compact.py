@@ -9,7 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from flint import arb, ctx
+from flint import acb, arb, ctx
 from scipy import stats
 
 from labeldp import InputError, LinearRegressor, PlanError, Release, door, verify
@@ -25,7 +25,7 @@ def unit(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
     return arb(0), arb(1)
 
 
-@pytest.mark.parametrize("freedom", [1, 2, 40, 600, 601, 3000, 100_000])
+@pytest.mark.parametrize("freedom", [1, 2, 40, 600, 601, 3000, 100_000, 10_000_000])
 def test_the_distribution_of_chi_to_thirty_digits(freedom: int) -> None:
     saved, ctx.prec = ctx.prec, 192
     try:
@@ -41,6 +41,20 @@ def test_the_distribution_of_chi_to_thirty_digits(freedom: int) -> None:
             assert float(ball.rad()) < 1e-25
     finally:
         ctx.prec = saved
+
+
+@pytest.mark.parametrize("power", [600, 10**5, 10**9])
+def test_the_density_of_chi_is_enclosed_over_wide_balls(power: int) -> None:
+    """Every point of the ball has its value inside, and the ball of values stays narrow."""
+    rng, peak = np.random.default_rng(power), math.sqrt(power)
+    for width in (1e-6, 0.1, 3.0):
+        real, imaginary = arb(peak + rng.normal(), width), arb(rng.normal(), width)
+        found = door._log_density(power, acb(real, imaginary))
+        for x, y in rng.uniform(-width, width, (50, 2)).tolist():
+            point = acb(real.mid() + arb(x), imaginary.mid() + arb(y))
+            true = power * point.log() - point * point / 2
+            assert found.overlaps(true)
+        assert float(found.real.rad()) < 40 * width * (1 + width)
 
 
 def chi_density(freedom: int, c: Any) -> Any:

@@ -18,12 +18,16 @@ HOMES = labeldp._HOMES
 """Where the names of the front page stand, from which commands import them."""
 
 ROOMS = (
-    "errors", "files", "_arrow", "_random", "_threads", "kernels",
+    "errors", "arguments", "cards", "files", "pictures", "_arrow", "_random", "_threads", "kernels",
     "source", "features", "statistics", "engines", "spark", "accounting", "door", "release",
-    "mechanisms", "doctor", "planning", "inspection", "verification", "learners", "datasets", "cli",
+    "mechanisms", "doctor", "planning", "inspection", "verification", "signoff", "learners",
+    "datasets", "cli",
 )  # fmt: skip
 
-EXTRAS = {"torch", "pyspark", "pandas", "polars", "duckdb", "numba", "matplotlib"}
+EXTRAS = {
+    "torch", "pyspark", "pandas", "polars", "duckdb", "numba", "matplotlib", "dp_accounting",
+    "cryptography",
+}  # fmt: skip
 
 DATA_ROAD = {"source", "features", "statistics", "engines", "spark"}
 FORBIDDEN = {
@@ -99,6 +103,13 @@ def test_one_module_of_the_data_road_looks_rooms_up_by_name() -> None:
     assert {name for name in late if room_of(name) in DATA_ROAD} == {"source.frames"}
     for module in ELSEWHERE.values():
         assert callable(importlib.import_module(module).reader_of)
+
+
+def test_what_a_certificate_must_hold_is_the_only_other_thing_looked_up_from_above() -> None:
+    """Mechanisms declare it, further down; a release that is read asks them by name."""
+    late = {n for n, path in modules() if "import_module(" in path.read_text(encoding="utf-8")}
+    above = {name for name in late if ROOMS.index(room_of(name)) < ROOMS.index("mechanisms")}
+    assert above == {"source.frames", "release.files"}
 
 
 def test_every_module_imports() -> None:

@@ -39,12 +39,14 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-EXTRAS = {"pandas", "polars", "duckdb", "matplotlib", "torch", "pyspark", "numba"}
+EXTRAS = {"pandas", "polars", "duckdb", "matplotlib", "torch", "pyspark", "numba", "cryptography"}
 HEAVY = EXTRAS | {
     "sklearn",
     "scipy.optimize",
     "scipy.stats",
     "pyarrow.dataset",
+    "numpy.f2py.crackfortran",
+    "numpy.testing._private.utils",
     "labeldp.spark",
     "labeldp_paper",
 }
@@ -108,3 +110,21 @@ def test_the_modules_named_here_are_there_to_be_imported(imported: dict[str, set
     ours = {n for n in HEAVY | set().union(*BESIDES.values()) if n.startswith("labeldp")}
     for name in ours | {"flint", "sklearn", "scipy.optimize", "scipy.stats", "pyarrow.dataset"}:
         __import__(name)
+
+
+def test_what_comes_late_comes_when_it_is_used() -> None:
+    program = """
+import sys
+from labeldp.cli.late import LATE, come_late
+come_late()
+import scipy.special, numpy
+assert "numpy.f2py.crackfortran" not in sys.modules
+assert callable(numpy.f2py.get_include) and "numpy.f2py.crackfortran" in sys.modules
+import numpy.testing
+numpy.testing.assert_equal(1, 1)
+before = [sys.modules[name] for name in LATE]
+come_late()
+assert [sys.modules[name] for name in LATE] == before
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

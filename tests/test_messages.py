@@ -17,8 +17,8 @@ FLAG = re.compile(r"(?<![\w-])--[a-z]")
 SPELLED = re.compile(r"\b[a-z]+_[a-z_]+\b")
 QUOTED = re.compile(r"`[^`]*`")
 COMMANDS = ("cli", "commands")
-NO_ARGUMENTS = {"release_to", "feature_names"}
-"""A method, and a field of a model's file."""
+NO_ARGUMENTS = {"release_to", "feature_names", "to_pld"}
+"""Methods, and a field of a model's file."""
 
 
 def library() -> list[Path]:

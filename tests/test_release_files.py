@@ -8,6 +8,7 @@ import random
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import Release, ReleaseError, verify
+from labeldp import LabelDPWarning, Release, ReleaseError, verify
 from labeldp.files import canonical_json, json_digest, new_directory, new_path, read_json
 from labeldp.release.digest import table_digest
 from labeldp.release.files import StoredTable
@@ -103,6 +104,43 @@ def test_orphans_of_dead_processes_are_removed_and_others_left(place: Path) -> N
     with new_path(place / "file") as partial:
         partial.write_text("whole")
     assert names(place) == sorted([*kept, "a[b]*", "file"])
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("writer", [new_directory, new_path])
+def test_what_is_not_whole_is_for_its_owner_alone(writer: Any, place: Path) -> None:
+    """A killed run leaves what it drew, so nobody else may ever have been able to read it."""
+    (place / "usual").mkdir() if writer is new_directory else (place / "usual").touch()
+    with writer(place / "r") as partial:
+        assert mode(partial) & 0o077 == 0
+        fill(partial)
+        assert mode(partial) & 0o077 == 0
+    assert mode(place / "r") == mode(place / "usual")
+
+
+def test_a_private_file_stays_private(place: Path) -> None:
+    with new_path(place / "r", private=True) as partial:
+        fill(partial)
+    assert mode(place / "r") == 0o600
+
+
+def test_what_a_killed_run_left_is_said(place: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    mine, other = place / f".r.partial-{dead.pid}", place / f".other.partial-{dead.pid}"
+    mine.mkdir()
+    other.mkdir()
+    with pytest.warns(LabelDPWarning) as said, new_directory(place / "r"):
+        pass
+    told = sorted(str(each.message) for each in said)
+    assert told == [
+        f"{other} was left by a run that was killed; remove it: what was drawn is in it",
+        f"removed {mine}, which a run that was killed had left",
+    ]
+    assert names(place) == [other.name, "r"]
 
 
 def test_a_place_without_permission_is_refused(place: Path) -> None:
@@ -317,7 +355,10 @@ def limited(size: int) -> Any:
     return limit
 
 
-def test_a_full_disk(tmp_path: Path, place: Path) -> None:
+LIMITED = "was not written: a file would be larger than this process may write; raise the limit"
+
+
+def test_a_limit_of_file_sizes(tmp_path: Path, place: Path) -> None:
     """Whichever file no longer fits: exit code 2, one line, nothing left."""
     pq.write_table(table(), tmp_path / "t.parquet")
     request = ("release", str(tmp_path / "t.parquet"), *REQUEST, "--out", str(place / "r"))
@@ -332,13 +373,11 @@ def test_a_full_disk(tmp_path: Path, place: Path) -> None:
         assert (result.returncode, result.stdout) == (2, "")
         *warnings, last = result.stderr.splitlines()
         assert all(line.startswith("WARNING: privacy adds") for line in warnings)
-        assert last == (
-            f"labeldp: {place / 'r'} was not written: the disk is full; free space and run again"
-        )
+        assert last == f"labeldp: {place / 'r'} {LIMITED} (ulimit -f) and run again"
         assert names(place) == []
 
 
-def test_a_full_disk_while_a_plan_is_written(tmp_path: Path, place: Path) -> None:
+def test_a_limit_of_file_sizes_while_a_plan_is_written(tmp_path: Path, place: Path) -> None:
     pq.write_table(table(), tmp_path / "t.parquet")
     result = subprocess.run(
         [sys.executable, "-c", START, "plan", str(tmp_path / "t.parquet"), *REQUEST,
@@ -349,7 +388,7 @@ def test_a_full_disk_while_a_plan_is_written(tmp_path: Path, place: Path) -> Non
         timeout=60,
     )  # fmt: skip
     assert result.returncode == 2
-    assert "the disk is full" in result.stderr.splitlines()[-1]
+    assert LIMITED in result.stderr.splitlines()[-1]
     assert names(place) == []
 
 
@@ -357,3 +396,12 @@ def test_the_certificate_is_in_the_parquet_file_too(release: Release, place: Pat
     release.save(place / "r")
     embedded = pq.read_schema(place / "r" / "aggregates.parquet").metadata[b"labeldp.certificate"]
     assert json.loads(embedded) == json.loads((place / "r" / "certificate.json").read_text())
+
+
+def test_a_part_of_a_table_has_the_digest_of_its_rows() -> None:
+    """Texts of a slice begin in the middle of a buffer."""
+    names = ["a", "bc", None, "déf", "", "gh", "i"]
+    whole = pa.table({"name": names, "size": range(7)})
+    for start in range(7):
+        alone = pa.table({"name": pa.array(names[start:], pa.string()), "size": range(start, 7)})
+        assert table_digest(whole.slice(start)) == table_digest(alone)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
         DataError,
         InputError,
         LabelDPError,
+        LabelDPWarning,
+        LedgerError,
         MissingExtraError,
         PlanError,
         ReleaseError,
@@ -31,12 +33,16 @@ if TYPE_CHECKING:
     from labeldp.mechanisms.forecast import Forecast, forecast
     from labeldp.planning import Plan, plan
     from labeldp.release import Release
+    from labeldp.signoff.audit import Audit, audit
+    from labeldp.signoff.joint import Joint, compose
+    from labeldp.signoff.ledger import Ledger
     from labeldp.source import Source, scan
     from labeldp.spark import SparkEngine
     from labeldp.verification import Verification, verify
 
 _HOMES = {
     "ACCOUNTANTS": "accounting",
+    "Audit": "signoff.audit",
     "BagRegressor": "learners",
     "DataError": "errors",
     "Facts": "accounting",
@@ -44,7 +50,11 @@ _HOMES = {
     "FloorMode": "accounting",
     "Forecast": "mechanisms.forecast",
     "InputError": "errors",
+    "Joint": "signoff.joint",
     "LabelDPError": "errors",
+    "Ledger": "signoff.ledger",
+    "LedgerError": "errors",
+    "LabelDPWarning": "errors",
     "LinearRegressor": "learners",
     "LocalEngine": "engines",
     "MissingExtraError": "errors",
@@ -55,6 +65,8 @@ _HOMES = {
     "Source": "source",
     "SparkEngine": "spark",
     "Verification": "verification",
+    "audit": "signoff.audit",
+    "compose": "signoff.joint",
     "forecast": "mechanisms.forecast",
     "inspect": "inspection",
     "look": "doctor",
@@ -65,6 +77,7 @@ _HOMES = {
 
 __all__ = [
     "ACCOUNTANTS",
+    "Audit",
     "BagRegressor",
     "DataError",
     "Facts",
@@ -72,7 +85,11 @@ __all__ = [
     "FloorMode",
     "Forecast",
     "InputError",
+    "Joint",
     "LabelDPError",
+    "LabelDPWarning",
+    "Ledger",
+    "LedgerError",
     "LinearRegressor",
     "LocalEngine",
     "MissingExtraError",
@@ -83,6 +100,8 @@ __all__ = [
     "Source",
     "SparkEngine",
     "Verification",
+    "audit",
+    "compose",
     "forecast",
     "inspect",
     "look",

@@ -4,7 +4,8 @@
     ├── InputError          the request is wrong; the command line exits with 2
     │   ├── DataError       a file, a column or a row is not what was said
     │   ├── PlanError       the budget and the data admit no such release
-    │   └── ReleaseError    a release directory is missing, incomplete or in the way
+    │   ├── ReleaseError    a release directory is missing, incomplete or in the way
+    │   └── LedgerError     the ledger is lost, altered, or has no budget left
     └── MissingExtraError   an optional package is needed; the message is the remedy
 
 Every message is one line that names the thing, the cause and the cure. No message
@@ -22,6 +23,7 @@ __all__ = [
     "DataError",
     "InputError",
     "LabelDPError",
+    "LedgerError",
     "MissingExtraError",
     "PlanError",
     "ReleaseError",
@@ -55,6 +57,14 @@ class ReleaseError(InputError):
     """A release directory is missing, incomplete or in the way."""
 
 
+class LabelDPWarning(UserWarning):
+    """Something works and is not what it seems."""
+
+
+class LedgerError(InputError):
+    """The ledger is lost, altered, or has no budget left for a release."""
+
+
 class MissingExtraError(LabelDPError, ImportError):
     """An optional package is needed."""
 
@@ -63,9 +73,16 @@ class MissingExtraError(LabelDPError, ImportError):
 
 
 def finite(**values: float) -> None:
-    """Refuse NaN and infinities."""
+    """Refuse NaN, infinities, and what is no number."""
     for name, value in values.items():
-        if not math.isfinite(value):
+        try:
+            number = math.isfinite(value) and not isinstance(value, bool)
+        except OverflowError:
+            raise InputError(f"`{name}` is too large a number; give a smaller one") from None
+        except TypeError:
+            kind = type(value).__name__
+            raise InputError(f"`{name}` must be a number, not of type {kind}") from None
+        if not number:
             raise InputError(f"`{name}` must be a finite number, not {value}")
 
 

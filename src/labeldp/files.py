@@ -1,7 +1,8 @@
 """Writing so that a reader sees the old state or the new one, never a half; JSON, read strictly.
 
-A file or directory is filled under a hidden name beside its target and renamed when complete;
-a crash leaves at most the hidden one, which the next write of the same target removes.
+A file or directory is filled under a hidden name beside its target, for its owner alone, and is
+renamed when complete; a crash leaves at most the hidden one, which the next write of the same
+target removes. What other targets left in the same place is named, not touched.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
+import stat
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from labeldp.errors import ReleaseError
+from labeldp.errors import LabelDPWarning, ReleaseError
 
 Check = Callable[[Any], bool]
+_LONGEST_NAME = 220
+"""Of a new file: its hidden name is longer, and most disks take 255 bytes."""
 
 __all__ = [
     "Check",
@@ -35,11 +41,22 @@ __all__ = [
     "list_of",
     "new_directory",
     "new_path",
+    "obstacle",
     "optional",
     "parse_json",
     "read_json",
+    "read_small",
     "refuse_existing",
+    "written",
 ]
+
+_HALF = re.compile(r"\..+\.partial-(\d+)", re.DOTALL)
+"""Hidden names and the process that each belongs to."""
+_OTHERS = 0o077
+_SMALL = 1 << 20
+
+written: list[Path] = []
+"""Targets that took their names in this process: what a command that is stopped has done."""
 
 
 def canonical_json(value: Any) -> str:
@@ -55,18 +72,65 @@ def json_digest(value: Any) -> str:
 
 
 def parse_json(text: str) -> Any:
-    """Parse strictly: NaN and infinities, which Python reads as well, are no JSON."""
-    return json.loads(text, parse_constant=_no_constant)
+    """Parse strictly: no NaN, no number beyond doubles, no name twice in an object."""
+    return json.loads(
+        text,
+        parse_constant=_no_constant,
+        parse_float=_finite(float),
+        parse_int=_finite(int),
+        object_pairs_hook=_once,
+    )
 
 
-def read_json(path: Path) -> Any:
-    """Parse a JSON file, or say in one line why not."""
+def obstacle(path: Path) -> str | None:
+    """Why a path cannot be used, if so; one that is not there can.
+
+    Only ordinary files are opened, since a pipe or a device may never end; and Arrow opens only
+    names that are UTF-8.
+    """
     try:
+        str(path).encode()
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UnicodeEncodeError:
+        return "the path is not UTF-8 text; rename it"
+    except ValueError:
+        return "the path holds a zero byte; correct it"
+    except OSError as problem:
+        return f"{(problem.strerror or 'it cannot be opened').lower()}; give another path"
+    ordinary = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
+    return None if ordinary else "it is a pipe or a device; give an ordinary file"
+
+
+def read_json(path: Path, most: int | None = None) -> Any:
+    """Parse a JSON file, of at most so many bytes, or say in one line why not."""
+    reason = obstacle(path)
+    if reason is not None:
+        raise ReleaseError(f"{path}: {reason}")
+    try:
+        if most is not None and path.stat().st_size > most:
+            raise ValueError(f"it has more than {most:,} bytes")
         return parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ReleaseError(f"{path} is missing; check the path, or make it again") from None
-    except (OSError, ValueError, RecursionError) as problem:
+    except OSError as problem:
+        raise ReleaseError(f"{path} cannot be read: {problem.strerror}; check the path") from None
+    except (ValueError, RecursionError) as problem:
         raise ReleaseError(f"{path} cannot be read as JSON: {problem}") from None
+
+
+def read_small(path: Path) -> bytes:
+    """A file of a page or two, such as a key; one line if it is no such file."""
+    reason = obstacle(path)
+    try:
+        if reason is not None:
+            raise ReleaseError(f"{path}: {reason}")
+        if path.stat().st_size > _SMALL:
+            raise ReleaseError(f"{path} has more than {_SMALL:,} bytes; give another file")
+        return path.read_bytes()
+    except OSError as problem:
+        raise ReleaseError(f"{path} cannot be read: {problem.strerror}; check the path") from None
 
 
 def is_text(value: Any) -> bool:
@@ -115,21 +179,44 @@ def new_directory(target: Path) -> Iterator[Path]:
     """A directory to fill; it takes its name only when the block ends without an error."""
     with _partial(target) as partial:
         partial.mkdir()
-        yield partial
-        for path in partial.iterdir():
-            _sync(path)
+        with _hidden(partial):
+            yield partial
+            for path in partial.iterdir():
+                _sync(path)
 
 
 @contextmanager
-def new_path(target: Path) -> Iterator[Path]:
-    """A file to write; it takes its name only when the block ends without an error."""
+def new_path(target: Path, *, private: bool = False) -> Iterator[Path]:
+    """A file to write; it takes its name only when the block ends without an error.
+
+    Its owner alone reads it until then and, if it is `private`, ever after.
+    """
     with _partial(target) as partial:
-        yield partial
+        partial.touch()
+        with _hidden(partial, private):
+            yield partial
+
+
+@contextmanager
+def _hidden(partial: Path, private: bool = False) -> Iterator[None]:
+    """What is not whole is nobody else's to read; the mode that is usual here comes at the end."""
+    usual = stat.S_IMODE(partial.stat().st_mode)
+    partial.chmod(usual & ~_OTHERS)
+    yield
+    if not private:
+        partial.chmod(usual)
 
 
 def check_target(target: Path) -> None:
     """Refuse a place that cannot be written to: ask before the work, not after it."""
+    reason = obstacle(target.parent)
+    if reason is None and len(os.fsencode(target.name)) > _LONGEST_NAME:
+        reason = f"the name has more than {_LONGEST_NAME} bytes; choose a shorter one"
+    if reason is not None:
+        raise ReleaseError(f"{target}: {reason}")
     refuse_existing(target)
+    if (reason := obstacle(target)) is not None:
+        raise ReleaseError(f"{target}: {reason}")
     parent = target.absolute().parent
     if not parent.is_dir():
         raise ReleaseError(f"{parent} is not a directory; create it first")
@@ -154,6 +241,7 @@ def _partial(target: Path) -> Iterator[Path]:
         yield partial
         _sync(partial)
         refuse_existing(target)
+        written.append(target)  # whoever is told of it looks whether it is there
         partial.rename(target)
         _sync(parent)
     except OSError as problem:
@@ -164,11 +252,21 @@ def _partial(target: Path) -> Iterator[Path]:
 
 def _remove_orphans(parent: Path, name: str) -> None:
     """What a dead process left; our own number is one too, as in a restarted container."""
-    prefix = f".{name}.partial-"
     for orphan in parent.iterdir():
-        owner = orphan.name.removeprefix(prefix)
-        if orphan.name.startswith(prefix) and owner.isdigit() and not _alive(int(owner)):
+        half = _HALF.fullmatch(orphan.name)
+        if half is None or _alive(int(half[1])):
+            continue
+        if orphan.name.startswith(f".{name}.partial-"):
             _remove(orphan)
+            warnings.warn(
+                f"removed {orphan}, which a run that was killed had left", LabelDPWarning, 6
+            )
+        else:
+            warnings.warn(
+                f"{orphan} was left by a run that was killed; remove it: what was drawn is in it",
+                LabelDPWarning,
+                6,
+            )
 
 
 def _alive(process: int) -> bool:
@@ -193,10 +291,34 @@ def _sync(path: Path) -> None:
 
 
 def _why(target: Path, problem: OSError) -> str:
-    if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if problem.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{target} was not written: the disk is full; free space and run again"
+    if problem.errno == errno.EFBIG:
+        return (
+            f"{target} was not written: a file would be larger than this process may write; raise "
+            "the limit (ulimit -f) and run again"
+        )
     return f"{target} was not written: {problem.strerror or problem}"
 
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A reader of numbers that refuses those which are no doubles."""
+
+    def number(text: str) -> Any:
+        value = read(text)
+        if abs(value) > sys.float_info.max:
+            raise ValueError(f"{text[:20]}{'…' * (len(text) > 20)} is beyond all doubles")
+        return value
+
+    return number
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; parsers take the last of two equal names, people read the first."""
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("an object has a name twice")
+    return found

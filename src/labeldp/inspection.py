@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.errors import positive, share
-from labeldp.mechanisms import Encoding, mechanisms
+from labeldp.arguments import checked, refuse_unknown
+from labeldp.features.formula import named_label
+from labeldp.mechanisms import Encoding, check_budget, make_options, mechanisms, names
 from labeldp.mechanisms.workbench import (
     Engine,
     FeatureGram,
@@ -16,19 +17,22 @@ from labeldp.mechanisms.workbench import (
     LabelMoments,
     MomentSum,
     Residual,
-    Source,
     Survey,
     engine_for,
     survey,
 )
+from labeldp.source import as_source
 
 _SHOWN = 8
 _SAME = 0.999
 
 
+@checked
 def inspect(
-    source: Source,
+    source: Any,
     *,
+    label: str | None = None,
+    label_range: tuple[float, float] | None = None,
     epsilon: float = 1.0,
     delta: float = 1e-6,
     engine: Engine | None = None,
@@ -36,12 +40,49 @@ def inspect(
 ) -> dict[str, Any]:
     """Facts about the table, some from raw labels: for the curator's eyes only.
 
-    `encoding` are those keywords of `plan` that say how columns are encoded.
+    Parameters
+    ----------
+    source
+        what `scan` made, or a path or a frame.
+    label
+        the private column, where `source` is a path or a frame.
+    label_range
+        (low, high), public, likewise.
+    epsilon
+        the privacy budget ε that mechanisms are asked about.
+    delta
+        the privacy budget δ.
+    engine
+        where data are read; changes speed, never a result.
+    encoding
+        those keywords of `plan` that say how columns are encoded.
+
+    Returns
+    -------
+    dict[str, Any]
+        Plain values: size, rank, residual and R² (private!), costly levels and rows, notes.
+
+    Raises
+    ------
+    InputError
+        an argument is wrong.
+    DataError
+        the table is not what was said.
+
+    Examples
+    --------
+    >>> import labeldp
+    >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
+    >>> found = labeldp.inspect(table, label="income", label_range=(0, 100))
+    >>> found["rows"], found["rank"]
+    (1000, 2)
     """
-    positive(epsilon=epsilon)
-    share(delta=delta)
+    check_budget(epsilon, delta)
+    refuse_unknown("inspect", encoding, dict.fromkeys(names(Encoding)))
+    named = label or named_label(source, encoding.get("formula"))
+    source = as_source(source, label=named, label_range=label_range)
     engine = engine or engine_for(source)
-    found = survey(source, engine=engine, encoding=Encoding(**encoding))
+    found = survey(source, engine=engine, encoding=make_options(Encoding, encoding))
     sums = GramSum(found.features), MomentSum(found.features, found.labels)
     gram, moments = engine.fold("label sums", source, *sums)
     residual = Residual(found.factor, moments)

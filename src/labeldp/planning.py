@@ -3,51 +3,185 @@
 from __future__ import annotations
 
 import inspect
+import math
 import textwrap
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, get_type_hints
 
-from labeldp.errors import InputError
+from labeldp.arguments import checked
+from labeldp.errors import InputError, PlanError
+from labeldp.features.formula import named_label
 from labeldp.mechanisms import (
     AUTO,
+    DELTA,
+    EPSILON,
     LINEAR,
+    AccountantName,
     Encoding,
+    MechanismName,
+    Use,
     draft,
     make_request,
     mechanism_named,
     mechanisms,
 )
 from labeldp.mechanisms.auto import choose
+from labeldp.mechanisms.curves import choose_basis
+from labeldp.mechanisms.options import beside_formula
 from labeldp.mechanisms.workbench import Engine, Plan, Source, engine_for
 from labeldp.mechanisms.worth import judged
+from labeldp.source import as_source, scan
 
 __all__ = ["Plan", "plan"]
 
 
+@checked
 def plan(
-    source: Source,
-    epsilon: float,
-    delta: float,
+    source: Any,
+    epsilon: float = EPSILON,
+    delta: float = DELTA,
     *,
-    mechanism: str = AUTO,
-    use: str = LINEAR,
-    accountant: str = "exact",
+    label: str | None = None,
+    label_range: tuple[float, float] | None = None,
+    mechanism: MechanismName | str = AUTO,
+    use: Use = LINEAR,
+    accountant: AccountantName | str = "exact",
     anyway: bool = False,
     engine: Engine | None = None,
     **choices: Any,
 ) -> Plan:
     """Plan a release from features and public facts; labels are not read.
 
-    The mechanism "auto" is the one that adds least to predictions; `use` says what the release is
-    for, "linear" or "any-model". A choice that the mechanism does not have is refused; None leaves
-    a choice to it. A plan that cannot beat the constant predictor is refused, with cures, unless
-    `anyway`.
+    Parameters
+    ----------
+    source
+        what `scan` made, or a path or a frame, with `label` and `label_range` and any other keyword
+        of `scan`.
+    epsilon
+        the privacy budget ε.
+    delta
+        the privacy budget δ; 0 asks for pure ε.
+    label
+        the private column, where `source` is a path or a frame.
+    label_range
+        (low, high), public, likewise.
+    mechanism
+        by name; "auto" is the one that adds least to predictions.
+    use
+        what the release is for, "linear" or "any-model".
+    accountant
+        "exact", "exact-worst-case" (features unknown) or "paper".
+    anyway
+        go on where a plan cannot beat the constant predictor, which is refused otherwise.
+    engine
+        where data are read; changes speed, never a result.
+    choices
+        of the mechanism, as below; None leaves a choice to it. One that the mechanism does not have
+        is refused.
+
+    Returns
+    -------
+    Plan
+        A plan, whose `release` or `release_to` reads the labels.
+
+    Raises
+    ------
+    PlanError
+        the budget and the data admit no such release; the message has cures.
+    InputError
+        an argument is wrong.
+    DataError
+        the table is not what was said.
+
+    Examples
+    --------
+    >>> import labeldp
+    >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
+    >>> made = labeldp.plan(table, epsilon=1, label="income", label_range=(0, 100))
+    >>> made.claim.mechanism
+    'shaped-flag'
     """
+    said = {name: choices.pop(name) for name in TABLE if name in choices}
+    beside_formula(choices)
+    named = label or named_label(source, choices.get("formula"))
+    source = as_source(source, label=named, label_range=label_range, **said)
     engine = engine or engine_for(source)
     asked = {"epsilon": epsilon, "delta": delta, "accountant": accountant, **choices}
-    made = _drafted(source, engine, mechanism, use, asked)
-    return judged(made, source, engine, asked, anyway=anyway)
+    if asked.get("basis") != AUTO:
+        made = _drafted(source, engine, mechanism, use, asked)
+        return judged(made, source, engine, asked, anyway=anyway)
+    basis, made = choose_basis(
+        lambda basis: _drafted(source, engine, mechanism, use, asked | {"basis": basis})
+    )
+    return judged(made, source, engine, asked | {"basis": basis}, anyway=anyway)
+
+
+TABLE = tuple(inspect.signature(scan).parameters)[1:]
+"""Keywords of `scan`."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """The forecast at one ε, in label units; None where no plan is possible, for the reason."""
+
+    epsilon: float
+    mechanism: str
+    error: float | None = None
+    """Root mean square of what privacy adds to a prediction, and its quantiles over releases."""
+    low: float | None = None
+    high: float | None = None
+    of_range: float | None = None
+    kept: float | None = None
+    """What predictions keep of what features explain; see `Plan.kept`."""
+    reason: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, made: Plan) -> Point:
+        """A plan's forecast."""
+        guess, (low, high) = made.forecast, made.labels.range
+        squares = (guess.added_ms, guess.added_low, guess.added_high)
+        error, least, most = (_root(square) for square in squares)
+        share = None if error is None else error / (high - low)
+        told = (error, least, most, share, made.kept)
+        return cls(made.claim.epsilon, made.claim.mechanism, *told)
+
+
+def _root(square: float) -> float | None:
+    return math.sqrt(square) if math.isfinite(square) else None
+
+
+FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+
+
+def forecast_curve(
+    source: Source,
+    epsilon: float,
+    delta: float,
+    *,
+    mechanism: str = AUTO,
+    engine: Engine | None = None,
+    **choices: Any,
+) -> list[Point]:
+    """The forecast at ε and at smaller and larger ones, from features alone: no label is read.
+
+    Passes over the features are shared; choices are those of `plan`.
+    """
+    engine = engine or engine_for(source)
+    points = []
+    for factor in FACTORS:
+        asked = {"delta": delta, "mechanism": mechanism, "engine": engine, **choices}
+        try:
+            made = plan(source, epsilon * factor, **asked, anyway=True)
+        except PlanError as problem:
+            points.append(Point(epsilon * factor, mechanism, reason=str(problem)))
+        else:
+            points.append(Point.of(made))
+    return points
 
 
 def _drafted(

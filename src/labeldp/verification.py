@@ -9,38 +9,37 @@ the aggregates must look like draws from the law that the claim rests on.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, Protocol
 
-import pyarrow.parquet as pq
+import numpy as np
 
+from labeldp.arguments import checked
+from labeldp.cards import Card
 from labeldp.engines import Engine, engine_for
-from labeldp.errors import InputError, ReleaseError
-from labeldp.files import json_digest
-from labeldp.mechanisms import certificate_schema, mechanism_named, mechanisms, read_claim
+from labeldp.errors import DataError, InputError, ReleaseError
+from labeldp.mechanisms import mechanism_named, read_claim
+from labeldp.mechanisms.structure import altered, misshapen
 from labeldp.release import (
-    AGGREGATES,
-    CERTIFICATE,
-    FEATURES,
-    METADATA_KEY,
+    SIGNATURES,
     Claim,
+    Envelope,
     FloorOutcome,
     Release,
-    certificate_text,
     claimed_fields,
-    design_layout,
     drawn_fields,
-    features_text,
-    file_name,
     public_rows,
-    seal,
-    table_digest,
 )
+from labeldp.source import Source
+from labeldp.source.files import find
 
 _TOLERANCE = 1e-6
+_SHOWN = 5
+_MOST_SHOWN = 600
 
 
 @dataclass(frozen=True)
@@ -51,42 +50,142 @@ class Verification:
     summary: str = ""
     weak: tuple[str, ...] = ()
     """Why the guarantee, which holds, protects little; empty if it protects."""
+    untested: tuple[str, ...] = ()
+    """What could not be tested here, though a forger might have changed it."""
+    signed_by: tuple[str, ...] = ()
+    """The names of keys that were asked for and did sign."""
 
     @property
     def valid(self) -> bool:
+        """Whether nothing disagreed."""
         return not self.problems
 
+    @property
+    def _card(self) -> Card:
+        facts = [("problem", text) for text in self.problems[:_SHOWN]]
+        more = len(self.problems) - _SHOWN
+        facts += [("", f"and {more} more")] if more > 0 else []
+        facts += [("weak", text) for text in self.weak]
+        facts += [("not tested", text) for text in self.untested]
+        return Card(f"Valid: {self.summary}" if self.valid else "NOT valid", tuple(facts))
 
-def verify(directory: str | Path, data: Any = None, engine: Engine | None = None) -> Verification:
-    """Check a release directory; a missing directory is an error, anything else a problem.
+    def __repr__(self) -> str:
+        return self._card.text()
 
-    With `data`, the table whose features were released (a path or a frame; labels are not
-    needed), the facts about features are rechecked too; rows that the release's encoding cannot
-    read are an error.
+    def _repr_html_(self) -> str:
+        return self._card.html()
+
+
+class Key(Protocol):
+    """A public key, as `labeldp.signoff` reads it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def signed(self, envelope: Envelope) -> bool: ...
+
+
+@checked
+def verify(
+    directory: str | Path | Release,
+    data: Any = None,
+    engine: Engine | None = None,
+    *,
+    keys: Sequence[Key] = (),
+) -> Verification:
+    """Recheck a release from its public files alone.
+
+    Parameters
+    ----------
+    directory
+        of the release, or a release in memory: then what it would be saved as.
+    data
+        the table whose features were released (a source, a path or a frame; labels are not needed):
+        facts about features, and the law of aggregated ones, are rechecked too.
+    engine
+        where data are read; changes speed, never an answer.
+    keys
+        public keys (`labeldp.signoff.signing.PublicKey`), each of which must have signed.
+
+    Returns
+    -------
+    Verification
+        What disagrees; `valid` if nothing does. A table that cannot be read as the release's does.
+
+    Raises
+    ------
+    ReleaseError
+        there is no such directory.
+    DataError
+        there is no such table.
+
+    Examples
+    --------
+    >>> import labeldp
+    >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
+    >>> made = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
+    >>> labeldp.verify(made.release(table, label="income"), table).valid
+    True
     """
+    if isinstance(directory, Release):
+        return _in_memory(directory, data, engine, keys)
     folder = Path(directory)
     if not folder.is_dir():
         raise ReleaseError(f"{folder} is not a release directory")
     try:
-        release = Release.load(folder)
+        release = Release.load(folder, verify=False)
     except InputError as problem:
-        return Verification((str(problem),))
+        return Verification((_shown(str(problem)),))
     certificate = release.certificate
-    malformed = list(conform(certificate, certificate_schema(), "certificate"))
-    malformed = malformed or [*_files(folder, certificate), *_layouts(release)]
-    if malformed:
-        return Verification(tuple(malformed))
-    problems = [
-        *_seals(folder, release),
-        *_contents(release),
-        *_claim(release),
-    ]
+    problems = misshapen(folder, release)
+    if problems:
+        return Verification(tuple(map(_shown, problems)))
+    envelope = Envelope.read(folder / SIGNATURES) if (folder / SIGNATURES).exists() else None
+    problems = [*altered(folder, release), *_unsigned(envelope, keys), *_claim(release)]
     if data is not None and not problems:
-        mechanism = mechanism_named(certificate["mechanism"])
-        source = public_rows(release, data)
-        problems += mechanism.check_features(release, source, engine or engine_for(source))
-    weak = () if problems else tuple(certificate["weak"])
-    return Verification(tuple(problems), _summary(certificate), weak)
+        problems = _table(release, data, engine)
+    if problems:
+        return Verification(tuple(map(_shown, problems)), _summary(certificate))
+    return Verification(
+        (),
+        _summary(certificate),
+        tuple(certificate["weak"]),
+        tuple(_untested(release, envelope, keys)),
+        tuple(key.name for key in keys),
+    )
+
+
+def _shown(problem: str) -> str:
+    """In one line of sober length: names in forged files may hold anything."""
+    plain = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in problem)
+    return plain if len(plain) <= _MOST_SHOWN else f"{plain[:_MOST_SHOWN]}…"
+
+
+def _unsigned(envelope: Envelope | None, keys: Sequence[Key]) -> Iterator[str]:
+    for key in keys:
+        if envelope is None:
+            yield f"it is not signed, by {key.name} or anyone: {SIGNATURES} is missing"
+        elif not key.signed(envelope):
+            yield f"it is not signed by {key.name}"
+
+
+def _untested(release: Release, envelope: Envelope | None, keys: Sequence[Key]) -> Iterator[str]:
+    """What a valid release leaves open."""
+    look = mechanism_named(release.certificate["mechanism"]).untested
+    if look is not None:
+        yield from look(release)
+    if envelope is not None and not keys:
+        count = len(envelope.signatures)
+        yield f"whose the {count} signature{'s' * (count > 1)} may be: give public keys (`key`)"
+
+
+def _in_memory(
+    release: Release, data: Any, engine: Engine | None, keys: Sequence[Key]
+) -> Verification:
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "release"
+        release.save(folder)
+        return verify(folder, data, engine, keys=keys)
 
 
 def _summary(certificate: dict[str, Any]) -> str:
@@ -104,78 +203,16 @@ def _summary(certificate: dict[str, Any]) -> str:
     return f"{text}; {warning}" if warning else text
 
 
-def _files(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
-    """Whether all files are those of the mechanism."""
-    tables = mechanism_named(certificate["mechanism"]).files
-    known = {AGGREGATES, CERTIFICATE, FEATURES, *map(file_name, tables)}
-    for path in sorted(folder.iterdir()):
-        if path.name not in known:
-            yield f"{path.name} is not part of the release: the certificate says nothing of it"
-
-
-def _layouts(release: Release) -> Iterator[str]:
-    """Whether all tables of the mechanism are there, with their columns."""
-    found = {"aggregates": release.table, **release.files}
-    own = mechanism_named(release.certificate["mechanism"]).files
-    for name, layout in {"aggregates": design_layout, **own}.items():
-        if name not in found:
-            yield f"{file_name(name)} is missing: the certificate says nothing of it"
-            continue
-        try:
-            shown, expected = found[name].schema, layout(release)
-        except (KeyError, TypeError, ValueError) as problem:
-            yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
-            continue
-        if (shown.names, shown.types) != (expected.names, expected.types):
-            columns = ", ".join(f"{field.name} ({field.type})" for field in expected)
-            yield f"{file_name(name)} does not have the columns that it should: {columns}"
-
-
-def _seals(folder: Path, release: Release) -> Iterator[str]:
-    certificate = release.certificate
-    if seal(certificate)["seal"] != certificate["seal"]:
-        yield "certificate: a field was altered (its seal does not match)"
-    text = certificate_text(certificate)
-    if (folder / CERTIFICATE).read_text(encoding="utf-8") != text + "\n":
-        yield f"{CERTIFICATE} is not as it was written (a field twice, or other spacing)"
-    for name in ("aggregates", *release.files):
-        yield from _stamp(folder / file_name(name), text)
-    if json_digest(release.features.to_json()) != certificate["digests"]["features"]:
-        yield f"{FEATURES} was altered (its digest does not match)"
-    elif (folder / FEATURES).read_text(encoding="utf-8") != features_text(release.features):
-        yield f"{FEATURES} is not as it was written (a field twice, or other spacing)"
-
-
-def _stamp(path: Path, text: str) -> Iterator[str]:
-    """A Parquet file carries the certificate and nothing else beside its columns."""
-    schema = pq.read_schema(path)
-    metadata = dict(schema.metadata or {})
-    if metadata.pop(METADATA_KEY, None) != text.encode(errors="surrogatepass"):
-        yield f"{path.name} carries a certificate that is not {CERTIFICATE}"
-    for name in sorted(metadata):
-        yield f"{path.name} carries {name!r}: the certificate says nothing of it"
-    for column in schema:
-        if set(column.metadata or ()) - {b"PARQUET:field_id"}:
-            yield f"{path.name}: column {column.name!r} carries metadata of its own"
-
-
-def _contents(release: Release) -> Iterator[str]:
-    """The table and the feature map are those of the certificate, the sections its mechanism's."""
-    certificate, features = release.certificate, release.features
-    own = mechanism_named(certificate["mechanism"]).sections
-    for name in sorted({name for each in mechanisms() for name in each.sections}):
-        if name not in own and certificate.get(name) is not None:
-            yield f"certificate.{name} is not a section of {certificate['mechanism']}"
-    for file, table in {"aggregates": release.table, **release.files}.items():
-        if table_digest(table) != certificate["digests"][file]:
-            yield f"{file_name(file)} was altered (its digest does not match)"
-    rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
-    if release.table.num_rows != rows:
-        yield f"{AGGREGATES} has {release.table.num_rows} rows, the certificate says {rows}"
-    if len(features.names) != certificate["rank"]:
-        yield f"{FEATURES} has {len(features.names)} columns, not {certificate['rank']}"
-    if features.rows != certificate["rows"]:
-        yield f"{FEATURES} was fitted on {features.rows} rows, not {certificate['rows']}"
+def _table(release: Release, data: Any, engine: Engine | None) -> list[str]:
+    """Where a table's features contradict the release, or cannot be read as its features are."""
+    check = mechanism_named(release.certificate["mechanism"]).check_features
+    if isinstance(data, str | Path):
+        find(data)  # a path that leads nowhere is the reader's mistake
+    try:
+        source = data if isinstance(data, Source) else public_rows(release, data)
+        return list(check(release, source, engine or engine_for(source)))
+    except DataError as problem:
+        return [f"the table is not that of the release: {problem}"]
 
 
 def _claim(release: Release) -> list[str]:
@@ -183,10 +220,11 @@ def _claim(release: Release) -> list[str]:
     certificate = release.certificate
     try:
         claim = read_claim(certificate)
-        return [
-            *_fields(claim, certificate),
-            *mechanism_named(certificate["mechanism"]).check(release),
-        ]
+        with np.errstate(all="ignore"):  # forged numbers may be as large as doubles are
+            return [
+                *_fields(claim, certificate),
+                *mechanism_named(certificate["mechanism"]).check(release),
+            ]
     except (InputError, KeyError, TypeError, ValueError, ArithmeticError) as problem:
         return [f"certificate: the claim makes no sense: {problem}"]
 
@@ -209,6 +247,17 @@ def _fields(claim: Claim, certificate: dict[str, Any]) -> Iterator[str]:
         )
     if certificate["randomness"] != drawn_fields(private=True):
         yield "certificate: drawn from a seed for an experiment, so it is not private"
+    if certificate["ledger"] is not None:
+        yield from _debit(claim, certificate["ledger"])
+
+
+def _debit(claim: Claim, told: dict[str, Any]) -> Iterator[str]:
+    """What a ledger cannot have said, whatever stands in it: its first entry is no debit, and all
+    releases together cost no less than this one."""
+    if not 1 <= told["releases"] < told["entry"]:
+        yield "certificate.ledger: a ledger has more entries than releases"
+    if not claim.delta_at(told["epsilon"] * (1 + _TOLERANCE)) <= told["delta"]:
+        yield "certificate.ledger: the total is less than this release costs alone"
 
 
 def _differences(shown: Any, expected: Any, path: str) -> Iterator[str]:
@@ -226,44 +275,3 @@ def _close(shown: Any, expected: Any) -> bool:
     if isinstance(expected, float) and isinstance(shown, int | float):
         return math.isclose(shown, expected, rel_tol=_TOLERANCE, abs_tol=1e-300)
     return type(shown) is type(expected) and bool(shown == expected)
-
-
-def conform(value: Any, rule: dict[str, Any], path: str) -> Iterator[str]:
-    """Where `value` breaks a JSON schema (the part of the language our schema uses)."""
-    kinds = rule.get("type")
-    allowed = [kinds] if isinstance(kinds, str) else kinds
-    if allowed and not any(_is(value, kind) for kind in allowed):
-        yield f"{path} must be {' or '.join(allowed)}"
-        return
-    if "enum" in rule and value not in rule["enum"]:
-        yield f"{path} must be one of {rule['enum']}"
-    if isinstance(value, dict):
-        fields = rule.get("properties", {})
-        for name in rule.get("required", ()):
-            if name not in value:
-                yield f"{path}.{name} is missing"
-        for name, inner in value.items():
-            if name in fields:
-                yield from conform(inner, fields[name], f"{path}.{name}")
-            elif rule.get("additionalProperties") is False:
-                yield f"{path}.{name} is not a field of a certificate"
-    if isinstance(value, list) and "items" in rule:
-        for place, inner in enumerate(value):
-            yield from conform(inner, rule["items"], f"{path}[{place}]")
-
-
-def _is(value: Any, kind: str) -> bool:
-    match kind:
-        case "object":
-            return isinstance(value, dict)
-        case "array":
-            return isinstance(value, list)
-        case "string":
-            return isinstance(value, str)
-        case "boolean":
-            return isinstance(value, bool)
-        case "null":
-            return value is None
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool)
-    return isinstance(value, int | float) and not isinstance(value, bool)

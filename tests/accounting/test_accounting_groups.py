@@ -11,7 +11,7 @@ import itertools
 import numpy as np
 import pytest
 
-from labeldp import Facts
+from labeldp import Facts, InputError
 from labeldp.accounting import Measurement, Sketch, Steps, Theorem1, invert, price
 from labeldp.accounting.curve import group_delta
 from tests.oracles import gaussian_law, sketch_law
@@ -109,3 +109,9 @@ def test_one_step_is_the_guarantee_itself_however_large_epsilon_is(epsilon: floa
 def test_steps_are_summed_where_the_exponential_overflows(epsilon: float) -> None:
     largest = 1e-320 * np.exp(epsilon) * np.exp(epsilon)
     assert largest <= group_delta(epsilon, 1e-320, 3) <= largest * (1.0 + 1e-9)
+
+
+def test_nobody_is_no_group() -> None:
+    """No label changed would cost nothing: a claim for it is a mistake of the caller."""
+    with pytest.raises(InputError, match="labels"):
+        facts().family(BAGS, 1.0, labels=0)

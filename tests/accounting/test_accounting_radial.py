@@ -31,6 +31,14 @@ def test_the_guarantee_is_that_of_two_shifted_laws(shift: float, dimensions: int
         assert found.lower <= found.estimate <= found.upper <= found.estimate * (1 + 2e-9) + 1e-299
 
 
+@pytest.mark.parametrize("group", [2, 5])
+def test_a_group_moves_it_as_many_times_as_far(group: int) -> None:
+    for epsilon in (0.0, 0.5):
+        found = Radial(0.3, 4).group(group).delta(epsilon)
+        true = twin(group * 0.3, 4, epsilon)
+        assert true * (1 - 1e-3) <= found.upper <= true * (1 + 1e-3)
+
+
 def test_it_is_pure_grows_with_the_distance_and_falls_with_the_dimensions() -> None:
     assert curve(1.0, 1) == Laplace(1.0)
     for dimensions in (2, 3, 30, 4096):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp.accounting.invert import root
+from labeldp.accounting.invert import largest_integer, root, smallest_integer
 
 PLACES = st.floats(-50.0, 700.0)
 
@@ -23,6 +23,19 @@ def test_a_root_is_found_from_any_start(place, start):
 def test_without_a_root_the_end_towards_it_is_returned(start):
     assert root(lambda x: 1.0 + x, 0.0, 10.0, start) == 10.0
     assert root(lambda x: -1.0 - x, 0.0, 10.0, start) == 0.0
+
+
+SMALL = st.integers(0, 12)
+
+
+@given(SMALL, SMALL, st.integers(-3, 20), SMALL)
+def test_whole_numbers_are_those_of_a_search_one_by_one(first, lowest, guess, more):
+    """From wherever it starts, and never beyond the cap, which may be where it begins."""
+    cap = lowest + more
+    asked = [n for n in range(lowest, cap + 1) if n >= first]
+    assert smallest_integer(lambda n: n >= first, lowest, guess, cap) == min(asked, default=None)
+    passing = [n for n in range(1, cap + 1) if n <= first]
+    assert largest_integer(lambda n: n <= first, guess, cap) == max(passing, default=0)
 
 
 def test_few_values_are_needed():

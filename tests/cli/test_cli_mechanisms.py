@@ -15,6 +15,7 @@ from pyarrow import csv
 from labeldp.mechanisms import mechanism_names
 from tests.cli.conftest import LABEL, QUICK
 from tests.console import labeldp
+from tests.extras import extra
 from tests.tables import table
 
 BUDGET = ("--epsilon", 4, "--delta", 1e-3)
@@ -111,7 +112,7 @@ def test_labels_alone_cannot_be_fitted_without_their_rows(
 
 
 def test_a_network_is_fitted_on_bags_and_predicts(data: Path, tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="the extra torch is not installed")
+    extra("torch")
     folder, model = tmp_path / "r", tmp_path / "net.json"
     name = "sampled-noisy-wtd-lag"
     assert labeldp(
@@ -187,7 +188,7 @@ def test_an_option_of_some_mechanisms_is_enough_to_choose_them(data: Path) -> No
         (("--mechanism", "wtd-flag", "--bag-size", 5), "--bag-size does not apply to wtd-flag"),
         (("--mechanism", "wtd-flag", "--bag-seed", 0), "--bag-seed does not apply to wtd-flag"),
         (("--bag-seed", 0, "--compact"), "does not apply to"),
-        (("--use", "trees"), "--use must be linear or any-model"),
+        (("--use", "trees"), "--use must be 'linear' or 'any-model'"),
         (("--mechanism", "sampled-wtd-flag", "--noise-std", 2), "--noise-std does not apply"),
         (("--mechanism", "sampled-noisy-wtd-lag", "--floor", "added"), "--floor does not apply"),
         (("--mechanism", "sampled-noisy-wtd-lag", "--noisy-column", "label"), "is the label"),

@@ -19,8 +19,8 @@ from tests.console import labeldp
 from tests.plans import plan
 from tests.tables import RANGE, source, table
 
-FREE = {"digests", "seal", "floor"}
-"""What differs between two releases of one plan: the draw, and what was measured."""
+FREE = {"digests", "seal", "floor", "released_at"}
+"""What differs between two releases of one plan: the draw, what was measured, and when."""
 
 
 def claim(certificate: dict[str, Any]) -> dict[str, Any]:

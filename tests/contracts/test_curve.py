@@ -319,3 +319,59 @@ def test_nothing_stays_nothing() -> None:
     assert invert.epsilon(Nothing(), 0.1) == math.inf
     with pytest.raises(InputError, match="nothing to compose"):
         compose([])
+
+
+# --- composition over draws ----------------------------------------------------------------------
+
+DRAWN = (OverDraw(Gaussian(0.6), 0.3), OverDraw(Gaussian(0.9), 0.1))
+
+
+def test_independent_draws_are_a_mean_over_who_is_in_a_bag() -> None:
+    """Twice the same release and another one, against all eight sets of releases by hand."""
+    releases, epsilon, true = (DRAWN[0], *DRAWN), 0.4, 0.0
+    for took in np.ndindex(2, 2, 2):
+        pairs = list(zip(releases, took, strict=True))
+        chance = math.prod(r.chance if t else 1 - r.chance for r, t in pairs)
+        mu = math.sqrt(sum(r.curve.mu**2 for r, t in pairs if t))  # type: ignore[attr-defined]
+        true += chance * (float(gaussian_law.delta(epsilon, np.array(mu))) if mu else 0.0)
+    found = compose(releases).delta(epsilon)
+    assert found.lower <= true * (1 + 1e-12) <= found.upper * (1 + 1e-9)
+    assert found.upper == pytest.approx(true, rel=1e-8)
+
+
+def test_a_draw_that_all_releases_share_costs_more_than_independent_ones() -> None:
+    """Given the bags first, then the chance: which is what releases of one plan need."""
+    given, chance = Gaussian(0.6), 0.3
+    shared, apart = (
+        OverDraw(compose([given, given]), chance),
+        compose([OverDraw(given, chance)] * 2),
+    )
+    assert shared.delta(1.5).upper > apart.delta(1.5).upper
+
+
+def test_many_draws_are_not_looked_into_and_still_bounded() -> None:
+    draws = [OverDraw(Gaussian(0.1 + 0.01 * k), 0.1) for k in range(9)]
+    some, many = compose(draws[:5]).delta(1.0), compose(draws).delta(1.0)
+    assert some.lower <= many.upper < 1.0
+
+
+def test_laws_without_factors_are_dealt_shares_of_epsilon() -> None:
+    """Forty of them at once, and never above equal shares."""
+    step = Steps(Gaussian(0.02), 2)
+    found = compose([step] * 40).delta(4.0).upper
+    assert found <= 40 * step.delta(0.1).upper * (1 + 1e-9)
+    assert found >= step.delta(4.0).lower
+
+
+def test_fewer_points_of_a_bounded_loss_are_a_bound_and_a_close_one() -> None:
+    """Twelve coins have 4,096 outcomes, on far fewer points: against all of them by hand."""
+    coins, epsilon = np.linspace(0.1, 0.32, 12), 1.1
+    signs = np.array(list(np.ndindex(*[2] * 12))) * 2 - 1
+    p = np.prod(1 / (1 + np.exp(-signs * coins)), axis=1)
+    loss = signs @ coins
+    true = float(p @ np.maximum(0.0, -np.expm1(epsilon - loss)))
+    found = compose([Pure(float(coin)) for coin in coins]).delta(epsilon)
+    assert true <= found.upper <= 1.001 * true
+    beside = float(p @ [float(gaussian_law.delta(epsilon - x, np.array(0.2))) for x in loss])
+    found = compose([Gaussian(0.2), *(Pure(float(coin)) for coin in coins)]).delta(epsilon)
+    assert beside <= found.upper <= 1.001 * beside

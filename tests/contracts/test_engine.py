@@ -80,6 +80,27 @@ def test_quantiles_and_logarithms_are_the_same(home: Home) -> None:
     assert json.dumps(fitted(home.scan(MIXED), **asked).to_json()) == json.dumps(here.to_json())
 
 
+CURVES: list[dict[str, Any]] = [
+    {
+        "basis": "splines:4+fourier:7",
+        "interactions": ["height:score", "town:height", "all"],
+        "interaction_columns": 60,
+    },
+    {"formula": "label ~ spline(height, 40) + town*height + spline(log(score), 30) + fourier(9)"},
+]
+
+
+@pytest.mark.parametrize("asked", CURVES, ids=["options", "formula"])
+def test_curves_are_the_same_bytes(home: Home, asked: dict[str, Any]) -> None:
+    """Hinges, products and waves: the map, and the digest of the sums of its columns."""
+    here, there = fitted(SOURCE, **asked), fitted(home.scan(MIXED), **asked)
+    assert len(here.derived_positions) > 60
+    assert json.dumps(there.to_json()) == json.dumps(here.to_json())
+    source = home.scan(MIXED)
+    sums = home.engine.fold("feature sums", source, GramSum(there))
+    assert sums.digest() == LOCAL.fold("feature sums", SOURCE, GramSum(here)).digest()
+
+
 def test_feature_sums_are_those_of_the_dense_design(either: Home) -> None:
     gram = either.engine.fold("feature sums", either.scan(MIXED), GramSum(FEATURES))
     assert gram.rows == len(DESIGN)
@@ -148,7 +169,7 @@ def test_a_shape_is_the_same_to_the_last_bit(home: Home) -> None:
     "own", [{"mechanism": "shaped-flag"}, {"mechanism": "wtd-flag", "bags": 40}]
 )
 def test_persons_are_priced_the_same(
-    home: Home, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    either: Home, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By as many passes as it takes where there is room for few of them at a time."""
     numbers = np.random.default_rng(2).integers(0, 300, MIXED.num_rows)
@@ -157,11 +178,11 @@ def test_persons_are_priced_the_same(
     here = plan(scan(data, label="label", label_range=RANGE, person="id"), **options)
     monkeypatch.setattr("labeldp.statistics.persons._PASSES", 1000)
     monkeypatch.setattr("labeldp.statistics.persons._ROOM", 200)
-    source = home.scan(data, person="id")
-    made = plan(source, engine=home.engine, **options)
+    source = either.scan(data, person="id")
+    made = plan(source, engine=either.engine, **options)
     assert here.claim.person is not None
     assert (made.claim, made.features, made.notes) == (here.claim, here.features, here.notes)
-    release = made.release(source, engine=home.engine)
+    release = made.release(source, engine=either.engine)
     assert release.certificate["person"]["rows"] == np.bincount(numbers).max()
 
 

@@ -30,6 +30,7 @@ class ToyModel:
     width = property(lambda self: len(self.feature_names))
     takes_array = False
     coefficients: tuple[Coefficient, ...] = ()
+    quality = None
 
     def predict(self, rows: Any) -> Array:
         return np.full(pa.table(rows).num_rows, self.guess)

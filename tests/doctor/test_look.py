@@ -17,7 +17,7 @@ import pytest
 
 from labeldp import LinearRegressor, look, plan, scan
 from labeldp.doctor import page
-from labeldp.doctor.column import named_like_an_id
+from labeldp.features.naming import named_like_an_id
 from tests.console import labeldp as run
 
 ROWS = 4000
@@ -186,6 +186,47 @@ def test_a_feature_that_is_the_label(scale: float) -> None:
     assert not told["findings"]
 
 
+def test_latin_1_is_found_out_here_too(tmp_path: Path) -> None:
+    lines = ["ort;x;y", *(f"{'Köln' if k % 2 else 'Bonn'};{k % 37},5;{k}" for k in range(300))]
+    (tmp_path / "t.csv").write_text("\n".join(lines), encoding="latin-1")
+    told = look(tmp_path / "t.csv", label="y")
+    assert {facts["name"]: facts["kind"] for facts in told["columns"]} == {
+        "ort": "category",
+        "x": "number",
+    }
+    assert any("cp1252" in text for text in told["notes"])
+
+
+def test_totals_are_seen() -> None:
+    rng = np.random.default_rng(3)
+    parts = rng.normal(size=(500, 3))
+    names = {"a": parts[:, 0], "b": parts[:, 1], "c": parts[:, 2]}
+    told = look(pa.table(names | {"total": parts[:, 0] + 2 * parts[:, 2]}))
+    assert told["dependent"] == [{"column": "total", "of": ["a", "c"]}]
+    assert look(pa.table(names))["dependent"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "values", "advised"),
+    [
+        ("kids", 2000, range(6), True),
+        ("kids", 12_000, range(6), False),
+        ("kids", 2000, (0, 1, 2, 9), False),
+        ("region", 2000, range(6), False),
+        ("month", 2000, range(1, 13), False),
+    ],
+)
+def test_counts_on_few_rows_are_numbers(name: str, rows: int, values: Any, advised: bool) -> None:
+    told = look(pa.table({name: np.resize(list(values), rows), "x": np.arange(rows) % 7 + 0.5}))
+    assert (["--numeric", name] == told["options"][:2]) is advised
+
+
+def test_a_share_that_reaches_an_outlier_of_a_short_table() -> None:
+    values = np.random.default_rng(6).normal(size=400)
+    values[9] = 1e6
+    assert look(pa.table({"x": values}))["options"] == ["--winsor", "x=0.005"]
+
+
 def test_rows_per_person_and_duplicates() -> None:
     ids = np.repeat(np.arange(1000, 1100), 4)
     told = look(
@@ -194,6 +235,15 @@ def test_rows_per_person_and_duplicates() -> None:
     assert told["persons"] == [{"column": "user_id", "mean": 4.0, "most": 4}]
     assert told["duplicates"] == 200
     assert "--drop" in told["options"]
+
+
+def test_persons_before_things_and_beside_drop() -> None:
+    rows = np.arange(4000)
+    made = {"user_id": rows % 1000, "basket_id": rows // 3 + 7, "x": rows % 11 + 0.5}
+    told = look(pa.table(made))
+    assert [person["column"] for person in told["persons"]] == ["user_id"]
+    assert told["options"] == ["--drop", "user_id,basket_id"]
+    scan(pa.table(made), person="user_id", drop=["user_id", "basket_id"])
 
 
 @pytest.mark.parametrize(
@@ -238,3 +288,16 @@ def test_the_command(table: Path, tmp_path: Path) -> None:
     assert (tmp_path / "p.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     done = run("look", str(table), "--label", "y", "--json")
     assert json.loads(done.out)["options"][:2] == ["--label", "y"]
+
+
+def test_a_line_of_units_under_the_header(tmp_path: Path) -> None:
+    """Words among dates and numbers count as missing; those of the label are told."""
+    start = datetime.datetime(2020, 1, 1)
+    rows = [f"{start + datetime.timedelta(hours=k):%Y-%m-%dT%H:%M:%SZ},{k * 7 % 37}.5,{k % 50}.25"
+            for k in range(300)]  # fmt: skip
+    (tmp_path / "t.csv").write_text("\n".join(["stamp,wind,temp", "UTC,mph,°F", *rows]))
+    found = look(tmp_path / "t.csv", label="temp")
+    assert [column(found, name)["kind"] for name in ("stamp", "wind")] == ["date", "number"]
+    assert found["options"][2:4] == ["--na", "UTC,mph"]
+    assert found["label"]["words"] == ["°F"]
+    assert any("°F" in finding and "`na`" in finding for finding in found["findings"])

@@ -91,14 +91,14 @@ def with_empty_partitions(frame: Any) -> Any:
 
 
 LAYOUTS: dict[str, Callable[[Any], Any]] = {
-    "1 partition": lambda frame: frame.coalesce(1),
     "2 partitions": lambda frame: frame.repartition(2),
     "7 partitions": lambda frame: frame.repartition(7),
     "skewed": skewed,
     "empty partitions": with_empty_partitions,
 }
 
-HOMES = ["local", *(f"spark, {layout}" for layout in LAYOUTS)]
+HOMES = ["local", *(f"spark, {name}" for name in ("7 partitions", "skewed", "empty partitions"))]
+"""Two partitions are those of `either`, and one is among the layouts of test_spark_cluster."""
 
 
 def _home(name: str, request: pytest.FixtureRequest) -> Home:
@@ -130,7 +130,7 @@ def _laid_out(session: Any, layout: Callable[[Any], Any], same: _Same) -> Any:
 
 @pytest.fixture(params=HOMES)
 def home(request: pytest.FixtureRequest) -> Home:
-    """Every engine, and for Spark every layout."""
+    """Every engine, and for Spark layouts of every kind."""
     return _home(request.param, request)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +19,7 @@ from labeldp import DataError, FeatureMap, InputError, LocalEngine, Source, scan
 from labeldp.engines import local, memory
 from labeldp.features import fit_features
 from labeldp.source import readers
-from labeldp.statistics import GramSum, LabelGrid, MomentSum
+from labeldp.statistics import GramSum, LabelGrid, MomentSum, PersonScan
 from tests.tables import RANGE, table
 
 ROWS = 900
@@ -110,6 +113,34 @@ def test_sums_of_another_column_are_not_taken_up(tmp_path: Path) -> None:
     assert want != sums(source(path), features, None)
 
 
+def test_persons_go_on_where_they_were_and_not_as_other_persons(tmp_path: Path) -> None:
+    """Two columns of ids: one of few persons, one of a person for every row."""
+    path, private = file_with(tmp_path, 5.0), tmp_path / "private"
+    data = pq.read_table(path).append_column("few", pa.array([k % 7 for k in range(ROWS)]))
+    data = data.append_column("many", pa.array(range(ROWS)))
+    pq.write_table(data, path, row_group_size=100)
+    features = fit_features(
+        scan(path, drop=("label", "other", "few", "many")), fold=LocalEngine(1).fold
+    )
+
+    def rows(person: str) -> Source:
+        return scan(path, label="label", label_range=RANGE, person=person)
+
+    def most(person: str, **options: Any) -> list[int]:
+        engine = LocalEngine(1, memory=memory.Memory(0), checkpoint=private, **options)
+        tallies = MomentSum(features, GRID), PersonScan(features)
+        _, seen = engine.fold("label sums", rows(person), *tallies)
+        return [int(most) for most in seen.largest]
+
+    with pytest.raises(Stopped):
+        most("few", progress=interrupting)
+    assert [path.name for path in private.iterdir()] == ["label-sums.npz"]
+    assert most("many") == [0, 1]
+    with pytest.raises(Stopped):
+        most("few", progress=interrupting)
+    assert most("few") == [0, -(-ROWS // 7)]
+
+
 @pytest.mark.parametrize("bit", [0o040, 0o020, 0o010, 0o004, 0o002, 0o001])
 def test_a_directory_with_any_door_open_to_others_is_refused(tmp_path: Path, bit: int) -> None:
     """Group or all, to read, to write or to enter: one is enough."""
@@ -122,3 +153,40 @@ def test_a_directory_with_any_door_open_to_others_is_refused(tmp_path: Path, bit
     assert not list(folder.iterdir())
     folder.chmod(0o700)
     assert sums(source(path), features, folder) == sums(source(path), features, None)
+
+
+def damage(content: bytes) -> Iterator[bytes]:
+    """Cut short, emptied, of another kind, and flipped at thirty places."""
+    yield from (b"", b"PK", content[: len(content) // 2], content[:-1], b"[1, 2]")
+    for place in np.random.default_rng(0).integers(0, len(content), 30):
+        yield content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :]
+
+
+def test_a_damaged_file_is_said_and_not_taken_up(tmp_path: Path) -> None:
+    path, private = file_with(tmp_path, 5.0), tmp_path / "private"
+    features = features_of(path)
+    interrupted(source(path), features, private)
+    file, want = private / "label-sums.npz", sums(source(path), features, None)
+    whole = file.read_bytes()
+    said = 0
+    for content in damage(whole):
+        file.write_bytes(content)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            assert sums(source(path), features, private) == want
+        said += any("is damaged; the pass starts over" in str(each.message) for each in found)
+        assert not list(private.iterdir())
+    assert said > 25, "a few flips are of no consequence"
+
+
+def test_a_full_disk_under_the_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, private = file_with(tmp_path, 5.0), tmp_path / "private"
+    features = features_of(path)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match="No space left on device; free space, or run without"):
+        sums(source(path), features, private)
+    assert not list(private.iterdir())

@@ -142,7 +142,9 @@ def rewritten(path: Path, data: pa.Table) -> None:
     os.replace(path.with_suffix(".new"), path)
 
 
-def test_files_that_changed_between_passes_are_read_again(tmp_path: Path) -> None:
+def test_files_that_changed_between_passes_are_refused_until_they_are_looked_at_again(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "a.parquet"
     rewritten(path, rows())
     source, engine = open_(path), LocalEngine(2)
@@ -152,7 +154,10 @@ def test_files_that_changed_between_passes_are_read_again(tmp_path: Path) -> Non
     scores[3] += 1 if scores[3] < 500 else -1
     rewritten(path, rows().set_column(1, "score", pa.array(scores)))
     grid = LabelGrid.for_range(RANGE, intercept=True)
-    gram, _ = engine.fold("label sums", source, GramSum(features), MomentSum(features, grid))
+    sums = GramSum(features), MomentSum(features, grid)
+    with pytest.raises(DataError, match="the files changed"):
+        engine.fold("label sums", source, *sums)
+    gram, _ = engine.fold("label sums", open_(path), *sums)
     assert gram.digest() != digest
 
 

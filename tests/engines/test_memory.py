@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from labeldp import DataError
 from labeldp.engines import LocalEngine, memory
 from labeldp.engines.memory import Memory
 from labeldp.engines.narrow import Narrow
@@ -21,6 +23,7 @@ from labeldp.features.tally import LevelsAndRanges
 from labeldp.source import readers, scan
 from labeldp.statistics import GramSum, LabelGrid, MomentSum, WeightScan, factorise
 from labeldp.statistics.weights import weights_of
+from tests.plans import plan
 
 
 def test_narrow_batches_hold_the_same_values() -> None:
@@ -264,3 +267,16 @@ def test_packing_lets_go_of_what_it_has_packed(path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(memory._Part, "given", noted)
     left = [len(held[0]) for _ in engine.memory.read(0, GramSum(features).needs, None)]
     assert left == list(range(9, -1, -1))
+
+
+@pytest.mark.parametrize("how", ["cut in half", "of the same size and time"])
+def test_files_that_changed_after_they_were_looked_at_are_refused(how: str, tmp_path: Path) -> None:
+    """Even where whoever changed them set the time back."""
+    path = tmp_path / "t.csv"
+    path.write_text("x,label\n" + "".join(f"{k % 9},{k % 7}\n" for k in range(200)))
+    source = scan(path, label="label", label_range=(0, 10))
+    before, text = path.stat(), path.read_text()
+    path.write_text(text[: len(text) // 2 + 1] if how == "cut in half" else text.replace("8", "3"))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(DataError, match="the files changed while they were read"):
+        plan(source, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=10)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
+import os
 import re
 import subprocess
 import sys
@@ -241,6 +243,32 @@ def test_a_process_of_its_own_prints_the_answer_alone(tmp_path: Path, spark: Any
     assert result.stdout.startswith("{\n")
     assert result.stdout.endswith("\n}\n")
     assert "Traceback" not in result.stderr
+
+
+SAME = ("feature_sums", "features", "curve", "floor", "max_leverage")
+
+
+@pytest.mark.slow
+def test_a_submitted_script_gives_the_same_plan(tmp_path: Path, spark: Any) -> None:
+    """The launcher that the page shows, by spark-submit, which puts all streams into one."""
+    home = Path(str(sys.modules[type(spark).__module__.partition(".")[0]].__file__)).parent
+    pq.write_table(table(300), tmp_path / "t.parquet")
+    (launcher,) = [b for b in blocks(ROOT / "docs" / "spark.md") if "# run_labeldp.py" in b.body]
+    script = tmp_path / "run_labeldp.py"
+    script.write_text(launcher.body, encoding="utf-8")
+    options = ["--master", "local[2]", "--conf", "spark.ui.enabled=false"]
+    options += ["--conf", f"spark.sql.warehouse.dir={tmp_path / 'warehouse'}"]
+    arguments = ["plan", tmp_path / "t.parquet", *map(str, QUICK), "--engine", "spark", "--json"]
+    result = subprocess.run(
+        [home / "bin" / "spark-submit", *options, script, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable},
+    )
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout[result.stdout.index("{\n") :])
+    here = labeldp(*arguments).json
+    assert {name: told[name] for name in SAME} == {name: here[name] for name in SAME}
 
 
 def test_the_page_on_spark_runs(

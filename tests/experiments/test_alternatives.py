@@ -15,6 +15,7 @@ from experiments.alternatives import (
     Randomiser,
     Trial,
     ada_ssp,
+    ada_ssp_as_published,
     best_bins,
     private_prior,
     shrunken,
@@ -131,6 +132,8 @@ def test_ada_ssp_has_its_noise_and_its_ridge() -> None:
     silent = ada_ssp(replace(given, stream=Silent(), repeats=1))[:, 0]  # type: ignore[arg-type]
     middle = np.array([1.0, 0, 0, 0])  # labels count from the middle of their range
     assert ridged @ (silent - middle) == pytest.approx(design.T @ (labels - 1.0))
+    plain = ada_ssp_as_published(replace(given, stream=Silent(), repeats=1))  # type: ignore[arg-type]
+    assert ridged @ plain[:, 0] == pytest.approx(design.T @ labels)
     noise = ridged @ (ada_ssp(given) - silent[:, None])
     scale = 4 * reach / ONE.mu
     assert np.cov(noise) / scale**2 == pytest.approx(np.eye(4), abs=0.12)
@@ -138,7 +141,7 @@ def test_ada_ssp_has_its_noise_and_its_ridge() -> None:
 
 def test_with_much_budget_everyone_has_the_fit() -> None:
     given = trial(4, Budget(1e7, 1e-6), repeats=3)
-    for peer in (*PEERS[:4], strongest(given.fit, given.budget)):
+    for peer in (*PEERS[:5], strongest(given.fit, given.budget)):
         assert given.fit.distance(peer.draw(given)).max() < 1e-3, peer.name
     assert given.fit.distance(shrunken(given)).max() < 1e-3
 

@@ -65,15 +65,19 @@ def twin_categorical(values, min_count):
     values = [value or None for value in values]  # an empty text is missing
     counts = Counter(values)
     kept = [level for level in counts if counts[level] >= min_count]
-    rare = [level for level in counts if counts[level] < min_count]
-    while rare and kept and sum(counts[level] for level in rare) < min_count:
-        least = min(kept, key=lambda level: (counts[level], level is None, level or ""))
-        kept.remove(least)
-        rare.append(least)
+    rare = {level for level in counts if counts[level] < min_count}
+    small = rare and sum(counts[level] for level in rare) < min_count
+    if small and None in kept:
+        kept.remove(None)
+        rare.add(None)
+        small = False
     names = sorted(level for level in kept if level is not None)
     groups = [{name} for name in names] + ([{None}] if None in kept else [])
-    if rare:
-        groups.append(set(rare))
+    if small and names:
+        most = max(counts[name] for name in names)
+        groups[[counts[name] for name in names].index(most)] |= rare
+    elif rare:
+        groups.append(rare)
     if len(groups) < 2:
         return None
     return [[float(value in group) for value in values] for group in groups]

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 from labeldp.errors import DataError, InputError
-from labeldp.features import FeatureMap, fit_features
-from labeldp.features.fit import merge_levels
+from labeldp.features import FeatureMap, fit_features, foreign_notes
+from labeldp.features.columns import CategoricalColumn
 from labeldp.features.grid import Grid
+from labeldp.features.merging import merge_levels
 from labeldp.features.tally import FEW, Levels, Sums
 from labeldp.source import scan
 
@@ -28,7 +29,7 @@ def fit(columns, scanning=None, **options):
 def test_integer_columns_with_few_values_are_categories(distinct, categorical):
     mapped = fit({"n": pa.array(list(range(distinct)) * 3 + [None])}, min_count=1)
     assert bool(mapped.categorical) is categorical
-    said = any("n: " in note and "--numeric n" in note for note in mapped.notes)
+    said = any("n: " in note and "`numeric=['n']`" in note for note in mapped.notes)
     assert said is categorical
 
 
@@ -121,22 +122,75 @@ def test_missing_levels_and_literal_names():
 
 
 @pytest.mark.parametrize(
-    ("counts", "levels", "missing", "other"),
+    ("counts", "levels", "missing", "other", "rest"),
     [
-        ({"a": 50, "b": 60}, ("a", "b"), "none", False),
-        ({"a": 50, "b": 60, "c": 4, "d": 6}, ("a", "b"), "none", True),
-        ({"a": 50, "b": 60, "c": 4}, ("b",), "none", True),
-        ({"a": 50, "b": 60, None: 4}, ("b",), "other", True),
-        ({"a": 50, "b": 60, None: 10}, ("a", "b"), "own", False),
-        ({"a": 12, "b": 12, "c": 4}, ("b",), "none", True),
-        ({"a": 12, None: 12, "c": 4}, (), "own", True),
-        ({"a": 12, "c": 4}, (), "none", True),
-        ({"a": 1, "b": 2, "c": 3}, (), "none", True),
+        ({"a": 50, "b": 60}, ("a", "b"), "none", False, None),
+        ({"a": 50, "b": 60, "c": 4, "d": 6}, ("a", "b"), "none", True, None),
+        ({"a": 50, "b": 60, "c": 4}, ("a", "b"), "none", False, "b"),
+        ({"a": 50, "b": 60, None: 4}, ("a", "b"), "other", False, "b"),
+        ({"a": 50, "b": 60, None: 10}, ("a", "b"), "own", False, None),
+        ({"a": 50, "b": 60, None: 10, "c": 4}, ("a", "b"), "other", True, None),
+        ({"a": 12, "b": 12, "c": 4}, ("a", "b"), "none", False, "a"),
+        ({"a": 12, "c": 4}, ("a",), "none", False, "a"),
+        ({"a": 1, "b": 2, "c": 3}, (), "none", True, None),
+        ({"a": 50, "A ": 4, "b": 60}, ("a", "b"), "none", False, None),
+        ({"a": 50, "A": 60, " a": 4}, ("A", "a"), "none", False, "A"),
+        ({"a": 5, "A": 6, "b": 60}, ("A", "b"), "none", False, None),
+        ({"a": 200, "A": 20, "b": 60}, ("a", "b"), "none", False, None),
+        ({"a": 199, "A": 20, "b": 60}, ("A", "a", "b"), "none", False, None),
     ],
 )
-def test_merging(counts, levels, missing, other):
+def test_merging(counts, levels, missing, other, rest):
     column = merge_levels("k", Counter(counts), 10, [])
     assert (column.levels, column.missing, column.other) == (levels, missing, other)
+    assert column.rest == rest
+
+
+@pytest.mark.parametrize(
+    ("counts", "levels", "missing", "rest"),
+    [
+        ({"1": 50, "2": 60, "3": 4, "7": 2}, ("1", "2"), "none", None),
+        ({"1": 50, "2": 60, "9": 4, "10": 5, "11": 6}, ("1", "10", "2"), "none", None),
+        ({"1": 50, "2": 60, "-3": 4, "4": 1, None: 3}, ("1", "2"), "other", "2"),
+        ({"1": 50, "2": 60, "3": 4, "4": 1, None: 10}, ("1", "2"), "own", None),
+        ({str(k): 6 for k in range(8)}, ("0", "2", "4", "6"), "none", None),
+        ({"1": 50, "2": 60, "45": 3, "80": 9}, ("1", "2", "80"), "none", None),
+    ],
+)
+def test_rare_whole_numbers_join_their_neighbours(counts, levels, missing, rest):
+    column = merge_levels("k", Counter(counts), 10, [])
+    assert (column.levels, column.missing, column.rest) == (levels, missing, rest)
+    assert column.nearest
+    assert not column.other
+    rows = Counter()
+    for level, count in counts.items():
+        rows[int(column.table(pa.array([level]))[0])] += count
+    assert min(rows.values()) >= 10
+    assert CategoricalColumn.from_json(column.to_json()) == column
+
+
+def test_the_rarest_number_counts_as_the_nearest_here_and_in_predictions():
+    children = [0] * 300 + [1] * 200 + [2] * 100 + [5, 6, 9]
+    mapped = fit({"children": children})
+    assert mapped.names == ("intercept", "children=0", "children=1", "children=2")
+    assert any("3 of 6 whole numbers are rare and join" in note for note in mapped.notes)
+    assert not list(foreign_notes(mapped.notes, mapped.numeric))
+    for rows in ([9, 0, 40, -1], ["9", "0", "40.0", "-1"]):
+        design = mapped.design(pa.table({"children": rows}))
+        assert design[:, 1:].argmax(1).tolist() == [2, 0, 2, 0]
+    assert FeatureMap.from_json(mapped.to_json()) == mapped
+
+
+def test_three_stray_rows_do_not_swallow_all_men():
+    genders = ["m"] * 500 + ["f"] * 490 + ["x"] * 3
+    mapped = fit({"gender": genders})
+    assert mapped.names == ("intercept", "gender=f", "gender=m")
+    assert mapped.notes == (
+        "gender: 1 of 3 levels too few to be told apart, taken as m, 3 rows; a level needs 31 rows",
+    )
+    design = mapped.design(pa.table({"gender": ["x", "M", "f", None]}))
+    assert design[:, 1:].argmax(1).tolist() == [1, 1, 0, 1]
+    assert FeatureMap.from_json(mapped.to_json()) == mapped
 
 
 def test_defaults_are_the_documented_ones():
@@ -183,7 +237,7 @@ def test_nothing_left():
 def test_too_many_columns_names_the_biggest():
     columns = {"id": [f"u{i}" for i in range(50)], "k": ["a", "b"] * 25}
     with pytest.raises(DataError, match=r"53 design columns, more than 20.*'id' \(50\).*min_count"):
-        fit(columns, min_count=1, max_columns=20)
+        fit(columns, {"categorical": ["id"]}, min_count=1, max_columns=20)
 
 
 def test_identifiers_are_refused():

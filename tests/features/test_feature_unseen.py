@@ -75,6 +75,12 @@ def test_an_unknown_level_is_missing_where_that_was_seen() -> None:
     np.testing.assert_array_equal(design, features.design(like))
 
 
+def test_what_unknown_levels_are_taken_as_is_told_as_it_is() -> None:
+    assert Tamer(fitted(("a", "b", None)), "missing").taken_as("town") == "missing"
+    assert Tamer(fitted(), "missing").taken_as("town") == "base"
+    assert Tamer(fitted(("a", "b", None)), "base").taken_as("town") == "base"
+
+
 def test_an_unknown_level_is_refused_if_asked() -> None:
     features = fitted()
     rows = batch(x=[1.0], town=["z"], code=[1])

@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp import DataError, InputError, LocalEngine
-from labeldp.features import FeatureMap, fit_features
+from labeldp.features import FeatureMap, fit_features, winsor
 from labeldp.features.logarithm import signed_log
 from labeldp.features.tails import Tail, depth_of
+from labeldp.features.winsor import Winsor
 from labeldp.source import scan
 
 ROWS = 4000
@@ -65,6 +66,16 @@ def test_few_rows_have_no_tail(rows: int) -> None:
     assert column(fit_features(scan(table(rows)), winsor=0.001), "income").winsorised == (
         rows == 1000
     )
+
+
+def test_tails_of_any_number_of_rows_take_bounded_memory(monkeypatch) -> None:
+    """Unless a share is asked for: the limit is lowered here, so that 4,000 rows exceed it."""
+    assert Winsor.of(None).depths({"x": 10**12}) == {"x": 16385}
+    assert Winsor.of(0.01).depths({"x": 10**12}) == {"x": 10**10 + 1}
+    monkeypatch.setattr(winsor, "_DEEPEST", 2)
+    data = pa.table({"x": [*np.arange(ROWS - 4.0), 1e4, 1e6, 1e8, 1e10]})
+    assert column(fit_features(scan(data)), "x").high == 1e6
+    assert column(fit_features(scan(data), winsor=0.001), "x").high == ROWS - 5
 
 
 def test_shares_are_taken_as_they_are_written() -> None:

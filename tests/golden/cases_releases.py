@@ -105,7 +105,7 @@ def drawn(name: str, seed: int = 1) -> dict[str, Any]:
         found = inside.release(made, rows, seed)
     except LabelDPError as refusal:
         return {"refused": f"{type(refusal).__name__}: {refusal}"}
-    certificate = inside.certificate_as_recorded(found.certificate)
+    certificate = inside.published_as_recorded(found)
     certificate = {k: v for k, v in certificate.items() if k not in ("software", "seal")}
     return {
         "rows": found.table.num_rows,

@@ -8,6 +8,7 @@ records, and everything else in this folder, stay.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -45,6 +46,7 @@ from labeldp.accounting import (
 )
 from labeldp.accounting.curve import group_delta
 from labeldp.accounting.draw import affordable_delta
+from labeldp.files import json_digest
 from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms import registry
 from labeldp.mechanisms.options import Encoding
@@ -91,7 +93,7 @@ LATER = {
 
 
 SINCE = {
-    "": ("weak", "anyway"),
+    "": ("weak", "anyway", "mu", "label_noise_std", "about", "released_at"),
     "utility": (
         "added_rms",
         "added_rms_low",
@@ -104,6 +106,25 @@ SINCE = {
 """Names that certificates have had since, by the part they stand in."""
 
 
+SAID = {
+    r"`numeric=\['([^']*)'\]` to change": r"--numeric \1 to change",
+    r"`max_leverage=(\S+)` leaves": r"--max-leverage \1 leaves",
+}
+"""Notes named options of the command line, to users of Python as well; now they name arguments."""
+
+
+def said_as_recorded(value: Any) -> Any:
+    """The same document with the notes as they were worded then."""
+    if isinstance(value, dict):
+        return {name: said_as_recorded(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [said_as_recorded(entry) for entry in value]
+    if isinstance(value, str):
+        for now, then in SAID.items():
+            value = re.sub(now, then, value)
+    return value
+
+
 def certificate_as_recorded(fields: dict[str, Any]) -> dict[str, Any]:
     """A certificate, or what one claims, without the names that it has had since."""
     kept = {name: value for name, value in fields.items() if name not in SINCE[""]}
@@ -111,12 +132,21 @@ def certificate_as_recorded(fields: dict[str, Any]) -> dict[str, Any]:
     return kept | {"utility": utility}
 
 
+def published_as_recorded(found: Release) -> dict[str, Any]:
+    """A release's certificate, which has the digest of its features with their notes as then."""
+    certificate = certificate_as_recorded(found.certificate)
+    features, digests = found.features.to_json(), certificate["digests"]
+    assert digests["features"] == json_digest(features)
+    then = {"features": json_digest(said_as_recorded(features))}
+    return certificate | {"digests": digests | then}
+
+
 def as_recorded(document: dict[str, Any]) -> dict[str, Any]:
     """A plan file without the names that it has had since, sealed again."""
     kept = {name: value for name, value in document.items() if name not in LATER[""]}
     later = LATER["forecast"]
     forecast = {name: value for name, value in kept["forecast"].items() if name not in later}
-    return seal(kept | {"forecast": forecast, "format": "labeldp-plan/1"})
+    return seal(said_as_recorded(kept | {"forecast": forecast, "format": "labeldp-plan/1"}))
 
 
 def offers_as_recorded(offers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -150,7 +180,7 @@ def statistics(source: Source, **encoding: Any) -> dict[str, Any]:
     )
     assert gram.digest() == found.feature_sums
     return {
-        "features": found.features.to_json(),
+        "features": said_as_recorded(found.features.to_json()),
         "names": list(found.features.names),
         "gram": gram.exact(range(gram.width)).tolist(),
         "feature_sums": found.feature_sums,
@@ -161,7 +191,7 @@ def statistics(source: Source, **encoding: Any) -> dict[str, Any]:
         "max_leverage": found.leverage.maximum,
         "costliest": [[row.row, row.leverage, row.column] for row in found.leverage.costliest],
         "facts": asdict(found.facts),
-        "notes": list(found.notes),
+        "notes": said_as_recorded(found.notes),
     }
 
 

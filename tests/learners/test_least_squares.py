@@ -259,7 +259,7 @@ def test_more_confidence_is_wider(confidence: float, more: float) -> None:
 
 @pytest.mark.parametrize("rows", [1, 4, 5])
 def test_intervals_need_more_bags_than_columns(rows: int) -> None:
-    with pytest.raises(InputError, match="needs more bags than columns"):
+    with pytest.raises(InputError, match="needs more aggregates than columns"):
         intervals(ridge(Z[:rows], T[:rows], 0.0))
     intervals(ridge(Z[:6], T[:6], 0.0))
 

@@ -158,7 +158,7 @@ def test_predict_and_score_take_any_frame(release: Any, table: pa.Table) -> None
 
 def test_too_few_bags(make_release: Make, table: pa.Table) -> None:
     for bags in (1, 4, 5):
-        with pytest.raises(InputError, match="needs more bags than columns"):
+        with pytest.raises(InputError, match="needs more aggregates than columns"):
             LinearRegressor().fit(make_release(table, bags, 1))
         LinearRegressor(penalty=1.0).fit(make_release(table, bags, 1))
         LinearRegressor(max_norm=1.0).fit(make_release(table, bags, 1))

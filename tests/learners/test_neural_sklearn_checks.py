@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labeldp.learners import BagRegressor
+from tests.extras import extra
 
-pytest.importorskip("torch", reason="the neural learner needs the extra torch")
+extra("torch")
 
 EXCEPTIONS: dict[str, str] = {}  # check name → reason; none is needed
 

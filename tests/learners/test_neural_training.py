@@ -12,14 +12,14 @@ from labeldp.errors import InputError
 from labeldp.learners import WeightedBags
 from labeldp.learners.bags import Units
 from labeldp.learners.settings import Settings
+from tests.extras import extra
 
-torch = pytest.importorskip("torch", reason="the neural learner needs the extra torch")
+torch = extra("torch")
 
 from labeldp.learners.training import (  # noqa: E402
     Adam,
     FirstLayer,
     Rows,
-    _Training,
     starting_matrices,
     train,
 )
@@ -215,11 +215,14 @@ def test_the_best_network_is_kept_for_real() -> None:
     assert len(trained.losses) < 60
     assert trained.validation_losses[trained.best_epoch] == min(trained.validation_losses)
     assert len(trained.losses) == trained.best_epoch + 1 + SETTINGS.patience
-    held = _Training(bags, bags.units(), SETTINGS)._held
+    held = trained.held
     rows = Rows(bags, bags.units(), linear=False)
     loss = rows.loss([torch.tensor(W) for W in trained.matrices], held).item()
     per_bag = bags.units().energy / bags.bags
     assert min(trained.validation_losses) == pytest.approx(loss / len(held) / per_bag)
+    misses = bags.labels[held] - bags.units().shift * bags.constants[held]
+    misses = misses / bags.units().scale - trained.outputs
+    assert misses @ misses == pytest.approx(loss, rel=1e-4)
 
 
 def test_rates_fall_along_a_cosine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from labeldp import LinearRegressor, Plan, Release
+from labeldp import LabelDPWarning, LinearRegressor, Plan, Release
 from labeldp._random import Randomness
 from labeldp.learners import rules
 from labeldp.learners.quality import Quality, quality
@@ -150,7 +152,8 @@ def test_a_release_says_whether_it_beats_the_constant(mechanism: str) -> None:
     for epsilon, good in ((10.0, True), (0.05, False)):
         releases = [released(mechanism, epsilon, seed) for seed in range(RELEASES)]
         models = [LinearRegressor().fit(release) for release in releases]
-        says = [model.quality_.gain > 0 for model in models]
+        told = [model.quality_ for model in models]
+        says = [q.gain > 0 if q.signal is None else q.beats_the_constant for q in told]
         true = [truth(model) > 0 for model in models]
         assert np.mean(np.equal(true, good)) > 0.9
         assert np.mean(np.equal(says, true)) > 0.75
@@ -160,6 +163,43 @@ def test_a_gain_within_two_deviations_shows_nothing() -> None:
     assert Quality(1.0, 0.4).beats_the_constant
     assert not Quality(1.0, 0.6).beats_the_constant
     assert not Quality(0.0, 0.0).beats_the_constant
+
+
+def test_shrunken_predictions_beat_it_where_features_explain_something() -> None:
+    assert Quality(-1.0, 3.0, signal=0.996).beats_the_constant
+    assert not Quality(5.0, 0.1, signal=0.99).beats_the_constant
+
+
+def test_a_fit_warns_where_the_release_shows_nothing() -> None:
+    with pytest.warns(LabelDPWarning, match="hardly shows that features explain anything"):
+        LinearRegressor().fit(released("shaped-flag", 0.05, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LinearRegressor().fit(released("shaped-flag", 10.0, 1))
+
+
+@pytest.mark.parametrize("where", ["memory", "directory"])
+def test_a_release_warns_where_its_numbers_show_nothing(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the command line's exit 1 does; seeded, where the system's keys would be."""
+    monkeypatch.setattr(Randomness, "from_os", lambda: Randomness.experiment(1))
+
+    def drawn(epsilon: float, anyway: bool = True) -> None:
+        made = plan(source(ROWS), epsilon=epsilon, delta=1e-5, mechanism="shaped-flag")
+        made = replace(made, anyway=made.anyway and anyway)
+        if where == "memory":
+            made.release(source(ROWS))
+        else:
+            made.release_to(tmp_path / f"{epsilon} {anyway}", source(ROWS))
+
+    with pytest.warns(LabelDPWarning, match="hardly shows that features explain") as told:
+        drawn(0.05, anyway=False)
+    assert told[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drawn(10.0)
+        drawn(0.05)  # planned with `anyway`: known, and wanted all the same
 
 
 def test_r_squared_needs_a_published_residual() -> None:

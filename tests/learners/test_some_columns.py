@@ -90,7 +90,7 @@ def test_unknown_columns_are_named(tmp_path: Path) -> None:
     release = released("shaped-flag")
     with pytest.raises(InputError, match="`columns` names 'weight', which the release lacks; it"):
         LinearRegressor(columns=["height", "weight"]).fit(release)
-    with pytest.raises(InputError, match="list of names"):
+    with pytest.raises(InputError, match="list of texts"):
         LinearRegressor(columns="height").fit(release)
     release.save(tmp_path / "r")
     assert "--columns names 'weight'" in labeldp("fit", tmp_path / "r", "--columns", "weight").error
@@ -149,7 +149,7 @@ def test_penalties_are_refused_where_they_mean_nothing() -> None:
     for options, message in (
         ({"penalty": 1.0, "lasso": 1.0}, "not both"),
         ({"lasso": -1.0}, "`lasso` must be at least 0"),
-        ({"penalty": "best"}, '`penalty` is a number or "auto"'),
+        ({"penalty": "best"}, "`penalty` must be a number or 'auto'"),
         ({"shrink": True, "lasso": "auto"}, "chooses its own penalty"),
     ):
         with pytest.raises(InputError, match=message):

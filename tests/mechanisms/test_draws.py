@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from labeldp import PlanError, _random
-from labeldp.mechanisms import bags
-from labeldp.mechanisms import plan as plans
+from labeldp.mechanisms import bags, running
 from labeldp.mechanisms.sampled_noisy_wtd_lag import plan as noisy_plan
-from tests.mechanisms.cases import FLAG, NOISY, ROWS, SAMPLED, small_plan
+from tests.mechanisms.cases import EVERY, FLAG, NOISY, ROWS, SAMPLED, SMALL, small_plan
 from tests.tables import source
 
 
@@ -67,7 +66,7 @@ def test_what_does_not_fit_memory_is_written_as_it_is_drawn(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     made, rows = small_plan(FLAG), source(ROWS)
-    monkeypatch.setattr(plans, "MOST_NUMBERS", 100)
+    monkeypatch.setattr(running, "MOST_NUMBERS", 100)
     with pytest.raises(PlanError, match="too many to hold in memory"):
         made.release(rows)
     assert made.release_to(tmp_path / "r", rows).table.num_rows == made.claim.bags
@@ -77,5 +76,26 @@ def test_a_compact_release_of_many_aggregates_fits_memory(monkeypatch: pytest.Mo
     """It holds d+1 rows however many aggregates they stand for."""
     made = small_plan(FLAG, bags=5000, compact=True)
     columns = len(made.features.names)
-    monkeypatch.setattr(plans, "MOST_NUMBERS", (columns + 1) ** 2)
+    monkeypatch.setattr(running, "MOST_NUMBERS", (columns + 1) ** 2)
     assert made.release(source(ROWS)).table.num_rows == columns + 1
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "options"),
+    [*((name, {}) for name in SMALL), (FLAG, {"compact": True}), (EVERY, {"with_features": True})],
+)
+def test_what_is_held_in_memory_is_counted_before_it_is_drawn(
+    mechanism: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never too few, and just so many where releases are large: one less allowed is a refusal."""
+    made, rows = small_plan(mechanism, **options), source(ROWS)
+    table = made.release(rows).table
+    extent = made.claim.extent(len(made.features.names), len(made.features.columns))
+    assert extent[0] == table.num_rows
+    assert table.num_columns <= extent[1]
+    assert mechanism not in (FLAG, EVERY) or extent[1] == table.num_columns
+    monkeypatch.setattr(running, "MOST_NUMBERS", extent[0] * extent[1])
+    assert made.release(rows).table.num_columns == table.num_columns
+    monkeypatch.setattr(running, "MOST_NUMBERS", extent[0] * extent[1] - 1)
+    with pytest.raises(PlanError, match="too many to hold in memory"):
+        made.release(rows)

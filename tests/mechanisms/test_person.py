@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from labeldp.accounting import gaussian
 from labeldp.engines import Engine
 from labeldp.mechanisms import mechanisms
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.release import Person, seal
+from labeldp.release.claim import PERSON_DEFINITION
 from labeldp.source import Source
 from labeldp.statistics import persons
 from tests.console import labeldp as command
@@ -203,6 +205,36 @@ def test_other_mechanisms_refuse(name: str) -> None:
         small_plan(name, source_of(with_ids(table(ROWS))))
 
 
+@pytest.mark.parametrize("name", [m.name for m in mechanisms() if not m.persons])
+def test_nobody_claims_persons_of_a_mechanism_that_prices_rows(name: str, tmp_path: Path) -> None:
+    """Neither a certificate that was altered and sealed again, nor a plan put together by hand."""
+    made = small_plan(name)
+    release = made.release(scan(table(ROWS), label="label", label_range=RANGE))
+    person = Person("id", 5)
+    words = {"person": asdict(person), "definition": PERSON_DEFINITION, "unit": person.unit}
+    told = json.loads(json.dumps(release.certificate)) | words
+    for group in told["groups"]:
+        group |= {"persons": group["rows"], "rows": 5 * group["rows"]}
+    forged = replace(release, certificate=seal(told))
+    found = " ".join(verify(saved(forged, tmp_path / "r")).problems)
+    assert "cannot price all rows of a person together" in found
+    by_hand = replace(made, claim=replace(made.claim, person=person))
+    with pytest.raises(PlanError, match="cannot price all rows of a person together"):
+        by_hand.release(source_of(with_ids(table(ROWS))))
+    with pytest.raises(PlanError, match="cannot price all rows of a person together"):
+        Plan.from_json(json.loads(json.dumps(by_hand.to_json())))
+
+
+def test_a_person_has_a_row(made: Plan, tmp_path: Path) -> None:
+    """Nobody's residual would cost nothing."""
+    release = made.release(source_of(with_ids(table(ROWS))))
+    told = release.certificate | {"person": {"column": "id", "rows": 0}}
+    found = " ".join(
+        verify(saved(replace(release, certificate=seal(told)), tmp_path / "r")).problems
+    )
+    assert "`rows` must be at least 1" in found
+
+
 def test_threads_batches_and_room_change_nothing(
     made: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,8 +258,8 @@ def test_the_command_line_knows_persons(tmp_path: Path) -> None:
     assert checked.code == 0, checked
     pq.write_table(table(ROWS), tmp_path / "bare.parquet")
     lost = command("verify", tmp_path / "r", "--data", tmp_path / "bare.parquet")
-    assert lost.code == 2
-    assert "no column 'id'" in lost.err
+    assert lost.code == 1
+    assert "no column 'id'" in lost.out
     other = command("plan", "--anyway", *asked, "--person", "id", "--mechanism", "sampled-wtd-flag")
     assert other.code == 2
     assert "--person" in other.err

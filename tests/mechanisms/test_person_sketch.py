@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import Plan, PlanError, plan, verify
+from labeldp import LocalEngine, Plan, PlanError, plan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import Sketch, gaussian
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.source import Source
 from tests.mechanisms.cases import FLAG, forged_claim, saved, small_plan
 from tests.mechanisms.test_person import IDS, ROWS, moved, source_of, with_ids
 from tests.mechanisms.test_shaped_flag import Array, codes
@@ -108,6 +109,25 @@ def test_the_whole_road_and_other_persons(made: Plan, tmp_path: Path) -> None:
         made.release(source_of(each), randomness=Randomness.experiment(3)) for each in (one, two)
     ]
     assert pair[0].table.select([0]) == pair[1].table.select([0]), "public columns are the same"
+
+
+def test_persons_are_counted_in_the_pass_that_reads_labels(made: Plan) -> None:
+    """Whose rows are summed is not what another pass may show."""
+    crowd, rest = (source_of(with_ids(table(ROWS), ids)) for ids in (["one"] * ROWS, IDS))
+
+    class Changing(LocalEngine):
+        """A table whose ids are others once labels have been read."""
+
+        @property
+        def fold(self) -> Any:
+            def fold(task: str, _source: Source, /, *tallies: Any) -> Any:
+                rows = crowd if task == "label sums" else rest
+                return LocalEngine(1).fold(task, rows, *tallies)
+
+            return fold
+
+    with pytest.raises(PlanError, match="not those of the plan"):
+        made.release(rest, engine=Changing(1))
 
 
 def test_fewer_rows_than_a_person_has_are_caught(made: Plan, tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -293,6 +296,28 @@ def test_a_length_that_is_too_small_is_caught(
         replace(made, claim=noise).release(source(ROWS))
 
 
+def test_a_length_below_the_mean_is_caught_without_the_table(
+    made: Plan, released: Release, tmp_path: Path
+) -> None:
+    """Σ‖C x_i‖² follows from what is published; all else of the certificate agrees."""
+    lengths = codes(made) @ weights_of(made).matrix.T
+    mean = math.sqrt(np.square(lengths).sum() / ROWS)
+
+    def said(length: float) -> Release:
+        def shorter(certificate: dict[str, Any]) -> None:
+            shape, times = certificate["shape"], length / certificate["shape"]["length"]
+            certificate["shape"] = shape | {
+                "length": length,
+                "noise_std": times * shape["noise_std"],
+                "trace": times**2 * shape["trace"],
+            }
+
+        return forged_claim(released, shorter)
+
+    assert problems(said(1.001 * mean), tmp_path / "more") == ""
+    assert "less than what rows have on average" in problems(said(0.999 * mean), tmp_path / "less")
+
+
 def test_other_weights_are_caught(made: Plan, released: Release, tmp_path: Path) -> None:
     matrix = weights_of(made).matrix
     assert problems(with_weights(released, matrix), tmp_path / "same", table(ROWS)) == ""
@@ -365,6 +390,38 @@ def test_a_plan_with_other_weights_is_refused(made: Plan) -> None:
             replace(made, parts={"weights": replace(weights, matrix=longer)}).release(source(ROWS))
     with pytest.raises(PlanError, match="contradicts itself"):
         replace(made, parts={}).release(source(ROWS))
+
+
+@pytest.mark.parametrize("power", [-600, -540, 530, 600])
+def test_weights_whose_squares_are_no_doubles_are_refused(
+    made: Plan, released: Release, power: int, tmp_path: Path
+) -> None:
+    """Their lengths would be measured as 0, or as nothing that compares, and pass any claim."""
+    claim, weights = claim_of(made), weights_of(made).scaled(power)
+    tiny = {
+        "length": math.ldexp(claim.length, power - 20),
+        "noise_std": math.ldexp(claim.noise_std, power - 20),
+    }
+    forged = replace(made, claim=replace(claim, **tiny), parts={"weights": weights})
+    with pytest.raises(PlanError, match="contradicts itself"):
+        forged.release(source(ROWS))
+    other = with_weights(released, weights.matrix)
+    assert "too large or too small" in problems(other, tmp_path / "r", table(ROWS))
+
+
+@pytest.mark.parametrize("name", ["length", "noise_std", "residual_noise_std"])
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_noise_that_is_none_is_refused(
+    made: Plan, released: Release, name: str, value: float, tmp_path: Path
+) -> None:
+    """A residual without noise would cost nothing; a negative deviation would cost its opposite."""
+    document = json.loads(json.dumps(made.to_json()))
+    document["shape"][name] = value
+    with pytest.raises(InputError, match=f"`{name}` must be"):
+        Plan.from_json(seal(document))
+    shape = released.certificate["shape"] | {name: value}
+    forged = replace(released, certificate=seal(released.certificate | {"shape": shape}))
+    assert f"`{name}` must be" in problems(forged, tmp_path / "r")
 
 
 def test_a_table_with_equal_sums_and_a_longer_row_is_refused(tmp_path: Path) -> None:
@@ -466,3 +523,37 @@ def test_account_says_what_a_budget_buys() -> None:
     assert told["least_error"] == pytest.approx(told["noise_std"] / 100)
     assert told["isotropic_error"] == pytest.approx(told["noise_std"] * math.sqrt(1e-3))
     assert "μ of the aggregates" in command(*facts).out
+
+
+def test_work_between_passes_shows_progress_one_bar_at_a_time() -> None:
+    """Of thousands of columns each takes seconds; a terminal has room for one bar."""
+    shown: list[str] = []
+    open_bars: list[str] = []
+
+    @contextmanager
+    def progress(task: str, rows: int | None) -> Iterator[Callable[[int], None]]:
+        assert not open_bars
+        open_bars.append(task)
+        shown.append(f"{task}{'' if rows is None else ' by rows'}")
+        yield lambda _rows: None
+        open_bars.clear()
+
+    engine = LocalEngine(1, progress=progress)
+    made_plan(300, engine=engine)
+    assert {"factor", "shape", "spread of the noise", "forecast"} < set(shown)
+
+
+def test_columns_that_are_nearly_alike_make_a_valid_release() -> None:
+    """There Z = C·G cancels, and its rounding is no share of Z."""
+    rng = np.random.default_rng(7)
+    base = rng.normal(size=600)
+    data: dict[str, Any] = {f"x{k}": base + 1e-3 * rng.normal(size=600) for k in range(8)}
+    data["label"] = np.clip(base, *RANGE)
+    release = plan(
+        scan(data, label="label", label_range=RANGE),
+        mechanism=SHAPED,
+        epsilon=1.0,
+        delta=1e-5,
+        anyway=True,
+    ).release(scan(data, label="label", label_range=RANGE))
+    assert verify(release).problems == ()

@@ -96,7 +96,7 @@ def test_text_in_a_csv_label_is_not_quoted(tmp_path):
 
 def test_a_broken_csv_line_is_not_quoted(tmp_path):
     (tmp_path / "t.csv").write_text("x,y\n1,2\n2,3,secret\n")
-    with pytest.raises(DataError, match="3 fields where the header has 2") as caught:
+    with pytest.raises(DataError, match="a delimiter or quote too many in a line") as caught:
         labels_of(tmp_path / "t.csv")
     assert "secret" not in "".join(traceback.format_exception(caught.value))
 

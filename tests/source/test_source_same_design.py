@@ -39,6 +39,14 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "truth": lambda k: k % 3 == 0,
     "dates": lambda k: (_START + datetime.timedelta(days=k)).date(),
     "times": lambda k: _START + datetime.timedelta(seconds=k * 3601),
+    "zip": lambda k: 10_115 + k * k % 17,
+    "customer_id": lambda k: 900_000 + k * 7919 % ROWS,
+    "who": lambda k: f"person {k}",
+    "spelt": lambda k: "NORTH " if k % 40 == 7 else ("north", "South")[k % 2],
+    "stray": lambda k: 10**9 if k == 77 else k % 2,
+    "rare": lambda k: "odd" if k == 60 else "ab"[k % 2],
+    "money": lambda k: f"${1000 + k * 37 % 5000:,}.50",
+    "share": lambda k: f"{k % 83} %",
 }
 
 

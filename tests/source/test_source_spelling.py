@@ -269,3 +269,33 @@ def test_options_of_text_files_are_refused_elsewhere(tmp_path):
     pa.parquet.write_table(pa.table({"x": [1]}), tmp_path / "t.parquet")
     with pytest.raises(InputError, match="`encoding` is for text files"):
         scan(tmp_path / "t.parquet", encoding="utf-8")
+
+
+def test_minutes_are_no_days(tmp_path):
+    rows = [f"12/{day:02d}/1990 08:{minute}" for day, minute in ((2, 29), (13, 30), (3, 31))]
+    kind, found = column(write(tmp_path / "t.csv", "k,x", [f"a,{row}" for row in rows]))
+    assert kind == "timestamp[us]"
+    assert [(when.day, when.minute) for when in found] == [(2, 29), (13, 30), (3, 31)]
+
+
+def test_labels_have_the_blanks_of_numbers(tmp_path):
+    path = write(tmp_path / "t.csv", "x;y", [f"{k};{y}" for k, y in enumerate("1?3-4.k")])
+    path.write_text(path.read_text().replace("6;k", "6;k.A."))
+    said = {"label": "y", "label_range": (0, 9)}
+    with pytest.raises(DataError, match="missing values; pass `drop_missing_labels`"):
+        list(scan(path, **said).labelled_batches())
+    ((batch, labels),) = scan(path, drop_missing_labels=True, **said).labelled_batches()
+    assert batch.column(0).to_pylist() == [0, 2, 4]
+    assert labels.tolist() == [1, 3, 4]
+
+
+def test_names_that_repeat_are_numbered_and_unnamed_columns_left_out(tmp_path):
+    rows = [f"{'mf'[k % 2]},{k},{'ab'[k % 2]},,,9" for k in range(4)]
+    path = write(tmp_path / "t.csv", '"sex",x,sex,,,y', rows)
+    source = scan(path, label="y", label_range=(0, 9))
+    assert source.names == ("sex", "x", "sex (2)")
+    assert source.notes == (
+        "several columns are named 'sex': the later ones are 'sex (2)' and so on",
+    )
+    (batch,) = source.feature_batches()
+    assert batch.to_pydict() == {"sex": [*"mfmf"], "x": [0, 1, 2, 3], "sex (2)": [*"abab"]}

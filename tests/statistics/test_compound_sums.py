@@ -240,7 +240,8 @@ def test_every_level_is_found_again_in_the_narrowest_codes(
 ) -> None:
     """Every pair of levels occurs, so the largest code does; all from the table and packed."""
     grid = np.indices(sizes).reshape(len(sizes), -1)
-    data = scan(pa.table({f"c{k}": [f"{v:03}" for v in line] for k, line in enumerate(grid)}))
+    rows = {f"c{k}": [f"{v:03}" for v in line] for k, line in enumerate(grid)}
+    data = scan(pa.table(rows), categorical=list(rows))
     features = fit_features(data, min_count=1)
     (batch,) = data.feature_batches()
     for kernel in every_kernel():
@@ -253,6 +254,7 @@ def test_every_level_is_found_again_in_the_narrowest_codes(
 
 def test_a_hundred_thousand_levels_are_refused_by_name() -> None:
     ids = pa.array([f"u{k}" for k in range(120_000)])
-    data = scan(pa.table({"user": ids, "x": np.arange(120_000.0)}))
+    table = pa.table({"user": ids, "x": np.arange(120_000.0)})
+    data = scan(table, categorical=["user"])  # otherwise they are ids, and left out
     with pytest.raises(DataError, match=r"'user' \(120000\).*min_count"):
         fit_features(data, min_count=1)

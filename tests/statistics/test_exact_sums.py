@@ -11,9 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labeldp.engines import LocalEngine
+from labeldp.errors import DataError
 from labeldp.features import ChosenRows, FeatureMap, fit_features
 from labeldp.source import Source, scan
 from labeldp.statistics import GramSum, LabelGrid, LabelMoments, MomentSum
+from labeldp.statistics.gram import MOST_ROWS
 from tests.tables import RANGE, source, table
 
 
@@ -158,3 +160,16 @@ def test_private_sums_show_nothing_and_are_not_pickled() -> None:
     assert "31337" not in str(moments)
     with pytest.raises(TypeError, match="private"):
         pickle.dumps(moments)
+
+
+def test_more_rows_than_sums_have_room_for_are_refused() -> None:
+    """By merging shares as if there were so many: 20 bits each, they would soon pass 2**63."""
+    data = source(300)
+    features = fit_features(data)
+    gram = LocalEngine(1).fold("feature sums", data, GramSum(features))
+    total = GramSum(features)
+    total.merge({**vars(gram), "rows": MOST_ROWS})
+    assert total.result().rows == MOST_ROWS
+    total.merge(vars(gram))
+    with pytest.raises(DataError, match="more than 1,099,511,627,776 rows"):
+        total.result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -263,3 +264,23 @@ def test_range_is_public_so_labels_do_not_move_the_grid() -> None:
     grid = LabelGrid.for_range(RANGE, intercept=True)
     assert grid == LabelGrid.for_range(RANGE, intercept=True)
     assert np.array_equal(grid.codes(np.array([5.0])), [0.0])
+
+
+def test_a_factor_knows_the_sums_that_it_was_made_from() -> None:
+    """Sums of other rows, or of more of them, are not those."""
+    data, other = source(300), source(300, 9)
+    features = fit_features(data)
+    gram = ENGINE.fold("sums", data, GramSum(features))
+    factor = factorise(gram, features)
+    assert factor.is_of(gram)
+    assert not factor.is_of(replace(gram, rows=301))
+    assert not factor.is_of(ENGINE.fold("sums", other, GramSum(features)))
+
+
+def test_the_diagonal_of_the_inverse_is_bounded_however_rough_the_factor() -> None:
+    """M is made a fifth too small; a defect of a quarter says that it may be."""
+    factor, _, _ = solved(source(200))
+    exact = np.diag(np.linalg.inv(factor.gram.astype(float)))
+    rough = replace(factor, inverse=factor.inverse * np.sqrt(0.8), defect=0.25)
+    assert (rough.inverse_diagonal() >= exact).all()
+    assert (rough.inverse_diagonal() <= 1.1 * exact).all()

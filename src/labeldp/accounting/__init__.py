@@ -21,7 +21,7 @@ accountants  paper, exact-worst-case and exact for wtd-FLAg
 from labeldp.accounting import gaussian, invert
 from labeldp.accounting.accountants import ACCOUNTANTS, Accountant
 from labeldp.accounting.bounds import Answer, Bounds
-from labeldp.accounting.compose import Composed, compose
+from labeldp.accounting.compose import Composed, compose, gaussian_mu
 from labeldp.accounting.curve import Curve, Nothing, Steps, best_true_positive_rate
 from labeldp.accounting.draw import BagDraw, OverDraw, membership
 from labeldp.accounting.family import SketchFamily, residual_cosine
@@ -69,6 +69,7 @@ __all__ = [
     "compose",
     "default_measurement",
     "gaussian",
+    "gaussian_mu",
     "invert",
     "membership",
     "price",

@@ -6,15 +6,22 @@ bounded loss (pure ε, Laplace noise) is a law in points, on which one condition
 δ(ε) = E[δ_rest(ε − L)], δ at any real ε. The supremum over the neighbours of several families of
 sketches is certified by branch and bound, a parameter for each family, as in `family`.
 
-What has no such form (theorems, means over weights or draws) is added by a split of the budget:
-δ(ε) ≤ δ1(tε) + δ2((1−t)ε) for every t, the best of a few.
+A guarantee over the draw of bags is the mean over who is in one, which is public: independent draws
+are a law for each set of releases that took the label, times the chance of that set. Releases that
+share a draw are not independent: they are composed given the bags first (`draw.OverDraw` around
+`compose`).
+
+What has no such form (theorems, means over weights) is added by a split of the budget:
+δ(ε) ≤ δ1(t1·ε) + δ2(t2·ε) + … for every t1 + t2 + … = 1, the best of a few.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby, product
 
 import numpy as np
@@ -28,8 +35,10 @@ from labeldp.errors import InputError
 
 Reals = npt.NDArray[np.float64]
 
-_POINTS = 512  # of a bounded loss; more are moved up to the next of so many
-_SPLITS = np.linspace(0.0, 1.0, 17).tolist()
+_POINTS = 512  # of a bounded loss; more are shared out to so many
+_FEW_POINTS = 32  # the same beside sketches, where each costs a contour integral
+_SHARES = 16  # of ε, at least, which are dealt out to laws without factors
+_SETS = 64  # of releases that a draw may have taken
 _AGREE = 1e-9
 _ROUNDS, _CELLS = 60, 2000
 _MARGIN = 1e-9
@@ -43,11 +52,16 @@ def compose(curves: Iterable[Curve]) -> Curve:
         raise InputError("there is nothing to compose: give at least one curve")
     if len(parts) == 1:
         return parts[0]
-    factors = [part.factors() for part in parts]
-    if all(each is not None and each == Factors(mu=each.mu) for each in factors):
-        square = math.fsum(each.mu**2 for each in factors if each is not None)
-        return gaussian.Gaussian(round_up(math.sqrt(square)))
+    found = [mu for part in parts if (mu := gaussian_mu(part)) is not None]
+    if len(found) == len(parts):
+        return gaussian.Gaussian(round_up(math.sqrt(math.fsum(mu**2 for mu in found))))
     return Composed(tuple(parts))
+
+
+def gaussian_mu(curve: Curve) -> float | None:
+    """μ of the Gaussian mechanism whose curve this is; None if it is another's."""
+    factors = curve.factors()
+    return None if factors is None or factors != Factors(mu=factors.mu) else factors.mu
 
 
 @dataclass(frozen=True)
@@ -72,34 +86,78 @@ class Composed(Curve):
         return sum(curve.pure() for curve in self.curves) * (1.0 + _ROUNDING)
 
     def _total(self, epsilon: float, *, certified: bool) -> Bounds:
-        whole, others = Factors(), []
-        for curve in self.curves:
-            factors = curve.factors()
-            if factors is None:
-                others.append(curve)
-            else:
-                whole = whole.times(factors)
-        laws: list[Curve] = [_Product(whole, certified), *others]
-        return _split(laws if whole != Factors() else others, epsilon, certified)
+        """The mean over all sets of releases whose draw took the label."""
+        sets = _taken(self.curves)
+        found = [(_given(laws, epsilon, certified), chance) for chance, laws in sets]
+        lower, estimate, upper = (
+            math.fsum(getattr(bounds, side) * chance for bounds, chance in found)
+            for side in ("lower", "estimate", "upper")
+        )
+        if len(sets) == 1:
+            return found[0][0]
+        upper = min(1.0, upper * (1.0 + _ROUNDING))
+        return Bounds(min(lower * (1.0 - _ROUNDING), upper), min(estimate, upper), upper)
+
+
+Sets = list[tuple[float, tuple[Curve, ...]]]
+"""Chances, and the laws that then touch the label."""
+
+
+def _taken(curves: tuple[Curve, ...]) -> Sets:
+    """Who is in a bag of which release; of equal releases only how many took the label matters.
+
+    Chances of a draw are rounded up, which costs: more releases see no less of a label. Beyond some
+    sets a draw is not looked into: its law is one for the split of ε.
+    """
+    sets: Sets = [(1.0, ())]
+    for curve, times in Counter(curves).items():
+        draw = curve.drawn()
+        if draw is None or len(sets) * (times + 1) > _SETS:
+            sets = [(chance, laws + (curve,) * times) for chance, laws in sets]
+            continue
+        share, given = draw
+        sets = [
+            (chance * _binomial(times, k, share), laws + given.parts() * k)
+            for chance, laws in sets
+            for k in range(times + 1)
+        ]
+    return [(chance, laws) for chance, laws in sets if chance > 0.0]
+
+
+def _binomial(times: int, count: int, share: float) -> float:
+    return math.comb(times, count) * share**count * (1.0 - share) ** (times - count)
+
+
+def _given(laws: tuple[Curve, ...], epsilon: float, certified: bool) -> Bounds:
+    """What these releases cost together; none of them sees nothing of the label."""
+    whole, others = Factors(), []
+    for law in laws:
+        factors = law.factors()
+        if factors is None:
+            others.append(law)
+        else:
+            whole = whole.times(factors)
+    if whole != Factors():
+        return _split([_Product(whole, certified), *others], epsilon, certified)
+    return _split(others, epsilon, certified) if others else Bounds(0.0, 0.0, 0.0)
 
 
 def _split(laws: list[Curve], epsilon: float, certified: bool) -> Bounds:
-    """The sum of δ over the best split of ε that is tried."""
+    """The sum of δ over the best way to deal out shares of ε."""
 
+    @cache
     def at(law: Curve, share: float) -> Bounds:
-        return law.delta(share) if certified else law.guess(share)
+        return law.delta(share * epsilon) if certified else law.guess(share * epsilon)
 
-    first, *rest = laws
-    if not rest:
-        return at(first, epsilon)
-    sums = []
-    for share in _SPLITS:
-        one, more = at(first, share * epsilon), _split(rest, (1.0 - share) * epsilon, certified)
-        upper = min(1.0, round_up(one.upper + more.upper))
-        sums.append(Bounds(max(one.lower, more.lower), upper, upper))
-    lower = max(at(law, epsilon).lower for law in laws)
-    best = min(sums, key=lambda bounds: bounds.upper)
-    return Bounds(min(lower, best.upper), best.upper, best.upper)
+    if len(laws) == 1:
+        return at(laws[0], 1.0)
+    count = max(_SHARES, 4 * len(laws))
+    best = [0.0] * (count + 1)
+    for law in laws:
+        costs = [at(law, share / count).upper for share in range(count + 1)]
+        best = [min(best[k - s] + costs[s] for s in range(k + 1)) for k in range(count + 1)]
+    upper = min(1.0, best[-1] * (1.0 + _ROUNDING))
+    return Bounds(min(upper, max(at(law, 1.0).lower for law in laws)), upper, upper)
 
 
 @dataclass(frozen=True)
@@ -110,9 +168,9 @@ class _Product(Curve):
     certified: bool
 
     def delta(self, epsilon: float) -> Bounds:
-        factors, points = self.whole, _sum(self.whole.atoms)
-        found = self._of(points, epsilon).plus(factors.slack)
-        exact = factors.exact and math.prod(map(len, factors.atoms)) <= _POINTS
+        factors, most = self.whole, _FEW_POINTS if self.whole.families else _POINTS
+        found = self._of(_sum(factors.atoms, most), epsilon).plus(factors.slack)
+        exact = factors.exact and math.prod(map(len, factors.atoms)) <= most
         return found if exact else Bounds(0.0, found.estimate, found.upper)
 
     def _of(self, points: Atoms, epsilon: float) -> Bounds:
@@ -125,20 +183,33 @@ class _Product(Curve):
         return _supremum(families, mu, points, epsilon, self.certified)
 
 
-def _sum(losses: tuple[Atoms, ...]) -> Atoms:
-    """The law of the sum of bounded losses, moved up where there are too many points."""
+def _sum(losses: tuple[Atoms, ...], most: int) -> Atoms:
+    """The law of the sum of bounded losses, on fewer points above it where there are too many."""
     values, weights = np.zeros(1), np.ones(1)
     for atoms in losses:
         more = np.array(atoms)
         values = np.add.outer(values, more[:, 0]).ravel()
         weights = np.multiply.outer(weights, more[:, 1]).ravel()
-        if len(values) > _POINTS:
-            grid = np.linspace(values.min(), values.max(), _POINTS)
-            places = np.minimum(np.searchsorted(grid, values), _POINTS - 1)
-            values, weights = grid, np.bincount(places, weights, _POINTS).astype(float)
+        if len(values) > most:
+            values, weights = _fewer(values, weights, most)
         kept = weights > 0.0
         values, weights = values[kept], weights[kept]
     return tuple(zip(values.tolist(), weights.tolist(), strict=True))
+
+
+def _fewer(values: Reals, weights: Reals, most: int) -> tuple[Reals, Reals]:
+    """Every weight shared out to the points beside it, its sums under P and under Q kept.
+
+    δ of the rest is a convex function of e^{ε−L}, so a mean of it over points with the same
+    E[e^{−L}] that lie further apart is no smaller.
+    """
+    grid = np.linspace(values.min(), values.max(), most)
+    right = np.clip(np.searchsorted(grid, values), 1, most - 1)
+    low, high = grid[right - 1], grid[right]
+    share = np.clip(np.expm1(low - values) / np.expm1(low - high), 0.0, 1.0)
+    parts = (right, share), (right - 1, 1.0 - share)
+    together = [np.bincount(place, weights * part, most) for place, part in parts]
+    return grid, np.asarray(together, dtype=np.float64).sum(axis=0)
 
 
 def _without_sketches(mu: float, points: Atoms, epsilon: float) -> Bounds:

@@ -108,6 +108,10 @@ class Curve(ABC):
         """The loss in parts that compose exactly; None if the law has no such form."""
         return None
 
+    def drawn(self) -> tuple[float, Curve] | None:
+        """The chance that a public draw takes the label, and the law then; None: no draw."""
+        return None
+
     def parts(self) -> tuple[Curve, ...]:
         """The releases that it is made of."""
         return (self,)

@@ -41,6 +41,9 @@ class OverDraw(Curve):
             return Steps(self, size)
         return OverDraw(given, min(1.0, size * self.chance))
 
+    def drawn(self) -> tuple[float, Curve]:
+        return self.chance, self.curve
+
     def inside(self, delta: float) -> tuple[Curve, float]:
         return self.curve, affordable_delta(delta, self.chance)
 
@@ -69,6 +72,9 @@ class BagDraw(Curve):
 
     def group(self, size: int) -> Curve:
         return self.over.group(size)
+
+    def drawn(self) -> tuple[float, Curve]:
+        return self.over.drawn()
 
     def inside(self, delta: float) -> tuple[Curve, float]:
         return self.over, delta

@@ -84,6 +84,7 @@ class Radial(Curve):
     def factors(self) -> Factors:
         return Factors(atoms=(self.atoms(),), exact=False)
 
+    @lru_cache(maxsize=256)  # noqa: B019  # a law is two numbers, and certificates ask it often
     def atoms(self) -> Atoms:
         """Cells of θ, each at the largest loss in it; what is cut off stands at the end."""
         edges = np.linspace(self._first, math.pi - self._first, _CELLS + 1)  # falling loss
@@ -138,6 +139,7 @@ def _panels(edges: Reals) -> list[tuple[Reals, Reals]]:
     ]
 
 
+@lru_cache(maxsize=256)  # of every panel the same
 def _bessel_ratio(dimensions: int, x: float) -> float:
     """K_{d/2}(x)/K_{d/2−1}(x), up from K_1/K_0 or K_{1/2}/K_{−1/2} = 1: all terms are positive."""
     order, ratio = (

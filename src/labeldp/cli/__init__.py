@@ -11,6 +11,7 @@ The names here are also for commands of other packages (entry points `labeldp.co
 from __future__ import annotations
 
 import sys
+from errno import EPIPE
 from typing import Annotated
 
 import typer
@@ -26,7 +27,11 @@ from labeldp.cli.output import (
     note,
     number,
     progress,
+    warnings_as_notes,
 )
+from labeldp.cli.room import OUT_OF_MEMORY, is_lack_of_room, too_little
+from labeldp.cli.stopping import Stop, stoppable
+from labeldp.cli.terminal import patient_streams, say
 
 __all__ = [
     "REMARKS",
@@ -73,23 +78,51 @@ def _options(
 
 def main() -> None:
     """Run the command line; every wrong request ends in one line and exit code 2."""
+    with patient_streams() as (out, _):
+        with stoppable() as stop, warnings_as_notes():
+            code = _run(stop)
+        out.flush()
+        if out.problem is not None:
+            code = _unsaid(out.problem, code)
+    sys.exit(code)
+
+
+def _run(stop: Stop) -> int:
     from labeldp.errors import LabelDPError
 
     try:
+        lacking = too_little()
+        if lacking is not None:
+            return _refuse(lacking)
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except LabelDPError as problem:
-        code = _refuse(str(problem))
-    except typer.Abort:
+        code = _refuse("; ".join([str(problem), *getattr(problem, "__notes__", ())]))
+    except (typer.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
     except Exception as problem:  # the parser's own errors have no public root in every typer
+        if is_lack_of_room(problem):
+            return _refuse(OUT_OF_MEMORY)
         if not hasattr(problem, "format_message"):
             raise
         code = _refuse(problem.format_message())
     if code == _INTERRUPTED:  # which some versions of typer return and others raise
-        print("labeldp: stopped; nothing was written", file=sys.stderr)
-    sys.exit(code or 0)
+        say(f"labeldp: {stop.told()}", error=True)
+        return stop.code
+    return int(code or 0)
+
+
+_SPOKEN = ("release", "verify")
+"""Commands whose exit code is the answer: what was published or checked stays so."""
+
+
+def _unsaid(problem: OSError, code: int) -> int:
+    """The exit code of a command whose answer could not be printed; a reader may stop reading."""
+    if problem.errno == EPIPE or code == 2:
+        return code
+    say(f"labeldp: the answer was not printed: {problem.strerror}", error=True)
+    return code if sys.argv[1:2] and sys.argv[1] in _SPOKEN else 2
 
 
 def _refuse(text: str) -> int:
-    print(f"labeldp: {' '.join(in_flags(text).split())}", file=sys.stderr)
+    say(f"labeldp: {' '.join(in_flags(text).split())}", error=True)
     return 2

@@ -11,6 +11,7 @@ from labeldp.cli.options import Json
 from labeldp.cli.output import emit_json, in_flags, show
 from labeldp.mechanisms import (
     Account,
+    check_budget,
     check_options,
     check_pure,
     demonstrations,
@@ -30,7 +31,8 @@ def account_options() -> type[Any]:
     """Which mechanism, and all that can be asked about some mechanism."""
     accounts = _accounts()
     which = required(", ".join([*accounts, *demonstrations()]), argument=True)
-    choice = make_dataclass("Choice", [("mechanism", str, which)], kw_only=True)
+    words = {"__doc__": "Which mechanism."}
+    choice = make_dataclass("Choice", [("mechanism", str, which)], kw_only=True, namespace=words)
     return merged("AccountOptions", [choice, *(each.options for each in accounts.values())])
 
 
@@ -45,6 +47,7 @@ def account(asked: AccountOptions, json: Json = False) -> None:
     if mechanism not in accounts:
         raise InputError(f"mechanism {mechanism!r} is unknown; choose {', '.join(accounts)}")
     check_options(asked)
+    check_budget(asked.epsilon, asked.delta)
     if mechanism not in demonstrations():
         check_pure(mechanism_named(mechanism), asked.delta)
     chosen = accounts[mechanism]

@@ -12,12 +12,29 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from labeldp.cli.derived import derived
 from labeldp.errors import LabelDPError
 
-OWN = ("demo", "look", "inspect", "account", "plan", "release", "verify", "fit", "predict")
+OWN = (
+    "demo",
+    "look",
+    "inspect",
+    "account",
+    "plan",
+    "release",
+    "verify",
+    "audit",
+    "report",
+    "describe",
+    "compose",
+    "ledger",
+    "keygen",
+    "sign",
+    "fit",
+    "predict",
+)
 GROUP = "labeldp.commands"
 
 
@@ -47,6 +64,23 @@ class LazyGroup(TyperGroup):
         self.commands = Commands()  # type: ignore[assignment]  # which is only read
 
 
+class GroupedCommand(TyperCommand):
+    """A command whose help shows options in the groups that declare them, as plain text."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                alone = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                title = getattr(parameter, "rich_help_panel", None) or alone
+                groups.setdefault(title, []).append(record)
+        last = groups.pop("Options", [])
+        for title, records in (groups | {"Options": last}).items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
 def _offered() -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
@@ -64,7 +98,7 @@ def _loaded(entry: EntryPoint) -> Any:
 
 def _parser(name: str, function: Callable[..., None], **settings: Any) -> Any:
     one = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-    one.command(name, **settings)(derived(function))
+    one.command(name, cls=GroupedCommand, **settings)(derived(function))
     return typer.main.get_command(one)
 
 

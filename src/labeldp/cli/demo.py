@@ -38,10 +38,11 @@ def demo(
 def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
     from labeldp import LinearRegressor, LocalEngine, inspect, plan, scan, verify
     from labeldp.datasets import CENSUS_RANGE, write_census_like
-    from labeldp.mechanisms import mechanisms
+    from labeldp.mechanisms import check_budget, mechanisms
 
-    positive(rows=rows, epsilon=epsilon)
+    positive(rows=rows)
     in_range(0, 1, delta=delta)
+    check_budget(epsilon, delta)
     check_target(target)
     with progress("synthetic table", rows) as advance:
         write_census_like(table, rows, advance=advance)

@@ -8,8 +8,9 @@
     def spend(budget: Budget, json: Json = False) -> None: ...
 
 A parameter that is a dataclass stands for its fields: the parser sees one option for each, and the
-function gets an instance. Where it depends on what is known when the command is built, its type is
-`Annotated[Any, make]`, and `make()` the dataclass. A field's metadata say the rest:
+function gets an instance. The help shows fields together under the first words of the docstring of
+the dataclass that declares them. Where it depends on what is known when the command is built, its
+type is `Annotated[Any, make]`, and `make()` the dataclass. A field's metadata say the rest:
 
     help      one sentence; needed
     metavar   what stands for the value in the help
@@ -17,12 +18,14 @@ function gets an instance. Where it depends on what is known when the command is
               the flag is absent; None keeps a field off the command line
     argument  True: given by its place, without a name
     min       the smallest number that is accepted
+    envvar    the variable that gives the value where the option is absent
     parse     makes the value of all texts that are given: such an option may be repeated
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
 from functools import wraps
@@ -30,6 +33,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from labeldp.cli.late import come_late
 from labeldp.cli.output import in_flags
 
 
@@ -43,6 +47,7 @@ def derived(function: Callable[..., Any], **groups: type[Any]) -> Callable[..., 
 
     @wraps(function)
     def command(**values: Any) -> Any:
+        come_late()
         made = {name: _collect(kind, values) for name, kind in spelled.items()}
         return function(**values, **made)
 
@@ -72,9 +77,16 @@ def merged(name: str, kinds: Iterable[type[Any]]) -> type[Any]:
     for kind in kinds:
         hints = get_type_hints(kind)
         for each in fields(kind):
-            copy = field(default=each.default, metadata=each.metadata)
+            told = {"group": group(kind, each.name), **each.metadata}
+            copy = field(default=each.default, metadata=told)
             together.setdefault(each.name, (each.name, hints[each.name], copy))
     return make_dataclass(name, together.values(), frozen=True, kw_only=True)
+
+
+def group(kind: type[Any], name: str) -> str:
+    """What a field belongs to: the first words of the dataclass that declares it."""
+    owner = next(each for each in kind.__mro__ if name in vars(each).get("__annotations__", ()))
+    return re.split(r"[.,;:]", inspect.getdoc(owner) or "", maxsplit=1)[0]
 
 
 def given(context: typer.Context) -> dict[str, str]:
@@ -101,7 +113,7 @@ def _parameters(kind: type[Any]) -> Iterator[inspect.Parameter]:
             each.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=False if _says_no(each) else None if _parsed(each) else default,
-            annotation=Annotated[_hint(each, hints), _spelling(each, hints[each.name])],
+            annotation=Annotated[_hint(each, hints), _spelling(kind, each, hints[each.name])],
         )
 
 
@@ -109,7 +121,7 @@ def _hint(each: Field[Any], hints: dict[str, Any]) -> Any:
     return list[str] | None if _parsed(each) else hints[each.name]
 
 
-def _spelling(each: Field[Any], hint: Any) -> Any:
+def _spelling(kind: type[Any], each: Field[Any], hint: Any) -> Any:
     told = each.metadata
     words: dict[str, Any] = {
         "help": in_flags(told["help"]),
@@ -119,7 +131,10 @@ def _spelling(each: Field[Any], hint: Any) -> Any:
     if told.get("argument"):
         return typer.Argument(**words)
     flag = told.get("flag") or "--" + each.name.replace("_", "-")
+    if "envvar" in told:
+        words["envvar"] = told["envvar"]
     spelled = "flag" in told or hint is bool  # a bool without a flag of its own would get two
+    words["rich_help_panel"] = told.get("group") or group(kind, each.name)
     return typer.Option(*([flag] if spelled else []), **words)
 
 

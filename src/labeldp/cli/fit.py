@@ -10,8 +10,9 @@ import typer
 
 from labeldp import DataError, InputError
 from labeldp.cli.options import Json, names, raw_rows
-from labeldp.cli.output import emit_json, note, progress
+from labeldp.cli.output import draw_all, emit_json, note, progress
 from labeldp.files import check_target, new_path
+from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp import Release, Source
@@ -38,7 +39,7 @@ class LearningOptions:
     confidence: float = _option(0.95, "Level of the intervals.")
     shrink: bool | None = _option(
         None,
-        "Shrink predictions by empirical Bayes; default: where noise is known.",
+        "Shrink predictions to a posterior mean; default: where noise is known.",
         flag="--shrink/--no-shrink",
     )
     clip: bool = _option(True, "Let predictions leave the public label range.", flag="--no-clip")
@@ -68,10 +69,17 @@ def fit(
     summary: Annotated[
         Path | None, typer.Option(help="Write a summary here: .txt, .html or .tex.")
     ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(help="Write pictures into this new directory; needs the extra plots."),
+    ] = None,
     test: Annotated[
         str | None, typer.Option(help="Labelled rows to score on; for the curator only.")
     ] = None,
     label: Annotated[str | None, typer.Option(help="The label column of --test.")] = None,
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Fit even on files that were altered.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Show all coefficients.")] = False,
     json: Json = False,
 ) -> None:
@@ -85,8 +93,8 @@ def fit(
         raise InputError(f"--model {model!r} is unknown; choose {' or '.join(LEARNERS)}")
     learner = find_learner(model)
     options = _options(learner, learning)
-    _check_targets(learner, out, summary)
-    released = [Release.load(directory) for directory in directories]
+    _check_targets(learner, out, summary, plots)
+    released = [Release.load(directory, verify=not no_verify) for directory in directories]
     rows = _rows(learner, released, directories, data)
     fitted = learner.fit(released if len(released) > 1 else released[0], rows, options, progress)
     told = None if learner.summarise is None else learner.summarise(fitted)
@@ -97,6 +105,8 @@ def fit(
         fitted.save(out)
     if summary is not None and told is not None:
         _write(summary, told)
+    if plots is not None and learner.pictures is not None:
+        draw_all(learner.pictures(fitted), plots)
     if test is not None:
         note("the score on --test comes from raw labels: for the curator, not for publication")
     if json:
@@ -119,7 +129,8 @@ def _document(
     told: Summary | None,
     learning: LearningOptions,
 ) -> dict[str, Any]:
-    known = {} if told is None else told.to_dict()
+    quality = None if fitted.quality is None else fitted.quality.to_json()
+    known = {"quality": quality} if told is None else told.to_dict()
     names = ("rule", "clipped_to", "quality", "releases", "base_levels", "notes")
     return {
         "release": ", ".join(map(str, directories)),
@@ -130,14 +141,20 @@ def _document(
     }
 
 
-def _check_targets(learner: Learner, out: Path | None, summary: Path | None) -> None:
-    for target in (out, summary):
+def _check_targets(
+    learner: Learner, out: Path | None, summary: Path | None, plots: Path | None
+) -> None:
+    for target in (out, summary, plots):
         if target is not None:
             check_target(target)
     if summary is not None and summary.suffix not in (".txt", ".html", ".tex"):
         raise InputError(f"{summary}: a summary is written as .txt, .html or .tex; name one")
     if summary is not None and learner.summarise is None:
         raise InputError("--summary is for --model linear; leave it out")
+    if plots is not None:
+        if learner.pictures is None:
+            raise InputError("--plots is for --model linear; leave it out")
+        need_matplotlib()
 
 
 def _write(target: Path, told: Summary) -> None:
@@ -176,7 +193,7 @@ def _rows(
     learner: Learner, released: list[Release], directories: list[Path], data: str | None
 ) -> Source | None:
     """The table whose rows a release names, where it names any."""
-    from labeldp.release import feature_rows, public_rows
+    from labeldp.release import table_rows
 
     if len(released) > 1:
         if not learner.takes_several:
@@ -196,9 +213,7 @@ def _rows(
         raise InputError(
             f"{directories[0]} holds labels alone; give the table whose rows it names (--data)"
         )
-    if release.holds_rows:  # by their numbers, so that no label tells which were dropped
-        return feature_rows(release.features, data)
-    return public_rows(release, data)
+    return table_rows(release, data)
 
 
 @dataclass(frozen=True)

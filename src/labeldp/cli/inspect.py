@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from labeldp.cli.options import Budget, Json, PassOptions, Table
-from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, note, number, show
+from labeldp.cli.output import (
+    REMARKS,
+    emit_facts,
+    emit_json,
+    emit_table,
+    in_flags,
+    note,
+    number,
+    say,
+    show,
+)
 from labeldp.mechanisms import Encoding, mechanisms
 
 _WARNING = (
@@ -20,7 +30,7 @@ def inspect(
     """Look at a table with raw labels: for the curator's eyes only."""
     from labeldp import inspect as look
 
-    runner, source = reading.runner(), table.source(reading.engine)
+    runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
     found = look(source, engine=runner, **vars(budget), **vars(encoding))
     note(_WARNING)
     if json:
@@ -67,4 +77,4 @@ def _show(found: dict[str, Any]) -> None:
         for piece in mechanism.inspection.show(found)
     )
     for text in found["notes"]:
-        print(text)
+        say(in_flags(text))

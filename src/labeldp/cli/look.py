@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from labeldp.cli.options import ColumnOptions, Data, Json, TextOptions
-from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, in_flags, note
+from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, in_flags, note, say
 from labeldp.files import check_target, new_path
 
 _NO_LABEL = (
@@ -56,7 +56,7 @@ def _show(found: dict[str, Any]) -> None:
         [_line(*cells(facts)) for facts in found["columns"]],
     )
     for text in (*found["notes"], *found["findings"]):
-        print(f"- {text}")
+        say(f"- {text}", hanging="  ")
     if found["label"] is not None:
         print()
         emit_facts("Label (for the curator only)", label_facts(found["label"]))

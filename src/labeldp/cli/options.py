@@ -10,7 +10,7 @@ import typer
 
 from labeldp import InputError
 from labeldp.cli.output import note, progress
-from labeldp.mechanisms import column_names, option, required
+from labeldp.mechanisms import DELTA, EPSILON, column_names, option, required
 
 if TYPE_CHECKING:
     from labeldp import FeatureMap, Source
@@ -27,8 +27,10 @@ ReleaseDirectory = Annotated[Path, typer.Argument(help="A release directory.")]
 class Budget:
     """What a release may cost."""
 
-    epsilon: float = option(1.0, "Privacy budget ε.")
-    delta: float = option(1e-6, "Privacy budget δ; 0: pure ε.")
+    epsilon: float = option(
+        EPSILON, "Privacy budget ε: a label changes any odds by a factor of e^ε at most,"
+    )
+    delta: float = option(DELTA, "but for a chance δ; 0: pure ε.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,7 @@ class SpellingOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions(SpellingOptions):
-    """The same, and what is made of dates."""
+    """How the text of a table is spelt, and what is made of dates."""
 
     date_parts: str | None = option(
         None, "Dates whose year, month and weekday become columns too.", metavar="A,B"
@@ -94,7 +96,7 @@ class _Labelled:
     """A table with private labels."""
 
     data: str = required(_DATA, argument=True)
-    label: str = required("The private label column.")
+    label: str | None = option(None, "The private label column; default: that of --formula.")
     label_range: tuple[float, float] = required("Public range of the labels.", metavar="LO HI")
     person: str | None = option(
         None, "Column of ids: protect all rows of a person together.", metavar="COLUMN"
@@ -112,17 +114,21 @@ class _Labelled:
 class Table(TextOptions, ColumnOptions, _Labelled):
     """All that is said about a table."""
 
-    def source(self, engine: str) -> Source:
+    def source(self, engine: str, formula: str | None = None) -> Source:
         """The source that these options describe; what was found out is said."""
         from labeldp import scan
+        from labeldp.features.formula import formula_label
 
+        label = self.label or (None if formula is None else formula_label(formula))
+        if label is None:
+            raise InputError("Missing option '--label': name the private column")
         text = self.text_keywords()
         data: Any = self.data
         if engine == "spark":
             data = opened(self.data, engine, text.pop("delimiter"), text.pop("encoding"))
         found = scan(
             data,
-            label=self.label,
+            label=label,
             label_range=self.label_range,
             person=self.person,
             features=names(self.features) or None,
@@ -151,6 +157,10 @@ class EngineOptions:
             return LocalEngine(self.threads, progress, checkpoint=checkpoint)
         if self.engine != "spark":
             raise InputError(f"engine {self.engine!r} is unknown; choose local or spark")
+        if checkpoint is not None:
+            raise InputError(
+                "--checkpoint is for --engine local; Spark keeps its own; leave it out"
+            )
         if self.threads:
             raise InputError("--threads is for --engine local; Spark has settings of its own")
         from labeldp import SparkEngine
@@ -160,7 +170,7 @@ class EngineOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PassOptions(EngineOptions):
-    """The same for passes that can be resumed."""
+    """Where data are read, by passes that can be resumed."""
 
     checkpoint: Path | None = option(
         None,
@@ -171,6 +181,31 @@ class PassOptions(EngineOptions):
     def runner(self) -> Engine:
         """The engine, with its checkpoint."""
         return self.make(self.checkpoint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerOptions:
+    """Where a release is paid for."""
+
+    ledger: Path | None = option(
+        None,
+        "Debit the release in this ledger first; default: LABELDP_LEDGER.",
+        metavar="FILE",
+        envvar="LABELDP_LEDGER",
+    )
+    dataset: str | None = option(None, "What the table is called in the ledger.", metavar="NAME")
+
+    def payment(self) -> dict[str, Any]:
+        """For `Plan.release_to`; nothing without a ledger."""
+        if self.ledger is None and self.dataset is None:
+            return {}
+        if self.ledger is None or self.dataset is None:
+            raise InputError(
+                "`ledger` and `dataset` go together: the file, and what the table is called in it"
+            )
+        from labeldp import Ledger
+
+        return {"ledger": Ledger(self.ledger), "dataset": self.dataset}
 
 
 def opened(

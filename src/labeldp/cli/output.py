@@ -6,19 +6,41 @@ import json
 import math
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from labeldp.cli.terminal import encodes, say
 from labeldp.mechanisms import REMARKS, Panel, number
 
-__all__ = ["REMARKS", "emit_facts", "emit_json", "emit_table", "note", "number", "progress", "show"]
+if TYPE_CHECKING:
+    from labeldp.pictures import Picture
+
+__all__ = [
+    "REMARKS",
+    "draw_all",
+    "emit_facts",
+    "emit_json",
+    "emit_table",
+    "note",
+    "number",
+    "progress",
+    "say",
+    "show",
+    "warnings_as_notes",
+]
 
 
 def emit_json(document: Any) -> None:
     """One JSON document."""
-    print(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False))
+    plain = finite(document)
+    text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
+    if not encodes(text, sys.stdout):
+        text = json.dumps(plain, indent=2, allow_nan=False)
+    print(text)
 
 
 def finite(value: Any) -> Any:
@@ -71,13 +93,48 @@ def _print(title: str, body: Any) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, markup=False)
-    console.print(title, style="bold")
-    console.print(body)
+    if console.is_terminal:
+        console.print(title, style="bold")
+        console.print(body)
+        return
+    with console.capture() as shown:  # cells are padded, which is of no use in a file
+        console.print(title)
+        console.print(body)
+    print("\n".join(line.rstrip() for line in shown.get().rstrip("\n").split("\n")))
+
+
+def draw_all(pictures: Iterable[Picture], folder: Path) -> None:
+    """Pictures as files of a new directory, for light and dark pages."""
+    from labeldp.files import new_directory
+    from labeldp.pictures import draw
+
+    with new_directory(folder) as partial:
+        for picture in pictures:
+            draw(picture, partial, dark=True)
+    note(f"pictures are in {folder}")
 
 
 def note(text: str) -> None:
     """A remark that is not part of the answer."""
-    print(in_flags(text), file=sys.stderr)
+    say(in_flags(text), error=True)
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """What the library warns of is a remark here."""
+    from labeldp.errors import LabelDPWarning
+
+    def shown(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, LabelDPWarning):
+            note(str(message))
+        else:
+            usual(message, category, *where, **more)
+
+    usual = warnings.showwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LabelDPWarning)
+        warnings.showwarning = shown
+        yield
 
 
 _OTHERWISE = {"penalty": "ridge"}

@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeldp import InputError
+from labeldp.cli.curve import along_epsilon, curve_picture, show_curve
 from labeldp.cli.derived import given, merged
 from labeldp.cli.options import Budget, Json, PassOptions, Table, Verbose
-from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, in_flags, note, number
+from labeldp.cli.output import (
+    REMARKS,
+    draw_all,
+    emit_facts,
+    emit_json,
+    emit_table,
+    in_flags,
+    note,
+    number,
+)
 from labeldp.files import check_target, new_path, read_json
 from labeldp.mechanisms import (
     AUTO,
@@ -25,6 +35,7 @@ from labeldp.mechanisms import (
     option,
 )
 from labeldp.mechanisms.notes import MOST
+from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp import Plan, Source
@@ -44,9 +55,14 @@ def plan_options() -> type[Any]:
         [
             ("mechanism", str, option(AUTO, which)),
             ("use", str, option(LINEAR, f"What the release is for: {' or '.join(USES)}.")),
-            ("accountant", str, option("exact", f"{', '.join(others)} or {last}.")),
+            (
+                "accountant",
+                str,
+                option("exact", f"Who computes the guarantee: {', '.join(others)} or {last}."),
+            ),
             ("anyway", bool, option(False, ANYWAY, flag="--anyway")),
         ],
+        namespace={"__doc__": "Which mechanism."},
     )
     return merged("PlanOptions", [choice, *(mechanism.options for mechanism in known)])
 
@@ -68,24 +84,56 @@ def plan(
     compare: Annotated[
         bool, typer.Option("--compare", help="Show every mechanism's forecast; bags are simulated.")
     ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Write an HTML page to read and sign before the release.")
+    ] = None,
+    curve: Annotated[
+        bool, typer.Option("--curve", help="Show the forecast at smaller and larger ε too.")
+    ] = False,
+    plots: Annotated[
+        Path | None,
+        typer.Option(help="Draw --curve into this new directory; needs the extra plots."),
+    ] = None,
     verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
-    if out is not None:
-        check_target(out)
-    runner, source = reading.runner(), table.source(reading.engine)
+    for target in filter(None, (out, report, plots)):
+        check_target(target)
+    if plots is not None:
+        need_matplotlib()
+    runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
     chosen = asked(context, budget, options, encoding)
     made, offers = planned(options.mechanism, chosen, source, runner, compared=compare)
     show_notes(made, verbose)
     if out is not None:
         _write(out, made)
+    if report is not None:
+        from labeldp.signoff.report import plan_report
+
+        write_report(report, plan_report(made))
+    points = along_epsilon(source, made, runner, chosen) if curve or plots else []
+    if plots is not None:
+        draw_all([curve_picture(points, made.claim.epsilon)], plots)
     if json:
-        emit_json(made.to_json() | ({"comparison": offers} if offers else {}))
+        more = {"comparison": offers, "forecast_curve": [point.to_json() for point in points]}
+        emit_json(made.to_json() | {name: value for name, value in more.items() if value})
         return
     if offers:
         show_offers(offers)
+    if made.bases:
+        show_bases(made)
     show_plan(made)
+    if points:
+        show_curve(points)
+
+
+def write_report(target: Path, told: dict[str, Any]) -> None:
+    """One HTML file."""
+    from labeldp.signoff.report_page import page
+
+    with new_path(target) as partial:
+        partial.write_text(page(told), encoding="utf-8")
 
 
 def asked(
@@ -119,6 +167,8 @@ def planned(
     from labeldp.mechanisms.worth import judged
 
     anyway = chosen.pop("anyway", False)
+    if chosen.get("basis") == AUTO:
+        raise InputError("`--compare` needs a basis that is named, not auto; name one")
     offers = compare(source, engine, **chosen)
     if mechanism == AUTO:
         made = judged(best_of(offers), source, engine, chosen, anyway=anyway)
@@ -142,7 +192,7 @@ def show_offers(offers: list[dict[str, Any]]) -> None:
     """The mechanisms side by side, the best first."""
     emit_table(
         f"Mechanisms at this budget; recommended: {offers[0]['mechanism']}",
-        ["mechanism", "bags", "rows", "MSE", "excess", REMARKS],
+        ["mechanism", "aggregates", "rows", "MSE", "excess", REMARKS],
         [
             [
                 offer["mechanism"],
@@ -153,6 +203,30 @@ def show_offers(offers: list[dict[str, Any]]) -> None:
                 offer["reason"] or offer["method"],
             ]
             for offer in offers
+        ],
+    )
+
+
+def show_bases(made: Plan) -> None:
+    """What was tried, from the poorest to the richest."""
+    emit_table(
+        "Bases at this budget: the last that privacy adds little to was chosen",
+        [
+            "basis",
+            "columns",
+            "error that privacy adds",
+            "of the label range",
+            "left of the explained",
+        ],
+        [
+            [
+                each["basis"],
+                number(each["columns"]),
+                number(each["added_rms"]),
+                f"{each['added_of_range']:.2%}" + ("" if each["allowed"] else ", too much"),
+                f"{max(0.0, each['kept']):.1%}",
+            ]
+            for each in made.bases
         ],
     )
 
@@ -169,8 +243,9 @@ def read_plan(path: Path) -> Plan:
     """Read what `_write` wrote."""
     from labeldp import Plan
 
+    document = read_json(path)
     try:
-        return Plan.from_json(read_json(path))
+        return Plan.from_json(document)
     except InputError as problem:
         raise InputError(f"{path}: {problem}") from None
 
@@ -209,8 +284,8 @@ def forecast_facts(made: Plan) -> list[tuple[str, str]]:
         ("", f"{number(least)} to {number(most)} in 90 % of releases, {whose}"),
         (
             "left of what features explain",
-            f"{max(0.0, made.kept):.0%} in predictions of the default fit, for labels spread "
-            "evenly over their range, half explained",
+            f"at most {max(0.0, made.kept):.0%} in predictions of the default fit, for labels "
+            "spread evenly over their range, half explained",
         ),
     ]
 

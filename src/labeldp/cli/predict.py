@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from labeldp import Source
+    from labeldp.features.unseen import Tamer
     from labeldp.learners.protocol import Model
 
 
@@ -51,7 +52,8 @@ def predict(
     source = raw_rows(data, fitted.features, kept=kept, **spelling.spelling_keywords())
     rows = _write(out, _schema(source, kept), _predictions(fitted, source, kept, tame))
     for column, count in tame.unknown_levels.items():
-        note(f"{column}: {count:,} rows have a level not seen before, taken as {unknown}")
+        taken = _taken(tame, column)
+        note(f"{column}: {count:,} rows have a level not seen before, taken as {taken}")
     for column, count in tame.outside_range.items():
         note(f"{column}: {count:,} numbers outside the public range, taken as its nearest end")
     if json:
@@ -59,6 +61,12 @@ def predict(
         emit_json({"predictions": str(out), "rows": rows, **counts})
     else:
         print(f"{rows:,} predictions in {out}")
+
+
+def _taken(tame: Tamer, column: str) -> str:
+    """What unknown levels were taken as, and why if it is not what was asked for."""
+    taken = tame.taken_as(column)
+    return taken if taken == tame.unknown else f"{taken}: none was missing in the fitted rows"
 
 
 def _predictions(

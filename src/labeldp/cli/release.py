@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp import InputError
+from labeldp import InputError, LabelDPError
+from labeldp._random import Randomness
 from labeldp.cli.derived import given
-from labeldp.cli.options import Budget, Json, PassOptions, Table, Verbose
+from labeldp.cli.options import Budget, Json, LedgerOptions, PassOptions, Table, Verbose
 from labeldp.cli.output import emit_facts, emit_json, note, number
 from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, read_plan, show_notes
-from labeldp.files import check_target
+from labeldp.files import check_target, obstacle
 from labeldp.mechanisms import Demonstration, Encoding, demonstrations, mechanism_named, names
 
 if TYPE_CHECKING:
-    from labeldp import Plan, Release, Source
+    from labeldp import Plan, Release
     from labeldp.learners.quality import Quality
-
-
-_MOST_COLUMNS = 1000
 
 
 def release(
@@ -31,12 +33,21 @@ def release(
     options: PlanOptions,
     encoding: Encoding,
     reading: PassOptions,
+    paying: LedgerOptions,
     plan: Annotated[
         Path | None,
         typer.Option(
             help="A plan from `labeldp plan --out`; repeat only its data and label options."
         ),
     ] = None,
+    about: Annotated[
+        Path | None,
+        typer.Option(help="What only you know of the release, as TOML.", metavar="FILE"),
+    ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Release a plan once more without a ledger: it costs again."),
+    ] = False,
     not_private: Annotated[
         bool,
         typer.Option(
@@ -61,7 +72,7 @@ def release(
     }
     if plan is not None:
         _refuse(settled, "is settled by the plan; leave it out, or plan again with it")
-    runner, source = reading.runner(), table.source(reading.engine)
+    runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
     if shown is not None:
         demonstration: Demonstration = shown.load()
         own = {name: getattr(options, name) for name in ("mechanism", *demonstration.options)}
@@ -80,8 +91,18 @@ def release(
         chosen = asked(context, budget, options, encoding)
         made, _ = planned(options.mechanism, chosen, source, runner)
     show_notes(made, verbose)
-    released = made.release_to(out, source, engine=runner)
-    found = _estimated(released, source)
+    payment = paying.payment()
+    with _noted(plan, made, out, again=again or bool(payment)):
+        keys = Randomness.from_os()  # given, so that a doubt about its use is told here alone
+        released = made.release_to(
+            out, source, engine=runner, about=about, randomness=keys, **payment
+        )
+    from labeldp.learners.afterwards import estimated  # late: a refusal needs no learner
+
+    said = released.certificate["about"]
+    if said is not None and said["missing"]:
+        note(f"{about} does not say: {', '.join(said['missing'])}")
+    found = estimated(released, source)
     beats = found is None or found.beats_the_constant
     if json:
         told = None if found is None else found.to_json() | {"beats_the_constant": beats}
@@ -92,10 +113,69 @@ def release(
         return 0
     note(
         f"WARNING: the numbers in {out} do not show that predictions beat the mean of the labels: "
-        f"their gain in mean squared error is {number(found.gain)} ± {number(found.gain_error)}; "
+        f"{_shown(found)}; "
         "its budget is spent, but think before you publish (--anyway: exit 0 all the same)"
     )
     return 0 if options.anyway or made.anyway else 1
+
+
+@contextmanager
+def _noted(path: Path | None, made: Plan, out: Path, *, again: bool) -> Iterator[None]:
+    """Beside a plan file, before labels are read, stands that it is released: once is enough.
+
+    A run that is refused or stopped has published nothing and takes the note back; one that was
+    killed cannot, and may have left what it drew.
+    """
+    if path is None:
+        yield
+        return
+    marker, seal = path.with_name(path.name + ".released"), made.to_json()["seal"]
+    notes = _read_notes(marker)
+    if seal in notes and not again:
+        raise InputError(
+            f"{path} was released before ({marker.name} says so), and every release costs its "
+            "budget again; keep a `ledger`, or say `again=True`"
+        )
+    _write_notes(marker, [*notes, seal])
+    try:
+        yield
+    except (LabelDPError, KeyboardInterrupt, MemoryError):
+        if not out.exists():
+            _write_notes(marker, notes)
+        raise
+
+
+def _read_notes(marker: Path) -> list[str]:
+    reason = obstacle(marker)
+    try:
+        if reason is not None:
+            raise ValueError(reason)
+        notes = marker.read_text(encoding="utf-8").split() if marker.exists() else []
+        if not all(re.fullmatch("[0-9a-f]{64}", seal) for seal in notes):
+            raise ValueError("something else")
+        return notes
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or "it holds no notes"
+        raise InputError(
+            f"{marker} cannot be read ({reason or why}), so that a second release would go "
+            "unnoticed; keep a `ledger`, or copy the plan"
+        ) from None
+
+
+def _write_notes(marker: Path, notes: list[str]) -> None:
+    try:
+        if notes:
+            with marker.open("w", encoding="utf-8") as file:
+                file.write("".join(f"{seal}\n" for seal in notes))
+                file.flush()
+                os.fsync(file.fileno())
+        else:
+            marker.unlink()
+    except OSError as problem:
+        raise InputError(
+            f"{marker} cannot be written ({problem.strerror}), so that a second release would go "
+            "unnoticed; keep a `ledger`, or copy the plan"
+        ) from None
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:
@@ -104,23 +184,20 @@ def _refuse(flags: dict[str, str], why: str) -> None:
         raise InputError(f"{flag} {why}")
 
 
-def _estimated(released: Release, source: Source) -> Quality | None:
-    """What the release says of its own predictions, those of the default fit.
+def _shown(found: Quality) -> str:
+    if found.signal is not None:
+        return f"the probability that features explain anything is {found.signal:.2g}"
+    gain = f"{number(found.gain)} ± {number(found.gain_error)}"
+    return f"their gain in mean squared error is {gain}"
 
-    Nothing, if it does not show its noise, or has so many columns that fitting takes long.
-    """
-    from labeldp.learners.linear import LinearOptions
-    from labeldp.learners.linear_fit import fit_release
-    from labeldp.learners.whitened import knows_noise
 
-    known = released.aggregates_features or knows_noise(released)
-    if not known or len(released.features.names) > _MOST_COLUMNS:
-        return None
-    rows = None if released.aggregates_features else source
-    try:
-        return fit_release(released, rows, LinearOptions()).quality
-    except InputError:  # too few aggregates for a fit
-        return None
+def _spent(certificate: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the ledger says after this release."""
+    book = certificate["ledger"]
+    if book is None:
+        return []
+    total = f"ε = {book['epsilon']:.4g} at δ = {book['delta']:g}"
+    return [("ledger", f"entry {book['entry']}; {book['releases']} on this table: {total}")]
 
 
 def _quality(found: Quality | None) -> list[tuple[str, str]]:
@@ -144,6 +221,7 @@ def show_release(made: Plan, released: Release, found: Quality | None, out: Path
             ),
             ("guarantee", f"label-DP, ε = {made.claim.epsilon:g}, δ = {made.claim.delta:g}"),
             ("accountant", certificate["accountant"]["name"]),
+            *_spent(certificate),
             *mechanism_named(certificate["mechanism"]).describe(certificate).release,
             *forecast_facts(made),
             *_quality(found),

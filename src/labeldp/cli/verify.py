@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from labeldp.cli.options import EngineOptions, Json, ReleaseDirectory, opened
-from labeldp.cli.output import emit_json
+from labeldp.cli.output import emit_json, in_flags, say
+
+if TYPE_CHECKING:
+    from labeldp.signoff.signing import PublicKey
 
 
 def verify(
@@ -17,6 +21,10 @@ def verify(
         str | None,
         typer.Option(help="The table whose features were released: recheck them too."),
     ] = None,
+    key: Annotated[
+        list[Path] | None,
+        typer.Option(help="A public key that must have signed; repeat for several."),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Recompute a release's certificate from its public fields; exit 1 if anything disagrees."""
@@ -24,16 +32,28 @@ def verify(
 
     runner = reading.make()
     table = None if data is None else opened(data, reading.engine)
-    report = check(directory, table, runner)
+    report = check(directory, table, runner, keys=_read_keys(key or []))
     if json:
-        lists = {"problems": list(report.problems), "weak": list(report.weak)}
-        emit_json({"valid": report.valid, **lists})
+        lists = ("problems", "weak", "untested", "signed_by")
+        emit_json({"valid": report.valid, **{name: list(getattr(report, name)) for name in lists}})
     elif report.valid:
-        print(f"{directory} is valid{', but weak' * bool(report.weak)}: {report.summary}")
+        say(f"{directory} is valid{', but weak' * bool(report.weak)}: {report.summary}")
         for reason in report.weak:
-            print(f"  - {reason}")
+            say(f"  - {reason}", hanging="    ")
+        for name in report.signed_by:
+            say(f"  signed by {name}")
+        for reason in report.untested:
+            say(f"  not tested: {in_flags(reason)}", hanging="    ")
     else:
-        print(f"{directory} is NOT valid:")
+        say(f"{directory} is NOT valid:")
         for problem in report.problems:
-            print(f"  - {problem}")
+            say(f"  - {problem}", hanging="    ")
     return 0 if report.valid else 1
+
+
+def _read_keys(paths: list[Path]) -> list[PublicKey]:
+    if not paths:
+        return []
+    from labeldp.signoff.signing import PublicKey
+
+    return [PublicKey.read(path) for path in paths]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp.features.judging import FEWEST, UNIQUE, Verdict
+from labeldp.features.naming import cyclic, named_like_a_code, surely_id
 from labeldp.features.tally import FEW
 from labeldp.source import Column
 from labeldp.source.kinds import is_moment, is_text, plain
@@ -17,27 +18,15 @@ from labeldp.source.values import to_float
 
 Facts = dict[str, Any]
 
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_ID_WORDS = frozenset((
-    "id", "ids", "uid", "uuid", "guid", "key", "identifier", "number", "nr", "no", "ssn", "email",
-    "mail", "phone", "name", "surname", "hash", "token", "index", "row", "rowid", "iban", "url",
-    "address",
-))  # fmt: skip
-_CODE_WORDS = frozenset((
-    "code", "codes", "cd", "zip", "zipcode", "postcode", "postal", "plz", "fips", "naics", "sic",
-    "isco", "isic", "type", "class", "category", "group", "region", "district", "county", "state",
-    "country", "store", "branch", "department", "occupation", "industry",
-))  # fmt: skip
-_UNIQUE = 0.95
-"""Share of distinct values from which a column tells rows apart instead of describing them."""
-_FEWEST = 20
 _LONG = 40
 _FAR = 8.0
 """An outlier lies so many standard deviations off, which no bell shape of 10⁹ rows does."""
 _WINSOR = 0.001
+_MANY_ROWS = 10_000
+"""From here a column for each of a few numbers costs little."""
 
 
-def describe(column: Column, values: pa.ChunkedArray) -> Facts:
+def describe(column: Column, values: pa.ChunkedArray, verdict: Verdict) -> Facts:
     """Facts about a feature; `advice` says what to do with it, if anything."""
     values = decoded(values)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
@@ -50,7 +39,7 @@ def describe(column: Column, values: pa.ChunkedArray) -> Facts:
         "blanks": {},
         "outlier": None,
     }
-    kind, why, advice = _judged(column, values, distinct, filled)
+    kind, why, advice = _judged(column, values, distinct, verdict)
     facts |= {"kind": kind, "why": why, "advice": advice}
     if kind == "number":
         facts |= _spread(to_float(_whole(values), column.name))
@@ -62,70 +51,37 @@ def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values.cast(plain(values.type)) if pa.types.is_dictionary(values.type) else values
 
 
-def named_like_an_id(name: str) -> bool:
-    """Whether a name ends as those of identifiers do: userId, order_no, E-Mail."""
-    words = [word.lower() for word in _WORDS.findall(name)]
-    return bool(words) and (words[-1] in _ID_WORDS or words[0] in ("id", "uuid"))
-
-
-def _named_like_a_code(name: str) -> bool:
-    return bool(_CODE_WORDS & {word.lower() for word in _WORDS.findall(name)})
-
-
 def _judged(
-    column: Column, values: pa.ChunkedArray, distinct: int, filled: int
+    column: Column, values: pa.ChunkedArray, distinct: int, verdict: Verdict
 ) -> tuple[str, str, str | None]:
     """The kind, why, and the advice: drop, categorical or none."""
+    filled = len(values) - values.null_count
     if distinct < 2 and (distinct == 0 or filled == len(values)):
         return "constant", "every value is missing" if not filled else "one value", None
-    for test in (_id, _code, _words):
-        found = test(column, values, distinct, filled)
-        if found is not None:
-            return found
+    if verdict.kind == "id":
+        return "id", verdict.why, "drop"
+    if is_text(values.type) and distinct > filled / 2 and _mean_length(values) > _LONG:
+        return "text", "long texts that hardly repeat", "drop"
+    if verdict.kind == "category":
+        why = "true or false" if pa.types.is_boolean(values.type) else verdict.why
+        if not column.undecided:
+            return "category", why, None
+        if distinct in FEW and len(values) < _MANY_ROWS and _is_scale(column.name, values):
+            return "number", f"{why} in a row: one column costs least on few rows", "numeric"
+        return "category", why, None if distinct in FEW else "categorical"
     if is_moment(values.type):
         return "date", "dates: days since 1970-01-01", None
-    if column.undecided and distinct in FEW and _whole_numbers(values):
-        return "category", f"{distinct} whole numbers", None
+    if column.undecided and filled >= FEWEST and _counts_rows(values):
+        return "id", "rises by one from row to row", "drop"
     return "number", "numbers", None
 
 
-Judgement = tuple[str, str, str | None] | None
-
-
-def _id(column: Column, values: pa.ChunkedArray, distinct: int, filled: int) -> Judgement:
-    """Nearly unique texts, or integers that count rows or are named so."""
-    if column.declared or filled < _FEWEST or is_moment(values.type):
-        return None
-    unique = distinct >= _UNIQUE * filled
-    if is_text(values.type) and unique:
-        return "id", "nearly every text is different", "drop"
-    if not _whole_numbers(values):
-        return None
-    if unique and (named_like_an_id(column.name) or _counts_rows(values)):
-        return "id", "nearly every number is different, as in a list of ids", "drop"
-    if named_like_an_id(column.name) and distinct not in FEW and distinct > 2:
-        return "id", "named like an id", "drop"
-    return None
-
-
-def _code(column: Column, values: pa.ChunkedArray, distinct: int, filled: int) -> Judgement:
-    """Whole numbers that are named like codes and repeat."""
-    number = not is_text(values.type) and _whole_numbers(values)
-    if column.declared or not number or distinct <= FEW[-1] or 2 * distinct > filled:
-        return None
-    if _named_like_a_code(column.name):
-        return "category", f"named like a code, {distinct} whole numbers", "categorical"
-    return None
-
-
-def _words(column: Column, values: pa.ChunkedArray, distinct: int, filled: int) -> Judgement:
-    if column.kind != "categorical":
-        return None
-    if is_text(values.type) and distinct > filled / 2 and _mean_length(values) > _LONG:
-        return "text", "long texts that hardly repeat", "drop"
-    if pa.types.is_boolean(values.type):
-        return "category", "true or false", None
-    return "category", f"{distinct} levels", None
+def _is_scale(name: str, values: pa.ChunkedArray) -> bool:
+    """Whether whole numbers follow each other, as counts do, and are not named like codes."""
+    ends = pc.min_max(values).as_py()
+    width = ends["max"] - ends["min"] + 1
+    scale = width == pc.count_distinct(values, mode="only_valid").as_py()
+    return bool(scale) and not (named_like_a_code(name) or surely_id(name) or cyclic(name))
 
 
 def _mean_length(values: pa.ChunkedArray) -> float:
@@ -136,19 +92,10 @@ def _whole(values: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(values.chunks) if values.num_chunks != 1 else values.chunk(0)
 
 
-def _whole_numbers(values: pa.ChunkedArray) -> bool:
-    if pa.types.is_integer(values.type):
-        return True
-    if not pa.types.is_floating(values.type):
-        return False
-    numbers = to_float(_whole(values), "")
-    return bool(np.all(numbers[~np.isnan(numbers)] % 1 == 0))
-
-
 def _counts_rows(values: pa.ChunkedArray) -> bool:
     """Whether numbers rise by one from row to row."""
     numbers = to_float(_whole(values), "")
-    return bool(np.mean(np.diff(numbers[~np.isnan(numbers)]) == 1) > _UNIQUE)
+    return bool(np.mean(np.diff(numbers[~np.isnan(numbers)]) == 1) > UNIQUE)
 
 
 def _spread(values: NDArray[np.float64]) -> Facts:
@@ -165,7 +112,15 @@ def _spread(values: NDArray[np.float64]) -> Facts:
             "leverage_winsorised": _largest_leverage(clipped),
             "typical": float(np.median(known)),
         }
+        facts["winsor"] = _share_that_reaches(len(known))
     return facts
+
+
+def _share_that_reaches(numbers: int) -> float | None:
+    """Where the default is less than one number: a share that is not."""
+    if numbers * _WINSOR >= 1:
+        return None
+    return next((share for share in (0.002, 0.005, 0.01, 0.02, 0.05) if share * numbers >= 1), None)
 
 
 def _largest_leverage(values: NDArray[np.float64]) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +12,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.doctor.column import Facts, decoded, describe, named_like_an_id
+from labeldp.arguments import checked
+from labeldp.doctor.between import dependent, duplicates, persons, twins
+from labeldp.doctor.column import Facts, decoded, describe
 from labeldp.doctor.label import describe_label
 from labeldp.errors import InputError
-from labeldp.source import Source, scan
+from labeldp.features.judging import Verdict, judge
+from labeldp.features.tally import LevelsAndRanges
+from labeldp.source import Column, Source, scan
 from labeldp.source.delimited import DelimitedReader
-from labeldp.source.kinds import is_number, is_text, plain
+from labeldp.source.frames import lasting
+from labeldp.source.kinds import is_text, plain
 from labeldp.source.labels import to_labels
 from labeldp.source.spelling import SOFT_BLANKS, Reading, number_pattern
 from labeldp.source.table import open_table
-from labeldp.source.values import NULL_WORDS, to_float
+from labeldp.source.values import NULL_WORDS
 
 _MOST_ROWS = 1_000_000
 _MOST_STRAYS = 12
-_MOST_PAIRS = 500
+_MOST_WORDS = 3
 _BATCH = 1 << 16
 
 
+@checked
 def look(
     data: Any,
     *,
@@ -40,40 +46,65 @@ def look(
 ) -> dict[str, Any]:
     """What a table holds, and the options that suit it.
 
-    Args:
-      data: what `scan` takes, but for a Spark data frame; of many rows the first million.
-      label: the private column. Only if it is named are labels read, and then what is said
-        of them (under "label") is for the curator only. Without it every column is taken for
-        a public feature.
-      drop, categorical, numeric: as for `scan`: what you know already.
-      reading: keywords of `scan` that say how text is spelt.
+    Parameters
+    ----------
+    data
+        what `scan` takes, but for a Spark data frame; of many rows the first million.
+    label
+        the private column. Only if it is named are labels read, and then what is said of them
+        (under "label") is for the curator only. Without it every column is taken for a public
+        feature.
+    drop, categorical, numeric
+        as for `scan`: what you know already.
+    reading
+        keywords of `scan` that say how text is spelt.
 
-    Returns:
-      Plain values. "columns" has a dictionary for each feature, "options" the words to append
-      to `labeldp release`, "needed" what only you can choose.
+    Returns
+    -------
+    dict[str, Any]
+        Plain values. "columns" has a dictionary for each feature, "options" the words to append to
+        `labeldp release`, "needed" what only you can choose.
+
+    Raises
+    ------
+    DataError
+        the table cannot be read.
+    InputError
+        an argument is wrong.
+
+    Examples
+    --------
+    >>> import labeldp
+    >>> found = labeldp.look({"age": [30.5, 40.25, 50.75], "town": ["A", "B", "A"]})
+    >>> found["rows"], [column["kind"] for column in found["columns"]]
+    (3, ['number', 'category'])
     """
+    data = lasting(data)
     known: dict[str, Any] = {
         "drop": tuple(drop),
         "categorical": tuple(categorical),
         "numeric": tuple(numeric),
     }
-    strays, words = _strays(data, label, known, reading)
+    reader = _open(data, reading)
+    reader, strays, words = _strays(reader, label, known)
     known["categorical"] += words
     source = scan(data, label=label, **known, **_with_strays(reading, strays))
     if source.reader.engine is not None:
         raise InputError("look reads a table here; pass some rows of it, such as limit(100_000)")
     table = _rows(source)
-    columns = [describe(column, table[column.name]) for column in source.columns]
+    tally = _tallied(source, table)
+    columns = [describe(c, table[c.name], _verdict(c, tally)) for c in source.columns]
     kinds = {facts["name"]: facts["kind"] for facts in columns}
-    _add_blanks(columns, _open(data, reading), strays)
+    _add_blanks(columns, reader, strays)
     answer = {
         "table": str(data) if isinstance(data, str | Path) else source.reader.format,
         "rows": source.total_rows or table.num_rows,
         "rows_read": table.num_rows,
         "columns": columns,
-        "duplicates": _duplicates(table),
-        "persons": list(_persons(table, kinds)),
-        "twins": list(_twins(table, kinds)),
+        "duplicates": duplicates(table),
+        "persons": list(persons(table, kinds)),
+        "twins": list(twins(table, kinds)),
+        "dependent": list(dependent(table, kinds)),
         "notes": list(source.notes),
         "label": None if label is None else _label(source, table, kinds),
     }
@@ -108,38 +139,58 @@ def _rows(source: Source) -> pa.Table:
     return pa.table(columns, names=list(source.names))
 
 
+def _tallied(source: Source, table: pa.Table) -> LevelsAndRanges:
+    """What a plan of these rows would look at first."""
+    tally = LevelsAndRanges(source.columns, table.num_rows, source.reader.format)
+    for batch in table.to_batches():
+        tally.add(batch, None, 0)
+    for levels in tally.levels.values():
+        levels.flush()
+    return tally
+
+
+def _verdict(column: Column, tally: LevelsAndRanges) -> Verdict:
+    """What it would take a column for."""
+    name, least = column.name, math.isqrt(tally.rows)
+    return judge(column, tally.extremes.get(name), tally.levels.get(name), least)
+
+
 def _decoded(values: pa.Array) -> pa.Array:
     return decoded(pa.chunked_array([values])).chunk(0)
 
 
 def _strays(
-    data: Any, label: str | None, known: Mapping[str, Sequence[str]], reading: Mapping[str, Any]
-) -> tuple[dict[str, list[str]], tuple[str, ...]]:
-    """Texts among numbers, which `scan` would refuse: blanks if they are few, else words."""
-    reader = _open(data, reading)
+    reader: Any, label: str | None, known: Mapping[str, Sequence[str]]
+) -> tuple[Any, dict[str, list[str]], tuple[str, ...]]:
+    """Texts among numbers or dates, for which they would be no such: blanks if they are few.
+
+    With the reader, which then knows its encoding.
+    """
     if not isinstance(reader, DelimitedReader):
-        return {}, ()
+        return reader, {}, ()
     taken = (label, *known["drop"], *known["categorical"])
     names = [name for name in reader.schema.names if name not in taken]
     reader, types = reader.looked(names)
     strays: dict[str, list[str]] = {}
     words: list[str] = []
     for name, looks in types.looks.items():
-        if looks.misspelt(name in known["numeric"], False):
-            found = _stray_words(reader, name)
+        if looks.misspelt(name in known["numeric"], False) or looks.nearly_dates:
+            found = _stray_words(reader, name, looks.nearly_dates)
             if len(found) <= _MOST_STRAYS and not any("," in word for word in found):
                 strays[name] = found
             else:
                 words.append(name)
-    return strays, tuple(words)
+    return reader, strays, tuple(words)
 
 
-def _stray_words(reader: DelimitedReader, name: str) -> list[str]:
+def _stray_words(reader: Any, name: str, dates: bool) -> list[str]:
+    """Texts that are no numbers; among dates, those without any digit."""
     reading, found = reader.reading, set[str]()
+    numbers = [number_pattern(sign, reading.thousands) for sign in reading.decimals()]
     for batch in reader.batches([name], _BATCH):
         texts = pc.utf8_trim_whitespace(batch.column(0).drop_null().unique())
-        for sign in reading.decimals():
-            fits = pc.match_substring_regex(texts, number_pattern(sign, reading.thousands))
+        for pattern in [r"\d"] if dates else numbers:
+            fits = pc.match_substring_regex(texts, pattern)
             texts = texts.filter(pc.invert(fits))
         found.update(texts.to_pylist())
     return sorted(found - set(SOFT_BLANKS))
@@ -155,7 +206,7 @@ def _with_strays(reading: Mapping[str, Any], strays: Mapping[str, list[str]]) ->
 def _add_blanks(columns: list[Facts], reader: Any, strays: Mapping[str, list[str]]) -> None:
     """How missing values are spelt, where that is text."""
     if isinstance(reader, DelimitedReader):
-        reader = replace(reader, reading=replace(reader.reading, na=()), encoding=reader.encoding)
+        reader = replace(reader, reading=replace(reader.reading, na=()))
     texts = [c["name"] for c in columns if _is_text(reader.schema, c["name"])]
     if not texts:
         return
@@ -183,51 +234,6 @@ def _count_blanks(facts: Facts, column: pa.Array, strays: Sequence[str]) -> None
             facts["blanks"][shown] = facts["blanks"].get(shown, 0) + entry["counts"]
 
 
-def _duplicates(table: pa.Table) -> int:
-    """Rows that repeat another in every feature."""
-    names = table.column_names
-    groups = table.group_by(names, use_threads=False).aggregate([([], "count_all")])
-    return int(table.num_rows - groups.num_rows)
-
-
-def _persons(table: pa.Table, kinds: Mapping[str, str]) -> Iterator[Facts]:
-    """Columns named like ids that repeat: whose rows these are."""
-    for name in table.column_names:
-        if not named_like_an_id(name) or kinds[name] not in ("id", "category"):
-            continue
-        counts = table[name].drop_null().value_counts().field("counts").to_numpy()
-        if len(counts) > 12 and counts.mean() > 1.2:
-            yield {"column": name, "mean": float(counts.mean()), "most": int(counts.max())}
-
-
-def _twins(table: pa.Table, kinds: Mapping[str, str]) -> Iterator[Facts]:
-    """Columns of which one follows from the other."""
-    used = [n for n in table.column_names if kinds[n] in ("number", "date", "category")]
-    numbers = {n: _standard(table[n]) for n in used if is_number(table[n].type)}
-    pairs = list(combinations(used, 2))[:_MOST_PAIRS]
-    for one, other in pairs:
-        x, y = numbers.get(one), numbers.get(other)
-        if x is not None and y is not None:
-            if abs(float(np.nanmean(x * y))) > 1 - 1e-9:
-                yield {"columns": [one, other], "why": "each is a multiple of the other"}
-        elif kinds[one] == kinds[other] == "category" and _one_to_one(table, one, other):
-            yield {"columns": [one, other], "why": "their levels are the same under other names"}
-
-
-def _standard(values: pa.ChunkedArray) -> Any:
-    numbers = to_float(values.combine_chunks(), "")
-    spread = np.nanstd(numbers) if not np.isnan(numbers).all() else 0.0
-    return (numbers - np.nanmean(numbers)) / spread if spread > 0 else np.zeros(len(numbers))
-
-
-def _one_to_one(table: pa.Table, one: str, other: str) -> bool:
-    sizes = [pc.count_distinct(table[name], mode="all").as_py() for name in (one, other)]
-    if sizes[0] != sizes[1] or sizes[0] < 2:
-        return False
-    both = table.select([one, other]).group_by([one, other]).aggregate([])
-    return bool(both.num_rows == sizes[0])
-
-
 def _label(source: Source, table: pa.Table, kinds: dict[str, str]) -> dict[str, Any]:
     """From raw labels: nothing of it reaches the options but that some are missing."""
     label = str(source.label)
@@ -236,7 +242,10 @@ def _label(source: Source, table: pa.Table, kinds: dict[str, str]) -> dict[str, 
         for batch in source.reader.batches([label], source.batch_rows)
     ]
     labels = np.concatenate([values for values, _ in read])[: table.num_rows]
-    return describe_label(label, labels, any(bad for _, bad in read), table, kinds)
+    unreadable = any(bad for _, bad in read)
+    strange = _stray_words(source.reader, label, False) if unreadable else []
+    told = describe_label(label, labels, unreadable, table, kinds)
+    return told | {"words": strange[:_MOST_WORDS]}
 
 
 def _findings(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -252,9 +261,16 @@ def _findings(answer: Mapping[str, Any]) -> Iterator[str]:
         )
     for pair in answer["twins"]:
         yield f"{' and '.join(pair['columns'])}: {pair['why']}; one of them would do"
+    for made in answer["dependent"]:
+        yield f"{made['column']}: made of {_few(made['of'])}, and left out by itself"
     label = answer["label"]
     if label is not None:
         yield from _about_label(label)
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
 
 
 def _about(facts: Facts) -> Iterator[str]:
@@ -276,7 +292,11 @@ def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
     if (label["r_squared"] or 0.0) > 0.999:
         yield "R² is near 1 (for the curator only): is the label among the features?"
     if label["unreadable"]:
-        yield "some labels are text that is no number: `na` says which texts mean missing"
+        shown = ", ".join(map(repr, label["words"]))
+        yield (
+            f"some labels are text that is no number (for the curator only: {shown}): if that "
+            f"means missing, say so (`na`), else correct it"
+        )
 
 
 def _options(
@@ -290,7 +310,8 @@ def _options(
         kind: [c["name"] for c in answer["columns"] if c["advice"] == kind] for kind in known
     }
     asked = {kind: (*known[kind], *advised[kind]) for kind in known}
-    told = asked | _with_strays(reading, strays)
+    shares = [f"{c['name']}={c['winsor']:g}" for c in answer["columns"] if c.get("winsor")]
+    told = asked | {"winsor": shares} | _with_strays(reading, strays)
     label = answer["label"]
     words = [] if label is None else ["--label", label["name"]]
     for name, value in told.items():

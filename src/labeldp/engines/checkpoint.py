@@ -13,15 +13,17 @@ from __future__ import annotations
 import json
 import os
 import stat
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from labeldp.errors import InputError
+from labeldp.errors import InputError, LabelDPWarning
 from labeldp.files import json_digest
 
 
@@ -61,8 +63,11 @@ class Checkpoint:
                 place, _, field = name.partition(" ")
                 shares[int(place)][field] = array
             return Finished(known["rows"], known["flags"], shares)
-        except (OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile):
-            return None  # cut short by whatever stopped the pass: begin again
+        except Exception:  # whatever a damaged archive makes its parsers raise
+            warnings.warn(
+                f"checkpoint {self._path} is damaged; the pass starts over", LabelDPWarning, 2
+            )
+            return None
 
     def save(self, finished: Finished) -> None:
         """Replace the file by what is finished now."""
@@ -78,11 +83,39 @@ class Checkpoint:
         arrays["known"] = np.frombuffer(json.dumps(known).encode(), np.uint8)
         buffer = BytesIO()
         np.savez(buffer, **arrays)
+        self._replace(buffer.getbuffer())
+
+    def _replace(self, content: Any) -> None:
+        """The old file or the new one, on disk when this returns."""
+        assert self._path is not None
         fresh = self._path.with_suffix(".new")
-        fresh.unlink(missing_ok=True)
-        with os.fdopen(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(buffer.getbuffer())
-        os.replace(fresh, self._path)
+        try:
+            fresh.unlink(missing_ok=True)
+            mode = os.O_CREAT | os.O_EXCL | os.O_WRONLY
+            with os.fdopen(os.open(fresh, mode, 0o600), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(fresh, self._path)
+        except OSError as problem:
+            fresh.unlink(missing_ok=True)
+            raise InputError(
+                f"checkpoint {self._path} was not written: {problem.strerror}; free space, or run "
+                "without `checkpoint`"
+            ) from None
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """Whoever stops the pass is told of the private sums that wait."""
+        try:
+            yield
+        except BaseException as stop:
+            if self._path is not None and self._path.exists():
+                stop.add_note(
+                    f"PRIVATE sums of labels wait in {self._path} for the same command to go on "
+                    f"with; to give them up: rm {self._path}"
+                )
+            raise
 
     def finish(self) -> None:
         """The pass succeeded: nothing is left behind."""

@@ -13,14 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from labeldp.arguments import plain
 from labeldp.engines.checkpoint import Checkpoint, Finished
 from labeldp.engines.memory import Memory
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.engines.streams import Streams
-from labeldp.errors import DataError, at_least
+from labeldp.errors import DataError, InputError, at_least
 from labeldp.features.fold import Fold, Needs, Pair, Tally, add_up, merge_into, results_of, together
 from labeldp.source import Source
 
+MOST_THREADS = 1024
 _SUMS = 1 << 30
 """Bytes that the sums of all threads may take."""
 _ROUND = 8
@@ -43,7 +45,12 @@ class LocalEngine:
     """A private directory in which interrupted sums wait to be resumed (see `checkpoint.py`)."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "threads", plain("threads", int, self.threads))
         at_least(0, threads=self.threads)
+        if self.threads > MOST_THREADS:
+            raise InputError(
+                f"`threads` must be at most {MOST_THREADS}, not {self.threads}; 0 is one a core"
+            )
 
     @property
     def fold(self) -> Fold:
@@ -104,7 +111,8 @@ class _Pass:
         checkpoint = self._checkpoint()
         self._resume(checkpoint.load())
         step = _ROUND if checkpoint.wanted else len(self._parts)
-        with self._engine.progress(self._task, self._source.total_rows) as advance:
+        progress = self._engine.progress(self._task, self._source.total_rows)
+        with checkpoint.telling(), progress as advance:
             advance(sum(self._rows))
             while len(self._rows) < len(self._parts):
                 self._round(self._parts[len(self._rows) :][:step], advance)
@@ -149,7 +157,7 @@ class _Pass:
         folder = self._engine.checkpoint
         if folder is None or state is None or bound_to is None:
             return Checkpoint(None, self._task, None)
-        options = [source.label, source.clip, source.drop_missing_labels]
+        options = [source.label, source.clip, source.drop_missing_labels, source.person]
         return Checkpoint(folder, self._task, [state, self._sizes, options, bound_to()])
 
     @property

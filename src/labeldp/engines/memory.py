@@ -7,7 +7,7 @@ less room and need no look-ups. While all rows are kept, so are sums, leverages 
 computed from them: to compute them again from the same rows would give the same. Public
 features alone are kept, never labels.
 
-What is kept is used only while the files are what they were (size, time, number on disk);
+What is kept is used only while the files are what they were (size, times, number on disk);
 `open` sees to that, and a pass that pairs kept features with labels asks again at its end.
 Should a file be changed within a tick of the clock all the same, labels might be paired with
 other rows' features: that spoils the fit, not the promise, which holds for any labels given
@@ -69,6 +69,8 @@ class Memory:
     def open(self, source: Source) -> None:
         """Turn to a source; what is kept of another one, or of older files, is dropped."""
         state = source.state()
+        if state is not None and source.seen not in (None, state):
+            raise _changed()
         if self._source is not source or self._state != state or state is None:
             self._forget(source, state)
 

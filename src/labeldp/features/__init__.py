@@ -7,9 +7,11 @@
 The fit uses only exact sums, order statistics and counts, so it gives the same bytes for any batch
 size, file layout or thread count. Modules: `levels` (values of categories as text and as
 codes), `grid` (where a number enters) and `logarithm`, `columns` (one encoded column), `compounds`
-(categories that share a code), `encoder` (batches to encoded or packed rows), `feature_map`,
-`fold` (what a pass over the rows is), `tally` and `tails` (exact aggregates), `winsor`, `fit`,
-`raw` (the columns themselves, to publish).
+(categories that share a code), `basis` and `derive` (functions of columns that join them, made of
+`terms` and `waves`), `encoder` (batches to encoded or packed rows), `feature_map`, `fold` (what a
+pass over the rows is), `tally` and `tails` (exact aggregates), `naming` and `judging` (numbers,
+categories or ids), `merging` (rare levels), `winsor`, `wish` and `knots` (which basis), `notes`
+(what is said of columns), `fit`, `raw` (the columns themselves, to publish).
 """
 
 from labeldp.features.columns import CategoricalColumn, NumericColumn
@@ -17,6 +19,7 @@ from labeldp.features.encoder import Encoded, Encoder, Packed, Rows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.fold import ChosenRows, Fold, Needs, RowNumber, Tally
+from labeldp.features.notes import foreign_notes
 from labeldp.features.raw import raw_columns, raw_schema
 
 __all__ = [
@@ -33,6 +36,7 @@ __all__ = [
     "Rows",
     "Tally",
     "fit_features",
+    "foreign_notes",
     "raw_columns",
     "raw_schema",
 ]

@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.features.grid import Grid
-from labeldp.features.levels import names_of, other_spelling, place_name
+from labeldp.features.levels import (
+    alike,
+    names_of,
+    nearest_places,
+    only_spellings,
+    other_spelling,
+    place_name,
+    whole_number,
+)
 from labeldp.files import (
     Check,
     is_count,
@@ -106,13 +114,16 @@ class CategoricalColumn:
     """A category: one code per kept level, then one for missing, then one for all others.
 
     `missing` says where nulls go: a level of their "own", with the "other" levels, or "none"
-    when the fitted rows had no nulls.
+    when the fitted rows had no nulls. Where the others are too few for a code they count as the
+    level `rest`; with `nearest` levels are whole numbers, and any other counts as the nearest.
     """
 
     name: str
     levels: tuple[str, ...]
     missing: Literal["own", "other", "none"]
     other: bool
+    rest: str | None = None
+    nearest: bool = False
 
     @property
     def size(self) -> int:
@@ -133,8 +144,18 @@ class CategoricalColumn:
     @classmethod
     def from_json(cls, entry: Any) -> CategoricalColumn:
         """The column of which this has the fields, strictly."""
-        check_fields(entry, _CATEGORICAL, "features: a categorical column")
+        what = "features: a categorical column"
+        check_fields(entry, _CATEGORICAL, what, _REST)
+        if entry.get("rest") not in (*entry["levels"], None):
+            raise DataError(f"{what} has a malformed 'rest'; restore the original file")
+        if entry.get("nearest") and None in map(whole_number, entry["levels"]):
+            raise DataError(f"{what} has a malformed 'nearest'; restore the original file")
         return cls(**{**entry, "levels": tuple(entry["levels"])})
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields as plain values; `rest` and `nearest` only where there is one."""
+        told = asdict(self) | {"levels": list(self.levels)}
+        return {name: value for name, value in told.items() if name not in _REST or value}
 
     def table(self, dictionary: pa.Array) -> NDArray[np.int32]:
         """Return the code of every value of a dictionary, then of null; −1 for unknown ones."""
@@ -163,10 +184,36 @@ class CategoricalColumn:
             return len(self.levels) if self.missing == "own" else self._rest
         if level in NULL_WORDS:
             return self._code(None)
-        return self._index.get(other_spelling(level) or level, self._rest)
+        spelt = other_spelling(level) or level
+        code = self._index.get(spelt)
+        if code is None and self.nearest:
+            code = self._nearest_code(spelt)
+        return self._alike.get(alike(level), self._rest) if code is None else code
+
+    def _nearest_code(self, level: str) -> int | None:
+        number = whole_number(level)
+        if number is None:
+            return None
+        order, codes = self._order
+        (place,) = nearest_places(order, [number])
+        return codes[place]
+
+    @cached_property
+    def _order(self) -> tuple[list[int], list[int]]:
+        """The levels as ascending numbers, and their codes."""
+        known = sorted((int(level), code) for code, level in enumerate(self.levels))
+        return [number for number, _ in known], [code for _, code in known]
+
+    @cached_property
+    def _alike(self) -> dict[str, int]:
+        """Codes of levels that no other is spelt like, by their common spelling."""
+        once = only_spellings(self.levels)
+        return {form: self._index[level] for form, level in once.items()}
 
     @property
     def _rest(self) -> int:
+        if self.rest is not None:
+            return self._index[self.rest]
         return self.size - 1 if self.other else -1
 
     def _unknown(self, level: str | None) -> DataError:
@@ -218,5 +265,7 @@ _CATEGORICAL: dict[str, Check] = {
     "other": is_flag,
 }
 
+_REST: dict[str, Check] = {"rest": is_text, "nearest": is_flag}
+
 assert set(_NUMERIC | _SINCE) == {field.name for field in fields(NumericColumn)}
-assert set(_CATEGORICAL) == {field.name for field in fields(CategoricalColumn)}
+assert set(_CATEGORICAL | _REST) == {field.name for field in fields(CategoricalColumn)}

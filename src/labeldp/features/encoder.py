@@ -17,6 +17,7 @@ from labeldp._arrow import arrow_numbers, integer_kind, narrow_integers, numpy_n
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.compounds import Compounds
+from labeldp.features.derive import Deriver
 from labeldp.features.levels import codes_of, same_dictionary
 from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions, with_numpy
 from labeldp.source.persons import Marks, read_marks
@@ -32,10 +33,10 @@ _CODE_BYTES = 4
 class Encoded:
     """Rows as exact integers; one-hot columns stay codes, never dense.
 
-    `numbers` holds the codes of numeric columns and their 0/1 indicators as whole float64
-    numbers, in the order of `FeatureMap.number_columns`; `codes` holds one compound code per
-    row for every group of `compounds`, in types too narrow for arithmetic; `persons` says whose
-    the rows are, if the source does.
+    `numbers` holds the codes of numeric columns, their 0/1 indicators and what the basis derives
+    from them as whole float64 numbers, in the order of `FeatureMap.number_columns`; `codes` holds
+    one compound code per row for every group of `compounds`, in types too narrow for arithmetic;
+    `persons` says whose the rows are, if the source does.
     """
 
     rows: int
@@ -50,10 +51,11 @@ class Encoded:
         return self.compounds.split(self.codes)
 
     def take(self, places: NDArray[Any]) -> Encoded:
-        """Some of the rows."""
+        """Some of the rows; a number's values still lie side by side."""
         codes = tuple(codes[places] for codes in self.codes)
         persons = None if self.persons is None else self.persons[places]
-        return Encoded(len(places), self.numbers[places], codes, self.compounds, persons)
+        numbers = self.numbers.T.take(places, axis=1).T
+        return Encoded(len(places), numbers, codes, self.compounds, persons)
 
     def part(self, start: int, stop: int) -> Encoded:
         """Rows that follow each other, not copied."""
@@ -97,6 +99,7 @@ class Encoder:
         self._width, self._compounds = len(features.number_columns), features.compounds
         self._kernels, self._scratch = kernels or with_numpy(), Scratch()
         self._numbers = [_Number(column, self._kernels) for column in features.numeric]
+        self._derive = Deriver(features)
         self._categories = [
             _Category(column, stride, kind)
             for column, stride, kind in zip(
@@ -116,6 +119,7 @@ class Encoder:
         for number, column in zip(self._numbers, numbers, strict=True):
             number.encode(column, encoded[:, at : at + 2])
             at += len(number.column.design_names)
+        self._derive(encoded, codes)
         return Encoded(batch.num_rows, encoded, codes, self._compounds, persons)
 
     def pack(self, batch: pa.RecordBatch) -> Packed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,14 +13,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError, InputError
+from labeldp.features.basis import Basis
 from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
 from labeldp.features.compounds import Compounds
 from labeldp.features.encoder import Encoded, Encoder
+from labeldp.features.terms import Derived, Fitted, Term
 from labeldp.files import Check, is_count, is_flag, is_text, list_of, optional
-from labeldp.source.frames import FrameReader
 from labeldp.source.parts import split_part
 from labeldp.source.spelling import Reading, is_told
-from labeldp.source.table import ready
+from labeldp.source.table import Source, open_table, ready
 from labeldp.source.values import NULL_WORDS
 
 INTERCEPT = "intercept"
@@ -35,7 +36,10 @@ _DOCUMENT: dict[str, Check] = {
     "notes": list_of(is_text),
     "kept": optional(list_of(is_count)),
     "spelt": is_told,
+    "basis": lambda value: isinstance(value, dict),
 }
+_LATER: dict[str, Any] = {"spelt": {}, "basis": {}}
+"""Fields that maps have had since, and what they hold where they are absent."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +47,9 @@ class FeatureMap:
     """The fitted encoding of public features; plain values, JSON both ways.
 
     Design columns stand in this order: the intercept, each numeric column followed by its
-    indicator, then one block per categorical column. `kept` names by position the design
-    columns that remain after exact rank pruning; None keeps all, and `kept_columns`,
-    `kept_places` and `kept_scales` never are None. Positions (`number_columns`,
+    indicator, what the basis derives from them, then one block per categorical column. `kept`
+    names by position the design columns that remain after exact rank pruning; None keeps all, and
+    `kept_columns`, `kept_places` and `kept_scales` never are None. Positions (`number_columns`,
     `category_offsets`, `category_blocks`, `scales`, `width`) always count all design columns;
     `names` and `design` give the kept ones.
     """
@@ -58,6 +62,8 @@ class FeatureMap:
     kept: tuple[int, ...] | None = None
     spelt: dict[str, dict[str, Any]] = field(default_factory=dict, hash=False)
     """Of columns whose text could be read in other ways: how it was, for further rows."""
+    basis: Basis = field(default_factory=Basis)
+    """Functions of the columns that join them (theory §12)."""
 
     @cached_property
     def all_names(self) -> tuple[str, ...]:
@@ -65,6 +71,7 @@ class FeatureMap:
         names = [INTERCEPT] if self.intercept else []
         for numeric in self.numeric:
             names.extend(numeric.design_names)
+        names.extend(column.name for column in self._derived_columns)
         for categorical in self.categorical:
             names.extend(categorical.design_names)
         return _distinct(names)
@@ -103,17 +110,45 @@ class FeatureMap:
         return tuple(dict.fromkeys(words)) or None
 
     @cached_property
+    def derived(self) -> tuple[tuple[Term, tuple[Derived, ...]], ...]:
+        """The terms of the basis, each with its design columns."""
+        fitted = self.fitted
+        return tuple((term, tuple(term.derived(fitted))) for term in self.basis.terms)
+
+    @property
+    def fitted(self) -> Fitted:
+        """The columns by name, for terms."""
+        return Fitted.of(self.numeric, self.categorical)
+
+    @property
+    def derived_positions(self) -> range:
+        """Design positions of what the basis derives."""
+        plain = sum(len(column.design_names) for column in self.numeric)
+        first = int(self.intercept) + plain
+        return range(first, first + len(self._derived_columns))
+
+    @property
+    def degrees(self) -> tuple[int, ...]:
+        """Of every kept column: 0 for one as it is, 1 for a hinge, 2 for a product or a wave."""
+        first = self.derived_positions.start
+        hinges = range(first, first + sum(len(term.knots) for term in self.basis.hinges))
+        return tuple(
+            1 if position in hinges else 2 * (position in self.derived_positions)
+            for position in self.kept_columns
+        )
+
+    @cached_property
     def number_columns(self) -> tuple[int, ...]:
         """Design positions of the columns of `Encoded.numbers`."""
-        count = sum(len(column.design_names) for column in self.numeric)
-        return tuple(range(int(self.intercept), int(self.intercept) + count))
+        return tuple(range(int(self.intercept), self.derived_positions.stop))
 
     @cached_property
     def reach(self) -> NDArray[np.float64]:
         """No entry of `Encoded.numbers` of a fitted row is larger in absolute value."""
-        return np.array(
-            [r for column in self.numeric for r in (column.reach, 1.0)[: len(column.design_names)]]
-        )
+        plain = [
+            r for column in self.numeric for r in (column.reach, 1.0)[: len(column.design_names)]
+        ]
+        return np.array([*plain, *(column.reach for column in self._derived_columns)])
 
     @property
     def category_sizes(self) -> tuple[int, ...]:
@@ -128,7 +163,7 @@ class FeatureMap:
     @property
     def category_offsets(self) -> tuple[int, ...]:
         """Design position of the first column of each categorical block."""
-        first = int(self.intercept) + len(self.number_columns)
+        first = self.derived_positions.stop
         ends = np.cumsum((first, *self.category_sizes))
         return tuple(int(end) for end in ends[:-1])
 
@@ -152,6 +187,7 @@ class FeatureMap:
         scales = np.ones(self.width)
         for column, position in zip(self.numeric, self._numeric_positions, strict=True):
             scales[position] = column.scale
+        scales[list(self.derived_positions)] = [column.scale for column in self._derived_columns]
         scales.flags.writeable = False
         return scales
 
@@ -184,8 +220,9 @@ class FeatureMap:
             numeric=tuple(column for column in self.numeric if column.name in columns),
             categorical=tuple(column for column in self.categorical if column.name in columns),
             kept=None,
+            basis=self.basis.select(columns),
         )
-        chosen = [owner is None or owner in columns for owner in self._owners]
+        chosen = [owners.issubset(columns) for owners in self._owners]
         places = np.cumsum(chosen) - 1
         kept = [position for position in self.kept_columns if chosen[position]]
         mask = np.array([chosen[position] for position in self.kept_columns])
@@ -196,8 +233,11 @@ class FeatureMap:
         return Encoder(self)(batch)
 
     def batches(self, rows: Any) -> Iterator[pa.RecordBatch]:
-        """The raw columns of a batch, a table or a frame, some rows at a time."""
-        reader = FrameReader.open(rows)
+        """The raw columns of a source, a path, a batch or a frame, some rows at a time."""
+        if isinstance(rows, Source):
+            return rows.feature_batches(self.columns)
+        reading = Reading(known=self.spelt, na=self.na)
+        reader = open_table(rows, reading)
         there = reader.schema.names
         missing = [n for n in self.columns if n not in there and split_part(n)[0] not in there]
         if missing:
@@ -205,7 +245,6 @@ class FeatureMap:
             raise DataError(f"the rows lack the feature columns {shown}; add them")
         numeric = [column.name for column in self.numeric]
         categorical = [column.name for column in self.categorical]
-        reading = Reading(known=self.spelt, na=self.na)
         return ready(reader, self.columns, numeric, categorical, reading).batches(
             self.columns, _BATCH
         )
@@ -236,7 +275,9 @@ class FeatureMap:
 
         A numeric coefficient becomes the slope per unit of x, and what centring moved goes
         back into the intercept. An indicator is the effect of being missing relative to the
-        mean that missing values count as. Exact for x on the grid, else within half a step.
+        mean that missing values count as. What the basis derives is named for what it is in those
+        units; numbers in products are less their means. Exact for x on the grid, else within half a
+        step.
         """
         kept = self.kept_columns
         added = self.intercept and self.constant is None
@@ -249,6 +290,10 @@ class FeatureMap:
             matrix[at + int(added), at] = column.scale / column.step
             if self.intercept:
                 matrix[0, at] = -column.centre * column.scale
+        for derived, position in zip(self._derived_columns, self.derived_positions, strict=True):
+            if position in kept:
+                at = kept.index(position)
+                matrix[at + int(added), at] = derived.slope
         return names, matrix
 
     def to_json(self) -> dict[str, Any]:
@@ -258,12 +303,11 @@ class FeatureMap:
             "rows": self.rows,
             "intercept": self.intercept,
             "numeric": [column.to_json() for column in self.numeric],
-            "categorical": [
-                {**asdict(column), "levels": list(column.levels)} for column in self.categorical
-            ],
+            "categorical": [column.to_json() for column in self.categorical],
             "notes": list(self.notes),
             "kept": None if self.kept is None else list(self.kept),
             **({"spelt": self.spelt} if self.spelt else {}),
+            **({"basis": told} if (told := self.basis.to_json()) else {}),
         }
 
     @classmethod
@@ -271,8 +315,8 @@ class FeatureMap:
         """Read what `to_json` wrote; a DataError if it is something else."""
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
             raise DataError(f"features: not a {_FORMAT} document; restore the original file")
-        spelt = document.get("spelt", {})
-        check_fields({"spelt": spelt, **document}, _DOCUMENT, "features")
+        document = _LATER | document
+        check_fields(document, _DOCUMENT, "features")
         kept = document["kept"]
         if kept is not None and kept != sorted(set(kept)):
             raise DataError("features: kept must be increasing; restore the original file")
@@ -282,18 +326,34 @@ class FeatureMap:
             tuple(map(NumericColumn.from_json, document["numeric"])),
             tuple(map(CategoricalColumn.from_json, document["categorical"])),
             tuple(document["notes"]),
-            spelt=spelt,
+            spelt=document["spelt"],
+            basis=Basis.from_json(document["basis"]),
         )
+        result.check_basis()
         return result if kept is None else result.keep(kept)
 
+    def check_basis(self) -> None:
+        """Refuse terms of columns or levels that are not there."""
+        try:
+            self.derived  # noqa: B018
+        except (KeyError, IndexError):
+            raise DataError(
+                "features: the basis is of other columns; restore the original file"
+            ) from None
+
     @cached_property
-    def _owners(self) -> tuple[str | None, ...]:
-        """The raw column of every design column; None for the intercept."""
-        owners: list[str | None] = [None] * self.intercept
+    def _derived_columns(self) -> tuple[Derived, ...]:
+        return tuple(column for _, columns in self.derived for column in columns)
+
+    @cached_property
+    def _owners(self) -> tuple[frozenset[str], ...]:
+        """The raw columns that every design column is made of; none for the intercept."""
+        owners = [frozenset[str]()] * self.intercept
         for numeric in self.numeric:
-            owners += [numeric.name] * len(numeric.design_names)
+            owners += [frozenset([numeric.name])] * len(numeric.design_names)
+        owners += [column.owners for column in self._derived_columns]
         for categorical in self.categorical:
-            owners += [categorical.name] * categorical.size
+            owners += [frozenset([categorical.name])] * categorical.size
         return tuple(owners)
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,13 +11,17 @@ from labeldp.errors import DataError, at_least
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fold import Fold, fold_in_order
+from labeldp.features.formula import Formula
 from labeldp.features.grid import Grid
+from labeldp.features.judging import judge
+from labeldp.features.knots import with_basis
+from labeldp.features.merging import merge_levels
+from labeldp.features.notes import CODES, CONSTANT, EMPTY, LEFT_OUT, ONE_LEVEL, OUTLIERS, Said
 from labeldp.features.tails import Shares, Tails
-from labeldp.features.tally import FEW, Extremes, GridSums, Levels, LevelsAndRanges, Sums
+from labeldp.features.tally import Extremes, GridSums, Levels, LevelsAndRanges, Sums
 from labeldp.features.winsor import Range, Winsor, check_names, winsor_notes
+from labeldp.features.wish import LINEAR, PAIR_COLUMNS, Wish
 from labeldp.source import Column, Source
-
-_ENOUGH = 50
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,10 @@ def fit_features(
     standardise: bool = True,
     winsor: float | Mapping[str, float] | None = None,
     log: Sequence[str] = (),
+    basis: str = LINEAR,
+    interactions: Sequence[str] = (),
+    interaction_columns: int = PAIR_COLUMNS,
+    formula: str | None = None,
     max_columns: int = 4096,
     progress: Callable[[int], None] | None = None,
     fold: Fold | None = None,
@@ -48,45 +55,75 @@ def fit_features(
     """Fit the encoding of a source's features; labels are not read.
 
     Two passes: extremes, tails and level counts, then exact integer sums of the numeric codes;
-    three where the number of rows is not known before. The result is the same for any batch
-    size, file layout or thread count.
+    three where the number of rows is not known before, and one more for a basis. The result is the
+    same for any batch size, file layout or thread count.
 
-    Args:
-      source: the table.
-      min_count: levels with fewer rows are merged into "(other)"; by default the
-        root of the number of rows: rare levels have high leverage, which costs privacy.
-      intercept: add a constant column; numeric codes are then centred at the mean.
-      indicators: add a column "x is missing" for every numeric x with missing values.
-      standardise: scale numeric design columns to unit spread.
-      winsor: numbers beyond the quantiles of this share and of one minus it count as those; a
-        dictionary has a share for every column it names, and for all others under "*". By
-        default 0.001, and only ends that reach far beyond: three times the quantiles' distance.
-      log: columns that enter as sign(x)·log(1 + |x|).
-      max_columns: refuse to make more design columns than this.
-      progress: called with the number of rows of every batch read.
-      fold: how to run over the rows, an engine's `fold`; by default one batch after another.
+    Parameters
+    ----------
+    source
+        the table.
+    min_count
+        levels with fewer rows are merged (`merge_levels`); by default the root of the number of
+        rows: rare levels have high leverage, which costs privacy.
+    intercept
+        add a constant column; numeric codes are then centred at the mean.
+    indicators
+        add a column "x is missing" for every numeric x with missing values.
+    standardise
+        scale numeric design columns to unit spread.
+    winsor
+        numbers beyond the quantiles of this share and of one minus it count as those; a dictionary
+        has a share for every column it names, and for all others under "*". By default 0.001, and
+        only ends that reach far beyond: three times the quantiles' distance.
+    log
+        columns that enter as sign(x)·log(1 + |x|).
+    basis
+        functions of numbers that join them: "splines" bend at ten public quantiles, "splines:KNOTS"
+        at so many; "splines+fourier:N" has N random cosines besides.
+    interactions
+        pairs of columns, "age:sex", whose products join the design, or "all".
+    interaction_columns
+        at most so many of them.
+    formula
+        "price ~ spline(age) + sex*edu" says all of this at once: which columns, `intercept`, `log`,
+        `basis` and `interactions`, which are not looked at then.
+    max_columns
+        refuse to make more design columns than this.
+    progress
+        called with the number of rows of every batch read.
+    fold
+        how to run over the rows, an engine's `fold`; by default one batch after another.
     """
     if min_count is not None:
         at_least(1, min_count=min_count)
     at_least(1, max_columns=max_columns)
+    if formula is None:
+        wish = Wish.of(basis, interactions, interaction_columns)
+    else:
+        model = Formula.of(formula, source.names)
+        source, wish = model.narrowed(source), model.wish(interaction_columns)
+        intercept, log = model.intercept, model.log
     fold = fold or partial(fold_in_order, progress=progress or (lambda _rows: None))
     ways = _Ways(intercept, indicators, standardise, Winsor.of(winsor), frozenset(log))
     check_names("winsor", ways.winsor.named, source.columns)
     check_names("log", log, source.columns)
-    columns = [replace(c, kind="numeric") if c.name in log else c for c in source.columns]
+    columns = [
+        replace(c, kind="numeric", declared=True) if c.name in log else c for c in source.columns
+    ]
+    _check_breadth(columns, max_columns)
     found, tails = _look(source, columns, ways.winsor, fold)
     rows, extremes, levels = found.rows, found.extremes, found.levels
     if min_count is None:
         min_count = math.isqrt(rows)
-    notes: list[str] = []
-    _decide_integers(columns, extremes, levels, notes)
+    notes: list[Said] = []
+    _decide(columns, extremes, levels, min_count, notes)
     numeric = _numeric(source, extremes, tails, ways, notes, fold)
     categorical = _categorical(source, levels, min_count, notes)
     if not numeric and not categorical:
-        raise DataError("every feature column is constant; name columns that vary")
+        raise DataError("every feature column is constant or an id; name columns that vary")
     result = FeatureMap(rows, intercept, tuple(numeric), tuple(categorical), tuple(notes))
     told = {name: told for name, told in source.wording.told.items() if name in result.columns}
-    result = replace(result, spelt=told)
+    result = with_basis(replace(result, spelt=told), wish, source, fold, min_count)
     _check_width(result, max_columns)
     return result
 
@@ -106,33 +143,26 @@ def _look(
     return fold("levels and ranges", source, tally, Tails(source.names, depths, keep=True))
 
 
-def _decide_integers(
+def _decide(
     columns: Iterable[Column],
     extremes: dict[str, Extremes],
     levels: dict[str, Levels],
-    notes: list[str],
+    min_count: int,
+    notes: list[Said],
 ) -> None:
-    """Leave every undecided column in one of the two dictionaries."""
+    """Leave every column in one of the two dictionaries, ids in none."""
     for column in columns:
-        if not column.undecided:
-            continue
-        tally = levels[column.name]
-        distinct = len(tally.counts) - (None in tally.counts)
-        few = distinct in FEW and not tally.too_many
-        if not few or (column.kind == "numeric" and not _are_codes(tally)):
-            del levels[column.name]
-            continue
-        del extremes[column.name]
-        notes.append(
-            f"{column.name}: {distinct} integer values, treated as categorical; "
-            f"--numeric {column.name} to change"
-        )
-
-
-def _are_codes(tally: Levels) -> bool:
-    """Whether floats are whole numbers on rows enough to tell: integers with gaps, in pandas."""
-    whole = all(name is None or name.lstrip("-").isdigit() for name in tally.counts)
-    return whole and tally.counts.total() >= _ENOUGH
+        name = column.name
+        found = judge(column, extremes.get(name), levels.get(name), min_count)
+        way = "numeric" if name in extremes else "categorical"
+        if found.kind != "number":
+            extremes.pop(name, None)
+        if found.kind != "category":
+            levels.pop(name, None)
+        if found.kind == "id":
+            notes.append(LEFT_OUT.say(name=name, why=found.why, way=way))
+        elif found.kind == "category" and column.undecided:
+            notes.append(CODES.say(name=name, why=found.why))
 
 
 def _numeric(
@@ -140,7 +170,7 @@ def _numeric(
     extremes: dict[str, Extremes],
     tails: Shares | None,
     ways: _Ways,
-    notes: list[str],
+    notes: list[Said],
     fold: Fold,
 ) -> list[NumericColumn]:
     varying = {
@@ -161,15 +191,15 @@ def _numeric(
     return [_column(varying[name], ranges[name], sums[name], ways, notes) for name in varying]
 
 
-def _is_constant(found: Extremes, ways: _Ways, notes: list[str]) -> bool:
+def _is_constant(found: Extremes, ways: _Ways, notes: list[Said]) -> bool:
     """Whether a column says nothing; without an intercept a constant other than 0 does."""
     if found.empty:
-        notes.append(f"{found.name}: every value is missing, dropped")
+        notes.append(EMPTY.say(name=found.name))
         return True
     says_missing = ways.indicators and found.missing > 0
     if found.low < found.high or says_missing or (not ways.intercept and found.low != 0):
         return False
-    notes.append(f"{found.name}: constant, dropped")
+    notes.append(CONSTANT.say(name=found.name))
     return True
 
 
@@ -187,17 +217,15 @@ def _grid(name: str, found: Range, ways: _Ways) -> Sums:
 
 
 def _column(
-    found: Extremes, within: Range, sums: Sums, ways: _Ways, notes: list[str]
+    found: Extremes, within: Range, sums: Sums, ways: _Ways, notes: list[Said]
 ) -> NumericColumn:
     mean, grid = sums.mean_code, sums.grid
     centre = mean if ways.intercept else 0
     spread = sums.spread(centre)
     if 0 < spread < 16:
         width = grid.entering(within.high) - grid.entering(within.low)
-        notes.append(
-            f"{found.name}: the range is {width:.3g} but the spread only {spread * grid.step:.3g}, "
-            f"so outliers take the resolution; clip the column or use its log"
-        )
+        told = {"width": f"{width:.3g}", "spread": f"{spread * grid.step:.3g}"}
+        notes.append(OUTLIERS.say(name=found.name, **told))
     return NumericColumn(
         name=found.name,
         exponent=grid.exponent,
@@ -214,7 +242,7 @@ def _column(
 
 
 def _categorical(
-    source: Source, levels: dict[str, Levels], min_count: int, notes: list[str]
+    source: Source, levels: dict[str, Levels], min_count: int, notes: list[Said]
 ) -> list[CategoricalColumn]:
     columns = []
     for name in source.names:
@@ -224,38 +252,17 @@ def _categorical(
         if column.size > 1:
             columns.append(column)
         else:
-            notes.append(f"{name}: one level, dropped")
+            notes.append(ONE_LEVEL.say(name=name))
     return columns
 
 
-def merge_levels(
-    name: str, counts: Counter[str | None], min_count: int, notes: list[str]
-) -> CategoricalColumn:
-    """Merge levels with fewer than `min_count` rows, until what is merged has as many.
-
-    Missing counts as a level. Ties go by name, missing last.
-    """
-    rarest_first = sorted(counts, key=lambda level: (counts[level], level is None, level or ""))
-    merged = 0
-    rows = 0
-    while merged < len(rarest_first):
-        level = rarest_first[merged]
-        if counts[level] >= min_count and (merged == 0 or rows >= min_count):
-            break
-        rows += counts[level]
-        merged += 1
-    kept = rarest_first[merged:]
-    if merged:
-        notes.append(
-            f"{name}: {merged} of {len(counts)} levels merged into (other), {rows} rows; a level "
-            f"needs {min_count} rows"
+def _check_breadth(columns: Sequence[Column], most: int) -> None:
+    """Before a row is read: a pass over so many columns at once would take gigabytes."""
+    if len(columns) > most:
+        raise DataError(
+            f"the table has {len(columns)} feature columns, and at most {most} design columns are "
+            f"made of them; `drop` some"
         )
-    return CategoricalColumn(
-        name=name,
-        levels=tuple(sorted(level for level in kept if level is not None)),
-        missing="none" if None not in counts else "own" if None in kept else "other",
-        other=merged > 0,
-    )
 
 
 def _check_width(result: FeatureMap, most: int) -> None:

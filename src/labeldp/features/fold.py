@@ -70,9 +70,14 @@ class Needs:
 
     @property
     def form(self) -> object:
-        """All that the rows depend on once they are encoded; None: they are not."""
+        """All that the rows depend on once they are packed; None: they are not."""
         features = self.features
         return None if features is None else (features.numeric, features.categorical)
+
+    @property
+    def rows(self) -> object:
+        """All that they depend on as tallies get them: a basis is derived after packing."""
+        return self.columns, self.form, self.features and self.features.basis
 
     def check(self, source: Source) -> LabelCheck | None:
         """What checks the labels of a pass, if it reads them."""
@@ -121,7 +126,7 @@ class Fold(Protocol):
 def together(needs: Sequence[Needs]) -> Needs:
     """What several tallies need of one pass: rows of one form."""
     first, *others = needs
-    if any((each.columns, each.form) != (first.columns, first.form) for each in others):
+    if any(each.rows != first.rows for each in others):
         raise ValueError("tallies of one pass need the same columns in the same form")
     bounds = [each.bound_to for each in needs if each.bound_to is not None]
     return Needs(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -76,6 +78,38 @@ def other_spelling(text: str) -> str | None:
         return level_name(float(text))
     except (ValueError, OverflowError):
         return None
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a level is the name of, if it is whole: "7", but not "007"."""
+    bare = text.removeprefix("-")
+    whole = bare.isascii() and bare.isdigit() and (bare == "0" or bare[0] != "0")
+    return int(text) if whole and len(bare) < 19 else None
+
+
+def nearest_places(levels: Sequence[int], numbers: Iterable[int]) -> list[int]:
+    """For each number the place of the nearest of ascending levels; halfway, the lower one."""
+    places = []
+    for number in numbers:
+        above = bisect_left(levels, number)
+        nearer = above and (
+            above == len(levels) or number - levels[above - 1] <= levels[above] - number
+        )
+        places.append(above - 1 if nearer else above)
+    return places
+
+
+def alike(text: str) -> str:
+    """The same for texts that differ only in capitals and in spaces."""
+    return " ".join(text.casefold().split())
+
+
+def only_spellings(levels: Iterable[str]) -> dict[str, str]:
+    """The level of every common spelling that only one of them has."""
+    by_form: dict[str, list[str]] = {}
+    for level in levels:
+        by_form.setdefault(alike(level), []).append(level)
+    return {form: group[0] for form, group in by_form.items() if len(group) == 1}
 
 
 def _decimal(value: Decimal) -> str | None:

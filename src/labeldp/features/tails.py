@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from labeldp._arrow import numpy_numbers
 from labeldp.features.fold import Needs
-from labeldp.source.values import to_float
+from labeldp.source.values import floats_of, to_float
 
 Numbers = NDArray[Any]
 Shares = Mapping[str, tuple[Numbers, Numbers]]
@@ -59,7 +59,8 @@ class Tail:
     def _beyond(self, numbers: Numbers) -> Numbers:
         if self._bound is None:
             return numbers if numbers.dtype.kind != "f" else numbers[~np.isnan(numbers)]
-        bound = self._bound if numbers.dtype.kind == "f" else int(self._bound)
+        inwards = math.floor if self.largest else math.ceil
+        bound = self._bound if numbers.dtype.kind == "f" else inwards(self._bound)
         found: Numbers = numbers[numbers > bound if self.largest else numbers < bound]
         return found
 
@@ -116,7 +117,10 @@ class Tails:
 
 
 def _numbers(array: pa.Array, name: str, first: int) -> Numbers:
-    """Integers as they are: most are not beyond, and need not be converted."""
-    if pa.types.is_integer(array.type) and not array.null_count:
-        return numpy_numbers(array)
+    """Integers as they are: most are not beyond, and need not be converted.
+
+    Those that float64 cannot tell apart are refused, or found to be ids, elsewhere.
+    """
+    if pa.types.is_integer(array.type):
+        return floats_of(array) if array.null_count else numpy_numbers(array)
     return to_float(array, name, first)

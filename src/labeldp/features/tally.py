@@ -21,15 +21,25 @@ from labeldp.errors import DataError
 from labeldp.features.fold import Needs
 from labeldp.features.grid import Grid
 from labeldp.features.levels import codes_of, names_of, same_dictionary
+from labeldp.features.naming import named_like_a_code, named_like_an_id
 from labeldp.kernels import Kernels, every_integer, kernels_for, positions, with_numpy
 from labeldp.source import Column
-from labeldp.source.values import floats_of, integer_ends, is_narrow, to_float
+from labeldp.source.values import (
+    beyond_exact,
+    floats_of,
+    integer_ends,
+    is_narrow,
+    to_float,
+    whole_ends,
+)
 
 _MOST_LEVELS = 1_000_000
 """Distinct values a category may have: counting them is the only thing that takes memory."""
 _GLANCE = 1 << 10
 FEW = range(3, 13)
 """An integer column with so many distinct values is taken for a category."""
+CODES = 4096
+"""So many are counted where a name hints at codes or ids: no category has more columns."""
 
 
 @dataclass
@@ -41,25 +51,40 @@ class Extremes:
     missing: int = 0
     low: float = math.inf
     high: float = -math.inf
+    doubted: bool = False
+    """Whether it may turn out to be an id: then it is seen whether all are whole and exact."""
+    whole: bool = True
+    exact: bool = True
 
     def add(self, array: pa.Array, first_row: int) -> None:
         """Count one batch, whose first row has this number."""
         self.rows += len(array)
         if pa.types.is_integer(array.type):
             self.missing += array.null_count
-            self._reach(*integer_ends(array, self.name))
+            self._reach(*self._integer_ends(array))
             return
         values = to_float(array, self.name, first_row)
         absent = int(np.isnan(values).sum())
         self.missing += absent
         if absent < len(values):
             self._reach(float(np.fmin.reduce(values)), float(np.fmax.reduce(values)))
+        if self.doubted and self.whole and named_like_an_id(self.name):
+            self.whole = not np.any(values != np.rint(values), where=~np.isnan(values))
 
     def merge(self, other: Extremes) -> None:
         """Take in what other rows showed."""
         self.rows += other.rows
         self.missing += other.missing
+        self.whole &= other.whole
+        self.exact &= other.exact
         self._reach(other.low, other.high)
+
+    def _integer_ends(self, array: pa.Array) -> tuple[float, float]:
+        if not self.doubted:
+            return integer_ends(array, self.name)
+        low, high = whole_ends(array)
+        self.exact &= not beyond_exact(low, high)
+        return float(low), float(high)
 
     def _reach(self, low: float, high: float) -> None:
         # Adding 0.0 turns -0.0 into 0.0: which of the two is met first must not matter.
@@ -212,12 +237,15 @@ class LevelsAndRanges:
         # where rows are unknown, many workers would load numba
         kernels = kernels_for(total_rows or 0)
         for column in columns:
-            if column.kind != "categorical":
-                self.extremes[column.name] = Extremes(column.name)
+            name = column.name
             if column.kind == "categorical":
-                self.levels[column.name] = Levels(column.name, kernels=kernels)
-            elif column.undecided:
-                self.levels[column.name] = Levels(column.name, FEW.stop - 1, kernels)
+                self.levels[name] = Levels(name, kernels=kernels)
+                continue
+            doubted = column.undecided and not column.wanted
+            self.extremes[name] = Extremes(name, doubted=doubted)
+            if column.undecided:
+                hinted = named_like_a_code(name) or named_like_an_id(name)
+                self.levels[name] = Levels(name, CODES if hinted else FEW.stop - 1, kernels)
 
     @property
     def needs(self) -> Needs:

@@ -71,9 +71,14 @@ class Tamer:
         values = pc.if_else(_truths(strange), self._stand_in(column, place), values)
         return batch.set_column(at, column.name, values)
 
+    def taken_as(self, name: str) -> Unknown:
+        """What unknown levels of a column count as: there may be no missing one to count as."""
+        column = next(each for each in self.features.categorical if each.name == name)
+        return "missing" if self.unknown == "missing" and column.missing != "none" else "base"
+
     def _stand_in(self, column: CategoricalColumn, place: int) -> pa.Scalar:
         """What an unknown level counts as."""
-        if self.unknown == "missing" and column.missing != "none":
+        if self.taken_as(column.name) == "missing":
             return _null()
         block = self.features.category_blocks[place]
         pruned = np.flatnonzero(self.features.kept_places[block] < 0)

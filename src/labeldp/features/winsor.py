@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from labeldp.errors import DataError, end_share
+from labeldp.features.notes import Said, winsorised
 from labeldp.features.tails import Shares, depth_of
 from labeldp.features.tally import Extremes
 from labeldp.source import Column
@@ -19,6 +20,10 @@ _FAR = 3
 arrival follows departure delays, to clip it costs more than its leverage does; measured on real
 tables, this spares such tails and keeps nearly all of what clipping gains where it gains much."""
 _SHOWN = 3
+_DEEPEST = 1 << 14
+"""So many numbers beyond an end are looked for at most where no share is asked for: of more than
+16 million rows it is less than DEFAULT of them, and tails take bounded memory however many rows
+there are (on a cluster each of 512 tasks sends them)."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Winsor:
 
     def depths(self, numbers: Mapping[str, int]) -> dict[str, int]:
         """How deep the tails of columns with so many numbers must be known; none where none is."""
-        beyond = {name: depth_of(self._share(name), count) for name, count in numbers.items()}
+        beyond = {name: self._depth(name, count) for name, count in numbers.items()}
         return {name: depth + 1 for name, depth in beyond.items() if depth}
 
     def range(self, found: Extremes, tails: Shares, enter: Callable[[float], float]) -> Range:
@@ -64,7 +69,7 @@ class Winsor:
         column tells: it stays as it is.
         """
         whole = Range(found.low, found.high)
-        depth = depth_of(self._share(found.name), found.numbers)
+        depth = self._depth(found.name, found.numbers)
         if depth == 0:
             return whole
         least, most = tails[found.name]
@@ -82,9 +87,12 @@ class Winsor:
     def _asked(self, name: str) -> float | None:
         return self.named.get(name, self.others)
 
-    def _share(self, name: str) -> float:
+    def _depth(self, name: str, numbers: int) -> int:
+        """How many of a column's numbers may lie beyond either end."""
         asked = self._asked(name)
-        return DEFAULT if asked is None else asked
+        if asked is None:
+            return min(depth_of(DEFAULT, numbers), _DEEPEST)
+        return depth_of(asked, numbers)
 
 
 def check_names(option: str, names: Iterable[str], columns: Iterable[Column]) -> None:
@@ -100,7 +108,7 @@ def check_names(option: str, names: Iterable[str], columns: Iterable[Column]) ->
             )
 
 
-def winsor_notes(ranges: Mapping[str, Range], extremes: Mapping[str, Extremes]) -> list[str]:
+def winsor_notes(ranges: Mapping[str, Range], extremes: Mapping[str, Extremes]) -> list[Said]:
     """One line for all columns; those whose range shrank most are named."""
 
     def shrunk(name: str) -> float:
@@ -110,11 +118,5 @@ def winsor_notes(ranges: Mapping[str, Range], extremes: Mapping[str, Extremes]) 
     moved = sorted((name for name in ranges if ranges[name].moved), key=lambda n: (shrunk(n), n))
     if not moved:
         return []
-    shown = [
-        f"{name} at {ranges[name].low:.7g} and {ranges[name].high:.7g} ({ranges[name].moved} rows)"
-        for name in moved[:_SHOWN]
-    ]
-    more = [f"{len(moved) - _SHOWN} more columns"] if len(moved) > _SHOWN else []
-    return [
-        f"winsorised at public quantiles: {', '.join([*shown, *more])}; `winsor=0` to change that"
-    ]
+    shown = [(n, ranges[n].low, ranges[n].high, ranges[n].moved) for n in moved[:_SHOWN]]
+    return [winsorised(shown, max(0, len(moved) - _SHOWN))]

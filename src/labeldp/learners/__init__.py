@@ -16,6 +16,8 @@ from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from labeldp.arguments import checked
+
 if TYPE_CHECKING:
     from labeldp.learners.bags import WeightedBags
     from labeldp.learners.estimators import BagRegressor, LinearRegressor
@@ -61,6 +63,7 @@ def learners() -> list[Learner]:
     return [find_learner(name) for name in LEARNERS]
 
 
+@checked
 def load_model(path: str | PathLike[str]) -> Model:
     """Read a model written by any learner's `save`."""
     from labeldp.learners import protocol

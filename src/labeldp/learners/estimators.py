@@ -6,6 +6,7 @@ of the model with an underscore at their end.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from os import PathLike
@@ -16,14 +17,18 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labeldp.errors import InputError, at_least
+from labeldp.arguments import checked
+from labeldp.errors import InputError, LabelDPWarning, at_least
 from labeldp.learners import layers, linear, linear_fit, network, protocol
 from labeldp.learners.bags import WeightedBags
+from labeldp.learners.given import released, rows_of
 from labeldp.learners.linear import LinearModel, LinearOptions, Penalty
 from labeldp.learners.network import NetworkModel
+from labeldp.learners.pictures import picture
 from labeldp.learners.protocol import Array, Learner, Model
 from labeldp.learners.settings import Settings
-from labeldp.learners.summary import Summary
+from labeldp.learners.summary import Summary, no_better
+from labeldp.pictures import render
 from labeldp.release import Release
 
 if TYPE_CHECKING:
@@ -36,22 +41,49 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     _learner: ClassVar[Learner]
     _kind: ClassVar[Callable[..., Model]]
 
+    @checked
     def predict(self, X: Any) -> Array:
-        """Predictions for raw rows (after a release) or for an array like the one fitted."""
+        """Predictions for raw rows (after a release) or for an array like the one fitted.
+
+        Parameters
+        ----------
+        X
+            rows: a source, a path or a frame with the feature columns; others are not looked at.
+
+        Returns
+        -------
+        Array
+            One prediction a row, in row order.
+
+        Raises
+        ------
+        DataError
+            a column is missing, or not of the kind that was fitted.
+        """
         model = self._model()
         if model.takes_array:
             X = validate_data(self, X, reset=False, dtype=np.float64)
         return model.predict(X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions for rows `X` with labels `y` (any array: numpy, Arrow, Series)."""
+        """R² of the predictions for rows `X` with labels `y` (any array: numpy, Arrow, Series).
+
+        Parameters
+        ----------
+        X, y
+            rows, as for `predict`, and their labels.
+        sample_weight
+            of the rows; all the same if None.
+        """
         return float(r2_score(np.asarray(y), self.predict(X), sample_weight=sample_weight))
 
+    @checked
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model as one file without pickle, atomically and exactly."""
         self._model().save(path)
 
     @classmethod
+    @checked
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a model written by `save`; predicting with it needs no extra."""
         model = protocol.parse(cls._learner, *protocol.read(path), path)
@@ -119,7 +151,7 @@ class LinearRegressor(_Estimator):
     confidence : float
         Level of the intervals in `coefficients_`.
     shrink : bool or None
-        Predict with coefficients shrunk by empirical Bayes: where the noise of a release is
+        Predict with coefficients shrunk (a posterior mean): where the noise of a release is
         public, as of shaped-flag, how much is chosen from the release alone, at no cost in
         privacy. None does so wherever that is possible and nothing else holds the coefficients
         back; True refuses elsewhere. `coefficients_` and their intervals are never shrunk.
@@ -136,7 +168,7 @@ class LinearRegressor(_Estimator):
     rule_ : dict
         By which "rule" they were chosen, and what it chose.
     coefficients_ : tuple of Coefficient
-        For inference, in original units: those that predict, but not shrunk by empirical Bayes.
+        For inference, in original units: those that predict, but not shrunk.
         Intervals are given if no penalty is set, the norm bound did not bind, and
         a degree of freedom is left. On a release of wtd-FLAg each holds the coefficient of the fit
         on all the rows with probability exactly `confidence` (if a norm bound was set: as long as
@@ -151,6 +183,8 @@ class LinearRegressor(_Estimator):
         Lagrange multiplier of the penalty or norm bound, in units of the rows; 0 if nothing bound.
     quality_ : Quality or None
         Estimated from the release alone: gain over the constant, R², residual spread.
+    effects_ : tuple of Effect
+        Predictions along each column, the others at typical values, with their standard errors.
     releases_ : tuple of dict
         Mechanism, ε, δ, rows and aggregates of what was fitted.
     label_range_ : public range of the labels, None after a fit on plain rows
@@ -171,18 +205,39 @@ class LinearRegressor(_Estimator):
     shrink: bool | None = LinearOptions.shrink
     clip: bool = LinearOptions.clip
 
+    @checked
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit `(release)`, `(release, source)` of labels aggregated alone, or plain rows `(X, y)`.
+        """Fit `(release)`, `(release, table)` of labels aggregated alone, or plain rows `(X, y)`.
 
         `([one, two])` fits releases of different rows and the same columns together: their XᵀX
         add, and each counts by its precision. Their noise must be public.
 
         A release of labels alone names the rows of its bags; their features are read from the
-        source. Its aggregates have noise of different, public deviations and are weighed by them.
+        table. Its aggregates have noise of different, public deviations and are weighed by them.
+
+        Parameters
+        ----------
+        X : Release, a release directory, a list of either, or an array of plain rows
+        y : array, or the table (a source, a path or a frame) whose rows a release names
+
+        Returns
+        -------
+        The estimator itself.
+
+        Raises
+        ------
+        InputError
+            What was given does not go together.
+
+        Warns
+        -----
+        LabelDPWarning
+            The release does not show that predictions beat the mean of the labels.
         """
-        options = self._options()
-        if isinstance(X, Release) or _are_releases(X):
-            return self._remember(linear_fit.fit_release(X, y, options))
+        options, release = self._options(), released(X)
+        if release is not None:
+            model = linear_fit.fit_release(release, rows_of(release, y), options)
+            return self._remember(_warned(model))
         rows, labels, names = self._rows(X, y)
         return self._remember(linear_fit.fit_rows(rows, labels, options, names))
 
@@ -193,9 +248,20 @@ class LinearRegressor(_Estimator):
         """
         return Summary.of(cast(LinearModel, self._model()))
 
+    def plot(self, column: str | None = None, *, dark: bool = False) -> Any:
+        """A matplotlib figure: predictions along a column, or without one the coefficients.
 
-def _are_releases(data: Any) -> bool:
-    return isinstance(data, list | tuple) and any(isinstance(each, Release) for each in data)
+        Other columns stay at typical values; bands are at `confidence`, from privacy and, where
+        the residual is known, from privacy and sampling. The extra "plots" is needed.
+        """
+        return render(picture(cast(LinearModel, self._model()), column), dark=dark)
+
+
+def _warned(model: Model) -> Model:
+    """The model, with a warning where its release does not show that it is of use."""
+    if model.quality is not None and not model.quality.beats_the_constant:
+        warnings.warn(no_better(model.quality), LabelDPWarning, stacklevel=4)
+    return model
 
 
 @dataclass(eq=False, repr=False)
@@ -233,6 +299,15 @@ class BagRegressor(_Estimator):
     scale_labels : bool
         False leaves labels as they are: f = g. The class is then literally the paper's, and labels
         far from the scale of 1 are learnt slowly.
+    shrink, folds : bool or None, int
+        On labels whose noise is known (of sampled-noisy-wtd-LAg, of noisy rows): weigh each by
+        what it tells, hold the weights of the network back by the noise, train `folds` networks,
+        each without a part of the labels, and predict that share of their mean which the labels
+        support that each has not seen: the constant, if they support none. None does so on a
+        release unless `max_norm`, `scale_labels` or `validation_fraction=0` asks for one network;
+        False trains one, with equal weights.
+    clip : bool
+        Clip predictions to the label range of the release, which is public.
     seed, threads : int, int or None
         The same seed and threads give the same network on the same machine. None is one thread:
         the steps are short, and gain little from more. Nothing global is seeded or left changed.
@@ -245,9 +320,14 @@ class BagRegressor(_Estimator):
         The matrices of g.
     shift_, scale_ : float
     losses_, validation_losses_ : list of float
-        Per epoch, in squared label units per row: residual sum of squares over Σ w².
+        Per epoch, in squared label units per row: residual sum of squares over Σ w². Of several
+        networks the mean of those that were still trained.
     best_epoch_ : int
-        The epoch (from 0) whose network is kept; `len(losses_)` were run.
+        The epoch (from 0) whose network is kept; `len(losses_)` were run. The last of several.
+    share_, quality_ : float or None, Quality or None
+        If shrunk: how much of the networks is predicted, and by labels held back how much better
+        than the constant that is (`gain`, `r2`).
+    label_range_ : public range of the labels, None after a fit on bags or plain rows
     row_norm_ : float or None
         Largest norm of an encoded training row; None after a fit on aggregates.
     features_ : feature map, None after a fit on plain rows
@@ -269,17 +349,26 @@ class BagRegressor(_Estimator):
     validation_fraction: float = Settings.validation_fraction
     max_norm: float | None = Settings.max_norm
     scale_labels: bool = Settings.scale_labels
+    shrink: bool | None = Settings.shrink
+    folds: int = Settings.folds
+    clip: bool = Settings.clip
     seed: int = Settings.seed
     threads: int | None = Settings.threads
     progress: Progress | None = None
 
+    @checked
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit `(release, source)`, `(release)` of aggregates, `(bags)` or plain rows `(X, y)`."""
         settings = self._options()
         if isinstance(X, WeightedBags):
             return self._remember(network.fit_bags(X, settings, self.progress))
-        if isinstance(X, Release):
-            return self._remember(network.fit_release(X, y, settings, self.progress))
+        release = released(X)
+        if release is not None:
+            if not isinstance(release, Release):
+                raise InputError("a network learns from one release; give one")
+            table = rows_of(release, y)
+            model = network.fit_release(release, table, settings, self.progress)
+            return self._remember(_warned(model))
         rows, labels, names = self._rows(X, y)
         return self._remember(network.fit_rows(rows, labels, settings, names, self.progress))
 

@@ -8,16 +8,41 @@ layer's matrix includes its bias, here as the last row, and one norm bounds both
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Matrix: TypeAlias = NDArray[np.float32]
 
-_CHUNK = 8192
+_CHUNK = 512
+"""Rows that are computed at once, always so many: what BLAS makes of a row depends, in its last
+bits, on how many there are."""
+_ROWS = 4096
+
+
+def row_products(
+    rows: NDArray[np.float64], coefficients: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """rows @ coefficients, the same for a row alone as among a million, which BLAS's is not."""
+    parts = [
+        np.add.reduce(np.multiply(rows[start : start + _ROWS], coefficients, order="C"), axis=1)
+        for start in range(0, len(rows), _ROWS)
+    ]
+    return np.concatenate([np.empty(0), *parts])
+
+
+def _times(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    one = matrix.shape[1] == 1
+    return row_products(rows, matrix[:, 0])[:, None] if one else np.asarray(rows @ matrix)
+
+
+def _filled(rows: NDArray[Any]) -> NDArray[Any]:
+    """As many rows as are computed at once."""
+    return np.pad(rows, ((0, _CHUNK - len(rows)), (0, 0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,19 +72,20 @@ class Layers:
         result = np.empty(len(numbers))
         for start in range(0, len(numbers), _CHUNK):
             part = slice(start, start + _CHUNK)
-            result[part] = self._values(categories[part], numbers[part])
+            found = self._values(_filled(categories[part]), _filled(numbers[part]))
+            result[part] = found[: len(numbers) - start]
         return result
 
     def _values(
         self, categories: NDArray[np.int32], numbers: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         tables, (first, *others) = self._tables, self._doubles
-        hidden = numbers @ first[sum(self.sizes) : -1] + first[-1]
+        hidden = _times(numbers, first[sum(self.sizes) : -1]) + first[-1]
         for index, table in enumerate(tables):
             hidden += table[categories[:, index]]  # the code −1 finds the row of zeros at the end
         for matrix in others:
             np.maximum(hidden, 0.0, out=hidden)
-            hidden = hidden @ matrix[:-1] + matrix[-1]
+            hidden = _times(hidden, matrix[:-1]) + matrix[-1]
         return np.asarray(hidden[:, 0])
 
     @cached_property
@@ -74,6 +100,29 @@ class Layers:
         return tuple(
             np.concatenate([self._doubles[0][end - size : end], zeros]) for end, size in blocks
         )
+
+
+def averaged(networks: Sequence[tuple[Matrix, ...]], share: float) -> tuple[Matrix, ...]:
+    """The network whose output is `share` of the mean of these: they side by side."""
+    first, *others = zip(*networks, strict=True)
+    if not others:
+        return (_scaled(np.mean(first, axis=0), share),)
+    *middle, last = others
+    joined = [np.hstack(first), *(_beside(each) for each in middle)]
+    outputs = np.vstack([*(matrix[:-1] for matrix in last), sum(matrix[-1:] for matrix in last)])
+    return (*joined, _scaled(outputs, share / len(networks)))
+
+
+def _beside(matrices: Sequence[Matrix]) -> Matrix:
+    """Matrices that do not see each other's inputs; their biases, the last rows, together."""
+    from scipy.linalg import block_diag
+
+    apart = block_diag(*(matrix[:-1] for matrix in matrices))
+    return np.vstack([apart, np.hstack([matrix[-1:] for matrix in matrices])])
+
+
+def _scaled(matrix: Matrix, factor: float) -> Matrix:
+    return (matrix * np.float64(factor)).astype(np.float32)
 
 
 def output_bound(radius: float, layers: int) -> float:

@@ -148,8 +148,8 @@ def require_freedom(fit: Fit) -> None:
     """Refuse an unshrunk fit that passes through every aggregate: it tells nothing."""
     if fit.dof < 1:
         raise InputError(
-            f"least squares needs more bags than columns: {fit.rows} bags for "
-            f"{fit.rank} independent columns; publish more bags, or set a penalty or a norm bound"
+            f"least squares needs more aggregates than columns: {fit.rows} for "
+            f"{fit.rank} independent columns; publish more, or set a penalty or a norm bound"
         )
 
 

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from labeldp.arguments import plain_fields
+from labeldp.cards import Card
 from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features import FeatureMap
 from labeldp.files import is_count, is_flag, is_number, is_text, list_of, optional
+from labeldp.learners.effects import Effect
+from labeldp.learners.layers import row_products
 from labeldp.learners.protocol import (
     Array,
     Arrays,
@@ -23,6 +27,7 @@ from labeldp.learners.protocol import (
     Document,
     Learner,
     checked,
+    is_range,
     write,
 )
 from labeldp.learners.quality import Quality
@@ -30,6 +35,7 @@ from labeldp.learners.quality import Quality
 if TYPE_CHECKING:
     from labeldp.engines import Progress
     from labeldp.learners.summary import Summary
+    from labeldp.pictures import Picture
     from labeldp.release import Release
     from labeldp.source import Source
 
@@ -56,19 +62,13 @@ class LinearOptions:
 
     def checked(self) -> LinearOptions:
         """The same in plain values; refuse what cannot be meant, naming it."""
-        in_range(0, 1, confidence=self.confidence)
-        if self.max_norm is not None:
-            positive(max_norm=self.max_norm)
-        options = LinearOptions(
-            penalty=_penalty("penalty", self.penalty),
-            lasso=_penalty("lasso", self.lasso),
-            max_norm=None if self.max_norm is None else float(self.max_norm),
-            columns=None if self.columns is None else _names(self.columns),
-            fit_intercept=bool(self.fit_intercept),
-            confidence=float(self.confidence),
-            shrink=None if self.shrink is None else bool(self.shrink),
-            clip=bool(self.clip),
-        )
+        options = LinearOptions(**plain_fields(LinearOptions, vars(self)))
+        in_range(0, 1, confidence=options.confidence)
+        for name in ("penalty", "lasso"):
+            if getattr(options, name) != "auto":
+                at_least(0, **{name: getattr(options, name)})
+        if options.max_norm is not None:
+            positive(max_norm=options.max_norm)
         options._check_together()
         return options
 
@@ -81,21 +81,6 @@ class LinearOptions:
             raise InputError(
                 "`shrink=True` chooses its own penalty; leave `penalty`, `lasso` and `max_norm` out"
             )
-
-
-def _penalty(name: str, value: Any) -> Penalty:
-    if isinstance(value, str):
-        if value != "auto":
-            raise InputError(f'`{name}` is a number or "auto", not {value!r}')
-        return "auto"
-    at_least(0, **{name: value})
-    return float(value)
-
-
-def _names(columns: Any) -> tuple[str, ...]:
-    if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
-        raise InputError("`columns` is a list of names of columns")
-    return tuple(columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +100,26 @@ class LinearModel:
     label_range: tuple[float, float] | None
     quality: Quality | None = None
     releases: tuple[dict[str, Any], ...] = ()
+    effects: tuple[Effect, ...] = field(default=(), repr=False)
+
+    @property
+    def _card(self) -> Card:
+        told = ", ".join(f"{name} {value}" for name, value in self.rule.items())
+        facts = [("columns", f"{self.width:,}"), ("chosen by", told or "least squares")]
+        if self.label_range is not None:
+            low, high = self.label_range
+            facts.append(("predictions", f"within {low:g} to {high:g}" * self.options.clip))
+        facts += [
+            ("release", f"{each['mechanism']}, ε = {each['epsilon']}, δ = {each['delta']}")
+            for each in self.releases
+        ]
+        return Card("Linear model", tuple((name, value) for name, value in facts if value))
+
+    def __repr__(self) -> str:
+        return self._card.text()
+
+    def _repr_html_(self) -> str:
+        return self._card.html()
 
     @property
     def width(self) -> int:
@@ -127,14 +132,14 @@ class LinearModel:
     def predict(self, rows: Any) -> Array:
         """Predictions for raw rows or, without a feature map, for an array."""
         design = rows if self.features is None else self.features.design(rows)
-        predictions = np.asarray(design @ self.coef + self.intercept)
+        predictions = row_products(design, self.coef) + self.intercept
         if self.label_range is None or not self.options.clip:
             return predictions
         return np.asarray(np.clip(predictions, *self.label_range))
 
     def summary(self, bags: int) -> str:
         """One line for people."""
-        return f"a linear model was fitted on {bags:,} bags"
+        return f"a linear model was fitted on {bags:,} aggregates"
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one JSON file."""
@@ -150,6 +155,7 @@ class LinearModel:
             "label_range": self.label_range,
             "quality": None if self.quality is None else self.quality.to_json(),
             "releases": self.releases,
+            "effects": [asdict(effect) for effect in self.effects],
         }
         write(path, LEARNER, self, document)
 
@@ -171,16 +177,18 @@ def _summarise(model: LinearModel) -> Summary:
     return Summary.of(model)
 
 
+def _pictures(model: LinearModel) -> list[Picture]:
+    from labeldp.learners.pictures import pictures
+
+    return pictures(model)
+
+
 def _is_penalty(value: Any) -> bool:
     return value == "auto" or is_number(value)
 
 
 def _is_rule(value: Any) -> bool:
     return isinstance(value, dict) and all(is_text(v) or is_number(v) for v in value.values())
-
-
-def _is_range(value: Any) -> bool:
-    return list_of(is_number)(value) and len(value) == 2
 
 
 _OPTIONS = {
@@ -209,7 +217,6 @@ _RELEASE = {
     "rows": optional(is_count),
     "bags": optional(is_count),
 }
-_QUALITY = {each.name: optional(is_number) for each in fields(Quality)}
 _FIELDS = {
     "coef": list_of(is_number),
     "intercept": is_number,
@@ -219,9 +226,10 @@ _FIELDS = {
     "multiplier": is_number,
     "feature_names": optional(list_of(is_text)),
     "rule": _is_rule,
-    "label_range": optional(_is_range),
+    "label_range": optional(is_range),
     "quality": optional(lambda value: isinstance(value, dict)),
     "releases": list_of(lambda value: isinstance(value, dict)),
+    "effects": list_of(lambda value: isinstance(value, dict)),
 }
 
 
@@ -243,8 +251,9 @@ def _read(document: Document, features: FeatureMap | None, _arrays: Arrays) -> L
         "residual_ms": math.nan if values["residual_ms"] is None else values["residual_ms"],
         "feature_names": None if names is None else tuple(names),
         "label_range": None if bounds is None else (float(bounds[0]), float(bounds[1])),
-        "quality": None if found is None else Quality(**checked(found, _QUALITY)),
+        "quality": None if found is None else Quality.from_json(found),
         "releases": tuple(checked(release, _RELEASE) for release in values["releases"]),
+        "effects": tuple(map(Effect.from_json, values["effects"])),
     }
     return LinearModel(options=options, features=features, **values | learnt)
 
@@ -257,4 +266,5 @@ LEARNER = Learner(
     read=_read,
     takes_several=True,
     summarise=_summarise,
+    pictures=_pictures,
 )

@@ -21,9 +21,11 @@ from labeldp.errors import InputError
 from labeldp.features import FeatureMap
 from labeldp.learners import rules
 from labeldp.learners.bags import bag_members
-from labeldp.learners.least_squares import Fit, bounded_norm, intervals, require_freedom, ridge
+from labeldp.learners.coefficients import bare, estimated, measured, sampling_errors, with_errors
+from labeldp.learners.effects import Effect, Errors, effects, mean_row
+from labeldp.learners.least_squares import Fit, bounded_norm, require_freedom, ridge
 from labeldp.learners.linear import LinearModel, LinearOptions
-from labeldp.learners.protocol import Array, Coefficient, bag_source
+from labeldp.learners.protocol import Array, bag_source, sound
 from labeldp.learners.quality import quality
 from labeldp.learners.rows import whitened_rows
 from labeldp.learners.rules import Rule
@@ -55,6 +57,11 @@ class _Taken:
         return used
 
     @property
+    def degrees(self) -> list[int]:
+        """In which sub-model each of them comes first: 0 is linear."""
+        return [d for d, used in zip(self.features.degrees, self.used, strict=True) if used]
+
+    @property
     def constant(self) -> int | None:
         """Which of them is the constant."""
         return self.features.constant if self.options.fit_intercept else None
@@ -78,6 +85,13 @@ def fit_release(
     releases = tuple(release) if isinstance(release, Sequence) else (release,)
     if not releases:
         raise InputError("there is no release to fit; give one or more")
+    with sound():
+        return _fit_all(releases, source, options)
+
+
+def _fit_all(
+    releases: tuple[Release, ...], source: Source | None, options: LinearOptions
+) -> LinearModel:
     told = tuple(map(_facts, releases))
     if len(releases) > 1:
         all_of_them = together(releases)
@@ -141,7 +155,7 @@ def fit_rows(
         options=options,
         coef=fit.coefficients[added:],
         intercept=float(fit.coefficients[0]) if added else 0.0,
-        coefficients=_coefficients(fit, ("intercept",) * added + shown, options),
+        coefficients=estimated(fit, ("intercept",) * added + shown, options.confidence),
         residual_ms=fit.residual_ms,
         dof=fit.dof,
         multiplier=fit.multiplier,
@@ -195,9 +209,9 @@ def _fit_white(taken: _Taken, white: Whitened, *, known: bool) -> LinearModel:
     rule = _rule(taken, white, known=known)
     names, transform = taken.units
     coefficients = (
-        _values(names, transform @ rule.coefficients)
+        bare(names, transform @ rule.coefficients)
         if options.penalised and rule.multiplier != 0
-        else _measured(white, names, transform, options.confidence)
+        else measured(white, names, transform, options.confidence)
     )
     left = white.residual_ss
     return _release_model(
@@ -209,7 +223,20 @@ def _fit_white(taken: _Taken, white: Whitened, *, known: bool) -> LinearModel:
         multiplier=rule.multiplier,
         rule=rule.told,
         quality=quality(white, rule, taken.constant),
+        effects=_effects(
+            taken, rule.coefficients, Errors.of_rule(white, rule), mean_row(white, taken.constant)
+        ),
     )
+
+
+def _effects(
+    taken: _Taken, fitted: Array, errors: Errors | None = None, mean: Array | None = None
+) -> tuple[Effect, ...]:
+    """Of the columns that were fitted."""
+    small = taken.features.keep(
+        [taken.features.kept_columns[i] for i in np.flatnonzero(taken.used)]
+    )
+    return effects(small, fitted, errors, mean)
 
 
 def _rule(taken: _Taken, white: Whitened, *, known: bool) -> Rule:
@@ -227,48 +254,7 @@ def _rule(taken: _Taken, white: Whitened, *, known: bool) -> Rule:
         return rules.bounded(white, options.max_norm)
     if options.shrink is False or not known:
         return rules.plain(white)
-    return rules.shrunken(white, constant, taken.label_range)
-
-
-def _measured(
-    white: Whitened, names: tuple[str, ...], transform: Array, confidence: float
-) -> tuple[Coefficient, ...]:
-    """Least squares, with intervals for deviations that are known."""
-    inverse = transform @ np.linalg.pinv(white.root)
-    privacy = np.linalg.norm(inverse @ white.spread, axis=1)
-    reach = white.deviations(confidence) * privacy
-    found = tuple(
-        replace(entry, low=entry.value - float(by), high=entry.value + float(by))
-        for entry, by in zip(_values(names, inverse @ white.estimate), reach, strict=True)
-    )
-    return _with_errors(found, privacy, _sampling_errors(white, transform))
-
-
-def _sampling_errors(white: Whitened, transform: Array) -> Array | None:
-    """Of the fit with all labels, σ²(XᵀX)⁻¹ (theory §10); None if the residual is hardly known."""
-    left = white.residual_ss
-    if left is None or not left.is_clear:
-        return None
-    variance = left.value / max(1, white.rows - len(white.estimate))
-    spread = np.linalg.norm(transform @ np.linalg.pinv(white.root), axis=1)
-    return np.asarray(math.sqrt(variance) * spread)
-
-
-def _with_errors(
-    coefficients: tuple[Coefficient, ...], privacy: Array, sampling: Array | None
-) -> tuple[Coefficient, ...]:
-    if sampling is None:
-        pairs = zip(coefficients, privacy, strict=True)
-        return tuple(replace(entry, privacy_error=float(error)) for entry, error in pairs)
-    return tuple(
-        replace(
-            entry,
-            privacy_error=float(noise),
-            sampling_error=float(sampled),
-            total_error=math.hypot(noise, sampled),
-        )
-        for entry, noise, sampled in zip(coefficients, privacy, sampling, strict=True)
-    )
+    return rules.shrunken(white, constant, taken.label_range, taken.degrees)
 
 
 # --- noise that is estimated with the fit ---
@@ -305,11 +291,12 @@ def _fit_aggregates(
     model = _release_model(
         taken,
         fit.coefficients,
-        coefficients=_coefficients(fit, names, options, transform),
+        coefficients=estimated(fit, names, options.confidence, transform),
         residual_ms=fit.residual_ms,
         dof=fit.dof,
         multiplier=fit.multiplier / bags,
         rule=_told(fit, options),
+        effects=_effects(taken, fit.coefficients, Errors.of_fit(fit)),
     )
     return model, fit
 
@@ -322,7 +309,7 @@ def _judged(taken: _Taken, model: LinearModel, fit: Fit, white: Whitened) -> Lin
         return replace(model, quality=found)
     _, transform = taken.units
     privacy = math.sqrt(fit.residual_ms) * np.linalg.norm(transform @ fit.covariance_factor, axis=1)
-    errors = _with_errors(model.coefficients, privacy, _sampling_errors(white, transform))
+    errors = with_errors(model.coefficients, privacy, sampling_errors(white, transform))
     return replace(model, quality=found, coefficients=errors)
 
 
@@ -366,21 +353,3 @@ def _told(fit: Fit, options: LinearOptions) -> dict[str, Any]:
     if options.max_norm is not None:
         return {"rule": "norm bound", "max_norm": options.max_norm}
     return {"rule": "ridge", "penalty": float(options.penalty)}
-
-
-def _coefficients(
-    fit: Fit, names: tuple[str, ...], options: LinearOptions, transform: Array | None = None
-) -> tuple[Coefficient, ...]:
-    if fit.multiplier > 0 or fit.dof < 1:
-        values = fit.coefficients if transform is None else transform @ fit.coefficients
-        return _values(names, values)
-    bounds = intervals(fit, transform, confidence=options.confidence)
-    return tuple(
-        Coefficient(name, float(value), float(low), float(high))
-        for name, value, low, high in zip(names, *bounds, strict=True)
-    )
-
-
-def _values(names: tuple[str, ...], values: Array) -> tuple[Coefficient, ...]:
-    pairs = zip(names, values, strict=True)
-    return tuple(Coefficient(name, float(value), None, None) for name, value in pairs)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labeldp.cards import Card
 from labeldp.engines import Progress, quiet
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features import FeatureMap
 from labeldp.files import is_count, is_number, is_positive, is_text, list_of, optional
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.inputs import Inputs
-from labeldp.learners.layers import Layers, Matrix
+from labeldp.learners.layers import Layers, Matrix, averaged
+from labeldp.learners.noise import Judged, Noise, judged, standardised
 from labeldp.learners.protocol import (
     Array,
     Arrays,
@@ -23,8 +25,11 @@ from labeldp.learners.protocol import (
     Learner,
     bag_source,
     checked,
+    is_range,
+    sound,
     write,
 )
+from labeldp.learners.quality import Quality
 from labeldp.learners.settings import Settings
 from labeldp.source import Source
 
@@ -50,6 +55,25 @@ class NetworkModel:
     centre: list[float] | None = field(repr=False)
     spread: list[float] | None = field(repr=False)
     feature_names: tuple[str, ...] | None = field(repr=False)
+    share: float | None = None
+    quality: Quality | None = None
+    label_range: tuple[float, float] | None = None
+
+    @property
+    def _card(self) -> Card:
+        widths = " × ".join(str(len(matrix)) for matrix in self.layers.matrices)
+        facts = (
+            ("columns", f"{self.width:,}"),
+            ("layers", widths),
+            ("epochs", f"{len(self.losses)}, the best was {self.best_epoch}"),
+        )
+        return Card("Network", facts)
+
+    def __repr__(self) -> str:
+        return self._card.text()
+
+    def _repr_html_(self) -> str:
+        return self._card.html()
 
     @property
     def width(self) -> int:
@@ -67,11 +91,26 @@ class NetworkModel:
 
     def predict(self, rows: Any) -> Array:
         """Predictions for raw rows or, without a feature map, for an array."""
-        return self.shift + self.scale * self._values(rows)
+        predictions = self.shift + self.scale * self._values(rows)
+        if self.label_range is None or not self.options.clip:
+            return predictions
+        return np.asarray(np.clip(predictions, *self.label_range))
 
     def summary(self, bags: int) -> str:
-        """One line for people."""
-        return f"a network was fitted on {bags:,} bags in {len(self.losses)} epochs"
+        """What people want to know of it."""
+        told = f"a network was fitted on {bags:,} bags in {len(self.losses)} epochs"
+        if self.quality is None:
+            return told
+        if not self.share:
+            return (
+                f"{told}; labels held back show no gain over the constant, which is predicted\n"
+                "a linear fit may find more: --model linear"
+            )
+        return (
+            f"{told}, {self.options.folds} times; {self.share:.0%} of their mean is predicted\n"
+            f"mean squared error below the constant's by {self.quality.gain:.4g} ± "
+            f"{self.quality.gain_error:.2g}, by labels held back"
+        )
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as one NumPy .npz."""
@@ -81,6 +120,7 @@ class NetworkModel:
             "category_sizes": list(self.layers.sizes),
             "layers": len(self.layers.matrices),
             **{name: getattr(self, name) for name in _FIELDS},
+            "quality": None if self.quality is None else self.quality.to_json(),
         }
         matrices = {f"layer_{index}": matrix for index, matrix in enumerate(self.layers.matrices)}
         write(path, LEARNER, self, document, matrices)
@@ -105,18 +145,34 @@ def fit_release(
 ) -> NetworkModel:
     """Fit the bags of a release, whose rows the source holds, or its aggregates (linear only).
 
-    Where every row has a label, it is a bag.
+    Where every row has a label, it is a bag. Networks on labels whose noise is known are averaged
+    and shrunk, unless they are asked not to be.
     """
+    settings = settings.checked()
+    with sound():
+        bags = _bags(release, source)
+        low, high = release.certificate["label_range"]
+        public = (float(low), float(high))
+    if bags.aggregated and settings.shrink:
+        raise InputError("`shrink=True` needs rows or bags of rows, not aggregates; leave it out")
+    wanted = not (bags.aggregated or settings.one_network or bags.bags < 2)
+    if wanted if settings.shrink is None else settings.shrink:
+        model = _fit_noisy(bags, Noise(release.noise, public), settings, progress)
+    else:
+        model = fit_bags(bags, settings, progress)
+    return replace(model, label_range=public)
+
+
+def _bags(release: Release, source: Source | None) -> WeightedBags:
+    """What a release teaches."""
     if release.holds_rows:
         from labeldp.learners.rows import single_rows  # late: a model predicts without it
 
-        return fit_bags(single_rows(release, source), settings, progress)
+        return single_rows(release, source)
     if release.aggregates_features:
-        aggregates = WeightedBags.from_aggregates(release.design, release.labels, release.features)
-        return fit_bags(aggregates, settings, progress)
+        return WeightedBags.from_aggregates(release.design, release.labels, release.features)
     rows, table = bag_source(source), release.bag_table
-    bags = WeightedBags.from_source(release.features, rows, table, release.labels)
-    return fit_bags(bags, settings, progress)
+    return WeightedBags.from_source(release.features, rows, table, release.labels)
 
 
 def fit_rows(
@@ -137,6 +193,13 @@ def fit_bags(
     bags: WeightedBags, settings: Settings, progress: Progress | None = None
 ) -> NetworkModel:
     """Fit any bags."""
+    return _train(bags, settings, progress, *_inputs(bags, settings))
+
+
+def _inputs(
+    bags: WeightedBags, settings: Settings
+) -> tuple[str, tuple[str, ...] | None, tuple[Array, Array] | None]:
+    """How rows become inputs, the names of columns, and what standardises an array."""
     if bags.aggregated and settings.hidden:
         raise InputError(
             "a network with hidden layers cannot be fitted on aggregated features, because "
@@ -145,9 +208,60 @@ def fit_bags(
         )
     if bags.features is None and not bags.category_sizes:
         width = bags.numbers.shape[1]
-        return _train(bags, settings, progress, "columns", None, (np.zeros(width), np.ones(width)))
+        return "columns", None, (np.zeros(width), np.ones(width))
     names = None if bags.features is None else bags.features.names
-    return _train(bags, settings, progress, "design" if bags.aggregated else "codes", names)
+    return "design" if bags.aggregated else "codes", names, None
+
+
+def _fit_noisy(
+    bags: WeightedBags, noise: Noise, settings: Settings, progress: Progress | None
+) -> NetworkModel:
+    """The mean of networks that have not seen different labels, as much of it as these support.
+
+    Labels weigh by what they tell. All of them together judge, each the network that neither
+    learnt from it nor stopped by it: post-processing, like everything after a release.
+    """
+    training, standard = _training(), standardised(bags, noise)
+    units = standard.bags.units(scaled=False)
+    with (progress or quiet)("epochs", settings.epochs * settings.folds) as advance:
+        networks = training.train_parts(standard.bags, units, settings, advance)
+    held = np.concatenate([each.held for each in networks])
+    verdict = judged(standard.bags.labels[held], np.concatenate([n.outputs for n in networks]))
+    square = standard.scale**2
+    input, names, _ = _inputs(bags, settings)
+    return NetworkModel(
+        options=settings,
+        layers=Layers(
+            bags.category_sizes, averaged([each.matrices for each in networks], verdict.share)
+        ),
+        features=bags.features,
+        input=input,
+        shift=standard.shift,
+        scale=standard.scale,
+        losses=_means([each.losses for each in networks], square),
+        validation_losses=_means([each.validation_losses for each in networks], square),
+        best_epoch=max(each.best_epoch for each in networks),
+        row_norm=bags.row_norm,
+        centre=None,
+        spread=None,
+        feature_names=names,
+        share=verdict.share,
+        quality=_quality(verdict, square, units.energy),
+    )
+
+
+def _quality(verdict: Judged, variance: float, energy: float) -> Quality:
+    """The verdict per row, in squared label units and as a share of the labels' variance."""
+    r2, error = verdict.gain / energy, verdict.gain_error / energy
+    return Quality(variance * r2, variance * error, r2, error)
+
+
+def _means(losses: list[list[float]], unit: float) -> list[float]:
+    """Per epoch, of the networks that were still trained."""
+    last = max(map(len, losses))
+    return [
+        unit * float(np.mean([each[n] for each in losses if n < len(each)])) for n in range(last)
+    ]
 
 
 def _train(
@@ -204,6 +318,9 @@ _FIELDS = {
     "centre": optional(list_of(is_number)),
     "spread": optional(list_of(is_positive)),
     "feature_names": optional(list_of(is_text)),
+    "share": optional(is_number),
+    "quality": optional(lambda value: isinstance(value, dict)),
+    "label_range": optional(is_range),
 }
 
 
@@ -214,14 +331,17 @@ def _read(document: Document, features: FeatureMap | None, arrays: Arrays) -> Ne
     matrices = tuple(_matrix(arrays[f"layer_{index}"]) for index in range(document["layers"]))
     outputs = [matrix.shape[1] for matrix in matrices]
     inputs = [len(matrix) - 1 for matrix in matrices]
-    if outputs != [*options.hidden, 1] or inputs[1:] != outputs[:-1]:
+    beside = 1 if values["share"] is None else outputs[0] / (*options.hidden, 1)[0]
+    if outputs != [*(beside * width for width in options.hidden), 1] or inputs[1:] != outputs[:-1]:
         raise ValueError("the layers do not fit together")
-    names = values.pop("feature_names")
+    names, ends, found = (values.pop(n) for n in ("feature_names", "label_range", "quality"))
     model = NetworkModel(
         options=options,
         layers=Layers(tuple(document["category_sizes"]), matrices),
         features=features,
         feature_names=None if names is None else tuple(names),
+        label_range=None if ends is None else (float(ends[0]), float(ends[1])),
+        quality=None if found is None else Quality.from_json(found),
         **values,
     )
     _check_inputs(model)

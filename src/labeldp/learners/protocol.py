@@ -12,12 +12,13 @@ document and, where it has arrays, a NumPy .npz that holds the document's text a
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
 import zipfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -26,14 +27,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.errors import InputError
+from labeldp.errors import InputError, LabelDPError, ReleaseError
 from labeldp.features import FeatureMap
-from labeldp.files import Check, parse_json
+from labeldp.files import Check, is_number, json_digest, list_of, obstacle, parse_json
 from labeldp.source import Source
 
 if TYPE_CHECKING:
     from labeldp.engines import Progress
+    from labeldp.learners.quality import Quality
     from labeldp.learners.summary import Summary
+    from labeldp.pictures import Picture
 
 VERSION = 1
 
@@ -102,6 +105,10 @@ class Model(Protocol):
     def coefficients(self) -> tuple[Coefficient, ...]:
         """In original units; none if the model is not linear."""
 
+    @property
+    def quality(self) -> Quality | None:
+        """What the release shows of its predictions, if it can be told."""
+
     def predict(self, rows: Any) -> Array:
         """Predictions for raw rows or, without a feature map, for an array."""
 
@@ -129,16 +136,32 @@ class Learner:
     takes_several: bool = False
     summarise: Callable[[Any], Summary] | None = None
     """What a model of its says for people, if that is more than a line."""
+    pictures: Callable[[Any], list[Picture]] | None = None
+    """What of a model of its can be shown, if anything."""
     reads_rows: bool = False
     """Whether it needs the rows of bags, which a release of aggregated features does not name."""
+
+
+@contextmanager
+def sound() -> Iterator[None]:
+    """Whatever an altered certificate or table brings about while learning, in one line."""
+    try:
+        yield
+    except LabelDPError:
+        raise
+    except (LookupError, TypeError, ValueError, ArithmeticError) as problem:
+        raise ReleaseError(
+            "the release contradicts itself, so nothing can be learnt from it; verify it, and get "
+            "the original"
+        ) from problem
 
 
 def bag_source(source: Any) -> Source:
     """The table whose rows a release names; refuse anything else."""
     if not isinstance(source, Source):
         raise InputError(
-            "the release names rows but does not hold them: pass the source it was made from, "
-            "fit(release, source)"
+            "the release names rows but does not hold them: pass the table it was made from, "
+            "fit(release, table)"
         )
     return source
 
@@ -155,6 +178,7 @@ def write(
     known = {"parameters": asdict(model.options), "features": features}
     document = {"format": learner.format, "version": VERSION, **known, **fields}
     try:  # floats are written by repr: exact
+        document["seal"] = _seal(document, arrays or {})
         text = json.dumps(document, allow_nan=False, indent=None if arrays else 1)
     except ValueError as error:
         raise InputError("the model holds a number that is not finite; fit it again") from error
@@ -179,6 +203,9 @@ def write(
 
 def read(path: str | PathLike[str]) -> tuple[Document, Arrays]:
     """The document and the arrays in a file."""
+    reason = obstacle(Path(path))
+    if reason is not None:
+        raise InputError(f"cannot read a model from {path}: {reason}")
     try:
         with open(path, "rb") as file:
             zipped = file.read(2) == b"PK"
@@ -205,10 +232,24 @@ def parse(learner: Learner, document: Document, arrays: Arrays, path: str | Path
     try:
         described = document["features"]
         features = None if described is None else FeatureMap.from_json(described)
-        return learner.read(document, features, arrays)
+        model = learner.read(document, features, arrays)
+        said, seal = document["seal"], _seal(document, arrays)
     except _DAMAGE as error:
         where = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{path} is a damaged model file: {where}") from error
+    if said != seal:
+        raise InputError(f"{path} is an altered model file (its seal does not match); fit it again")
+    return model
+
+
+def _seal(document: Document, arrays: Arrays) -> str:
+    """A checksum of all but itself: a model predicts what it was fitted to, or not at all."""
+    body = {name: value for name, value in document.items() if name != "seal"}
+    numbers = {
+        name: [str(array.dtype), array.shape, hashlib.sha256(array.tobytes()).hexdigest()]
+        for name, array in arrays.items()
+    }
+    return json_digest([body, numbers])
 
 
 def checked(document: Any, checks: dict[str, Check]) -> Document:
@@ -217,6 +258,11 @@ def checked(document: Any, checks: dict[str, Check]) -> Document:
         if not check(document[name]):
             raise ValueError(f"{name} is malformed")
     return {name: document[name] for name in checks}
+
+
+def is_range(value: Any) -> bool:
+    """Two numbers."""
+    return list_of(is_number)(value) and len(value) == 2
 
 
 def _arrays(file: Any, path: str | PathLike[str]) -> Arrays:

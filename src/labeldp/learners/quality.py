@@ -10,14 +10,18 @@ the residual is. R² needs that too: a release may publish it with noise (theory
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from labeldp.learners.protocol import Array
+from labeldp.files import is_number, optional
+from labeldp.learners.protocol import Array, checked
 from labeldp.learners.rules import Rule, mean_direction
 from labeldp.learners.whitened import Measured, Whitened, form_error, square
+
+CLEAR = 0.995
+"""A probability that is taken for a yes: the numbers speak for it fifty to one."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +46,28 @@ class Quality:
     privacy_ratio: float | None = None
     """τ_stat: the error that privacy adds to a least-squares fit over its sampling error."""
 
+    signal: float | None = None
+    """The probability that features explain anything, where predictions are the posterior mean."""
+
     @property
     def beats_the_constant(self) -> bool:
-        """Whether the release shows, by two deviations, that its predictions beat a constant."""
+        """Whether the release shows that its predictions beat a constant.
+
+        Shrunken predictions do where features explain something, else they are nearly constant;
+        others show it by their gain, if that is more than two deviations.
+        """
+        if self.signal is not None:
+            return self.signal >= CLEAR
         return self.gain > 2 * self.gain_error
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, document: Any) -> Quality:
+        """What `to_json` gave."""
+        return cls(**checked(document, {each.name: optional(is_number) for each in fields(cls)}))
 
 
 def quality(white: Whitened, rule: Rule, constant: int | None) -> Quality | None:
@@ -60,7 +78,7 @@ def quality(white: Whitened, rule: Rule, constant: int | None) -> Quality | None
     spread = white.spread - np.outer(mean, mean @ white.spread)
     explained = square(white.estimate - mean * (mean @ white.estimate), spread)
     gain = _gain(white, rule, mean, explained.value)
-    bare = Quality(gain.value / white.rows, gain.error / white.rows)
+    bare = Quality(gain.value / white.rows, gain.error / white.rows, signal=rule.signal)
     if white.residual_ss is None or not white.residual_ss.is_clear:
         return bare
     return replace(bare, **_shares(gain, explained, white.residual_ss), **_residual(white))

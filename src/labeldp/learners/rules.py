@@ -12,7 +12,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,9 +22,11 @@ from labeldp.learners.lasso import path as lasso_path
 from labeldp.learners.lasso import solve as solve_lasso
 from labeldp.learners.least_squares import bounded_norm
 from labeldp.learners.protocol import Array
-from labeldp.learners.shrinkage import Bayes, prior_family
+from labeldp.learners.shrinkage import Bayes, Prior, prior_family
+from labeldp.learners.submodels import sub_models
 from labeldp.learners.whitened import RANK_TOLERANCE, Measured, Whitened
 
+POSTERIOR_MEAN = "posterior mean"
 _PROBES, _STEP = 16, 0.3
 _PENALTIES = 60
 _SMALLEST, _LARGEST = 1e-8, 1e6
@@ -46,6 +48,16 @@ class Rule:
     """From another b̃ to its b̂, if the rule would choose again."""
     multiplier: float = 0.0
     """Of the penalty that holds the coefficients back, in units of the rows; 0 if none does."""
+    signal: float | None = None
+    """The probability that features explain anything, if the rule weighs that."""
+    posterior: Array | None = field(default=None, repr=False)
+    """Covariance of b given b̃, if the rule has a prior."""
+
+    def covariance(self, white: Whitened) -> Array:
+        """Of b̂ about b: the posterior's, or what the noise makes of it."""
+        if self.posterior is not None:
+            return self.posterior
+        return np.asarray(self.smoother @ white.noise @ self.smoother.T)
 
     def prediction(self, white: Whitened) -> Array:
         """b̂."""
@@ -100,31 +112,63 @@ def bounded(white: Whitened, radius: float) -> Rule:
     return Rule(fit.coefficients, smoother, told, again, fit.multiplier)
 
 
-def shrunken(white: Whitened, constant: int | None, label_range: tuple[float, float]) -> Rule:
+def shrunken(
+    white: Whitened,
+    constant: int | None,
+    label_range: tuple[float, float],
+    degrees: Sequence[int] = (),
+) -> Rule:
     """The posterior mean (theory §10).
 
     Labels count from the middle of their range, where the constant can shift them. The mean
-    prediction is left free up to that range.
+    prediction is left free up to that range, and features explain no more than the variance of
+    labels that are spread over it. With curves among the columns, `degrees` says which they are.
     """
     low, high = label_range
     mean, shift = mean_direction(white, constant), np.zeros(white.root.shape[1])
-    free = 0.0
+    squares = white.rows * (high - low) ** 2
     if constant is not None:
-        along = white.root[:, constant]
-        free, shift[constant] = float(along @ along) * (high - low) ** 2 / 12.0, (low + high) / 2
-    family = prior_family(white.root, mean, constant)
-    bayes, middle = Bayes.of(white.noise, family, mean, free), white.root @ shift
+        shift[constant] = (low + high) / 2
+    bayes = Bayes.of(
+        white.noise,
+        _priors(white, mean, constant, degrees),
+        mean,
+        squares / 12,
+        largest=squares / 12 / max(1, len(white.root) - (mean is not None)),
+    )
+    middle = white.root @ shift
     found = bayes.posterior(white.estimate - middle)
-    coefficients = np.linalg.lstsq(white.root, found.mean)[0] + shift
     told = {
-        "rule": "empirical Bayes",
+        "rule": POSTERIOR_MEAN,
         "prior": found.prior,
-        "scale": found.scale,
+        "signal": found.signal,
         "kept_directions": found.kept,
+        **_supported(found.models),
     }
     return Rule(
-        coefficients, found.smoother, told, lambda other: bayes.mean(other - middle) + middle
+        np.linalg.lstsq(white.root, found.mean)[0] + shift,
+        found.smoother,
+        told,
+        lambda other: bayes.mean(other - middle) + middle,
+        signal=found.signal,
+        posterior=found.covariance,
     )
+
+
+def _priors(
+    white: Whitened, mean: Array | None, constant: int | None, degrees: Sequence[int]
+) -> tuple[Prior, ...]:
+    """Of all columns alike and, where some are curves, of the sub-models without them."""
+    if not any(degrees):
+        return prior_family(white.root, mean, constant)
+    return sub_models(white.root, mean, constant, degrees)
+
+
+def _supported(models: dict[str, float]) -> dict[str, Any]:
+    """Which sub-model the release supports, and how likely each is."""
+    if len(models) < 2:
+        return {}
+    return {"supported": max(models, key=lambda name: models[name]), **models}
 
 
 def ridge(white: Whitened, constant: int | None, penalty: float) -> Rule:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index
-from typing import Any
 
+from labeldp.arguments import plain_fields
 from labeldp.errors import InputError, at_least, finite, positive
 
 
@@ -22,31 +21,32 @@ class Settings:
     validation_fraction: float = 0.1
     max_norm: float | None = None
     scale_labels: bool = True
+    shrink: bool | None = None
+    folds: int = 5
+    clip: bool = True
     seed: int = 0
     threads: int | None = None
 
     def checked(self) -> Settings:
         """The same in plain numbers; refuse what cannot be meant, naming it."""
-        try:
-            settings = Settings(
-                hidden=tuple(_whole("hidden", width, 1) for width in self.hidden),
-                epochs=_whole("epochs", self.epochs, 1),
-                learning_rate=float(self.learning_rate),
-                final_rate=float(self.final_rate),
-                batch_rows=_whole("batch_rows", self.batch_rows, 1),
-                patience=_whole("patience", self.patience, 1),
-                validation_fraction=float(self.validation_fraction),
-                max_norm=None if self.max_norm is None else float(self.max_norm),
-                scale_labels=bool(self.scale_labels),
-                seed=_whole("seed", self.seed, 0),
-                threads=None if self.threads is None else _whole("threads", self.threads, 1),
-            )
-        except (TypeError, ValueError) as error:
-            raise InputError(f"a parameter of the wrong kind: {error}") from error
+        settings = Settings(**plain_fields(Settings, vars(self)))
         settings._check_ranges()
         return settings
 
+    @property
+    def one_network(self) -> bool:
+        """Whether it asks for what only a network of its own, as it was trained, can be."""
+        return self.max_norm is not None or not self.scale_labels or self.validation_fraction == 0
+
     def _check_ranges(self) -> None:
+        at_least(1, epochs=self.epochs, batch_rows=self.batch_rows, patience=self.patience)
+        at_least(
+            1,
+            hidden=min(self.hidden, default=1),
+            threads=1 if self.threads is None else self.threads,
+        )
+        at_least(2, folds=self.folds)
+        at_least(0, seed=self.seed)
         positive(learning_rate=self.learning_rate, final_rate=self.final_rate)
         finite(validation_fraction=self.validation_fraction)
         if not 0 <= self.validation_fraction < 1:
@@ -55,15 +55,11 @@ class Settings:
                 f"{self.validation_fraction}"
             )
         if self.seed >= 2**63:
-            raise InputError(f"seed must be below 2**63, not {self.seed}")
+            raise InputError(f"`seed` must be below 2**63, not {self.seed}")
         if self.max_norm is not None:
             positive(max_norm=self.max_norm)
-
-
-def _whole(name: str, value: Any, low: int) -> int:
-    try:
-        number = index(value)
-    except TypeError:
-        raise InputError(f"{name} must be a whole number, not {value!r}") from None
-    at_least(low, **{name: number})
-    return number
+        if self.shrink and self.one_network:
+            raise InputError(
+                "`shrink=True` averages networks: leave `max_norm`, `scale_labels` and "
+                "`validation_fraction` out"
+            )

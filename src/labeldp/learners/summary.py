@@ -158,14 +158,20 @@ def notes(model: LinearModel) -> list[str]:
     """What must be said of a fit."""
     said, quality = [], model.quality
     if quality is not None and not quality.beats_the_constant:
-        said.append(_no_better(quality))
+        said.append(no_better(quality))
     if model.releases and all(entry.sampling_error is None for entry in model.coefficients):
         said.append(_missing_errors(model))
     return said
 
 
-def _no_better(quality: Quality) -> str:
+def no_better(quality: Quality) -> str:
+    """That predictions may not beat a constant, and what would mend it."""
     cure = "Publish with a larger budget, more rows or fewer columns."
+    if quality.signal is not None:
+        return (
+            "The release hardly shows that features explain anything (probability "
+            f"{quality.signal:.2g}): predictions stay near the mean of the labels. {cure}"
+        )
     if quality.gain < -2 * quality.gain_error:
         error = _pair(-quality.gain, quality.gain_error)
         return f"These predictions are worse than a constant, by {error} in mean square. {cure}"

@@ -31,6 +31,10 @@ _FEW_ROWS = 64
 """Few rows make smaller mini-batches: an epoch of one or two steps would be too little to be
 judged by, and patience counts epochs."""
 
+_HELD_BACK = 0.1
+"""How much of its prior's precision a weight has, as measured: at 1 networks learn too little from
+labels with little noise, and at 0 too much from few with much of it."""
+
 Indices = NDArray[np.int64]
 
 
@@ -42,6 +46,10 @@ class Trained:
     losses: list[float]
     validation_losses: list[float]
     best_epoch: int
+    held: Indices
+    """The bags that it was not trained on."""
+    outputs: NDArray[np.float64]
+    """Σ w g of these."""
 
 
 def train(
@@ -49,7 +57,41 @@ def train(
 ) -> Trained:
     """Minimise the loss by Adam under a cosine schedule, with early stopping."""
     with _threads(settings.threads or 1), torch.enable_grad():
-        return _Training(bags, units, settings).run(advance)
+        rows, random = Rows(bags, units, linear=not settings.hidden), _generator(settings)
+        return _Training(bags, rows, units, settings, random).run(advance)
+
+
+def train_parts(
+    bags: WeightedBags, units: Units, settings: Settings, advance: Callable[[int], None]
+) -> list[Trained]:
+    """A network for each of `folds` parts of the bags, trained on the others.
+
+    A network is stopped by the parts of the others, so that its own has no say in it and can
+    judge it. Its mean over the rows is 0: the constant is estimated without it. Labels must have
+    noise of variance 1: weights are then held back as much as a prior of the law that they start
+    with would hold them, but for a factor (`_HELD_BACK`).
+    """
+    with _threads(settings.threads or 1), torch.enable_grad():
+        rows, random = Rows(bags, units, linear=not settings.hidden), _generator(settings)
+        order = torch.randperm(bags.bags, generator=random, device="cpu").numpy()
+        parts = np.array_split(order, min(settings.folds, bags.bags))
+        splits = [(held, np.setdiff1d(order, held)) for held in parts]
+        together = [
+            _Training(bags, rows, units, settings, random, split, held_back=True)
+            for split in splits
+        ]
+        for epoch in range(settings.epochs):
+            losses = [each.advance(epoch) for each in together]
+            advance(len(together))
+            for each, loss in zip(together, losses, strict=True):
+                each.note(epoch, sum(losses) - loss)
+            if epoch - max(each.best_epoch for each in together) >= settings.patience:
+                break
+        return [each.centred() for each in together]
+
+
+def _generator(settings: Settings) -> torch.Generator:
+    return torch.Generator(device="cpu").manual_seed(settings.seed)
 
 
 def starting_matrices(
@@ -94,6 +136,11 @@ class Rows:
 
     def loss(self, matrices: list[torch.Tensor], chosen: Indices) -> torch.Tensor:
         """Σ (t_j − Σ_r w_jr g(x_jr))² over the chosen bags."""
+        targets = self.targets[torch.from_numpy(chosen)]
+        return torch.sum((targets - self.sums(matrices, chosen)) ** 2)
+
+    def sums(self, matrices: list[torch.Tensor], chosen: Indices) -> torch.Tensor:
+        """Σ_r w_jr g(x_jr) of the chosen bags."""
         lengths = self.lengths[chosen]
         jumps = self.offsets[chosen] - (np.cumsum(lengths) - lengths)
         rows = torch.from_numpy(np.repeat(jumps, lengths) + np.arange(lengths.sum()))
@@ -102,8 +149,14 @@ class Rows:
         outputs = self._outputs(matrices, self.codes[rows], self.numbers[rows])
         sums = torch.zeros(len(chosen), dtype=torch.float32, device="cpu")
         sums = sums.index_add(0, members, outputs * self.weights[rows])
-        sums = sums + self.constants[bags] * matrices[-1][-1, 0]
-        return torch.sum((self.targets[bags] - sums) ** 2)
+        return sums + self.constants[bags] * matrices[-1][-1, 0]
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def mean(self, matrices: list[torch.Tensor]) -> float:
+        """Of g over all rows."""
+        parts = zip(self.codes.split(_PART_ROWS), self.numbers.split(_PART_ROWS), strict=True)
+        total = sum(float(self._outputs(matrices, *part).double().sum()) for part in parts)
+        return total / len(self.numbers) + float(matrices[-1][-1, 0])
 
     def _outputs(
         self, matrices: list[torch.Tensor], codes: torch.Tensor, numbers: torch.Tensor
@@ -182,10 +235,19 @@ class Adam:
 
 
 class _Training:
-    def __init__(self, bags: WeightedBags, units: Units, settings: Settings) -> None:
-        self._settings = settings
-        self._rows = Rows(bags, units, linear=not settings.hidden)
-        self._random = torch.Generator(device="cpu").manual_seed(settings.seed)
+    def __init__(
+        self,
+        bags: WeightedBags,
+        rows: Rows,
+        units: Units,
+        settings: Settings,
+        random: torch.Generator,
+        split: tuple[Indices, Indices] | None = None,
+        *,
+        held_back: bool = False,
+    ) -> None:
+        """`split` is what to stop by and what to train on; by default a part at random."""
+        self._settings, self._rows, self._random = settings, rows, random
         inputs = sum(bags.category_sizes) + bags.numbers.shape[1]
         active = len(bags.category_sizes) + bags.numbers.shape[1]
         self._matrices = starting_matrices(inputs, active, settings.hidden, self._random)
@@ -193,30 +255,58 @@ class _Training:
         for matrix in self._matrices:
             matrix.requires_grad_()
         self._optimizer = Adam(self._matrices)
-        order = self._permuted(np.arange(bags.bags))
-        held = min(bags.bags - 1, math.ceil(settings.validation_fraction * bags.bags))
-        self._held, self._used = order[:held], order[held:]
+        self._held, self._used = split or self._split(bags.bags)
         self._per_bag = units.energy / bags.bags
         share = int(bags.lengths[self._used].sum()) // _BATCHES
         self._batch_rows = min(settings.batch_rows, max(_FEW_ROWS, share))
+        fans = (max(1, active), *settings.hidden)
+        # The precision of the law that weights start with; of the output, that which makes the
+        # variance of g one, as of the labels without noise.
+        precisions = [*(fan / 2 for fan in fans[:-1]), float(fans[-1])]
+        held_by = _HELD_BACK / (len(self._used) * self._per_bag) if held_back else 0.0
+        self._decays = [held_by * each for each in precisions]
+        self._losses: list[float] = []
+        self._validation_losses: list[float] = []
+        self._best, self.best_epoch, self._kept = math.inf, 0, self._copy()
+
+    def _split(self, bags: int) -> tuple[Indices, Indices]:
+        order = self._permuted(np.arange(bags))
+        held = min(bags - 1, math.ceil(self._settings.validation_fraction * bags))
+        return order[:held], order[held:]
 
     def run(self, advance: Callable[[int], None]) -> Trained:
-        best, best_epoch, kept = math.inf, 0, self._copy()
-        losses: list[float] = []
-        validation: list[float] = []
+        """Train until its own part, if it has one, has not been better for long."""
         for epoch in range(self._settings.epochs):
-            losses.append(self._epoch(epoch))
-            if len(self._held):
-                validation.append(self._validation())
-            latest = (validation or losses)[-1]
-            if not math.isfinite(latest):
-                raise InputError("training diverged; lower `learning_rate`, or set `max_norm`")
+            latest = self.advance(epoch)
             advance(1)
-            if not len(self._held) or latest < best:
-                best, best_epoch, kept = latest, epoch, self._copy()
-            elif epoch - best_epoch >= self._settings.patience:
+            self.note(epoch, latest if len(self._held) else -epoch)
+            if epoch - self.best_epoch >= self._settings.patience:
                 break
-        return Trained(kept, losses, validation, best_epoch)
+        return self._trained()
+
+    def advance(self, epoch: int) -> float:
+        """One epoch; the loss on the part that is held back, or else on the others."""
+        self._losses.append(self._epoch(epoch))
+        if len(self._held):
+            self._validation_losses.append(self._validation())
+        latest = (self._validation_losses or self._losses)[-1]
+        if not math.isfinite(latest):
+            raise InputError("training diverged; lower `learning_rate`, or set `max_norm`")
+        return latest
+
+    def note(self, epoch: int, loss: float) -> None:
+        """Keep the network of this epoch if by this loss it is the best so far."""
+        if loss < self._best:
+            self._best, self.best_epoch, self._kept = loss, epoch, self._copy()
+
+    def centred(self) -> Trained:
+        """The network that was kept, less its mean over all rows."""
+        self._kept[-1][-1, 0] -= self._rows.mean([torch.from_numpy(each) for each in self._kept])
+        return self._trained()
+
+    def _trained(self) -> Trained:
+        losses, kept = (self._losses, self._validation_losses), self._kept
+        return Trained(kept, *losses, self.best_epoch, self._held, self._outputs(kept))
 
     def _epoch(self, epoch: int) -> float:
         settings = self._settings
@@ -236,9 +326,24 @@ class _Training:
             loss = self._rows.loss(self._matrices, part)
             (loss * weight).backward()
             total += float(loss.detach())
+        self._hold_back()
         self._optimizer.step(rate)
         self._project()
         return total
+
+    def _hold_back(self) -> None:
+        """Add the gradient of the penalty, which leaves biases free."""
+        for matrix, decay in zip(self._matrices, self._decays, strict=True):
+            if decay:
+                matrix.grad[:-1].add_(matrix.detach()[:-1], alpha=2 * decay)
+
+    def _outputs(self, matrices: tuple[Matrix, ...]) -> NDArray[np.float64]:
+        """Σ w g of the bags that are held back."""
+        tensors = [torch.from_numpy(matrix) for matrix in matrices]
+        parts = self._cut(self._held, _PART_ROWS) if len(self._held) else []
+        with torch.no_grad():
+            sums = [self._rows.sums(tensors, part).double().numpy() for part in parts]
+        return np.concatenate([np.empty(0), *sums])
 
     def _validation(self) -> float:
         with torch.no_grad():

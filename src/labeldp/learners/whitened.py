@@ -82,6 +82,14 @@ class Whitened:
         """The covariance of b̃: the one place where the noise of a release becomes one."""
         return np.asarray(self.spread @ self.spread.T)
 
+    @property
+    def residual_variance(self) -> float | None:
+        """σ² per row, for the degrees of freedom that it has; None if it is hardly known."""
+        left = self.residual_ss
+        if left is None or not left.is_clear:
+            return None
+        return left.value / max(1, self.rows - len(self.estimate))
+
     def of(self, used: NDArray[np.bool_]) -> Whitened:
         """The same of the fit by these columns alone; what the others explain is left over."""
         if used.all():

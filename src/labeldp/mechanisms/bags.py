@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.features import ChosenRows, Encoded, FeatureMap
 from labeldp.mechanisms import DrawOptions
+from labeldp.mechanisms.layouts import SECRET_WEIGHTS
 from labeldp.release import Release, file_name
 from labeldp.source import Source, check_rows
 
@@ -33,13 +35,9 @@ MOST_MEMBERS = 200_000_000
 """Rows in bags are held in memory: some gigabytes of them."""
 
 BAGS = file_name("bags")
-_MEMBERS = [pa.field("bag", pa.int32()), pa.field("row", pa.int64())]
-SECRET_WEIGHTS = pa.schema(_MEMBERS)
-PUBLIC_WEIGHTS = pa.schema(
-    [*_MEMBERS, pa.field("weight", pa.float64()), pa.field("noisy", pa.bool_())]
-)
-
 _MARKED = 8
+_FEW = 16
+"""Different ones among 32 random bytes, or 31 steps between them: fewer are too improbable."""
 
 GIVEN = "given the bags: they are published, and the guarantee holds for these very bags"
 OVER = (
@@ -262,20 +260,22 @@ def members_table(draw: Draw) -> pa.Table:
     return pa.table([bag, draw.members.reshape(-1)], schema=SECRET_WEIGHTS)
 
 
-def secret_weights(release: Release) -> pa.Schema:  # noqa: ARG001
-    """The columns of bags whose weights are not published."""
-    return SECRET_WEIGHTS
-
-
-def public_weights(release: Release) -> pa.Schema:  # noqa: ARG001
-    """The columns of bags whose weights are."""
-    return PUBLIC_WEIGHTS
-
-
 def check_members(table: pa.Table, draw: Draw) -> Iterator[str]:
     """Where a bag table is not the one that the certificate's seed gives."""
+    if draw.random and not looks_drawn(draw.seed):
+        yield "certificate: draw.seed was not drawn at random, whatever draw.random says"
     if not table.select(["bag", "row"]).equals(members_table(draw)):
         yield f"{BAGS} does not hold the bags that the certificate's seed gives"
+
+
+def looks_drawn(seed: str) -> bool:
+    """Whether 256 bits may have come from the operating system, but for a chance below 1e-12.
+
+    Small numbers, few different bytes and steady steps from byte to byte do not.
+    """
+    data = bytes.fromhex(seed)
+    steps = {(after - before) % 256 for before, after in pairwise(data)}
+    return any(data[:16]) and min(len(set(data)), len(steps)) > _FEW
 
 
 def check_bag_rows(

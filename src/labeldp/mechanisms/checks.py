@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import chdtr
+from scipy.special import chdtr, chdtrc
 
 from labeldp.release import AGGREGATES, Release
 from labeldp.statistics.labels import LABEL_BITS
@@ -47,6 +47,24 @@ def check_label_exponent(
         yield f"certificate: the label exponent should be {max(exponents)}"
 
 
+FAR = 7.2
+"""Deviations that normal noise exceeds with less than this chance."""
+SCARCE = 3
+"""With so few degrees of freedom even labels without noise are not that improbable: they stand
+on a grid of 2**-10 deviations, and (2**-20)**(3/2) is above 1e-12."""
+
+
+def check_reach(release: Release, most: float) -> Iterator[str]:
+    """Whether labels are no larger than weighted sums of labels in their range can be.
+
+    Each is normal about 0 with a variance of `most` at most, and a compact release has the same
+    sum of squares.
+    """
+    square = sum(float(labels @ labels) for labels in release.label_chunks())
+    if chdtrc(release.bags, square / most) < _CHANCE:
+        yield f"{AGGREGATES} has labels larger than those in the range can make them"
+
+
 def check_scatter(release: Release, floor: float) -> Iterator[str]:
     """Whether labels vary about their fit as the floor demands."""
     if _scatter_chance(release, floor) < _CHANCE:
@@ -67,6 +85,8 @@ def _scatter_chance(release: Release, floor: float) -> float:
         design = raw / units
         gram += design.T @ design
         cross += design.T @ labels
+    if not (np.isfinite(gram).all() and np.isfinite(cross).all()):
+        raise ValueError(f"numbers of {AGGREGATES} are too large")  # LAPACK would not come back
     size = np.sqrt(np.diag(gram))
     scale = np.where(size > 0, size, 1.0)
     slope = np.linalg.lstsq(gram / np.outer(scale, scale), cross / scale)[0] / scale

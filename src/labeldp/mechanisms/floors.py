@@ -7,7 +7,7 @@ whole table, sampled-wtd-FLAg on the smallest residual of a bag.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -27,17 +27,9 @@ from labeldp.accounting import (
 )
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms import FloorOptions
-from labeldp.mechanisms.checks import (
-    check_grid,
-    check_label_exponent,
-    check_numbers,
-    check_scatter,
-)
-from labeldp.mechanisms.survey import ROUNDING
-from labeldp.release import FEATURES, Claim, FloorOutcome, Release
+from labeldp.release import Claim, FloorOutcome
 from labeldp.statistics import LabelGrid, Residual
 
-_TOLERANCE = 1e-6
 _NINETY = 1.645
 """Standard deviations on either side that hold nine in ten."""
 
@@ -369,54 +361,3 @@ def means(
     if centre:
         error += 2.0**-52 * (np.abs(slope[..., 0]) + abs(centre)) * size[:, 0]
     return np.vecdot(features, moved), error * (1 + 2.0**-40)
-
-
-def check_floor(claim: FloorClaim, floor: dict[str, Any]) -> Iterator[str]:
-    """Where the floor that a certificate shows is not the one its claim needs."""
-    measured, shown, added = floor["measured"], floor["lower_bound"], floor["added_variance"]
-    present = {claim.measurement is not None, measured is not None, shown is not None}
-    if present != {claim.mode.measures}:
-        yield f"certificate: a {claim.mode.value} floor and its measurement do not go together"
-        return
-    bound, due = 0.0, claim.floor if claim.mode is FloorMode.ADDED else 0.0
-    if claim.measurement is not None:
-        grid = door.grid_for(claim.measurement.noise(claim.facts.width))
-        bound = claim.measurement.lower_bound(measured, math.ldexp(0.5, grid), claim.facts.width)
-        due = added_variance(claim.floor, bound)
-        if math.fmod(measured, math.ldexp(1.0, grid)) != 0:
-            yield "certificate: floor.measured is off its public grid: its low bits may leak"
-        if not _close(shown, bound):
-            yield f"certificate: floor.lower_bound should be {bound:.9g}"
-        if claim.mode is FloorMode.MEASURED and due > 0:
-            yield "certificate: the floor that was measured is below the one needed"
-            due = 0.0
-    if not _close(added, due) or added < due * (1 - 1e-9):
-        yield f"certificate: floor.added_variance should be {due:.9g}"
-
-
-def _close(shown: float, expected: float) -> bool:
-    return math.isclose(shown, expected, rel_tol=_TOLERANCE, abs_tol=1e-300)
-
-
-def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -> Iterator[str]:
-    """Where the published numbers contradict a claim that rests on a floor.
-
-    Labels must stand on the public grid and, with `scatter`, vary about their fit as the floor
-    demands.
-    """
-    certificate, features = release.certificate, release.features
-    has_constant = features.intercept and features.names[0] == features.all_names[0]
-    if has_constant is not certificate["constant_in_span"]:
-        yield f"{FEATURES} and the certificate differ on whether there is an intercept"
-    if claim.facts.inflation < ROUNDING:
-        yield f"certificate: the inflation must be at least {ROUNDING:.3g}, the sampler's rounding"
-    yield from check_floor(claim, certificate["floor"])
-    exponent = certificate["numerics"]["label_exponent"]
-    yield from check_label_exponent(claim.facts.label_range, features.intercept, exponent)
-    unsound = list(check_numbers(release))
-    yield from unsound
-    if unsound:
-        return
-    yield from check_grid(release, door.grid_for(math.sqrt(claim.floor)))
-    if scatter:
-        yield from check_scatter(release, claim.floor)

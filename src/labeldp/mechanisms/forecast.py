@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from labeldp.errors import positive
+from labeldp.arguments import checked
+from labeldp.errors import at_least, positive
 
 if TYPE_CHECKING:
     from labeldp.release import AddedError
@@ -51,9 +52,11 @@ class Forecast:
     """Where γ comes from: "guess" or "stated"."""
     fitted_ms: float
     """What privacy adds to the predictions of the default fit: `added_ms`, or less where it
-    shrinks them, for labels whose explained part is spread evenly."""
+    shrinks them, for labels whose explained part is spread evenly and of known size: not to know
+    that costs a fit a little more where noise is as large."""
 
 
+@checked
 def forecast(
     *,
     rows: int,
@@ -63,8 +66,42 @@ def forecast(
     added_variance: float,
     residual_source: str = "stated",
 ) -> Forecast:
-    """The law of the fit's error over releases; without a finite mean it is infinite."""
+    """The law of the error of a least-squares fit, over releases of weighted sums of all rows.
+
+    Parameters
+    ----------
+    rows
+        in the table.
+    rank
+        independent design columns.
+    bags
+        how many aggregates are published.
+    residual_ms
+        residual mean square of the fit with all labels.
+    added_variance
+        of the noise on every aggregate label; 0: none.
+    residual_source
+        whose the residual is, "stated" or "guess".
+
+    Returns
+    -------
+    Forecast
+        A forecast; without a finite mean it is infinite.
+
+    Raises
+    ------
+    InputError
+        a number is out of range.
+
+    Examples
+    --------
+    >>> import labeldp
+    >>> made = labeldp.forecast(rows=1000, rank=5, bags=105, residual_ms=4.0, added_variance=0)
+    >>> round(made.excess_mean, 4)
+    0.0505
+    """
     positive(rows=rows, rank=rank, bags=bags, residual_ms=residual_ms)
+    at_least(0, added_variance=added_variance)
     noise = 1 + added_variance / (rows * residual_ms)
     low, median, high = (noise * excess_quantile(rank, bags, q) for q in QUANTILES)
     mean = noise * mean_excess(rank, bags)

@@ -23,6 +23,14 @@ CHOICE, COLUMN, NOISE = 1, 2, 3
 """A choice that was made for you; a column that is gone; noise that can be avoided."""
 
 
+def spared(law: str, pure: bool, delta: float) -> list[str]:
+    """That δ was asked for, and a claim without it is made: the strongest that is true."""
+    if not pure or delta == 0:
+        return []
+    words = f"{law} noise is the smaller here and has pure ε: nothing of δ is spent"
+    return [Note(words, CHOICE)]
+
+
 def ranked(notes: Iterable[str]) -> tuple[str, ...]:
     """What costs most first; in the order given where it costs the same."""
     return tuple(sorted(notes, key=lambda note: -getattr(note, "cost", 0)))

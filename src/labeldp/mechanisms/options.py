@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
 
+from labeldp.arguments import plain_fields
 from labeldp.errors import InputError, at_least, end_share, in_range, ordered, positive, share
 
 
@@ -51,6 +52,30 @@ def _parse_shares(texts: Iterable[str]) -> dict[str, float]:
     return found
 
 
+def _basis(basis: str) -> None:
+    if basis not in ("linear", "auto"):
+        from labeldp.features.wish import Wish  # late: it is slow to import
+
+        Wish.of(basis, (), 1)
+
+
+def _formula(formula: str) -> None:
+    from labeldp.features.formula import formula_label  # late: it is slow to import
+
+    formula_label(formula)
+
+
+SAID_BY_FORMULA = ("intercept", "log", "basis", "interactions")
+
+
+def beside_formula(asked: Mapping[str, Any]) -> None:
+    """Refuse what a formula says as well."""
+    usual = {each.name: each.default for each in fields(Encoding)}
+    for name in SAID_BY_FORMULA if asked.get("formula") is not None else ():
+        if asked.get(name, usual[name]) not in (usual[name], None):
+            raise InputError(f"`{name}` is settled by `formula`; leave one of them out")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Encoding:
     """How raw columns become design columns; `fit_features` says what each choice does."""
@@ -71,9 +96,29 @@ class Encoding:
     log: Sequence[str] = option(
         (), "Columns that enter as sign(x)·log(1 + |x|).", metavar="A,B", parse=column_names
     )
+    basis: str = option(
+        "linear",
+        "Curves of numbers: linear, splines, splines:KNOTS, splines+fourier:N or auto.",
+        check=_basis,
+    )
+    interactions: Sequence[str] = option(
+        (),
+        "Pairs of columns whose products join the design, or all.",
+        metavar="A:B,C:D",
+        parse=column_names,
+    )
+    interaction_columns: int = option(
+        300, "At most so many columns of products.", check=partial(at_least, 1)
+    )
+    formula: str | None = option(
+        None,
+        "Columns, curves and products at once: 'price ~ spline(age) + sex*edu'.",
+        metavar="'Y ~ A + B'",
+        check=_formula,
+    )
     max_leverage: float | None = option(
         None,
-        "Leave out design columns that give a row more leverage than this.",
+        "Leave out design columns that give a row more leverage (0 to 1: its pull on the fit).",
         check=partial(in_range, 0, 1),
     )
     strict: bool = option(
@@ -82,6 +127,7 @@ class Encoding:
 
     def __post_init__(self) -> None:
         check_options(self)
+        beside_formula(vars(self))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +202,21 @@ class DrawOptions:
     bag_seed: int | None = option(None, "For experiments: repeatable bags.", min=0)
 
 
+_MOST_EPSILON, _LEAST_DELTA = 1e6, 1e-100
+
+
+def check_budget(epsilon: float, delta: float) -> None:
+    """Refuse what is no budget, and what is so far out that it would say nothing."""
+    positive(epsilon=epsilon)
+    share(delta=delta)
+    if epsilon > _MOST_EPSILON:
+        raise InputError(f"`epsilon` must be at most {_MOST_EPSILON:g}, not {epsilon:g}")
+    if 0 < delta < _LEAST_DELTA:
+        raise InputError(f"`delta` must be at least {_LEAST_DELTA:g}, not {delta:g}, or 0: pure ε")
+
+
 Own = TypeVar("Own")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -173,8 +233,7 @@ class Request(Generic[Own]):
     """What has been found out about the table: the requests of one comparison share it."""
 
     def __post_init__(self) -> None:
-        positive(epsilon=self.epsilon)
-        share(delta=self.delta)
+        check_budget(self.epsilon, self.delta)
         check_options(self.options)
 
 
@@ -233,10 +292,10 @@ class FeaturesQuestion(Question):
     """What may be known of the features."""
 
     max_leverage: float | None = option(
-        None, "Largest leverage of the features, for `exact`.", check=positive
+        None, "Largest leverage of the features, for exact.", check=positive
     )
     features: int | None = option(
-        None, "Independent feature columns, for `exact` and `paper`.", check=positive
+        None, "Independent feature columns, for exact and paper.", check=positive
     )
 
 
@@ -246,6 +305,12 @@ def check_options(options: Any) -> None:
         check, value = each.metadata.get("check"), getattr(options, each.name)
         if check is not None and value is not None:
             check(**{each.name: value})
+
+
+def make_options(kind: type[Made], choices: Mapping[str, Any]) -> Made:
+    """A group of options from keywords, each in plain values; None leaves a choice to us."""
+    said = {name: value for name, value in choices.items() if value is not None}
+    return kind(**plain_fields(kind, said))
 
 
 def names(kind: Any) -> tuple[str, ...]:

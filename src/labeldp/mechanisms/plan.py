@@ -9,29 +9,36 @@ curve. `Plan.release` then reads the labels once and can change nothing of what 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from labeldp._random import Randomness
+from labeldp.arguments import checked
+from labeldp.cards import Card, budget
 from labeldp.engines import Engine, engine_for
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError, LabelDPWarning, PlanError
 from labeldp.features import FeatureMap
 from labeldp.files import check_target, json_digest
 from labeldp.mechanisms.forecast import Forecast, explained_ms
+from labeldp.mechanisms.payment import Book, Receipt, Unpaid
 from labeldp.mechanisms.protocol import number
-from labeldp.mechanisms.registry import mechanism_named, read_claim
+from labeldp.mechanisms.registry import check_persons, mechanism_named, read_claim
+from labeldp.mechanisms.running import check_memory, now, run_fields
 from labeldp.release import (
+    About,
     Claim,
     Drawing,
     FloorOutcome,
     Release,
     certify,
-    drawn_fields,
+    read_about,
     seal,
 )
-from labeldp.source import Source
+from labeldp.source import Source, as_source
 from labeldp.statistics import Factor, LabelGrid
 
 FORMAT = "labeldp-plan/2"
@@ -39,8 +46,8 @@ OTHER_FEATURES = "the features are not those of the plan; plan again on this tab
 CONTRADICTION = "the plan contradicts itself; plan again"
 LEAST_KEPT, ENOUGH_KEPT = 0.1, 0.5
 """Of what features explain: below the first a plan is refused, below the second it is warned of."""
-MOST_NUMBERS = 500_000_000
-"""A release drawn in memory: four gigabytes of it."""
+_AFTERWARDS = "labeldp.learners.afterwards"
+"""What a release says of its own use; learners stand further down the road."""
 
 
 class Part(Protocol):
@@ -67,6 +74,30 @@ class Plan:
     """What only this mechanism's plans hold, by the names that it declares."""
     anyway: bool = False
     """Whether it was asked for although it cannot beat the constant predictor (`worth.py`)."""
+    bases: tuple[dict[str, Any], ...] = field(default=(), repr=False, compare=False)
+    """What was tried, and what each would cost, where the basis was chosen (`curves.py`)."""
+
+    @property
+    def _card(self) -> Card:
+        claim, (low, high) = self.claim, self.labels.range
+        about = claim.to_json()
+        return Card(
+            f"Plan: {claim.mechanism}, {budget(claim.epsilon, claim.delta)}",
+            (
+                ("rows", f"{self.features.rows:,}"),
+                ("design columns", f"{len(self.features.names):,}"),
+                ("label range", f"{low:g} to {high:g}"),
+                ("aggregates", f"{claim.bags:,} of {about['bag_size']:,} rows each"),
+                ("left of what features explain", f"at most {max(0.0, self.kept):.0%}"),
+                *(("warning", text) for text in self.warnings),
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return self._card.text()
+
+    def _repr_html_(self) -> str:
+        return self._card.html()
 
     @property
     def explained_ms(self) -> float:
@@ -98,7 +129,7 @@ class Plan:
             else "adds errors without bound"
         )
         return (
-            f"privacy {size} and leaves {kept:.0%} of what features may explain: a fit "
+            f"privacy {size} and leaves at most {kept:.0%} of what features may explain: a fit "
             f"{'may not be' if kept else 'is not'} better than the mean of the labels"
         )
 
@@ -109,38 +140,182 @@ class Plan:
         poor = [self.verdict] if self.kept < ENOUGH_KEPT else []
         return (*poor, *weak)
 
+    @checked
     def release(
         self,
-        source: Source,
+        source: Any,
         *,
+        label: str | None = None,
         engine: Engine | None = None,
         randomness: Randomness | None = None,
+        ledger: Book | None = None,
+        dataset: str | None = None,
+        about: Any = None,
+        **table: Any,
     ) -> Release:
-        """Read the labels once and draw the release, in memory."""
-        columns = len(self.features.names)
-        compact = self.claim.to_json().get("form") == "compact"
-        check_memory(columns + 1 if compact else self.claim.bags, columns)
-        return self._draw(source, engine, randomness).collect()
+        """Read the labels once and draw the release, in memory.
 
+        Parameters
+        ----------
+        source
+            the table that was planned for: what `scan` made, or a path or a frame.
+        label
+            the private column, where `source` is a path or a frame; the plan knows the rest.
+        engine
+            where data are read; changes speed, never a result.
+        randomness
+            for tests and experiments only, and then the release is not private.
+        ledger, dataset
+            a `Ledger` that is debited first, and what the table is called in it.
+        about
+            what only the curator knows, for the certificate: a TOML file or a mapping with
+            name, curator, contact, purpose, region, licence, date, why_label_range, why_epsilon.
+        table
+            other keywords of `scan`, such as `clip` and `drop_missing_labels`.
+
+        Returns
+        -------
+        Release
+            The release; it has been paid for, so `save` it.
+
+        Raises
+        ------
+        LedgerError
+            the table's cap leaves no room for it.
+        PlanError
+            the features are not those of the plan.
+        DataError
+            labels are not as said.
+
+        Warns
+        -----
+        LabelDPWarning
+            the numbers drawn do not show that predictions beat the mean of the labels; the budget
+            is spent, but think before you publish.
+
+        Examples
+        --------
+        >>> import labeldp
+        >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
+        >>> made = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
+        >>> made.release(table, label="income").bags
+        2
+        """
+        source = self._table(source, label, table)
+        check_memory(*self.claim.extent(len(self.features.names), len(self.features.columns)))
+        said = read_about(about)
+        engine = engine or engine_for(source)
+        with self._paid(source, engine, ledger, dataset) as receipt:
+            made = self._draw(source, engine, randomness, receipt, said).collect()
+            receipt.done(made.certificate["seal"])
+        self._doubt(made, source, randomness)
+        return made
+
+    @checked
     def release_to(
         self,
         directory: str | Path,
-        source: Source,
+        source: Any,
         *,
+        label: str | None = None,
         engine: Engine | None = None,
         randomness: Randomness | None = None,
+        ledger: Book | None = None,
+        dataset: str | None = None,
+        about: Any = None,
+        **table: Any,
     ) -> Release:
-        """Read the labels once and draw the release into a new directory, in bounded memory."""
+        """Read the labels once and draw the release into a new directory, in bounded memory.
+
+        Parameters
+        ----------
+        directory
+            where to; it must not exist, and is there whole or not at all.
+        source, label, engine, randomness, ledger, dataset, about, table
+            as for `release`.
+
+        Returns
+        -------
+        Release
+            The release, read from the directory as far as it is looked at.
+
+        Raises
+        ------
+        ReleaseError
+            the directory exists or cannot be written; others as `release`.
+
+        Examples
+        --------
+        >>> import labeldp, tempfile
+        >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
+        >>> made = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     made.release_to(f"{place}/published", table, label="income").bags
+        2
+        """
         check_target(Path(directory))
-        self._draw(source, engine, randomness).write(directory)
-        return Release.load(directory)
+        source = self._table(source, label, table)
+        engine, said = engine or engine_for(source), read_about(about)
+        with self._paid(source, engine, ledger, dataset) as receipt:
+            certificate = self._draw(source, engine, randomness, receipt, said).write(directory)
+            receipt.done(certificate["seal"])
+        made = Release.load(directory, verify=False)
+        self._doubt(made, source, randomness)
+        return made
+
+    def _doubt(self, made: Release, source: Source, randomness: Randomness | None) -> None:
+        """A warning where the numbers drawn do not show that they are of use.
+
+        Whoever gives randomness, for experiments or to tell people in another way, looks for
+        themselves.
+        """
+        if randomness is None and not self.anyway:
+            doubt = import_module(_AFTERWARDS).doubt(made, source)
+            if doubt is not None:
+                warnings.warn(doubt, LabelDPWarning, stacklevel=4)
+
+    def _table(self, data: Any, label: str | None, said: dict[str, Any]) -> Source:
+        """The table to release: a path or a frame is read as the plan's was."""
+        if isinstance(data, Source):
+            return as_source(data, label=label, **said)
+        features, person = self.features, self.claim.person
+        known: dict[str, Any] = {
+            "label_range": (self.labels.low, self.labels.high),
+            "person": None if person is None else person.column,
+            "features": features.columns,
+            "categorical": [column.name for column in features.categorical],
+            "numeric": [column.name for column in features.numeric],
+            "spelt": features.spelt,
+            "na": features.na,
+        }
+        return as_source(data, label=label, **known | said)
+
+    def _paid(
+        self, source: Source, engine: Engine, ledger: Book | None, dataset: str | None
+    ) -> Receipt:
+        """The debit of a run that is sound, before a label is read."""
+        if (ledger is None) != (dataset is None):
+            raise InputError(
+                "`ledger` and `dataset` go together: the file, and what the table is called in it"
+            )
+        if ledger is None or dataset is None:
+            return Unpaid()
+        self.bind(source)
+        return ledger.debit(self, source, engine, dataset)
 
     def _draw(
-        self, source: Source, engine: Engine | None, randomness: Randomness | None
+        self,
+        source: Source,
+        engine: Engine,
+        randomness: Randomness | None,
+        receipt: Receipt,
+        about: About | None,
     ) -> Drawing:
-        mechanism = mechanism_named(self.claim.mechanism)
-        return mechanism.run(
-            self, source, engine or engine_for(source), randomness or Randomness.from_os()
+        mechanism, keys = mechanism_named(self.claim.mechanism), randomness or Randomness.from_os()
+        return mechanism.run(self, source, engine, keys).telling(
+            ledger=receipt.told,
+            about=None if about is None else about.to_json(),
+            released_at=now() if keys.private else None,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -160,6 +335,7 @@ class Plan:
                 "notes": list(self.notes),
                 "warnings": list(self.warnings),
                 **({"anyway": True} if self.anyway else {}),
+                **({"bases": list(self.bases)} if self.bases else {}),
                 **{name: part.to_json() for name, part in self.parts.items()},
             }
         )
@@ -185,6 +361,7 @@ class Plan:
             tuple(document["notes"]),
             parts={name: read(document[name]) for name, read in parts.items() if name in document},
             anyway=bool(document.get("anyway", False)),
+            bases=tuple(document.get("bases", ())),
         )
 
     def bind(self, source: Source, *sound: bool) -> None:
@@ -203,6 +380,7 @@ class Plan:
             raise PlanError(
                 f"the plan is for {_whose(person)}; scan the table with that, or plan again"
             )
+        check_persons(mechanism_named(claim.mechanism), person)
         grid = LabelGrid.for_range((labels.low, labels.high), intercept=features.intercept)
         said = claim.to_json()
         agrees = (
@@ -232,7 +410,7 @@ class Plan:
             return certify(
                 self.claim,
                 outcome,
-                **_run_fields(self.claim.drawn, source, self.labels, grid, randomness),
+                **run_fields(self.claim.drawn, source, self.labels, grid, randomness),
                 anyway=self.anyway,
                 digests={
                     "bags": None,
@@ -247,34 +425,3 @@ class Plan:
 
 def _whose(person: str | None) -> str:
     return "single rows (no `person`)" if person is None else f"persons (`person={person!r}`)"
-
-
-def check_memory(bags: int, columns: int) -> None:
-    """Refuse to draw in memory what does not fit an ordinary machine's."""
-    if bags * (columns + 1) > MOST_NUMBERS:
-        raise PlanError(
-            f"{bags:,} bags of {columns} columns are too many to hold in memory; write them to a "
-            "directory as they are drawn (plan.release_to, labeldp release)"
-        )
-
-
-def _run_fields(
-    drawn: str, source: Source, labels: LabelGrid, grid: int, randomness: Randomness
-) -> dict[str, Any]:
-    """How numbers were rounded, drawn and read: all of it public, fixed before labels are read."""
-    return {
-        "numerics": {
-            "aggregate_labels": drawn,
-            "grid_exponent": grid,
-            "label_exponent": labels.exponent,
-            "feature_sums": "exact integers",
-            "residual": "rigorous enclosure",
-        },
-        "randomness": drawn_fields(randomness.private),
-        "labels": {
-            "column": source.label,
-            "outside_range": "clipped" if source.clip else "refused",
-            "missing": "rows dropped" if source.drop_missing_labels else "refused",
-        },
-        "ledger": None,
-    }

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from labeldp.mechanisms.options import Options
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
+    from labeldp.mechanisms.trial import Known, Reals, Rows
     from labeldp.mechanisms.workbench import (
         Claim,
         Drawing,
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 """A plan, a certificate or an answer as JSON."""
 Fact = tuple[str, str]
-LINEAR, ANY_MODEL = USES = ("linear", "any-model")
+Use = Literal["linear", "any-model"]
+USES: tuple[Use, Use] = get_args(Use)
+LINEAR, ANY_MODEL = USES
 """What a release may be wanted for."""
 Layout = Callable[["Release"], "pa.Schema"]
 """The columns that a Parquet file of a release must have."""
@@ -89,6 +92,25 @@ class Inspection:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """How `labeldp audit` tries to break a mechanism's claim; see `trial.py`."""
+
+    moves: Callable[[Plan, Reals, int], Reals]
+    """(plan, encoded rows before their scales, the number of the first) ↦ how far each row's label
+    moves what is shown."""
+    most: Callable[[Plan], float]
+    """What the claim prices of that, for all rows that are covered together."""
+    know: Callable[[Plan, Source, Engine, Rows], Known]
+    """A table whose labels are known, and the rows whose labels an attacker asks about."""
+    private: tuple[str, ...] = ()
+    """What in a certificate, beside seal and digests, follows from labels and noise."""
+    any_labels: Callable[[Plan], bool] | None = None
+    """Whether any labels can be released, those that features explain too; None: always."""
+    refusal: Callable[[Plan], str | None] | None = None
+    """Why a plan cannot be tried, if it cannot."""
+
+
+@dataclass(frozen=True)
 class Mechanism:
     """One way to publish: how it is asked for, planned, run, read, checked and told."""
 
@@ -108,6 +130,8 @@ class Mechanism:
     """Where a table's features contradict the certificate."""
     describe: Callable[[Document], Description]
     """What people read of a plan or certificate."""
+    untested: Callable[[Release], Iterator[str]] | None = None
+    """What `check` cannot see in a release that passes it."""
     options: type[Any] = Options
     """A frozen dataclass: what may be asked of a plan; see `options.py`."""
     accountants: tuple[str, ...] = ("exact",)
@@ -135,6 +159,8 @@ class Mechanism:
     rehearse: Callable[[Plan, Source, np.random.Generator], Rehearsal | None] | None = None
     """Weights and noise of a release as it might be, to forecast the error of a fit by; None where
     the plan's forecast is exact."""
+    trial: Trial | None = None
+    """How its claim is audited; None: `labeldp audit` refuses it."""
 
     def allows(self, delta: float) -> bool:
         """Whether a guarantee with this δ can be asked for, as far as 0 is in question."""

@@ -12,10 +12,11 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
+from labeldp.arguments import refuse_unknown
 from labeldp.errors import InputError, PlanError
-from labeldp.mechanisms.options import Encoding, Request, names, refuse_foreign
+from labeldp.mechanisms.options import Encoding, Request, make_options, names, refuse_foreign
 from labeldp.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
@@ -40,7 +41,14 @@ _HOMES = {
     "sampled-wtd-flag": "labeldp.mechanisms.sampled_wtd_flag",
     "sampled-noisy-wtd-lag": "labeldp.mechanisms.sampled_noisy_wtd_lag",
 }
+MechanismName = Literal[
+    "auto", "wtd-flag", "shaped-flag", "noisy-rows", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
+]
+AccountantName = Literal["exact", "exact-worst-case", "paper"]
+"""For those who write code: ours, and any other that a package may offer."""
 AUTO = "auto"
+EPSILON, DELTA = 1.0, 1e-6
+"""The budget, if nothing is said."""
 """In place of a mechanism: the one that adds least."""
 _registered: dict[str, Mechanism] = {}
 
@@ -115,7 +123,8 @@ def certificate_schema() -> dict[str, Any]:
         parts |= mechanism.sections
         for name in mechanism.files.keys() - parts["digests"]["properties"].keys():
             words = f"SHA-256 of the contents of {name}.parquet, where there is one."
-            parts["digests"]["properties"][name] = {"type": "string", "description": words}
+            rule = {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": words}
+            parts["digests"]["properties"][name] = rule
     parts["mechanism"]["enum"] = [mechanism.name for mechanism in known]
     accountants = {name: None for mechanism in known for name in mechanism.accountants}
     parts["accountant"]["properties"]["name"]["enum"] = list(accountants)
@@ -134,18 +143,25 @@ def check_pure(mechanism: Mechanism, delta: float) -> None:
 
 def read_claim(document: dict[str, Any]) -> Claim:
     """The claim of a plan or certificate; KeyError, TypeError or ValueError if there is none."""
-    return mechanism_named(document["mechanism"]).read_claim(document)
+    mechanism = mechanism_named(document["mechanism"])
+    check_persons(mechanism, document.get("person"))
+    return mechanism.read_claim(document)
 
 
-def draft(mechanism: Mechanism, request: Request[Any], source: Source, engine: Engine) -> Plan:
-    """A mechanism's plan; persons are refused where it would protect single rows only."""
-    if source.person is not None and not mechanism.persons:
+def check_persons(mechanism: Mechanism, person: object) -> None:
+    """Refuse persons, in a table as in a claim, where only single rows would be protected."""
+    if person is not None and not mechanism.persons:
         able = " or ".join(repr(other.name) for other in mechanisms() if other.persons)
         raise PlanError(
             f"{mechanism.name} cannot price all rows of a person together: "
             f"{mechanism.single_rows}; use `mechanism={able}`, or leave `person` out to protect "
             "single rows"
         )
+
+
+def draft(mechanism: Mechanism, request: Request[Any], source: Source, engine: Engine) -> Plan:
+    """A mechanism's plan; persons are refused where it would protect single rows only."""
+    check_persons(mechanism, source.person)
     return mechanism.draft(request, source, engine)
 
 
@@ -164,16 +180,13 @@ def make_request(
     **choices: Any,
 ) -> Request[Any]:
     """A request from the keywords of `plan`; one that the mechanism does not have is refused."""
-    known = {*option_types(), *names(Encoding)}
-    for name in choices:
-        if name not in known:
-            raise TypeError(f"plan() got an unexpected keyword argument {name!r}")
-    encoding = Encoding(**{n: choices.pop(n) for n in names(Encoding) if n in choices})
+    refuse_unknown("plan", choices, option_types() | dict.fromkeys(names(Encoding)))
+    encoding = make_options(Encoding, {n: choices.pop(n) for n in names(Encoding) if n in choices})
     own = names(mechanism.options)
     refuse_foreign(choices, own, mechanism.name)
     if accountant not in mechanism.accountants:
         known_ones = ", ".join(mechanism.accountants)
         raise InputError(f"accountant {accountant!r} is unknown; choose {known_ones}")
     check_pure(mechanism, delta)
-    options = mechanism.options(**{name: v for name, v in choices.items() if name in own})
+    options = make_options(mechanism.options, {n: v for n, v in choices.items() if n in own})
     return Request(epsilon, delta, accountant, encoding, options)

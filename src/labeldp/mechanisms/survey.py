@@ -10,6 +10,7 @@ from labeldp.accounting import Facts
 from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
+from labeldp.features.formula import Formula
 from labeldp.mechanisms.notes import COLUMN, NOISE, Note
 from labeldp.mechanisms.options import Encoding, Request
 from labeldp.release import Person
@@ -24,6 +25,7 @@ from labeldp.statistics import (
     factorise,
     largest_persons,
 )
+from labeldp.statistics.persons import Seen
 
 ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""
@@ -53,17 +55,21 @@ def survey(
     one with the largest share in the costliest row first, until no row has more. As many columns
     as rows are refused unless `saturated` says that labels are hidden otherwise.
     """
-    max_leverage, intercept = encoding.max_leverage, encoding.intercept
+    max_leverage = encoding.max_leverage
     if source.label_range is None:
         raise InputError("the label range is missing; give `label_range`")
     features = fit_features(
         source,
         min_count=encoding.min_count,
-        intercept=intercept,
+        intercept=encoding.intercept,
         standardise=encoding.standardise,
         indicators=encoding.indicators,
         winsor=encoding.winsor,
         log=encoding.log,
+        basis=encoding.basis,
+        interactions=encoding.interactions,
+        interaction_columns=encoding.interaction_columns,
+        formula=encoding.formula,
         fold=engine.fold,
     )
     gram = engine.fold("feature sums", source, GramSum(features))
@@ -72,10 +78,11 @@ def survey(
             f"the data had {features.rows:,} rows in one pass and {gram.rows:,} in the next; leave "
             f"them alone while they are read"
         )
-    factor = factorise(gram, features, saturated=saturated)
+    with engine.progress("factor", None):  # of thousands of columns it takes some seconds
+        factor = factorise(gram, features, saturated=saturated)
     dependent = _dependent(features, factor)
     if encoding.strict:
-        _refuse(_constant(source, features) + dependent)
+        _refuse(_constant(source, features, encoding.formula) + dependent)
     leverage = engine.fold("leverages", source, LeverageScan(features, factor))
     trimmed = []
     while max_leverage is not None and leverage.maximum > max_leverage:
@@ -89,13 +96,13 @@ def survey(
         trimmed.append(Note(f"{costly.column}: {gone}", COLUMN))
         factor = factorise(gram, features.keep(kept), saturated=saturated)
         leverage = engine.fold("leverages", source, LeverageScan(features, factor))
-    labels = LabelGrid.for_range(source.label_range, intercept=intercept)
+    labels = LabelGrid.for_range(source.label_range, intercept=features.intercept)
     facts = Facts(
         rows=gram.rows,
         label_range=labels.range,
         features=factor.rank,
         max_leverage=min(1.0, leverage.maximum * (1 + HEADROOM)),
-        centred=intercept,
+        centred=features.intercept,
         inflation=inflation_for(factor.defect) + 2 * factor.defect,
     )
     notes = (*features.notes, *dependent, *trimmed, *_advice(leverage, gram.rows))
@@ -133,13 +140,16 @@ def feature_bound(features: FeatureMap) -> float:
     square = float(features.intercept) + len(features.categorical)
     for column in features.numeric:
         square += (column.reach * column.scale) ** 2 + float(column.indicator)
+    for _, columns in features.derived:
+        square += sum((column.reach * column.scale) ** 2 for column in columns)
     return math.sqrt(square) * (1 + 1e-12)
 
 
-def _constant(source: Source, features: FeatureMap) -> list[str]:
+def _constant(source: Source, features: FeatureMap, formula: str | None) -> list[str]:
+    asked = source.names if formula is None else Formula.of(formula, source.names).columns
     return [
-        f"feature column {name!r} is constant"
-        for name in source.names
+        f"feature column {name!r} is constant or an id"
+        for name in asked
         if name not in features.columns
     ]
 
@@ -154,7 +164,7 @@ def _dependent(features: FeatureMap, factor: Factor) -> list[str]:
     return [
         Note(f"feature column {features.all_names[column]!r} {words}", COLUMN)
         for column in features.number_columns
-        if column not in kept
+        if column not in kept and column not in features.derived_positions
     ]
 
 
@@ -166,7 +176,7 @@ def _advice(leverage: Leverage, rows: int) -> list[str]:
     costly = leverage.costliest[0]
     words = (
         f"{costly.where} has a leverage of {costly.leverage:.2g} because of "
-        f"{costly.column!r}, which costs utility; --max-leverage {usual:.1g} leaves such out"
+        f"{costly.column!r}, which costs utility; `max_leverage={usual:.1g}` leaves such out"
     )
     return [Note(words, NOISE)]
 
@@ -176,12 +186,17 @@ def _refuse(left_out: list[str]) -> None:
         raise DataError(f"{left_out[0]}; `drop` it, or plan without `strict` to leave it out")
 
 
-def most_rows(features: FeatureMap, source: Source, engine: Engine) -> Person | None:
-    """Whose rows are covered together, and at most how many they are: public."""
+def most_rows(
+    features: FeatureMap, source: Source, engine: Engine, first: Seen | None = None
+) -> Person | None:
+    """Whose rows are covered together, and at most how many they are: public.
+
+    `first` is what a `PersonScan` saw in a pass that was made for other reasons too.
+    """
     if source.person is None:
         return None
     scan = PersonScan(features)
-    found = largest_persons(scan, lambda each: engine.fold("persons", source, each))
+    found = largest_persons(scan, lambda each: engine.fold("persons", source, each), first)
     return Person(source.person, found.rows)
 
 

@@ -9,7 +9,6 @@ from labeldp.features import Encoded, FeatureMap
 from labeldp.mechanisms import REMARKS, Encoding, Panel, Request, number
 from labeldp.mechanisms.bags import (
     BAGS,
-    PUBLIC_WEIGHTS,
     BagRows,
     Draw,
     Rehearsal,
@@ -20,11 +19,11 @@ from labeldp.mechanisms.bags import (
     members_table,
 )
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.floor_checks import check_floor_release, untested_floor
 from labeldp.mechanisms.floors import (
     FloorClaim,
     LabelLaw,
     Terms,
-    check_floor_release,
     claimed_floor,
     floor_mode,
     means,
@@ -41,6 +40,7 @@ from labeldp.mechanisms.forecast import (
     relative_excess,
     sketched_error,
 )
+from labeldp.mechanisms.layouts import PUBLIC_WEIGHTS
 from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
 from labeldp.mechanisms.survey import (
     HEADROOM,
@@ -73,6 +73,7 @@ from labeldp.release import (
 )
 from labeldp.source import Source
 from labeldp.statistics import (
+    LARGE,
     Factor,
     FeatureGram,
     Fits,
@@ -103,6 +104,7 @@ __all__ = [
     "CONTRADICTION",
     "FEATURES",
     "HEADROOM",
+    "LARGE",
     "NOISE",
     "OTHER_FEATURES",
     "PUBLIC_WEIGHTS",
@@ -190,4 +192,5 @@ __all__ = [
     "stacked_design",
     "survey",
     "surveyed",
+    "untested_floor",
 ]

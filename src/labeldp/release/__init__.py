@@ -1,5 +1,7 @@
 """The published thing: its claim, its certificate, its files."""
 
+from labeldp.release.about import About, read_about
+from labeldp.release.certificate import Certificate
 from labeldp.release.claim import (
     GAUSSIANS,
     AddedError,
@@ -12,12 +14,12 @@ from labeldp.release.claim import (
     read_head,
     seal,
 )
+from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.files import (
     AGGREGATES,
     CERTIFICATE,
     FEATURES,
-    METADATA_KEY,
     NOISE,
     ROW,
     WARNING,
@@ -32,29 +34,48 @@ from labeldp.release.files import (
     label_column,
     public_rows,
 )
-from labeldp.release.rows import feature_rows, labelled_rows, row_schema
+from labeldp.release.parquet import METADATA_KEY, check_form
+from labeldp.release.rows import feature_rows, labelled_rows, row_schema, table_rows
+from labeldp.release.statement import (
+    SIGNATURES,
+    Envelope,
+    Signature,
+    signature_problems,
+    statement,
+)
+from labeldp.release.stored import StoredTable, check_plain
 
 __all__ = [
     "AGGREGATES",
     "CERTIFICATE",
+    "CROISSANT",
     "FEATURES",
     "GAUSSIANS",
     "METADATA_KEY",
     "NOISE",
     "ROW",
+    "SIGNATURES",
     "WARNING",
+    "About",
     "AddedError",
+    "Certificate",
     "Claim",
     "Digest",
     "Drawing",
+    "Envelope",
     "FloorOutcome",
     "Person",
     "Release",
+    "Signature",
+    "StoredTable",
     "aggregate_batch",
     "aggregate_schema",
     "certificate_text",
     "certify",
+    "check_form",
+    "check_plain",
     "claimed_fields",
+    "croissant_of",
     "design_layout",
     "drawn_fields",
     "feature_rows",
@@ -63,8 +84,12 @@ __all__ = [
     "label_column",
     "labelled_rows",
     "public_rows",
+    "read_about",
     "read_head",
     "row_schema",
     "seal",
+    "signature_problems",
+    "statement",
     "table_digest",
+    "table_rows",
 ]

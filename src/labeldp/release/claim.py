@@ -13,14 +13,15 @@ function of private data.
 from __future__ import annotations
 
 import math
+import platform
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from typing import Any, ClassVar
 
 from labeldp._random import GENERATOR, KEY_BITS
-from labeldp.accounting import Curve, best_true_positive_rate, invert
-from labeldp.errors import PlanError
+from labeldp.accounting import Curve, best_true_positive_rate, gaussian_mu, invert
+from labeldp.errors import PlanError, at_least
 from labeldp.files import json_digest
 from labeldp.release.budget import weaknesses
 
@@ -43,6 +44,8 @@ NOT_PROTECTED = (
 )
 TRUST_MODEL = "a central curator sees the labels and runs this software honestly"
 EXPERIMENT = "drawn from a seed for a test or an experiment: NOT private, whatever epsilon says"
+LIBRARIES = ("numpy", "scipy", "pyarrow", "python-flint", "randomgen")
+"""On which numbers and files of a release rest."""
 GAUSSIANS = "exactly rounded Gaussians on a public grid"
 GROUPS = (2, 3, 5)
 FALSE_POSITIVE_RATE = 0.001
@@ -57,6 +60,9 @@ class Person:
     """Of the ids, which are not published."""
     rows: int
     """The most that one person has."""
+
+    def __post_init__(self) -> None:
+        at_least(1, rows=self.rows)
 
     @property
     def unit(self) -> str:
@@ -112,6 +118,10 @@ class Claim(ABC):
         """How labels leave by the door."""
         return GAUSSIANS
 
+    def extent(self, design: int, raw: int) -> tuple[int, int]:  # noqa: ARG002
+        """Rows and columns of the table that is released, of so many design and raw columns."""
+        return self.bags, design + 1
+
     @abstractmethod
     def utility(self) -> dict[str, Any]:
         """The excess of a least-squares fit over one with all labels (theory §5)."""
@@ -119,6 +129,10 @@ class Claim(ABC):
     def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
         """What privacy adds to a prediction, in label units, as far as it is known."""
         return AddedError()
+
+    def label_noise_std(self, outcome: FloorOutcome | None) -> float | None:  # noqa: ARG002
+        """Of the noise on each published label; None where it is not the same on all."""
+        return None
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -224,6 +238,8 @@ def claimed_fields(claim: Claim, outcome: FloorOutcome | None = None) -> dict[st
         "not_protected": list(NOT_PROTECTED),
         "trust_model": TRUST_MODEL,
         **claim.to_json(),
+        "label_noise_std": claim.label_noise_std(outcome),
+        "mu": gaussian_mu(claim.law),
         "curve": curve,
         "groups": claim.groups(),
         "attack_risk": claim.attack_risk(curve),
@@ -242,13 +258,22 @@ def certify(claim: Claim, outcome: FloorOutcome | None, **run_fields: Any) -> di
     spent = claim.delta_at(claim.epsilon)
     if not spent <= claim.delta:
         raise PlanError(
-            f"{claim.bags} bags of this claim have δ = {spent:.3g} at ε = {claim.epsilon:g}, "
+            f"{claim.bags} aggregates of this claim have δ = {spent:.3g} at ε = {claim.epsilon:g}, "
             f"more than the plan's {claim.delta:g}; plan again"
         )
     if outcome is not None:
         claimed["floor"] |= asdict(outcome)
-    software = {"name": "labeldp", "version": version("labeldp")}
-    return seal(claimed | run_fields | {"software": software})
+    return seal(claimed | run_fields | {"software": software_fields()})
+
+
+def software_fields() -> dict[str, Any]:
+    """What computed the release."""
+    return {
+        "name": "labeldp",
+        "version": version("labeldp"),
+        "python": platform.python_version(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }
 
 
 def drawn_fields(private: bool) -> dict[str, Any]:

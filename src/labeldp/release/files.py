@@ -6,6 +6,7 @@
                              rows stand in which bag), `weights` (of the design columns)
     DIR/certificate.json     what was promised and what anyone needs to recheck it
     DIR/features.json        how raw rows become the design columns
+    DIR/croissant.json       the files above in the words of Croissant, for its readers
 
 This is the only module that writes a release. The certificate also sits in the Parquet
 metadata, so that the file alone still says what it is. Aggregates may be many: they are drawn
@@ -17,8 +18,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +31,17 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp._arrow import arrow_numbers, column_numbers, numpy_numbers
+from labeldp.arguments import checked
+from labeldp.cards import Card
 from labeldp.errors import ReleaseError
 from labeldp.features import FeatureMap
-from labeldp.files import new_directory, read_json
+from labeldp.files import new_directory, obstacle, read_json
+from labeldp.release.certificate import Certificate
+from labeldp.release.claim import seal
+from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import Digest, table_digest
+from labeldp.release.parquet import METADATA_KEY, WRITING
+from labeldp.release.stored import StoredTable, check_plain
 from labeldp.source import Source, scan
 
 if TYPE_CHECKING:
@@ -40,11 +50,15 @@ if TYPE_CHECKING:
 AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 WARNING = "NOT_PRIVATE.txt"
 """In place of a certificate, beside sums that are not private."""
-METADATA_KEY = b"labeldp.certificate"
 NOISE = "noise_std"
 """The column of public noise deviations beside labels that are aggregated alone."""
 ROW = "row"
 """The first column where every row has a label of its own: its number in the table."""
+MOST_JSON = 1 << 24
+"""Bytes of a certificate or a feature map."""
+_JUDGE = "labeldp.mechanisms.structure"
+"""What a certificate must hold is declared by mechanisms, further down the road; it is looked up
+by name when a release is read."""
 _NOT_FILES = ("aggregates", "features", "feature_sums")
 """Digests that are not those of further tables."""
 _GROUP_ROWS, _GROUP_NUMBERS, _MOST_NUMBERS = 1 << 14, 1 << 20, 1 << 23
@@ -58,9 +72,35 @@ class Release:
     table: pa.Table | StoredTable = field(repr=False)
     """Design columns in the feature map's order if they were aggregated, then the label column."""
     features: FeatureMap = field(repr=False)
-    certificate: dict[str, Any]
+    certificate: Certificate
+    """Any dictionary will do: it becomes one."""
     files: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
     """Further public tables, by the names that they have in the certificate's `digests`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "certificate", Certificate(self.certificate))
+
+    @property
+    def _card(self) -> Card:
+        """What the certificate says; it may be anyone's, so nothing in it is relied on."""
+        said = {name: str(value) for name, value in self.certificate.items()}
+        names = ("mechanism", "epsilon", "delta", "rows", "bags", "bag_size", "label_range")
+        stored = isinstance(self.table, StoredTable)
+        where = str(self.table.path.parent) if stored else "memory; save it, it has been paid for"
+        return Card(
+            "Release",
+            (
+                *((name.replace("_", " "), said.get(name, "?")) for name in names),
+                ("design columns", f"{len(self.features.names):,}"),
+                ("kept in", where),
+            ),
+        )
+
+    def __repr__(self) -> str:
+        return self._card.text()
+
+    def _repr_html_(self) -> str:
+        return self._card.html()
 
     @property
     def bag_table(self) -> pa.Table | None:
@@ -98,17 +138,40 @@ class Release:
     def training_frame(self, data: Any = None) -> tuple[pd.DataFrame, pd.Series[Any]]:
         """X and y of a release of rows, for scikit-learn: raw features, and labels with noise.
 
-        `data` is the table that the release was made from (a source, a path or a frame; its
-        labels are not read), not needed if features were released too. X has numbers as floats
-        and categories as text; `feature_frame` makes the same of other rows. The index is the
-        row's number in the table.
+        Parameters
+        ----------
+        data
+            the table that the release was made from (a source, a path or a frame; its labels are
+            not read), not needed if features were released too.
+
+        Returns
+        -------
+        tuple of DataFrame and Series
+            X has numbers as floats and categories as text; `feature_frame` makes the same of other
+            rows. The index is the row's number in the table.
+
+        Raises
+        ------
+        ReleaseError
+            the release holds sums, of which no single row has a label.
         """
         from labeldp.release.rows import training_frame
 
         return training_frame(self, data)
 
     def feature_frame(self, rows: Any) -> pd.DataFrame:
-        """Rows of any table or frame as those of X in `training_frame`, to predict them."""
+        """Rows of any table as those of X in `training_frame`, to predict them.
+
+        Parameters
+        ----------
+        rows
+            a source, a path or a frame.
+
+        Returns
+        -------
+        DataFrame
+            The feature columns, in the same form.
+        """
         from labeldp.release.rows import feature_frame
 
         return feature_frame(self.features, rows)
@@ -151,8 +214,20 @@ class Release:
             return np.full(self.table.num_rows, float(self.certificate["shape"]["noise_std"]))
         return column_numbers(self.table.column(NOISE))
 
+    @checked
     def save(self, directory: str | Path) -> None:
-        """Write the release as one new directory, whole or not at all."""
+        """Write the release as one new directory, whole or not at all.
+
+        Parameters
+        ----------
+        directory
+            where to; it must not exist.
+
+        Raises
+        ------
+        ReleaseError
+            it exists, or cannot be written.
+        """
         drawing = Drawing(
             self.features,
             self.table.schema,
@@ -163,23 +238,59 @@ class Release:
         drawing.write(directory)
 
     @classmethod
-    def load(cls, directory: str | Path) -> Release:
-        """Read a release; `verify` checks what it says."""
+    @checked
+    def load(cls, directory: str | Path, *, verify: bool = True) -> Release:
+        """Read a release; one whose files are not as they were written together is refused.
+
+        Parameters
+        ----------
+        directory
+            what `save`, `Plan.release_to` or `labeldp release` wrote.
+        verify
+            look at the form of all files and at their digests, which takes a pass over tables;
+            False reads whatever can be read, and no more than is looked at. What a certificate
+            promises is checked by `labeldp.verify`.
+
+        Returns
+        -------
+        Release
+            The release; its tables are read as far as they are looked at.
+
+        Raises
+        ------
+        ReleaseError
+            it is missing, incomplete, damaged or altered.
+        """
         folder = Path(directory)
+        reason = obstacle(folder)
+        if reason is not None:
+            raise ReleaseError(f"{folder}: {reason}")
         if not folder.is_dir():
             raise ReleaseError(f"{folder} is not a release directory")
         if (folder / WARNING).exists():
             raise ReleaseError(f"{folder} is NOT private and has no certificate; see {WARNING}")
-        certificate = read_json(folder / CERTIFICATE)
-        features = FeatureMap.from_json(read_json(folder / FEATURES))
+        certificate = _document(folder / CERTIFICATE)
+        features = FeatureMap.from_json(_document(folder / FEATURES))
         table = StoredTable.open(folder / AGGREGATES)
         if not table.schema.names or not pa.types.is_float64(table.schema.types[-1]):
             raise ReleaseError(f"{folder / AGGREGATES} does not end with a column of labels")
         files = {
-            name: StoredTable.open(folder / file_name(name)).read()
+            name: StoredTable.open(folder / file_name(name)).dense()
             for name in _further_files(certificate)
         }
-        return cls(table, features, certificate, files)
+        release = cls(table, features, Certificate(certificate), files)
+        if verify:
+            import_module(_JUDGE).refuse_unsound(folder, release)
+        return release
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """A JSON object of a release."""
+    check_plain(path)
+    document = read_json(path, MOST_JSON)
+    if not isinstance(document, dict):
+        raise ReleaseError(f"{path} holds no JSON object; restore the original file")
+    return document
 
 
 def file_name(name: str) -> str:
@@ -233,12 +344,20 @@ class Drawing:
     files: Mapping[str, pa.Table] = field(default_factory=dict)
     """Public tables beside the aggregates, as the mechanism declares them."""
 
+    def telling(self, **fields: Any) -> Drawing:
+        """The same, whose certificate also says this of the run."""
+
+        def certify(digests: dict[str, str]) -> dict[str, Any]:
+            return seal(self.certify(digests) | fields)
+
+        return replace(self, certify=certify)
+
     def collect(self) -> Release:
         """Draw into memory."""
         with closing(self.batches):
             table = pa.Table.from_batches(self.batches, schema=self.schema)
         certificate = self._certificate(table_digest(table))
-        return Release(table, self.features, certificate, self.files)
+        return Release(table, self.features, Certificate(certificate), self.files)
 
     def _certificate(self, aggregates: str) -> dict[str, Any]:
         others = {name: table_digest(table) for name, table in self.files.items()}
@@ -249,24 +368,29 @@ class Drawing:
         with new_directory(Path(directory)) as partial:
             text = certificate_text(certificate := self._write_aggregates(partial / AGGREGATES))
             for name, table in self.files.items():
-                stamped = table.replace_schema_metadata({METADATA_KEY: text.encode()})
-                pq.write_table(stamped, partial / file_name(name), use_dictionary=False)
+                with pq.ParquetWriter(partial / file_name(name), table.schema, **WRITING) as file:
+                    for group in _row_groups(table.to_batches(), len(table.schema)):
+                        file.write_table(group, group.num_rows)
+                    file.add_key_value_metadata({METADATA_KEY.decode(): text})
             (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
             (partial / FEATURES).write_text(features_text(self.features), encoding="utf-8")
+            with suppress(LookupError, TypeError, ValueError, AttributeError):
+                # what is no certificate cannot be described, and `verify` refuses it
+                described = croissant_of(partial, certificate)
+                (partial / CROISSANT).write_text(described, encoding="utf-8")
         return certificate
 
     def _write_aggregates(self, path: Path) -> dict[str, Any]:
         """The stream into one file, its digest and the certificate.
 
-        Normal numbers cannot be compressed; labels, which stand on a grid, can. The Arrow schema
-        is left out, because its metadata would hide what is added at the end.
+        Normal numbers cannot be compressed; labels, which stand on a grid, can.
         """
         others = set(self.schema.names) - set(self.features.names)
-        layout = {"compression": dict.fromkeys(others, "snappy"), "store_schema": False}
+        layout = {"compression": dict.fromkeys(others, "snappy"), **WRITING}
         with (
             closing(self.batches),
             Digest(self.schema) as digest,
-            pq.ParquetWriter(path, self.schema, use_dictionary=False, **layout) as file,
+            pq.ParquetWriter(path, self.schema, **layout) as file,
         ):
             for group in _row_groups(self.batches, len(self.schema)):
                 digest.add(group)
@@ -274,61 +398,6 @@ class Drawing:
             certificate = self._certificate(digest.total())
             file.add_key_value_metadata({METADATA_KEY.decode(): certificate_text(certificate)})
         return certificate
-
-
-@dataclass(frozen=True)
-class StoredTable:
-    """A Parquet file as a table of which only what is asked for is read."""
-
-    path: Path
-    schema: pa.Schema
-    num_rows: int
-    chosen: tuple[str, ...] | None = None
-    """The columns that are read, if not all."""
-
-    @classmethod
-    def open(cls, path: Path) -> StoredTable:
-        """Read the footer; a damaged file is refused."""
-        if not path.exists():
-            raise ReleaseError(f"{path} is missing; the release is incomplete")
-        with _whole(path), pq.ParquetFile(path) as file:
-            return cls(path, file.schema_arrow.remove_metadata(), file.metadata.num_rows)
-
-    @property
-    def column_names(self) -> list[str]:
-        return list(self.schema.names)
-
-    def select(self, names: list[str]) -> StoredTable:
-        """The same rows with these columns alone."""
-        schema = pa.schema([self.schema.field(name) for name in names])
-        return replace(self, schema=schema, chosen=tuple(names))
-
-    def column(self, name: str) -> pa.ChunkedArray:
-        """One column."""
-        return self.read([name]).column(0)
-
-    def read(self, columns: list[str] | None = None) -> pa.Table:
-        """All rows."""
-        with _whole(self.path), pq.ParquetFile(self.path) as file:
-            return file.read(columns).replace_schema_metadata(None)
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows, a row group at a time."""
-        with _whole(self.path), pq.ParquetFile(self.path) as file:
-            for group in range(file.num_row_groups):
-                rows = file.read_row_group(group, self.chosen)
-                if self.chosen:  # a name may have brought others that begin like it
-                    rows = rows.select(self.chosen)
-                yield from rows.combine_chunks().to_batches()
-
-
-@contextmanager
-def _whole(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (pa.ArrowException, OSError) as problem:
-        reason = str(problem).splitlines()[0]
-        raise ReleaseError(f"{path} is damaged: {reason}") from None
 
 
 def aggregate_schema(features: FeatureMap, label: str) -> pa.Schema:
@@ -354,13 +423,17 @@ def _row_groups(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.
     """Batches put together until they are worth a row group, and no larger than memory likes."""
     enough = min(max(_GROUP_ROWS, _GROUP_NUMBERS // columns), max(1, _MOST_NUMBERS // columns))
     waiting: list[pa.RecordBatch] = []
-    for batch in batches:
+    for batch in chain.from_iterable(_slices(batch, enough) for batch in batches):
         waiting.append(batch)
         if sum(part.num_rows for part in waiting) >= enough:
             yield pa.Table.from_batches(waiting)
             waiting = []
     if waiting:
         yield pa.Table.from_batches(waiting)
+
+
+def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
 
 
 def label_column(label: str) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from labeldp._arrow import column_numbers, numpy_numbers
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.features import FeatureMap, raw_columns, raw_schema
-from labeldp.release.files import ROW, Release, label_column
+from labeldp.release.files import ROW, Release, label_column, public_rows
 from labeldp.source import Source, scan, take_numbered
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def training_frame(release: Release, data: Any) -> tuple[pd.DataFrame, pd.Series
             "a label; a training frame is made of a release of noisy-rows"
         )
     pd = _pandas()
-    source = (
-        data if data is None or isinstance(data, Source) else feature_rows(release.features, data)
-    )
+    source = table_rows(release, data)
     parts = [raw_columns(release.features, batch) for batch, _ in labelled_rows(release, source)]
     table = pa.Table.from_batches(parts, schema=raw_schema(release.features))
     index = pd.Index(column_numbers(release.table.column(ROW)), name=ROW)
@@ -74,7 +72,8 @@ def feature_frame(features: FeatureMap, rows: Any) -> pd.DataFrame:
     _pandas()
     source = rows if isinstance(rows, Source) else feature_rows(features, rows)
     parts = [raw_columns(features, batch) for batch in source.feature_batches(features.columns)]
-    return pa.Table.from_batches(parts, schema=raw_schema(features)).to_pandas()
+    frame: pd.DataFrame = pa.Table.from_batches(parts, schema=raw_schema(features)).to_pandas()
+    return frame
 
 
 def feature_rows(features: FeatureMap, data: Any) -> Source:
@@ -84,7 +83,18 @@ def feature_rows(features: FeatureMap, data: Any) -> Source:
         features=features.columns,
         categorical=tuple(column.name for column in features.categorical),
         numeric=tuple(column.name for column in features.numeric),
+        spelt=features.spelt,
+        na=features.na,
     )
+
+
+def table_rows(release: Release, data: Any) -> Source | None:
+    """The table whose rows a release names, of a source, a path or a frame; no label is read."""
+    if data is None or isinstance(data, Source):
+        return data
+    if release.holds_rows:  # by their numbers, so that no label tells which were dropped
+        return feature_rows(release.features, data)
+    return public_rows(release, data)
 
 
 def _pandas() -> Any:

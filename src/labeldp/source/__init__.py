@@ -14,7 +14,7 @@ from labeldp.source.files import FileState, Reader
 from labeldp.source.kinds import Column
 from labeldp.source.labels import LabelCheck
 from labeldp.source.rows import check_rows, take_numbered, take_rows
-from labeldp.source.table import Source, scan
+from labeldp.source.table import Source, as_source, scan
 
 __all__ = [
     "Column",
@@ -22,6 +22,7 @@ __all__ = [
     "LabelCheck",
     "Reader",
     "Source",
+    "as_source",
     "check_rows",
     "scan",
     "take_numbered",

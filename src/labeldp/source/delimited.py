@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import csv
@@ -27,7 +28,8 @@ from labeldp.source.files import (
 from labeldp.source.files import (
     reading as reading_file,
 )
-from labeldp.source.header import FALLBACK, delimiter_of, first_line
+from labeldp.source.guard import Layout, guarded, header
+from labeldp.source.header import FALLBACK, delimiter_of, first_line, told_apart
 from labeldp.source.spelling import Reading, Wording
 from labeldp.source.text import TextTypes
 from labeldp.source.wording import applied, decided, text_among_numbers
@@ -54,6 +56,8 @@ class DelimitedReader:
     text: bool = True
     engine: None = None
     wording: Wording = field(default_factory=Wording, repr=False)
+    repeated: tuple[str, ...] = ()
+    """Names that several columns have; all but the first of them are numbered."""
 
     @classmethod
     def open(
@@ -68,8 +72,11 @@ class DelimitedReader:
         schemas = []
         for path in paths:
             with opened._parsing(path):
-                names = opened._open(path).schema.names
+                written = opened._names(path)
+            names = told_apart(written)
             unique_names(names, path)
+            again = {old for old, new in zip(written, names, strict=True) if old != new}
+            opened = replace(opened, repeated=tuple(sorted({*opened.repeated, *again})))
             schemas.append(pa.schema([(name, pa.string()) for name in names]))
             same_schema(schemas[0], schemas[-1], (paths[0], path))
         return replace(opened, schema=schemas[0])
@@ -97,15 +104,19 @@ class DelimitedReader:
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns with the types of the schema."""
         types = {name: self.schema.field(name).type for name in columns}
+        raw = {name: self.wording.raw(name, type_) for name, type_ in types.items()}
+        if self.reading.private in raw:  # which may be no text at all
+            raw[self.reading.private] = pa.binary()
         convert = csv.ConvertOptions(
             include_columns=list(columns),
-            column_types={name: self.wording.raw(name, type_) for name, type_ in types.items()},
+            column_types=raw,
             null_values=list(self.reading.nulls(True)),
             strings_can_be_null=True,
         )
         for path in self.paths:
             with self._parsing(path):
                 for batch in self._open(path, convert):
+                    batch = with_text(batch, self.reading.private)
                     yield from sliced(self.wording.read(batch), batch_rows)
 
     def looked(self, features: Sequence[str]) -> tuple[DelimitedReader, TextTypes]:
@@ -121,15 +132,35 @@ class DelimitedReader:
         """One stream: Arrow itself parses on all cores."""
         return (self,)
 
-    def _open(
-        self, path: Path, convert: csv.ConvertOptions | None = None
+    def _open(self, path: Path, convert: csv.ConvertOptions) -> csv.CSVStreamingReader:
+        """The label's bytes are kept from deciding where rows end."""
+        names, private = self.schema.names, self.reading.private
+        if private not in names:
+            return self._parsed(path, self.encoding, convert)
+        layout = Layout(path, self.delimiter, len(names), names.index(private))
+        return self._parsed(guarded(path, self.encoding, layout), "utf-8", convert)
+
+    def _names(self, path: Path) -> list[str]:
+        """By the header alone: no row is looked at, since labels are in them."""
+        convert, alone = csv.ConvertOptions(check_utf8=False), header(path, self.encoding)
+        names: list[str] = self._parsed(pa.BufferReader(alone), "utf-8", convert).schema.names
+        return names
+
+    def _parsed(
+        self, file: Any, encoding: str, convert: csv.ConvertOptions
     ) -> csv.CSVStreamingReader:
-        """Without `convert`, for the header only."""
+        """Names that repeat are replaced, once they are known."""
+        names = self.schema.names if self.repeated else []
         return csv.open_csv(
-            path,
-            read_options=csv.ReadOptions(block_size=_BLOCK, encoding=self.encoding),
+            file,
+            read_options=csv.ReadOptions(
+                block_size=_BLOCK,
+                encoding=encoding,
+                column_names=names,
+                skip_rows_after_names=1 if names else 0,
+            ),
             parse_options=csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
-            convert_options=convert or csv.ConvertOptions(check_utf8=False),
+            convert_options=convert,
         )
 
     def _notes(self) -> Iterator[str]:
@@ -139,6 +170,8 @@ class DelimitedReader:
             yield f"fields are divided by {sign!r}; `delimiter` to change"
         if self.encoding not in (self.reading.encoding, "utf-8"):
             yield f"the text is read as {self.encoding}; `encoding` to change"
+        for name in filter(None, self.repeated):
+            yield f"several columns are named {name!r}: the later ones are '{name} (2)' and so on"
 
     def _refusal(self, name: str) -> DataError:
         """Find the first text among the numbers; reads one column once more."""
@@ -161,6 +194,22 @@ class DelimitedReader:
                 raise _EncodingError(
                     f"{path} is not {self.encoding} text; name its `encoding`"
                 ) from None
+
+
+def with_text(batch: pa.RecordBatch, private: str | None) -> pa.RecordBatch:
+    """The batch whose private column is text; bytes that are none become signs of no number."""
+    if private not in batch.schema.names:
+        return batch
+    place = batch.schema.get_field_index(private)
+    raw = batch.column(place)
+    try:
+        text = raw.cast(pa.string())
+    except pa.ArrowInvalid:
+        words = (
+            None if each is None else each.decode(errors="replace") for each in raw.to_pylist()
+        )
+        text = pa.array(words, pa.string(), size=len(raw))
+    return batch.set_column(place, private, text)
 
 
 def _explain(path: Path, format: str, message: str) -> DataError:

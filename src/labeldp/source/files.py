@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from labeldp._arrow import arrow_numbers, no_value, numpy_numbers
 from labeldp.errors import DataError
+from labeldp.files import obstacle
 from labeldp.source.kinds import plain
 from labeldp.source.spelling import Reading, Wording
 
@@ -41,8 +42,9 @@ DELIMITERS = {"CSV": ",", "TSV": "\t"}
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", ".incomplete")
 
 
-FileState = tuple[str, int, int, int]
-"""Path, size, time of the last change in nanoseconds, and the file's number on its disk."""
+FileState = tuple[str, int, int, int, int]
+"""Path, size, times of the last change of its content and of anything about it, in nanoseconds, and
+the file's number on its disk. Programs may set the first time back, and not the second."""
 
 
 class Reader(Protocol):
@@ -97,6 +99,7 @@ def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
     if "://" in str(path):
         raise DataError(f"{path}: only local files are read; download it first")
     place = Path(path).expanduser()
+    _usable(place)
     if place.is_dir():
         files = _inside(place)
     elif place.exists():
@@ -105,10 +108,18 @@ def find(path: str | Path) -> tuple[tuple[Path, ...], str]:
         files = _matching(place)
     else:
         raise DataError(f"{place}: no such file or directory{_near(place)}")
+    for file in files:
+        _usable(file)
     formats = sorted({format_of(file) for file in files})
     if len(formats) > 1:
         raise DataError(f"{place} mixes {' and '.join(formats)} files; pass a glob for one format")
     return files, formats[0]
+
+
+def _usable(path: Path) -> None:
+    reason = obstacle(path)
+    if reason is not None:
+        raise DataError(f"{path}: {reason}")
 
 
 def format_of(path: Path) -> str:
@@ -129,7 +140,8 @@ def state_of(paths: Sequence[Path]) -> tuple[FileState, ...] | None:
     for path in paths:
         with reading(path, "readable"):
             found = path.stat()
-        states.append((str(path), found.st_size, found.st_mtime_ns, found.st_ino))
+        times = found.st_mtime_ns, found.st_ctime_ns
+        states.append((str(path), found.st_size, *times, found.st_ino))
     return tuple(states)
 
 
@@ -210,7 +222,7 @@ def reading(path: Path | str, form: str) -> Iterator[None]:
         raise DataError(f"{path}: permission denied; make the file readable") from None
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; it was moved or removed") from None
-    except (pa.ArrowException, OSError, EOFError):
+    except (pa.ArrowException, OSError, EOFError, UnicodeError):
         raise DataError(
             f"{path} is not a complete {form} file (damaged, cut short or of another format); "
             f"write it again or correct its name"
@@ -269,6 +281,6 @@ def _near(place: Path) -> str:
     try:
         names = [entry.name for entry in place.parent.iterdir()]
     except OSError:
-        return ""
+        return "; check the path"
     close = difflib.get_close_matches(place.name, names, n=1)
     return f"; did you mean {place.parent / close[0]}?" if close else "; check the path"

@@ -1,9 +1,13 @@
-"""Frames in memory: anything that exports the Arrow C stream, and can do so again."""
+"""Frames: anything that exports the Arrow C stream, and what becomes such a thing.
+
+A reader of batches can be read once, and a polars plan would run at every pass: both become a
+table. A pyarrow dataset stays where it is, and only the columns that are needed are read.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -20,6 +24,14 @@ from labeldp.source.spelt import spelt
 ELSEWHERE = {"pyspark.sql": "labeldp.spark.reader"}
 """Frames that another room reads, by the module of their type; it is imported when one is met."""
 _KNOWN = "pass a path, or a pandas, polars, pyarrow or duckdb table"
+_CURES = {
+    "numpy": "give its columns names: pandas.DataFrame(array, columns=[...])",
+    "list": "give its columns names: pandas.DataFrame(rows, columns=[...])",
+    "tuple": "give its columns names: pandas.DataFrame(rows, columns=[...])",
+    "Source": "it is a source already; pass it on as it is",
+    "Series": "a Series is one column: pass the table that holds it",
+}
+"""By the package or the name of a type that is no table."""
 
 
 def frame_reader(frame: Any) -> Reader:
@@ -33,6 +45,22 @@ def frame_reader(frame: Any) -> Reader:
             if found is not None:
                 return found
     return FrameReader.open(frame)
+
+
+def lasting(data: Any) -> Any:
+    """The same data as something that can be read again and again."""
+    if isinstance(data, Mapping):
+        with _exporting("dictionary", "its values must be lists of one length, by column"):
+            return pa.table(dict(data))
+    if type(data).__name__ == "LazyFrame":
+        return data.collect()
+    if hasattr(data, "read_next_batch"):
+        with _exporting(_name(data)):
+            table = pa.RecordBatchReader.from_stream(data).read_all()
+        if not table.num_rows:
+            raise _once(_name(data))
+        return table
+    return data
 
 
 @dataclass(frozen=True)
@@ -50,15 +78,16 @@ class FrameReader:
 
     @classmethod
     def open(cls, frame: Any) -> FrameReader:
-        """Read the schema of a frame; refuse objects that can be read only once."""
-        name = f"{type(frame).__module__.partition('.')[0]} {type(frame).__name__}"
-        if not hasattr(frame, "__arrow_c_stream__"):
-            cure = "call .collect() first" if hasattr(frame, "collect") else _KNOWN
-            raise DataError(f"data of type {name} cannot be read; {cure}")
-        if hasattr(frame, "__next__") or hasattr(frame, "read_next_batch"):
+        """Read the schema of a frame; refuse what is none."""
+        name, frame = _name(frame), lasting(frame)
+        kind, package = type(frame).__name__, type(frame).__module__.partition(".")[0]
+        cure = _CURES.get(kind) or _CURES.get(package) or _KNOWN
+        if kind in _CURES or not hasattr(frame, "__arrow_c_stream__") | _is_dataset(frame):
+            raise DataError(f"data of type {name} cannot be read as a table; {cure}")
+        if hasattr(frame, "__next__"):
             raise _once(name)
         with _exporting(name):
-            schema = pa.RecordBatchReader.from_stream(frame).schema.remove_metadata()
+            schema = _stream(frame).schema.remove_metadata()
         unique_names(schema.names, f"the {name}")
         return cls(frame, schema, _length(frame), name)
 
@@ -76,7 +105,7 @@ class FrameReader:
         """Yield the columns."""
         names, rows = list(columns), 0
         with _exporting(self.format):
-            for batch in pa.RecordBatchReader.from_stream(self.frame):
+            for batch in _stream(self.frame, names):
                 rows += batch.num_rows
                 yield from sliced(batch.select(names), batch_rows)
         if rows == 0 and self.rows is None:
@@ -87,8 +116,26 @@ class FrameReader:
         return (self,)
 
 
+def _stream(frame: Any, columns: list[str] | None = None) -> pa.RecordBatchReader:
+    """The batches of a frame, with these columns at least."""
+    if _is_dataset(frame):
+        return frame.scanner(columns=columns).to_reader()
+    if isinstance(frame, pa.Table):  # exporting views of strings is the end of older versions
+        return frame.to_reader()
+    return pa.RecordBatchReader.from_stream(frame)
+
+
+def _is_dataset(frame: Any) -> bool:
+    return type(frame).__module__.startswith("pyarrow") and hasattr(frame, "scanner")
+
+
+def _name(frame: Any) -> str:
+    package = type(frame).__module__.partition(".")[0]
+    return type(frame).__name__ if package == "builtins" else f"{package} {type(frame).__name__}"
+
+
 @contextmanager
-def _exporting(name: str) -> Iterator[None]:
+def _exporting(name: str, cure: str = _KNOWN) -> Iterator[None]:
     """Turn a failed export into one line; the cause may quote values, so it is left out."""
     try:
         yield
@@ -99,7 +146,7 @@ def _exporting(name: str) -> Iterator[None]:
         if "uplicate" in str(error):
             raise DataError(f"the {name} has several columns of one name; rename them") from None
         if column is None:
-            raise DataError(f"the {name} does not convert to an Arrow table; {_KNOWN}") from None
+            raise DataError(f"the {name} does not convert to an Arrow table; {cure}") from None
         raise DataError(
             f"the {name} does not convert to Arrow: column {column.group(1)!r} mixes types; cast "
             f"it to one type"
@@ -109,12 +156,17 @@ def _exporting(name: str) -> Iterator[None]:
 
 
 def _once(name: str) -> DataError:
-    return DataError(f"a {name} can be read only once; pass a table, e.g. reader.read_all()")
+    return DataError(
+        f"the {name} holds no rows (any more), and can be read only once; pass a table, e.g. "
+        "reader.read_all()"
+    )
 
 
 def _length(frame: Any) -> int | None:
     """Rows of a frame that knows them; a duckdb relation would run its query to count."""
     if type(frame).__module__.partition(".")[0].strip("_") == "duckdb":
         return None
+    if _is_dataset(frame):
+        return int(frame.count_rows())
     shape = getattr(frame, "shape", None)
     return int(shape[0]) if isinstance(shape, tuple) and shape else None

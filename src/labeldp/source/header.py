@@ -5,9 +5,12 @@ from __future__ import annotations
 import codecs
 import gzip
 import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from labeldp.errors import DataError, InputError
+from labeldp.source.values import NUMBER
 
 _MOST = 1 << 20
 """A header line is shorter than this."""
@@ -43,6 +46,20 @@ def delimiter_of(line: str, usual: str) -> str:
     counts = {sign: bare.count(sign) for sign in _CANDIDATES}
     best = max(counts, key=counts.__getitem__)
     return best if counts[best] > counts[usual] else usual
+
+
+def told_apart(names: Sequence[str]) -> list[str]:
+    """The names of a text file's header, the later ones of several that are the same numbered.
+
+    Numbers are no names: where those repeat, the first row was taken for a header, and stays.
+    """
+    seen: Counter[str] = Counter()
+    apart = []
+    for name in names:
+        seen[name] += 1
+        again = seen[name] > 1 and not re.fullmatch(NUMBER, name)
+        apart.append(f"{name} ({seen[name]})" if again else name)
+    return apart
 
 
 def _start(path: Path) -> bytes:

@@ -12,7 +12,7 @@ from labeldp.errors import DataError
 Kind = Literal["numeric", "categorical", "integer"]
 """`integer` is undecided: the feature fit counts the distinct values and decides."""
 
-_FLOATS = ("double", "float", "halffloat")
+_FRACTIONS = ("double", "float", "halffloat", "decimal")
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,14 @@ class Column:
     type: str
     declared: bool = False
     """Whether somebody said so, or its spelling did."""
+    wanted: bool = False
+    """Whether somebody named it among the features: it stays, even if it looks like an id."""
 
     @property
     def undecided(self) -> bool:
         """Whether few whole values make it a category: pandas has integers with gaps as floats."""
         return self.kind == "integer" or (
-            self.kind == "numeric" and not self.declared and self.type in _FLOATS
+            self.kind == "numeric" and not self.declared and self.type.startswith(_FRACTIONS)
         )
 
 
@@ -56,7 +58,7 @@ def plain(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
-def column_of(field: pa.Field, *, numeric: bool, categorical: bool) -> Column:
+def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool = False) -> Column:
     """Describe a feature column; refuse types that no model here can use."""
     values = plain(field.type)
     scalar = is_text(values) or is_number(values) or is_moment(values)
@@ -70,7 +72,7 @@ def column_of(field: pa.Field, *, numeric: bool, categorical: bool) -> Column:
         kind = "numeric"
     elif categorical:
         kind = "categorical"
-    return Column(field.name, kind, str(field.type), numeric or categorical)
+    return Column(field.name, kind, str(field.type), numeric or categorical, wanted)
 
 
 def _natural(type_: pa.DataType) -> Kind:

@@ -19,7 +19,7 @@ from labeldp._arrow import arrow_words, no_value
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 from labeldp.source.kinds import is_number, is_text, plain
-from labeldp.source.spelling import Spelling, Wording, number_pattern
+from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording, number_pattern
 from labeldp.source.values import NUMBER, floats_of
 
 _UNNAMED = "the rows are not named because labels are private"
@@ -68,7 +68,10 @@ class LabelCheck:
         """Refuse the column if any label was not as declared."""
         who = f"label column {self.column!r}"
         if "text" in self._raised:
-            raise DataError(f"{who} holds text that is not a number; correct it ({_UNNAMED})")
+            raise DataError(
+                f"{who} holds text that is not a number (in a text file it may be a delimiter or "
+                f"quote too many in a line); correct it ({_UNNAMED})"
+            )
         if "infinite" in self._raised:
             raise DataError(f"{who} holds infinities; replace or remove those rows ({_UNNAMED})")
         if "missing" in self._raised:
@@ -106,10 +109,17 @@ def to_labels(array: pa.Array, wording: Wording) -> tuple[NDArray[np.float64], b
 
 
 def present(array: pa.Array) -> pa.Array:
-    """Return a mask of the rows that have a label: neither null nor NaN."""
+    """Return a mask of the rows that have a label: neither null nor NaN nor a word for that."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if is_text(array.type):
+        array = _without_blanks(pc.utf8_trim_whitespace(array))
     return pc.invert(pc.is_null(array, nan_is_null=True))
+
+
+def _without_blanks(words: pa.Array) -> pa.Array:
+    """Null in the place of "-", "?" and their like, as among numbers of features."""
+    return Spelling(words.type, blanks=SOFT_BLANKS).read(words, "label")
 
 
 def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, bool]:
@@ -117,7 +127,7 @@ def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, bool]:
     one, zero = arrow_words("10", text.type)
     truths = (pc.is_in(text, value_set=arrow_words(words, text.type)) for words in (_TRUE, _FALSE))
     words = pc.case_when(pc.make_struct(*truths), one, zero, text)
-    words = pc.utf8_trim_whitespace(words)
+    words = _without_blanks(pc.utf8_trim_whitespace(words))
     plain_numbers = pc.match_substring_regex(words, NUMBER)
     if wording.decimal == "." and pc.all(plain_numbers).as_py() in (True, None):
         return words, False

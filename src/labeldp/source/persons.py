@@ -1,8 +1,8 @@
 """The column that says whose a row is: public ids, which become marks as soon as they are read.
 
 A mark is a fixed public hash of 64 bits, and the ids themselves go nowhere. Integers never share a
-mark. Texts hardly ever do; persons who share one would count as one person, which makes a
-guarantee dearer and never weaker.
+mark. Texts hardly ever do, unless they differ in how they are spelt alone; persons who share one
+count as one person, which makes a guarantee dearer and never weaker.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ MARKS = "\0person"
 """The name of the column of marks in the batches of a source that has persons."""
 
 Marks = NDArray[np.uint64]
+
+_WHOLE = r"^(?:\+|(-))?0*(\d+)(?:\.0*)?$"
 
 
 def check_person_type(field: pa.Field) -> None:
@@ -64,9 +66,19 @@ def marks_of(ids: pa.Array, name: str) -> Marks:
         among = ids.dictionary.take(arrow_numbers(used))
         return marks_of(among, name)[np.searchsorted(used, places)]
     if is_text(ids.type):
-        return _of_texts(ids.cast(pa.large_binary()))
+        return _of_texts(_alike(ids.cast(pa.large_string())).cast(pa.large_binary()))
     integers = numpy_numbers(ids)
     return mixed(integers.astype(np.int64 if integers.dtype.kind == "i" else np.uint64).view("u8"))
+
+
+def _alike(texts: pa.Array) -> pa.Array:
+    """One spelling of ids that files may spell in several: " 7", "7", "+7", "007" and "7.0".
+
+    Signs that look the same have one form: an accent may be one sign with its letter, or its own.
+    """
+    if not pc.all(pc.string_is_ascii(texts)).as_py():
+        texts = pc.utf8_normalize(texts, "NFKC")
+    return pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), _WHOLE, r"\1\2")
 
 
 def _of_texts(texts: pa.Array) -> Marks:

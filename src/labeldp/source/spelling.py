@@ -24,7 +24,8 @@ from labeldp.source.values import NULL_WORDS
 
 SOFT_BLANKS = (
     "-", "--", "–", "—", "?", ".", "..", "...", "none", "None", "NONE", "<NA>", "NaT", "missing",
-    "Missing", "unknown", "Unknown", "N.A.", "n.a.", "#VALUE!", "#REF!", "#DIV/0!", "",
+    "Missing", "unknown", "Unknown", "N.A.", "n.a.", "#VALUE!", "#REF!", "#DIV/0!", "", "nil",
+    "Nil", "NIL", "(null)", "(blank)", "(empty)", "k.A.", "k. A.", "tbd", "TBD", "*",
 )  # fmt: skip
 """Texts that mean "missing" among numbers, dates or truth values; among words they are words."""
 
@@ -61,6 +62,8 @@ class Reading:
     na: tuple[str, ...] | None = None
     date_format: str | None = None
     date_parts: tuple[str, ...] = ()
+    private: str | None = None
+    """The column whose bytes may not decide how the others are read."""
     known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """How columns were spelt when features were fitted (`FeatureMap.spelt`)."""
 
@@ -157,7 +160,8 @@ class Spelling:
         lost = pc.and_not(times.is_null(), texts.is_null())
         if "%Y" in str(form):  # a 31st of a month of 30 days would be taken for a 1st
             early = pc.less_equal(pc.day(times), arrow_numbers(np.array([3]))[0])
-            late = pc.match_substring_regex(texts, r"(?:^|\D)(?:29|30|31)(?:\D|$)")
+            days = pc.replace_substring_regex(texts, r"[ T]\d+:.*$", "")
+            late = pc.match_substring_regex(days, r"(?:^|\D)(?:29|30|31)(?:\D|$)")
             turned = pc.and_(early, late)
             lost = pc.or_kleene(lost, turned)
         first = pc.index(lost, _falses(1, True)[0]).as_py()

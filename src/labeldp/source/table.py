@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from os import PathLike, fsdecode
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp._arrow import numpy_numbers
+from labeldp.arguments import checked
 from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.files import DELIMITERS, FileState, Reader, find, joined, state_of
@@ -30,7 +31,7 @@ from labeldp.source.spelt import with_date_parts
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
 _BATCH_NUMBERS = 1 << 23
-_INDEX = re.compile(r"(__index_level_\d+__)?")
+_INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Source:
     """The column that says whose a row is; batches hold marks in its place."""
     wording: Wording = field(default_factory=Wording, repr=False, compare=False)
     """How text is read, as it was found from the features."""
+    seen: tuple[FileState, ...] | None = field(default=None, repr=False, compare=False)
+    """Its files when it was first looked at: what was found out holds of these."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -179,6 +182,7 @@ class Source:
         return self.label, self.label_range
 
 
+@checked
 def scan(
     data: Any,
     *,
@@ -203,48 +207,89 @@ def scan(
 ) -> Source:
     """Say what a table holds, without loading it.
 
-    Args:
-      data: a path to a file, a directory or a glob (Parquet, CSV, TSV, gzipped or not, Arrow
-        IPC), a pandas, polars or pyarrow table, a duckdb relation, or a Spark data frame.
-      label: the private column. Without it every column is a public feature.
-      label_range: (low, high), public; chosen without looking at the labels.
-      person: the column of ids, integers or text, that says whose a row is: a guarantee then
-        covers all rows of a person together. No feature, and never published.
-      features: the columns to use, in this order; all but the label by default. A stored
-        pandas index and unnamed columns are left out unless named here.
-      categorical: columns whose values are names, whatever their type.
-      numeric: columns whose values are quantities, whatever their type.
-      drop: columns to leave out.
-      clip: move labels outside the range to its nearest end instead of refusing them.
-      drop_missing_labels: leave out rows without a label instead of refusing them; which
-        labels are missing becomes public through the rows that remain.
-      batch_rows: rows per batch, by default a number that suits the table; changes memory and
-        speed, never a result.
-      delimiter, encoding, decimal, thousands: how a text file is spelt; by default found out
-        from its header and its features, never from labels, and said in `notes`.
-      na: texts that mean missing, besides the usual ones ("NA", "null", …); an empty list: only
-        empty cells do.
-      date_format: the format of dates (as strptime has it) where it is none that is found out.
-      date_parts: dates of which year, month and weekday become columns as well.
-      spelt: how columns were spelt when features were fitted (`FeatureMap.spelt`).
+    Parameters
+    ----------
+    data
+        a path to a file, a directory or a glob (Parquet, CSV, TSV, gzipped or not, Arrow IPC), a
+        pandas, polars or pyarrow table, a duckdb relation, or a Spark data frame.
+    label
+        the private column. Without it every column is a public feature.
+    label_range
+        (low, high), public; chosen without looking at the labels.
+    person
+        the column of ids, integers or text, that says whose a row is: a guarantee then covers all
+        rows of a person together. No feature, and never published.
+    features
+        the columns to use, in this order; all but the label by default. A stored pandas index,
+        unnamed columns and those that turn out to be ids are left out unless named here.
+    categorical
+        columns whose values are names, whatever their type.
+    numeric
+        columns whose values are quantities, whatever their type.
+    drop
+        columns to leave out.
+    clip
+        move labels outside the range to its nearest end instead of refusing them.
+    drop_missing_labels
+        leave out rows without a label instead of refusing them; which labels are missing becomes
+        public through the rows that remain.
+    batch_rows
+        rows per batch, by default a number that suits the table; changes memory and speed, never a
+        result.
+    delimiter, encoding, decimal, thousands
+        how a text file is spelt; by default found out from its header and its features, never from
+        labels, and said in `notes`.
+    na
+        texts that mean missing, besides the usual ones ("NA", "null", …); an empty list: only empty
+        cells do.
+    date_format
+        the format of dates (as strptime has it) where it is none that is found out.
+    date_parts
+        dates of which year, month and weekday become columns as well.
+    spelt
+        how columns were spelt when features were fitted (`FeatureMap.spelt`).
+
+    Returns
+    -------
+    Source
+        What `plan`, `inspect` and learners read; nothing but headers has been read yet, and of text
+        as much as tells numbers from names.
+
+    Raises
+    ------
+    DataError
+        the file, a column or a row is not what was said.
+    InputError
+        an argument is wrong.
+
+    Examples
+    --------
+    >>> import labeldp
+    >>> table = {"age": [30, 40, 50], "town": ["A", "B", "A"], "income": [1.0, 2.0, 3.0]}
+    >>> labeldp.scan(table, label="income", label_range=(0, 10)).names
+    ('age', 'town')
     """
     reading = Reading(
         delimiter=delimiter,
         encoding=encoding,
         decimal=decimal,
         thousands=thousands,
-        na=None if na is None else tuple(_listed(na, "na")),
+        na=None if na is None else tuple(na),
         date_format=date_format,
-        date_parts=tuple(_listed(date_parts, "date_parts")),
+        date_parts=tuple(date_parts),
+        private=label,
         known=spelt or {},
     )
     if batch_rows is not None and not 1 <= batch_rows <= _MOST_ROWS:
         raise InputError(f"`batch_rows` must be 1 to {_MOST_ROWS}, not {batch_rows}")
     limits = _range(label_range)
     reader = open_table(data, reading)
+    seen = state_of(reader.paths)
     taken = {"label": label, "person": person}
     known = _with_parts(reader.schema.names, (label, person))
     _check_names(known, taken, features, categorical, numeric, drop, reading.date_parts)
+    if isinstance(reader, DelimitedReader):
+        _check_once(taken, reader.repeated)
     if drop_missing_labels and label is None:
         raise InputError("`drop_missing_labels` needs a label column (`label`)")
     if label is not None:
@@ -255,7 +300,8 @@ def scan(
     reader = ready(reader, names, numeric, categorical, reading)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
-    columns = tuple(_column(reader, name, numeric, categorical) for name in names)
+    wanted = features or ()
+    columns = tuple(_column(reader, name, numeric, categorical, wanted) for name in names)
     batch_rows = batch_rows or _suitable_rows(len(columns), reader.rows)
     return Source(
         columns,
@@ -267,7 +313,20 @@ def scan(
         reader,
         person,
         reader.wording,
+        seen,
     )
+
+
+def as_source(data: Any, **said: Any) -> Source:
+    """`data` if it is a source already, else what `scan` makes of it and of what is said."""
+    if not isinstance(data, Source):
+        if said.get("label") is None:  # else it would be taken for a public feature
+            raise InputError("a table needs its private column named here; give `label`")
+        return scan(data, **said)
+    for name, value in said.items():
+        if value is not None:
+            raise InputError(f"`{name}` is settled by the source; leave it out, or pass the table")
+    return data
 
 
 def ready(
@@ -285,7 +344,11 @@ def ready(
 
 
 def _column(
-    reader: Reader, name: str, numeric: Sequence[str], categorical: Sequence[str]
+    reader: Reader,
+    name: str,
+    numeric: Sequence[str],
+    categorical: Sequence[str],
+    wanted: Sequence[str],
 ) -> Column:
     """Numbers with units or separators are quantities; months and weekdays are not."""
     spelling = reader.wording.spellings.get(name)
@@ -295,13 +358,8 @@ def _column(
         reader.schema.field(name),
         numeric=name in numeric or (quantity and name not in categorical),
         categorical=name in categorical or season,
+        wanted=name in wanted,
     )
-
-
-def _listed(names: Sequence[str], part: str) -> Sequence[str]:
-    if isinstance(names, str):
-        raise InputError(f"`{part}` must be a list of texts, not the text {names!r}")
-    return names
 
 
 def _suitable_rows(columns: int, rows: int | None) -> int:
@@ -318,17 +376,15 @@ def _suitable_rows(columns: int, rows: int | None) -> int:
 def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | None:
     if label_range is None:
         return None
-    if len(label_range) != 2:
-        raise InputError("`label_range` must be two numbers, the lower one first")
-    low, high = float(label_range[0]), float(label_range[1])
-    ordered(low, high, "label_range")
-    return low, high
+    ordered(*label_range, "label_range")
+    return label_range
 
 
 def open_table(data: Any, reading: Reading | None = None) -> Reader:
-    if not isinstance(data, str | Path):
+    """The reader of a path or a frame; how text is read counts for files of text alone."""
+    if not isinstance(data, str | bytes | PathLike):
         return frame_reader(data)
-    paths, form = find(data)
+    paths, form = find(fsdecode(data))
     if form in DELIMITERS:
         return DelimitedReader.open(paths, form, reading)
     _refuse_for_text(form, reading)
@@ -357,12 +413,10 @@ def _check_names(
     parts = {"features": features or (), "categorical": categorical, "numeric": numeric}
     parts |= {"drop": drop, "date_parts": date_parts}
     for part, names in parts.items():
-        if isinstance(names, str):
-            raise InputError(f"{part} must be a list of column names, not the text {names!r}")
         for name in names:
             _known(name, part, known)
         for role, column in taken.items():
-            if column in names:
+            if column in names and (role, part) != ("person", "drop"):  # no feature anyway
                 raise InputError(f"column {column!r} is the {role} and cannot also stand in {part}")
     for role, column in taken.items():
         if column is not None:
@@ -375,6 +429,15 @@ def _check_names(
     twice = sorted({name for name in parts["features"] if list(features or ()).count(name) > 1})
     if twice:
         raise InputError(f"features names column {twice[0]!r} twice; once is enough")
+
+
+def _check_once(taken: dict[str, str | None], repeated: Sequence[str]) -> None:
+    """The label under another name would be a public feature."""
+    for role, column in taken.items():
+        if column in repeated:
+            raise DataError(
+                f"several columns are named {column!r}, the {role}; rename or remove all but one"
+            )
 
 
 def _with_parts(known: Sequence[str], taken: Sequence[str | None]) -> list[str]:

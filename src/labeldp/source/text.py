@@ -165,6 +165,12 @@ class Looks:
         whole = [form for form, count in self.dates.items() if count == self.values]
         return sorted(whole, key=lambda form: form.startswith("%m"))
 
+    @property
+    def nearly_dates(self) -> bool:
+        """Whether most values are dates of one kind, and a few are something else."""
+        most = max(self.moment, self.zoned, *self.dates.values())
+        return ALMOST * self.values <= most < self.values
+
     def reads(self, decimal: str) -> bool:
         """Whether every number is one with this decimal sign, in one unit."""
         signed = self.points if decimal == "." else self.commas

@@ -78,15 +78,24 @@ def is_narrow(array: pa.Array) -> bool:
 
 def integer_ends(array: pa.Array, name: str) -> tuple[float, float]:
     """Return the smallest and largest integer, (inf, −inf) if there is none."""
-    ends = pc.min_max(array).as_py()
-    if ends["max"] is None:
-        return math.inf, -math.inf
-    if max(-ends["min"], ends["max"]) > _EXACT:
+    low, high = whole_ends(array)
+    if beyond_exact(low, high):
         raise DataError(
             f"column {name!r} holds integers beyond 2**53, which float64 cannot tell apart; drop "
             f"it if it is an identifier, or rescale it"
         )
-    return float(ends["min"]), float(ends["max"])
+    return float(low), float(high)
+
+
+def whole_ends(array: pa.Array) -> tuple[int | float, int | float]:
+    """The same as integers, however large."""
+    ends = pc.min_max(array).as_py()
+    return (math.inf, -math.inf) if ends["max"] is None else (ends["min"], ends["max"])
+
+
+def beyond_exact(low: float, high: float) -> bool:
+    """Whether float64 cannot tell some integers between these apart."""
+    return low <= high and max(-low, high) > _EXACT
 
 
 def _days(array: pa.Array) -> NDArray[np.float64]:

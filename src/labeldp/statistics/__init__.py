@@ -6,7 +6,8 @@
     factor.py      Factor        public   independent columns, a verified Cholesky factor
     leverage.py    Leverage      public   the largest leverage, by the tally LeverageScan
     weights.py     Weights       public   the matrix C of shaped-flag (theory §9)
-    weight_scan.py   Sighting    public   max ‖C x_i‖ of all rows, by the tally WeightScan
+    weight_scan.py   Sighting    public   max ‖C x_i‖ of all rows, by the tally WeightScan;
+                                          short_weights.py where rows are very wide
     persons.py     Persons       public   Σ‖C x_i‖ and rows of every person, by the tally PersonScan
     shape.py       Shape         public   the best C, from a few passes: shape_routes.py,
                                           shape_dual.py
@@ -19,7 +20,7 @@ count, and merging is addition. What depends on labels has types of its own whos
 shows nothing.
 """
 
-from labeldp.statistics.factor import Factor, factorise
+from labeldp.statistics.factor import LARGE, Factor, factorise
 from labeldp.statistics.gram import FeatureGram, GramSum
 from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
 from labeldp.statistics.leverage import Leverage, LeverageScan
@@ -32,6 +33,7 @@ from labeldp.statistics.weight_scan import Sighting, WeightScan, short_length
 from labeldp.statistics.weights import Weights
 
 __all__ = [
+    "LARGE",
     "Factor",
     "FeatureGram",
     "Fits",

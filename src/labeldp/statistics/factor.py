@@ -17,6 +17,7 @@ aggregates) rests on that one number.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -34,6 +35,8 @@ _PRIME = 2**63 - 25
 ROUNDOFF = 2.0**-53
 """Of one operation on doubles, relative."""
 _SMALL = 64
+LARGE = 512
+"""From so many columns on, products are arranged to cost less; bounds may be a little wider."""
 MAX_DEFECT = 2.0**-12
 """A factor further from the truth is not used; nothing that is left comes near."""
 _THRESHOLDS = (2.0**-30, 2.0**-24, 2.0**-18, 2.0**-12)
@@ -59,7 +62,7 @@ class Factor:
 
     def identity(self) -> tuple[object, ...]:
         """What tells factors apart; `lower` and `gram` follow from it up to their checks."""
-        return self.kept, self.exponents.tobytes(), self.inverse.tobytes(), self.defect
+        return self.kept, self.exponents.tobytes(), content(self.inverse), self.defect
 
     def is_of(self, gram: FeatureGram) -> bool:
         """Whether it was made from these very sums."""
@@ -81,12 +84,16 @@ class Factor:
     def pseudo_inverse(self) -> NDArray[np.float64]:
         """M ≈ (XᵀX)⁻¹ with (XᵀX)⁻¹ ≼ M/(1 − defect), up to float rounding of M's entries."""
         whitener = self.whitener
-        return np.asarray(whitener.T @ whitener)
+        return square_of(whitener) if self.rank >= LARGE else np.asarray(whitener.T @ whitener)
 
     def pseudo_inverse_size(self) -> NDArray[np.float64]:
         """Σ|terms| of every entry of M: what its rounding is relative to."""
         whitener = np.abs(self.whitener)
         return np.asarray(whitener.T @ whitener)
+
+    def column_norms(self) -> NDArray[np.float64]:
+        """Of the columns of L⁻¹ in their units."""
+        return np.asarray(np.linalg.norm(self.whitener, axis=0))
 
     def inverse_diagonal(self) -> NDArray[np.float64]:
         """Upper bounds of the diagonal of (XᵀX)⁻¹."""
@@ -121,25 +128,28 @@ def factorise(gram: FeatureGram, features: FeatureMap, *, saturated: bool = Fals
 
 
 def _try(gram: FeatureGram, kept: list[int]) -> tuple[Factor | None, NDArray[np.float64]]:
-    """The factor of these columns, if doubles can carry it, and their scaled Gram matrix."""
-    matrix = gram.exact(kept)
+    """The factor of these columns, if doubles can carry it, else their scaled Gram matrix."""
+    order = tuple(sorted(kept))
+    matrix = gram.exact(order)
     exponents = np.array([_half_log2(int(entry)) for entry in np.diagonal(matrix)], np.int64)
     scaled = np.ldexp(matrix.astype(np.float64), -(exponents[:, None] + exponents[None, :]))
-    return _verified(gram.rows, kept, matrix, exponents, scaled), scaled
+    factor = _verified(gram.rows, order, matrix, exponents, scaled)
+    if factor is not None:
+        return factor, scaled
+    place = np.searchsorted(order, kept)
+    return None, scaled[np.ix_(place, place)]
 
 
 def _verified(
     rows: int,
-    kept: list[int],
+    kept: tuple[int, ...],
     matrix: NDArray[np.object_],
     exponents: NDArray[np.int64],
     scaled: NDArray[np.float64],
 ) -> Factor | None:
-    """The factor with its columns in increasing order, or None if doubles cannot carry it."""
+    """The factor of columns in increasing order, or None if doubles cannot carry it."""
     from scipy.linalg import LinAlgError, cholesky
 
-    place = np.argsort(kept)
-    scaled, matrix = scaled[np.ix_(place, place)], matrix[np.ix_(place, place)]
     with threadpool_limits(1, "blas") if len(kept) > _SMALL else nullcontext():
         # the last digits of a large factor follow the number of threads
         try:
@@ -150,7 +160,7 @@ def _verified(
     defect = float(defects(scaled, lower, inverse))
     if not defect <= MAX_DEFECT:
         return None
-    return Factor(rows, tuple(sorted(kept)), matrix, exponents[place], lower, inverse, defect)
+    return Factor(rows, kept, matrix, exponents, lower, inverse, defect)
 
 
 def _inverse(lower: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -241,13 +251,63 @@ def defects(
     F = inverse·L − I, the true inverse of L has the error (I+F)⁻¹(I+E)(I+F)⁻ᵀ − I.
     """
     size = scaled.shape[-1]
-    # two products of `size` terms each, plus the rounding of S's entries to doubles
-    whitened = inverse @ scaled @ inverse.mT
-    reach = np.abs(inverse)
-    first = _distance_to_identity(whitened, (2 * size + 6) * (reach @ np.abs(scaled) @ reach.mT))
-    second = _distance_to_identity(inverse @ lower, (size + 3) * (reach @ np.abs(lower)))
+    if scaled.ndim == 2 and size >= LARGE:
+        first, second = _large_distances(scaled, lower, inverse)
+    else:
+        # two products of `size` terms each, plus the rounding of S's entries to doubles
+        whitened = inverse @ scaled @ inverse.mT
+        reach = np.abs(inverse)
+        terms = (2 * size + 6) * (reach @ np.abs(scaled) @ reach.mT)
+        first = _distance_to_identity(whitened, terms)
+        second = _distance_to_identity(inverse @ lower, (size + 3) * (reach @ np.abs(lower)))
     bound = ((1 + first) / (1 - second) ** 2 - 1) * (1 + 1e-9)
     return np.where(second < 0.5, bound, math.inf)
+
+
+def _large_distances(
+    scaled: NDArray[np.float64], lower: NDArray[np.float64], inverse: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The same two distances of one large matrix, at a quarter of the cost.
+
+    Triangles are multiplied as such, and of the terms of each product only the sums of rows and
+    columns are formed: no matrix has a norm above the root of the largest of both.
+    """
+    from scipy.linalg.blas import dtrmm
+
+    size, reach = len(scaled), np.abs(inverse)
+    sums = reach.sum(axis=0)
+    terms = reach @ (np.abs(scaled) @ sums)  # symmetric: rows add up as columns do
+    lengths = np.abs(lower).sum(axis=1), np.abs(lower).T @ sums
+    rows, columns = reach @ lengths[0], lengths[1]
+    del reach
+    product = dtrmm(1.0, inverse, scaled, lower=1)
+    product = dtrmm(1.0, inverse, product, side=1, lower=1, trans_a=1, overwrite_b=1)
+    first = _off_identity(product) + (2 * size + 6) * 1.01 * ROUNDOFF * terms.max()
+    product = dtrmm(1.0, inverse, lower, lower=1)
+    widest = math.sqrt(rows.max() * columns.max())
+    second = _off_identity(product) + (size + 3) * 1.01 * ROUNDOFF * widest
+    return np.asarray(first), np.asarray(second)
+
+
+def _off_identity(product: NDArray[np.float64]) -> float:
+    """‖product − I‖ in the Frobenius norm; the product is used up."""
+    product[np.diag_indices_from(product)] -= 1.0
+    return float(np.linalg.norm(product))
+
+
+def content(matrix: NDArray[np.float64]) -> str:
+    """A digest that tells matrices apart: of what is known by them, many may be remembered."""
+    return hashlib.sha256(np.ascontiguousarray(matrix).data).hexdigest()
+
+
+def square_of(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """AᵀA of a lower triangle A, at a sixth of the cost of the product."""
+    from scipy.linalg.lapack import dlauum
+
+    half = dlauum(lower, lower=1)[0]  # above the diagonal it stays as it was: zeros
+    whole = np.asarray(half + half.T)
+    np.fill_diagonal(whole, np.diagonal(half))
+    return whole
 
 
 def _distance_to_identity(

@@ -23,6 +23,8 @@ from labeldp.kernels import Codes, Kernels, kernels_for
 
 BLOCK_ROWS = 8192
 _LIMB = 32
+MOST_ROWS = 1 << 40
+"""Over so many rows, in batches of at least 512, no sum of codes reaches 2**62: a trillion."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +119,11 @@ class GramSum:
         total = self._total()
         if total.rows == 0:
             raise no_rows()
+        if total.rows > MOST_ROWS:
+            raise DataError(
+                f"the data have more than {MOST_ROWS:,} rows, and exact sums of more could "
+                f"overflow; release parts of the table"
+            )
         return total
 
     def _total(self) -> FeatureGram:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,7 +145,12 @@ class PersonScan:
         every = replace(self._features, kept=None)
         weights = () if self._weights is None else self._weights.identity()
         wanted = None if self._wanted is None else self._wanted.tobytes()
-        return Needs(every.columns, every, key=(PersonScan, every, wanted, *weights))
+        return Needs(
+            every.columns,
+            every,
+            key=(PersonScan, every, wanted, *weights),
+            bound_to=None if weights or wanted else lambda: ["persons", every.to_json()],
+        )
 
     def new(self) -> PersonScan:
         """With the same form, for linear algebra may round differently on each machine."""
@@ -195,17 +201,23 @@ class PersonScan:
         near = _first_bits(marks) < self._limit
         self._marks, self._held = marks[near], sums[near]
 
-    def share(self) -> tuple[int, bool, int, Sums, Marks, Sums]:
+    def share(self) -> dict[str, Any]:
         self._settle()
-        return self._rows, self._too_long, self._limit, self._sums, self._marks, self._held
+        return {
+            "rows": self._rows,
+            "too_long": self._too_long,
+            "limit": self._limit,
+            "sums": self._sums,
+            "marks": self._marks,
+            "held": self._held,
+        }
 
-    def merge(self, share: tuple[int, bool, int, Sums, Marks, Sums]) -> None:
-        rows, too_long, limit, sums, marks, held = share
-        self._rows += rows
-        self._too_long |= too_long
-        self._limit = min(self._limit, limit)
-        self._sums += sums
-        self._waiting.append((marks, held))
+    def merge(self, share: dict[str, Any]) -> None:
+        self._rows += share["rows"]
+        self._too_long |= share["too_long"]
+        self._limit = min(self._limit, share["limit"])
+        self._sums += share["sums"]
+        self._waiting.append((share["marks"], share["held"]))
         self._settle()
 
     def result(self, *_: object) -> Seen:

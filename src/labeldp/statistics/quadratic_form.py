@@ -15,8 +15,13 @@ from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
 from labeldp.kernels import Kernels, Scratch
-from labeldp.statistics.factor import ROUNDOFF
+from labeldp.statistics.factor import LARGE, ROUNDOFF
 from labeldp.statistics.gram import BLOCK_ROWS
+
+_MANY = 64
+"""From so many numbers on a call for each two of them costs more than it computes."""
+_SOME_ROWS = 64
+"""Whose products the processor keeps near."""
 
 
 class Squares(Protocol):
@@ -34,6 +39,9 @@ class Squares(Protocol):
     def pseudo_inverse_size(self) -> NDArray[np.float64]:
         """Σ|terms| of every entry of M."""
 
+    def column_norms(self) -> NDArray[np.float64]:
+        """Of the columns of C: no entry of M has more Σ|terms| than the product of its two."""
+
 
 class QuadraticForm:
     """x ↦ xᵀMx for encoded rows, M spread over all columns (0 where dropped)."""
@@ -42,9 +50,13 @@ class QuadraticForm:
         width, kept = len(features.all_names), np.ix_(squares.kept, squares.kept)
         self._matrix = np.zeros((width, width))
         self._matrix[kept] = squares.pseudo_inverse()
-        self._size = np.zeros((width, width))
-        self._size[kept] = squares.pseudo_inverse_size()
-        self._rank = squares.rank
+        self._wide, self._rank = width >= LARGE, squares.rank
+        if self._wide:
+            self._norms = np.zeros(width)
+            self._norms[list(squares.kept)] = squares.column_norms()
+        else:
+            self._size = np.zeros((width, width))
+            self._size[kept] = squares.pseudo_inverse_size()
         self._numbers = list(features.number_columns)
         self._slices = features.category_blocks
         self._intercept = features.intercept
@@ -56,6 +68,7 @@ class QuadraticForm:
     def __call__(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
         """Of every row; each operation is one of NumPy's on whole columns, in a fixed order."""
         matrix, numbers, shape = self._matrix, self._numbers, (batch.rows,)
+        products = _loop if len(numbers) < _MANY else _at_once
         compounds = batch.codes
         total = self._of_codes(batch, kernels, scratch)
         for place, column in enumerate(numbers):
@@ -66,10 +79,7 @@ class QuadraticForm:
                 slope += 2 * matrix[0, column]
             for table, codes in zip(self._slopes[place], compounds, strict=True):
                 kernels.add_lookup(slope, table, codes)
-            for place2, column2 in enumerate(numbers[:place]):
-                product = scratch("product", shape, np.float64)
-                np.multiply(2 * matrix[column, column2], batch.numbers[:, place2], out=product)
-                slope += product
+            products(slope, 2 * matrix[column, numbers[:place]], batch.numbers, scratch)
             slope *= values
             total += slope
         return total
@@ -159,6 +169,8 @@ class QuadraticForm:
 
         The depth counts every pair of terms: more than `sharp_rounding`, and simpler.
         """
+        if self._wide:
+            return self.sharp_rounding(reach)
         groups = self._intercept + len(self._slices) + len(self._numbers)
         depth = groups**2 + 2 * len(self._matrix) + self._rank + 8
         return 2 * depth * ROUNDOFF * self._largest_size(reach)
@@ -178,6 +190,8 @@ class QuadraticForm:
 
     def _largest_size(self, reach: NDArray[np.float64]) -> float:
         """Σ|terms| of any row's value, at most."""
+        if self._wide:
+            return self._largest_norm(reach) ** 2 * (1 + 1e-9)
         groups: list[NDArray[np.float64]] = []
         matrix = self._size
         if self._intercept:
@@ -193,3 +207,44 @@ class QuadraticForm:
             size += sum(group[block].max(initial=0.0) for block in self._slices)
             size += float(group[self._numbers] @ reach) if self._numbers else 0.0
         return size
+
+    def _largest_norm(self, reach: NDArray[np.float64]) -> float:
+        """Σ|x_k|·‖column k of C‖ of any row, at most: its square bounds Σ|terms| (Cauchy-Schwarz).
+
+        It takes no product of C with itself.
+        """
+        norms = self._norms
+        total = float(norms[0]) if self._intercept else 0.0
+        total += sum(float(norms[block].max(initial=0.0)) for block in self._slices)
+        return total + (float(norms[self._numbers] @ reach) if self._numbers else 0.0)
+
+
+def _loop(
+    slope: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    numbers: NDArray[np.float64],
+    scratch: Scratch,
+) -> None:
+    """Add the first columns of `numbers` times their factors, one after the other."""
+    for place, factor in enumerate(factors):
+        product = scratch("product", slope.shape, np.float64)
+        np.multiply(factor, numbers[:, place], out=product)
+        slope += product
+
+
+def _at_once(
+    slope: NDArray[np.float64],
+    factors: NDArray[np.float64],
+    numbers: NDArray[np.float64],
+    scratch: Scratch,
+) -> None:
+    """The same to the last digit, some rows at a time: a sum along columns goes in their order."""
+    terms = scratch("terms", (len(factors) + 1, _SOME_ROWS), np.float64)
+    for start in range(0, len(slope), _SOME_ROWS):
+        part = slope[start : start + _SOME_ROWS]
+        some = terms[:, : len(part)]
+        some[0] = part
+        columns = numbers[start : start + len(part), : len(factors)].T
+        np.multiply(columns, factors[:, None], out=some[1:])
+        np.add.accumulate(some, axis=0, out=some)
+        part[:] = some[-1]

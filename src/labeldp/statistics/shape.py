@@ -32,15 +32,20 @@ Look = Callable[[Weights, int, int, float], Sighting]
 """look(C, keep, spare, floor): a pass over all rows; see `WeightScan`."""
 
 FULL, ISOTROPIC = "full", "isotropic"
-FULL_COLUMNS = 1200
-"""With more columns only shapes of a simple form are sought."""
+FULL_COLUMNS, MOST_FULL_COLUMNS = 1200, 2600
+"""With more columns a shape of a simple form is sought first; with many more only that."""
+_SIMPLE_ENOUGH = 1.2
+"""The gap at which a simple shape is not worth the work on a full one."""
 _LOW_RANK_ROWS = 768
+_ROUNDING = 2.0**-30
+"""Of a trace, by the rounding of weights to 40 bits: what it may be off, with much room."""
 _SPARE = 3
 """Times as many rows are drawn again, in reserve."""
-_PASSES = 6
+_PASSES, _WIDE_ROUNDS = 6, 3
+"""In all; and with a full shape of so many columns that simpler ones were tried before."""
 _SETTLED, _ROUNDS_TO_SETTLE = 0.01, 2
 """No row is longer by more than so much, in so late a round: the route has arrived."""
-_ENOUGH, _WIDE_ENOUGH, _WIDE = 1.04, 1.08, 300
+_ENOUGH, _WIDE_ENOUGH, _VERY_WIDE_ENOUGH, _WIDE = 1.04, 1.08, 1.15, 300
 """The gap at which no further pass is worth its time; from so many columns on a step is dear."""
 
 
@@ -88,8 +93,7 @@ def find_shape(
         told(search.best)
         for route in search.routes():
             search.follow(route, told)
-            if search.best.kind != ISOTROPIC:
-                break
+            del route  # which holds many rows, before the next one is made
         return search.best
 
 
@@ -107,58 +111,85 @@ class _Search:
         self._mean = mean_direction(factor, features)
         self._bound = factor.rank**2 / factor.rows  # p_0 = 1
         self._isotropic = math.inf
-        self.best, sighting = self._seen(factor.inverse, 0.0, ISOTROPIC)
+        self.best, sighting = self._seen(factor.inverse, 0.0, ISOTROPIC, float(factor.rank))
         self.best = replace(self.best, isotropic=self.best.trace)
         self._isotropic, self._first = self.best.trace, sighting
 
     def routes(self) -> Iterator[Route]:
-        """Ways to try, each only if none before it has led anywhere."""
-        rows = self._scaled(self._first.rows)
-        if self._factor.rank <= FULL_COLUMNS:
-            yield FullRoute(self._factor, self._mean, rows, self._scaled(self._first.reserve))
-            return
-        yield DesignRoute(self._factor, self._features, rows, self._mean is not None)
-        yield FullRoute(self._factor, self._mean, rows, limit=_LOW_RANK_ROWS)
+        """Ways to try, each only if none before it has led far enough."""
+        factor, rows = self._factor, self._scaled(self._first.rows)
+        if factor.rank > FULL_COLUMNS:
+            yield DesignRoute(factor, self._features, rows, insure=self._mean is not None)
+        simple = factor.rank > FULL_COLUMNS and self.best.gap <= _SIMPLE_ENOUGH
+        if factor.rank <= MOST_FULL_COLUMNS and not simple:
+            yield FullRoute(factor, self._mean, rows, self._scaled(self._first.reserve))
+        if self.best.kind == ISOTROPIC and factor.rank > FULL_COLUMNS:
+            yield FullRoute(factor, self._mean, rows, limit=_LOW_RANK_ROWS)
 
     def follow(self, route: Route, told: Callable[[Shape], None]) -> None:
         """Propose, look at all rows, take in those that object; until few do or none gains."""
-        for number in range(_PASSES - self._passes):
+        for number in range(self._rounds(route)):
             # of half the length C is mostly published as it is, and what the pass saw holds for it
-            shape, sighting = self._seen(route.propose(number) / 2, 0.25, route.kind)
+            proposal = route.propose(number) / 2
+            shape, sighting = self._seen(proposal, 0.25, route.kind, 4 * route.trace())
             if route.kind == FULL:
                 self._raise_bound(route)
             self.best = min(self.best, shape, key=lambda one: one.trace)
+            settled = 4 * sighting.maximum <= 1 + _SETTLED and number >= _ROUNDS_TO_SETTLE
+            lost = self.best is not shape and number >= 1 and route.kind != FULL
             self._restate()
             told(self.best)
-            settled = 4 * sighting.maximum <= 1 + _SETTLED and number >= _ROUNDS_TO_SETTLE
-            lost = self.best.kind == ISOTROPIC and number >= 1 and route.kind != FULL
-            if settled or lost or self.best.gap <= _enough(self._factor.rank):
+            if settled or lost or self.best.gap <= self._enough(route):
                 break
             route.take_in(self._scaled(sighting.rows), self._scaled(sighting.reserve))
-        self._raise_bound(route)
-        self._restate()
+        if self.best.kind == route.kind:  # another route may do better, and has its own
+            self._raise_bound(route)
+            self._restate()
 
-    def _seen(self, proposal: Array, floor: float, kind: str) -> tuple[Shape, Sighting]:
-        """A pass with this C, and the shape that it certifies."""
+    def _rounds(self, route: Route) -> int:
+        """What is left; a full shape after a simple one has some of its own."""
+        wide = route.kind == FULL and self._factor.rank > FULL_COLUMNS
+        return _WIDE_ROUNDS if wide else _PASSES - self._passes
+
+    def _enough(self, route: Route) -> float:
+        """The gap at which no further pass on this route is worth its time."""
+        rank = self._factor.rank
+        if rank > FULL_COLUMNS and route.kind == FULL:
+            return _VERY_WIDE_ENOUGH
+        return _ENOUGH if rank < _WIDE else _WIDE_ENOUGH
+
+    def _seen(
+        self, proposal: Array, floor: float, kind: str, trace: float
+    ) -> tuple[Shape, Sighting]:
+        """A pass with this C, whose S has about this trace, and the shape that it certifies."""
         self._passes += 1
         weights = weights_of(self._factor, proposal)
-        spare = _SPARE * self._keep if self._factor.rank <= FULL_COLUMNS else 0
+        spare = _SPARE * self._keep if self._factor.rank <= MOST_FULL_COLUMNS else 0
         sighting = self._look(weights, self._keep, spare, floor)
-        return self._shape(weights, sighting, kind), sighting
+        noise = self._noise(weights, trace)
+        return self._shape(weights, sighting, kind, *noise), sighting
 
-    def _shape(self, weights: Weights, sighting: Sighting, kind: str) -> Shape:
+    def _noise(self, weights: Weights, trace: float) -> tuple[float, float]:
+        """tr S and q0ᵀSq0; of very many columns the trace is that of C before its rounding."""
+        factor, mean = self._factor, self._mean
+        if factor.rank > FULL_COLUMNS:
+            along = 0.0 if mean is None else weights.noise_along(factor, mean)
+            return trace * (1 + _ROUNDING), along
+        root = weights.noise_root(factor)
+        along = 0.0 if mean is None else float(np.square(mean @ root).sum())
+        return float(np.square(root).sum()), along
+
+    def _shape(
+        self, weights: Weights, sighting: Sighting, kind: str, trace: float, along: float
+    ) -> Shape:
         """With C scaled by a power of two so that L is between ½ and 1."""
         scale = -math.frexp(sighting.length)[1]
-        square, root = sighting.length**2, weights.noise_root(self._factor)
-        trace = square * float(np.square(root).sum()) * (1 + self._factor.defect)
-        mean = 0.0
-        if self._mean is not None:
-            mean = square * float(np.square(self._mean @ root).sum()) / self._factor.rows
+        square = sighting.length**2
         return Shape(
             weights=weights.scaled(scale),
             length=math.ldexp(sighting.length, scale),
-            trace=trace,
-            mean_noise=mean,
+            trace=square * trace * (1 + self._factor.defect),
+            mean_noise=square * along / self._factor.rows,
             isotropic=self._isotropic,
             bound=self._bound,
             kind=kind,
@@ -181,10 +212,6 @@ def mean_direction(factor: Factor, features: FeatureMap) -> Array | None:
         return None
     sums = np.ldexp(factor.gram[:, 0].astype(np.float64), -factor.exponents)
     return np.asarray(factor.inverse @ sums / math.sqrt(factor.rows))
-
-
-def _enough(rank: int) -> float:
-    return _ENOUGH if rank < _WIDE else _WIDE_ENOUGH
 
 
 def _rows_wanted(rank: int) -> int:

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.features import FeatureMap
-from labeldp.statistics.factor import Factor
+from labeldp.statistics.factor import LARGE, Factor
 from labeldp.statistics.shape_dual import Mixture, by_leverage, lower_bound, solve
 
 Array = NDArray[np.float64]
@@ -43,6 +43,8 @@ _SHARE = 0.2
 _INSURANCE, _LEAST_INSURANCE = 0.05, 0.005
 _INSURED_ROWS = 50.0
 """Few rows need the whole insurance of the mean; with many a tenth does as well."""
+_SPARSE = 0.02
+"""Share of entries up to which rows are multiplied entry by entry."""
 _IDLE, _LOW = 1e-4, 0.9
 """Rows left out: less of the mean weight, and of the largest length."""
 
@@ -57,6 +59,9 @@ class Route(Protocol):
 
     def take_in(self, rows: Array, reserve: Array) -> None:
         """Rows that a pass with that C found, as scaled codes, and some in reserve."""
+
+    def trace(self) -> float:
+        """tr S of that C, before it is rounded."""
 
     def bound(self) -> float:
         """A lower bound of the trace of every shape, from the weights at hand."""
@@ -76,10 +81,10 @@ class FullRoute:
         self.kind = "full" if limit is None else "low-rank"
         self._factor, self._mean, self._limit = factor, mean, limit
         rows = rows if limit is None else rows[:limit]
-        self._mixture = by_leverage(rows @ factor.inverse.T, _LEAST_UNIFORM[0])
-        self._reserve = rows[:0] if reserve is None else reserve @ factor.inverse.T
-        self._root: Array = np.empty((0, 0))
-        self._bound = 0.0
+        self._mixture = by_leverage(_white(rows, factor), _LEAST_UNIFORM[0])
+        self._reserve = rows[:0] if reserve is None else _white(reserve, factor)
+        self._root = self._weights = np.empty((0, 0))
+        self._bound = self._trace = 0.0
 
     def propose(self, number: int) -> Array:
         """Solved anew as long as rows of the reserve object."""
@@ -87,7 +92,10 @@ class FullRoute:
             self._solve(number + turn)
             if not self._call_up(1 + _at(_TOLERANCE, number + turn)):
                 break
-        return _divided(self._root, self._factor.inverse)
+        weights = _divided(self._root, self._factor.inverse)
+        if self._limit is not None:  # which serve as the root does
+            self._root, self._weights = self._root[:0], weights
+        return weights
 
     def _solve(self, number: int) -> None:
         rows, columns = self._mixture.rows.shape
@@ -102,6 +110,7 @@ class FullRoute:
         )
         self._mixture, self._bound = solution.mixture, max(self._bound, solution.bound)
         covariance = insured(solution.covariance(), self._mean, self._factor.rows)
+        self._trace = float(np.trace(covariance))
         self._root = np.asarray(np.linalg.cholesky(covariance), np.float64)
 
     def _call_up(self, most: float) -> bool:
@@ -120,15 +129,26 @@ class FullRoute:
         return np.asarray(np.square(_divided(self._root, white.T)).sum(axis=0))
 
     def take_in(self, rows: Array, reserve: Array) -> None:
-        white = rows @ self._factor.inverse.T
-        lengths = self._lengths(white)
-        order = np.argsort(-lengths, kind="stable")
-        chosen = order[lengths[order] > 1.0]
         if self._limit is not None:
-            self._mixture = _heaviest(self._mixture, self._limit // 2)
-            chosen = chosen[: self._limit - len(self._mixture.weights)]
+            self._take_few(rows)
+            return
+        white = _white(rows, self._factor)
+        lengths = self._lengths(white)
+        chosen = _longer(lengths)
         self._mixture = _joined(self._mixture, white[chosen], lengths[chosen])
-        self._reserve = np.concatenate([self._reserve, reserve @ self._factor.inverse.T])
+        self._reserve = np.concatenate([self._reserve, _white(reserve, self._factor)])
+
+    def _take_few(self, rows: Array) -> None:
+        """Of the longest as many as there is room for; only they are whitened."""
+        assert self._limit is not None
+        self._mixture = _heaviest(self._mixture, self._limit // 2)
+        lengths = np.square(_product(rows, self._weights)).sum(axis=1)
+        chosen = _longer(lengths)[: self._limit - len(self._mixture.weights)]
+        white = _white(rows[chosen], self._factor)
+        self._mixture = _joined(self._mixture, white, lengths[chosen])
+
+    def trace(self) -> float:
+        return self._trace
 
     def bound(self) -> float:
         return self._bound
@@ -180,10 +200,12 @@ class DesignRoute:
         longer = lengths > 1.0
         self._mixture = _joined(self._mixture, rows[longer], lengths[longer])
 
+    def trace(self) -> float:
+        return float((self._coordinates.costs / self._diagonal).sum())
+
     def bound(self) -> float:
-        mixture = self._mixture
-        white = Mixture(mixture.rows @ self._factor.inverse.T, mixture.weights, mixture.uniform)
-        return lower_bound(white, self._factor.rows)
+        white = _white(self._mixture.rows, self._factor)
+        return lower_bound(white, self._mixture.weights, self._factor.rows)
 
 
 @dataclass(frozen=True)
@@ -261,6 +283,26 @@ def _spread(factor: Factor, features: FeatureMap, costs: Array, even: Array) -> 
         if here.any():
             spread[here] = costs[here] / costs[here].sum()
     return spread
+
+
+def _white(rows: Array, factor: Factor) -> Array:
+    """u of scaled codes."""
+    return _product(rows, factor.inverse)
+
+
+def _product(rows: Array, matrix: Array) -> Array:
+    """matrix·x of every row x; of a wide table's one-hot rows by the few entries they have."""
+    if len(matrix) < LARGE or np.count_nonzero(rows) > _SPARSE * rows.size:
+        return np.asarray(rows @ matrix.T)
+    from scipy.sparse import csr_array
+
+    return np.asarray(csr_array(rows) @ matrix.T)
+
+
+def _longer(lengths: Array) -> NDArray[np.intp]:
+    """Rows that are longer than 1, the longest first."""
+    order = np.argsort(-lengths, kind="stable")
+    return order[lengths[order] > 1.0]
 
 
 def _divided(root: Array, rows: Array) -> Array:

@@ -27,6 +27,7 @@ from labeldp.kernels import Kernels, Scratch, kernels_for, mixed
 from labeldp.statistics.factor import ROUNDOFF
 from labeldp.statistics.gram import no_rows
 from labeldp.statistics.quadratic_form import QuadraticForm
+from labeldp.statistics.short_weights import ShortWeights
 from labeldp.statistics.weights import Weights
 
 _LENGTH_BITS = 24
@@ -35,6 +36,8 @@ _OFFERED = 1 << 16
 """Marks remembered, so that the many equal rows of some tables are offered once."""
 _MANY_NUMBERS = 8
 """From so many on, a matrix product that finds the few rows worth a closer look pays."""
+_VERY_MANY = 512
+"""From so many on, the values by which rows are kept come from a matrix product too."""
 _BLOCK = 1 << 15
 """Rows offered to empty pools at a time: what these hold then keeps most of the others out."""
 
@@ -45,11 +48,16 @@ class Sighting:
 
     maximum: float
     """At least ‖C x_i‖² of every row."""
-    rows: NDArray[np.float64] = field(repr=False)
-    """Different rows of large value: integer codes of the kept columns, one row each."""
     features: FeatureMap = field(repr=False)
+    kept: tuple[Encoded, Encoded] = field(repr=False)
+    """Rows of largest value, and different ones that were drawn."""
     spare: Encoded = field(repr=False)
     """Further rows that were drawn, for a search that has come so far."""
+
+    @property
+    def rows(self) -> NDArray[np.float64]:
+        """Different rows of large value: integer codes of the kept columns, one row each."""
+        return np.concatenate([self.features.integers(some) for some in self.kept])
 
     @property
     def reserve(self) -> NDArray[np.float64]:
@@ -148,6 +156,10 @@ class WeightScan:
         return QuadraticForm(self._every, self._weights)
 
     @cached_property
+    def _short(self) -> ShortWeights:
+        return ShortWeights(self._every, self._weights)
+
+    @cached_property
     def _kernels(self) -> Kernels:
         return self._given or kernels_for(self._every.rows)
 
@@ -162,6 +174,8 @@ class WeightScan:
         """With the same form, for linear algebra may round differently on each machine."""
         fresh = copy(self)
         fresh._form = self._form
+        if self._keep and len(self._reach) >= _VERY_MANY:
+            fresh._short = self._short
         fresh._start()
         vars(fresh).pop("_kernels", None)
         return fresh
@@ -171,13 +185,37 @@ class WeightScan:
             return
         self._seen = True
         self._reach = np.maximum(self._reach, np.abs(batch.numbers).max(axis=0, initial=0.0))
-        near = self._near(batch)
-        if near is not None:
+        if len(self._reach) < _MANY_NUMBERS:
+            self._take_in(batch, self._form(batch, self._kernels, self._scratch))
+            return
+        rough = self._form.rough(batch, self._kernels, self._scratch)
+        near = self._near(batch, rough)
+        if len(near):
             batch = batch.take(near)
-        values = self._form(batch, self._kernels, self._scratch)
+            self._take_in(batch, self._values(batch, rough[near]))
+
+    def _take_in(self, batch: Encoded, values: NDArray[np.float64]) -> None:
         self._look_closely(batch, values)
-        if self._keep and batch.rows:
+        if self._keep:
             self._offer(batch, values)
+
+    def _values(self, batch: Encoded, rough: NDArray[np.float64]) -> NDArray[np.float64]:
+        """That do not depend on the batch, if rows are kept by them."""
+        if not self._wide:
+            return self._form(batch, self._kernels, self._scratch)
+        return self._short(batch) if self._keep else rough
+
+    @property
+    def _wide(self) -> bool:
+        """Whether values need not be the form's own: of very many numbers, all in reach."""
+        return len(self._reach) >= _VERY_MANY and bool((self._reach <= self._every.reach).all())
+
+    def _slack(self, largest: float) -> float:
+        """How far a value may be off, of rows so long."""
+        slack = self._form.sharp_rounding(self._reach)
+        if self._keep and self._wide:
+            return max(slack, self._short.distance(largest + slack))
+        return slack
 
     def _look_closely(self, batch: Encoded, values: NDArray[np.float64]) -> None:
         """Take in the largest ‖C x‖² of these rows, rounded up.
@@ -185,7 +223,7 @@ class WeightScan:
         Rows whose value and rounding stay below what was found before are passed over, and
         could not have changed it: so it is the same in whatever order rows are seen.
         """
-        slack = self._form.sharp_rounding(self._reach)
+        slack = self._slack(float(values.max()))
         order = np.flatnonzero(values + slack > self._largest)
         order = order[np.argsort(-values[order])]
         for start in range(0, len(order), _CLOSE_ROWS):
@@ -234,16 +272,14 @@ class WeightScan:
         apart = (largest - self._floor) / self._drawn.threshold * (1 + 2.0**-40)
         return np.uint64(max(0, math.floor((1 - apart) * 2**52) - 1) << 12)
 
-    def _near(self, batch: Encoded) -> NDArray[np.intp] | None:
-        """Rows that may have the largest value or enter a pool; None: any row.
+    def _near(self, batch: Encoded, rough: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Rows that may have the largest value or enter a pool.
 
         A rough value is off by at most two roundings, its own and that of the value it
         stands for.
         """
-        if len(self._reach) < _MANY_NUMBERS:
-            return None
-        rough = self._form.rough(batch, self._kernels, self._scratch)
-        slack = 2 * self._form.sharp_rounding(self._reach)
+        own = self._form.sharp_rounding(self._reach)
+        slack = own + self._slack(float(rough.max()) + own)
         near = rough + slack > self._largest
         if self._keep:
             marks = _marks(batch)
@@ -280,9 +316,9 @@ class WeightScan:
             raise no_rows()
         extra = np.flatnonzero(~np.isin(self._drawn.marks, self._worst.marks))
         first, spare = extra[extra < self._keep], extra[extra >= self._keep]
-        parts = (self._worst.rows, self._drawn.rows.take(first))
-        dense = np.concatenate([self._features.integers(rows) for rows in parts])
-        return Sighting(self._largest, dense, self._features, self._drawn.rows.take(spare))
+        drawn = self._drawn.rows
+        kept = self._worst.rows, drawn.take(first)
+        return Sighting(self._largest, self._features, kept, drawn.take(spare))
 
 
 def _none(features: FeatureMap) -> Encoded:

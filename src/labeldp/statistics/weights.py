@@ -17,11 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.statistics.factor import Factor
+from labeldp.statistics.factor import Factor, content, square_of
 
 _UNIT = 2.0**-53
 _BITS = 40
 """Significant bits of a published weight: far more than S needs, and five bytes in a file."""
+_CUT = 53 - _BITS
+_EXPONENTS = 400
+"""Weights lie between 2 to the power of less and of more than this: squares, and their products
+with squares of codes, are then ordinary doubles, of which rounding errors are relative."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,16 @@ class Weights:
         """Why no length can be trusted, which counts on a lower triangle of numbers; or None."""
         if not np.isfinite(self.matrix).all():
             return "the weights are not all numbers"
+        _, exponents = np.frexp(self.matrix[self.matrix != 0])
+        if (np.abs(exponents) > _EXPONENTS).any():
+            return "the weights are too large or too small to be measured"
         if np.triu(self.matrix, 1).any() or not np.diagonal(self.matrix).all():
             return "the weights are not an invertible lower triangle"
         return None
 
     def identity(self) -> tuple[object, ...]:
         """What tells weights apart."""
-        return self.kept, self.matrix.tobytes()
+        return self.kept, content(self.matrix)
 
     def to_json(self) -> dict[str, Any]:
         """As plain values: the lower triangle, row by row, in eight bytes each."""
@@ -68,11 +75,15 @@ class Weights:
 
     def pseudo_inverse(self) -> NDArray[np.float64]:
         """M = CᵀC, whose every entry is an inner product of at most `rank` terms."""
-        return _square(self.matrix)
+        return square_of(self.matrix)
 
     def pseudo_inverse_size(self) -> NDArray[np.float64]:
         """Σ|terms| of every entry of M: what its rounding is relative to."""
-        return _square(np.abs(self.matrix))
+        return square_of(np.abs(self.matrix))
+
+    def column_norms(self) -> NDArray[np.float64]:
+        """Of the columns of C."""
+        return np.asarray(np.linalg.norm(self.matrix, axis=0))
 
     def longest(self, rows: NDArray[np.float64]) -> float:
         """At least ‖C x‖² of every one of these dense rows of integers.
@@ -90,6 +101,14 @@ class Weights:
 
         return np.asarray(dtrtri(self.whitened(factor), lower=1)[0])
 
+    def noise_along(self, factor: Factor, direction: NDArray[np.float64]) -> float:
+        """The square of Kᵀ times a direction, so that q0ᵀSq0 takes no product of matrices."""
+        from scipy.linalg import solve_triangular
+
+        plain = np.ldexp(self.matrix, factor.exponents)
+        first = solve_triangular(factor.lower, direction, lower=True, trans=1)
+        return float(np.square(solve_triangular(plain, first, lower=True, trans=1)).sum())
+
     def whitened(self, factor: Factor) -> NDArray[np.float64]:
         """C·L: the weights in whitened coordinates, in which XᵀX is the identity."""
         from scipy.linalg.blas import dtrmm
@@ -100,18 +119,15 @@ class Weights:
 
 def weights_of(factor: Factor, scaled: NDArray[np.float64]) -> Weights:
     """C of scaled codes x·2**-e as weights of codes, rounded to what is published."""
-    return Weights(factor.kept, _rounded(np.ldexp(np.tril(scaled), -factor.exponents)))
-
-
-def _square(lower: NDArray[np.float64]) -> NDArray[np.float64]:
-    """CᵀC of a lower triangle, at a sixth of the cost of the product."""
-    from scipy.linalg.lapack import dlauum
-
-    half = np.tril(dlauum(lower, lower=1)[0])
-    return np.asarray(half + np.tril(half, -1).T)
+    lower = np.tril(scaled)
+    return Weights(factor.kept, _rounded(np.ldexp(lower, -factor.exponents, out=lower)))
 
 
 def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """To so many significant bits."""
-    fraction, exponent = np.frexp(values)
-    return np.asarray(np.ldexp(np.rint(np.ldexp(fraction, _BITS)), exponent - _BITS))
+    """To so many significant bits, ties to even: in the bits of the doubles themselves."""
+    bits = values.view(np.int64)
+    odd = (bits >> _CUT) & 1
+    odd += bits
+    odd += (1 << (_CUT - 1)) - 1
+    odd &= -1 << _CUT
+    return odd.view(np.float64)

@@ -19,8 +19,8 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="table1, random-projection, figure1, figure2, sampled, noisy, bags-table, "
-            "real-data, or all."
+            help="statistics, table1, random-projection, figure1, figure2, sampled, noisy, "
+            "bags-table, real-data, or all."
         ),
     ],
     out: Annotated[
@@ -41,11 +41,20 @@ def reproduce(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(help="Directory of real tables; default: LABELDP_REAL_DATA, if set."),
+        typer.Option(
+            help="Directory of real tables; default: LABELDP_REAL_DATA, if set. For statistics "
+            "also one table, with --label."
+        ),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="The column of the labels, for statistics of one table.")
     ] = None,
     docs: Annotated[
         Path | None, typer.Option(help="Also write all results as this Markdown page.")
     ] = None,
+    finished: Annotated[
+        bool, typer.Option("--finished", help="Compute nothing: show what finished cells give.")
+    ] = False,
     no_plots: Annotated[
         bool, typer.Option("--no-plots", help="No pictures; needs no matplotlib.")
     ] = False,
@@ -53,19 +62,21 @@ def reproduce(
 ) -> None:
     """The paper's tables and figures again, with the true ε beside every number."""
     from labeldp.errors import InputError
+    from labeldp.pictures import need_matplotlib
     from labeldp_paper.experiments import NOT_PRIVATE, Run, find
-    from labeldp_paper.experiments.plots import need_matplotlib
 
     if full and quick:
         raise InputError("--full and --quick exclude each other; give one")
     if docs is not None and name != "all":
         raise InputError("--docs is a page of all experiments; use it with reproduce all")
+    if data is not None and data.is_file() and name != "statistics":
+        raise InputError("`data` is one table; that is for reproduce statistics, give a directory")
     names = find(name)
     if not no_plots and set(names) - _WITHOUT_PICTURES:
         need_matplotlib()
     folder = data or (Path(os.environ["LABELDP_REAL_DATA"]) if _set() else None)
     out.mkdir(parents=True, exist_ok=True)
-    run = Run(out, progress, full, seed, census, criteo, folder)
+    run = Run(out, progress, full, seed, census, criteo, folder, label=label, finished=finished)
     started = time.monotonic()
     try:
         results = {one: _one(one, run, plots=not no_plots, quiet=json) for one in names}
@@ -90,7 +101,7 @@ def reproduce(
 
 
 _INTERRUPTED = 130
-_WITHOUT_PICTURES = {"table1", "random-projection", "bags-table"}
+_WITHOUT_PICTURES = {"statistics", "table1", "random-projection"}
 
 
 def _set() -> bool:
@@ -98,11 +109,16 @@ def _set() -> bool:
 
 
 def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list[str]]:
-    from labeldp_paper.experiments import EXPERIMENTS
+    from labeldp_paper.experiments import EXPERIMENTS, Result, UnfinishedError
     from labeldp_paper.experiments.writing import versions, write
 
     started, before = time.monotonic(), len(run.cells.spent)
-    result = EXPERIMENTS[name](run)
+    try:
+        result = EXPERIMENTS[name](run)
+    except UnfinishedError as problem:
+        result = Result(
+            name, name, "none", skipped=f"the run was stopped before its end: {problem}"
+        )
     seconds = max(time.monotonic() - started, sum(run.cells.spent[before:]))
     facts = {
         "profile": run.profile,

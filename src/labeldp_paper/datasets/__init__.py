@@ -17,6 +17,7 @@ from labeldp_paper.datasets.declaration import Dataset, Model, Options
 from labeldp_paper.datasets.making import Made, convert, generate, stream, synthetic_stream
 from labeldp_paper.datasets.projection import projected
 from labeldp_paper.datasets.reading import Progress, Watch
+from labeldp_paper.datasets.synthetic_census import WORKERS
 from labeldp_paper.datasets.synthetic_criteo import CRITEO_LEVELS
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "CENSUS_RANGE",
     "CRITEO_LEVELS",
     "DATASETS",
+    "WORKERS",
     "Dataset",
     "Made",
     "Model",

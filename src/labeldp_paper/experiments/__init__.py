@@ -2,8 +2,11 @@
 
 printed      what the paper prints
 run          a run: its directory, size and data; cells: a grid that can be stopped and resumed
-result       rows, tables and pictures as plain values; writing, plots: as files
-table1, random_projection, figures, sampled, noisy, bags_table, real_data: the experiments
+result       rows, tables and pictures as plain values; writing: as files
+design       a table in memory; training: the paper's, linear; networks, lessons: its network
+agreement    paper against ours, cell by cell
+statistics, table1, random_projection, figures, sampled, noisy, bags_table, real_data:
+             the experiments
 page         all of them as one page of documentation
 """
 
@@ -13,7 +16,7 @@ from collections.abc import Callable
 
 from labeldp.errors import InputError
 from labeldp_paper.experiments.bags_table import bags_table
-from labeldp_paper.experiments.cells import Cell, Cells
+from labeldp_paper.experiments.cells import Cell, Cells, UnfinishedError
 from labeldp_paper.experiments.figures import figure1, figure2
 from labeldp_paper.experiments.noisy import noisy
 from labeldp_paper.experiments.random_projection import random_projection
@@ -21,11 +24,22 @@ from labeldp_paper.experiments.real_data import real_data
 from labeldp_paper.experiments.result import NOT_PRIVATE, Result
 from labeldp_paper.experiments.run import Run
 from labeldp_paper.experiments.sampled import sampled
+from labeldp_paper.experiments.statistics import statistics
 from labeldp_paper.experiments.table1 import table1
 
-__all__ = ["EXPERIMENTS", "NOT_PRIVATE", "Cell", "Cells", "Result", "Run", "find"]
+__all__ = [
+    "EXPERIMENTS",
+    "NOT_PRIVATE",
+    "Cell",
+    "Cells",
+    "Result",
+    "Run",
+    "UnfinishedError",
+    "find",
+]
 
 EXPERIMENTS: dict[str, Callable[[Run], Result]] = {
+    "statistics": statistics,
     "table1": table1,
     "random-projection": random_projection,
     "figure1": figure1,

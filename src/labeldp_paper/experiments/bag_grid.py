@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp_paper.experiments.design import Design, Reals, rank, solve
+from labeldp.pictures import Curve, Picture
+from labeldp_paper.experiments.design import TEST_PART, Design, Reals, rank, solve
 from labeldp_paper.experiments.printed import BAG_SIZES, BAGS, PARAMETERS, Spread
-from labeldp_paper.experiments.result import Curve, Picture, Row, Table, shown, spread
+from labeldp_paper.experiments.result import Row, Table, shown, spread
 from labeldp_paper.experiments.run import Data, Run
 
 TARGETS = (1.0, 4.0)
@@ -45,6 +46,11 @@ class Grid:
     @cached_property
     def design(self) -> Design:
         return Design.read(self.data)
+
+    @property
+    def train_rows(self) -> int:
+        """Without reading the table."""
+        return self.data.rows - self.data.rows // TEST_PART
 
     @property
     def delta(self) -> float:

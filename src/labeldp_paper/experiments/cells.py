@@ -29,6 +29,12 @@ class Cell:
     compute: Callable[[], Row]
     cost: int = 1
     """How long it takes compared with others, for the time left."""
+    threads: int | None = 1
+    """Of small matrices threads would wait for each other. None: as many as there are."""
+
+
+class UnfinishedError(Exception):
+    """Cells are missing and are not to be computed."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +43,34 @@ class Cells:
 
     folder: Path
     progress: Progress
+    finished_only: bool = False
+    """Compute nothing: an experiment that lacks a cell it cannot do without is left out."""
     spent: list[float] = field(default_factory=list)
     """Seconds that each cell took, in this run or in an earlier one."""
 
-    def run(self, experiment: str, version: int, data: Row, cells: Sequence[Cell]) -> list[Row]:
-        """Every cell's parameters and result, in order; finished ones are read."""
+    def run(
+        self,
+        experiment: str,
+        version: int,
+        data: Row,
+        cells: Sequence[Cell],
+        *,
+        some: bool = False,
+        none: bool = False,
+    ) -> list[Row]:
+        """Every cell's parameters and result, in order; finished ones are read.
+
+        If nothing is to be computed, `some` of them are enough, or even `none`.
+        """
         self.folder.mkdir(parents=True, exist_ok=True)
         paths = [self._path(experiment, version, data, cell) for cell in cells]
+        if self.finished_only:
+            there = [(cell, path) for cell, path in zip(cells, paths, strict=True) if path.exists()]
+            if len(there) < len(cells) and not (some and (there or none)):
+                raise UnfinishedError(
+                    f"{len(cells) - len(there)} cells of {experiment} are missing"
+                )
+            cells, paths = [cell for cell, _ in there], [path for _, path in there]
         missing = sum(c.cost for c, p in zip(cells, paths, strict=True) if not p.exists())
         with self.progress(experiment, missing) as advance:
             return [
@@ -58,7 +85,7 @@ class Cells:
     def _result(self, path: Path, cell: Cell, advance: Callable[[int], None]) -> Row:
         if not path.exists():
             started = time.monotonic()
-            with threadpool_limits(1):  # matrices are small: threads would wait for each other
+            with threadpool_limits(cell.threads):
                 result = cell.compute()
             spent = round(time.monotonic() - started, 3)
             text = json.dumps(

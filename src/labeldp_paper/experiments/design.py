@@ -103,6 +103,30 @@ class Design:
         made[:, 0] = weights.sum(axis=1)
         return made
 
+    @property
+    def units(self) -> tuple[Reals, Reals]:
+        """Slope and offset that turn the numbers of the design into those of the table."""
+        known = self.features.numeric
+        slopes = np.array([column.step / column.scale for column in known])
+        return slopes, np.array([column.centre * column.step for column in known])
+
+    def plain(self, sums: Reals) -> Reals:
+        """Aggregated rows with numbers as the table has them, and without the constant."""
+        slopes, offsets = self.units
+        made = sums.copy()
+        places = list(self.features.number_columns)
+        made[:, places] = made[:, places] * slopes + sums[:, :1] * offsets
+        return made[:, 1:]
+
+    def from_plain(self, weights: Reals) -> Reals:
+        """Weights of plain rows as weights of the design, its constant first."""
+        slopes, offsets = self.units
+        made = np.concatenate([[0.0], weights])
+        places = list(self.features.number_columns)
+        made[0] = made[places] @ offsets
+        made[places] *= slopes
+        return made
+
     def test_sums(self, seed: int) -> tuple[Reals, Reals, float]:
         """XᵀX, Xᵀy and yᵀy of the rows to test on: all that the error of a linear model needs."""
         if seed not in self._tests:

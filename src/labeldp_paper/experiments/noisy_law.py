@@ -47,7 +47,7 @@ def kinds(grid: Grid, size: int) -> Row:
 def _a_priori(grid: Grid, size: int, fraction: float) -> float | None:
     if fraction == 0.0:
         return None
-    law = RandomWeights(size, grid.label_range, fraction, 1.0, grid.design.train_rows)
+    law = RandomWeights(size, grid.label_range, fraction, 1.0, grid.train_rows)
     epsilon = invert.epsilon(law, grid.delta)
     return epsilon if np.isfinite(epsilon) else None
 
@@ -55,7 +55,7 @@ def _a_priori(grid: Grid, size: int, fraction: float) -> float | None:
 def _least_noise(grid: Grid, size: int, fraction: float, target: float) -> float | None:
     """In units of labels scaled to [−1, 1]; None if no noise is enough."""
     scaled = (-_SCALED / 2, _SCALED / 2)
-    law = RandomWeights(size, scaled, fraction, 1.0, grid.design.train_rows)
+    law = RandomWeights(size, scaled, fraction, 1.0, grid.train_rows)
     try:
         return invert.limit(law, "noise_std", target, grid.delta)
     except PlanError:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from labeldp.pictures import Picture
+
 Row = dict[str, Any]
 NOT_PRIVATE = (
     "An experiment, not a private release: seeds are known and errors are measured with raw labels."
@@ -25,35 +27,6 @@ class Table:
         """Chosen columns (name in the rows → heading) of the rows."""
         lines = tuple(tuple(shown(row.get(name)) for name in columns) for row in rows)
         return cls(caption, tuple(columns.values()), lines)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Points of a picture, with a band or bars around them."""
-
-    label: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
-    style: str = "points"
-    """points: marks with bars; line: a line with a band."""
-    colour: int = 0
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A plot, as plain values."""
-
-    name: str
-    title: str
-    x_label: str
-    y_label: str
-    curves: tuple[Curve, ...]
-    levels: tuple[tuple[str, float], ...] = ()
-    """Horizontal lines."""
-    log_x: bool = False
-    log_y: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,21 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from labeldp import DataError, LocalEngine, Source, inspect, scan
-from labeldp_paper.datasets import DATASETS, Progress, generate
+from labeldp_paper.datasets import DATASETS, Dataset, Progress, generate
 from labeldp_paper.experiments.cells import Cell, Cells
 from labeldp_paper.experiments.result import Row
 
-_FRAME = 1
+_FRAME = 2
 """Raised when a change of the shared code changes results."""
-
-
-_GIVEN = {
-    "census": (DATASETS["census-1940"].label, (0.0, 52.0)),
-    "criteo": (DATASETS["criteo"].label, DATASETS["criteo"].label_range),
-}
+_RECIPE = 2
+"""Raised when a change of the stand-ins changes their rows."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +49,17 @@ class Run:
     census: Path | None = None
     criteo: Path | None = None
     tables: Path | None = None
-    """A directory of real tables."""
+    """A directory of real tables; for `statistics` also a single one, whose label is named."""
     small: bool = False
     """Tiny grids, for tests."""
+    label: str | None = None
+    """The column of the labels, if one table was given."""
+    finished: bool = False
+    """Show what finished cells give, compute no other."""
 
     @cached_property
     def cells(self) -> Cells:
-        return Cells(self.out / "cells", self.progress)
+        return Cells(self.out / "cells", self.progress, self.finished)
 
     @property
     def profile(self) -> str:
@@ -68,9 +69,20 @@ class Run:
         """A number by profile."""
         return full if self.full else small if self.small else quick
 
-    def rows(self, experiment: str, version: int, data: Row, cells: Sequence[Cell]) -> list[Row]:
+    def rows(
+        self,
+        experiment: str,
+        version: int,
+        data: Row,
+        cells: Sequence[Cell],
+        *,
+        some: bool = False,
+        none: bool = False,
+    ) -> list[Row]:
         """Every cell's parameters and result; a change of either version recomputes them."""
-        return self.cells.run(experiment, 1000 * _FRAME + version, data, cells)
+        return self.cells.run(
+            experiment, 1000 * _FRAME + version, data, cells, some=some, none=none
+        )
 
     def data(
         self, which: str, rows: int, *, labelled: bool = True, projected: bool = False
@@ -78,7 +90,8 @@ class Run:
         """The user's file, or a synthetic stand-in of so many rows made in the run's directory."""
         file = self.given_file(which)
         if file is not None:
-            return given(file, *_GIVEN[which])
+            known = DATASETS["census-1940" if which == "census" else which]
+            return given(file, known.label, _range(file, known))
         name = "synthetic-criteo" if which == "criteo" else "synthetic-census"
         if which == "census" and labelled:
             name += "-labelled"
@@ -87,11 +100,12 @@ class Run:
     def _stand_in(self, name: str, rows: int, encoding: str) -> Data:
         folder = self.out / "data"
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{name}-{encoding}-{rows}-{self.seed}.parquet"
+        path = folder / f"{name}-{encoding}-{rows}-{self.seed}-{_RECIPE}.parquet"
         if not path.exists():
             generate(name, path, rows, self.seed, encoding=encoding, progress=self.progress)
         known = DATASETS[name]
         key = {"dataset": name, "encoding": encoding, "rows": rows, "seed": self.seed}
+        key["recipe"] = _RECIPE
         text = f"SYNTHETIC: {known.title}, {rows:,} rows, seed {self.seed}"
         if encoding == "projection":
             text += ", categories as random projections"
@@ -109,18 +123,31 @@ class Run:
         engine = LocalEngine(progress=self.progress)
         seen = inspect(self.data(which, 0).source, epsilon=1.0, delta=1e-6, engine=engine)
         facts = {name: seen[name] for name in ("rows", "rank", "max_leverage", "residual_ms")}
-        return {**facts, "label_range": list(_GIVEN[which][1])}
+        low, high = self.data(which, 0).source.label_range or (0.0, 1.0)
+        return {**facts, "label_range": [float(low), float(high)]}
+
+
+def _range(file: Path, known: Dataset) -> tuple[float, float]:
+    """The paper's label range; from 0 if persons without a label are in the file as 0 weeks."""
+    _require(file)
+    low, high = known.label_range
+    least = pc.min(pq.read_table(file, columns=[known.label]).column(0)).as_py()
+    return min(low, float(least)), high
 
 
 def given(file: Path, label: str, label_range: tuple[float, float], **options: Any) -> Data:
     """A Parquet table that was given."""
-    if not file.is_file():
-        raise DataError(f"{file} is not a file; convert the original with labeldp datasets first")
+    _require(file)
     source = scan(file, label=label, label_range=label_range, **options)
     key = {"file": file.name, "sha256": _digest(file), "rows": pq.read_metadata(file).num_rows}
     return Data(
         source, file, f"{file.name}, {key['rows']:,} rows, given", {**key, "synthetic": False}
     )
+
+
+def _require(file: Path) -> None:
+    if not file.is_file():
+        raise DataError(f"{file} is not a file; convert the original with labeldp datasets first")
 
 
 def _digest(file: Path) -> str:

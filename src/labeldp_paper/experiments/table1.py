@@ -103,7 +103,8 @@ def _notes(rows: list[Row]) -> tuple[str, ...]:
     low, high = residual_interval("criteo", CRITEO_BOUND_USED)
     needs = min(r["epsilon"] for r in rows if r["dataset"] == "criteo" and r["theorem"] > 0)
     follows = (
-        f"the whole column follows from B_Y = {CRITEO_BOUND_USED:g}, γ from {low:.2f} to {high:.2f}"
+        f"the whole column follows from B_Y = {CRITEO_BOUND_USED:g}, γ from "
+        f"{math.ceil(low * 1e4) / 1e4:.4f} to {math.floor(high * 1e4) / 1e4:.4f}"
         if low < high
         else f"no γ gives the whole column even with B_Y = {CRITEO_BOUND_USED:g}"
     )
@@ -111,7 +112,21 @@ def _notes(rows: list[Row]) -> tuple[str, ...]:
         "Census: every row but ε = 4 is the theorem's to the digit.",
         f"Criteo: no row follows from the stated B_Y = 127 (range 254). For ε below {needs} the "
         f"theorem's condition on n fails there, so it allows no bag; {follows} (printed: ≈ 195.5).",
+        _start(),
         "exact_worst_case is the exact law under the theorem's own promise, for any features.",
+    )
+
+
+def _start() -> str:
+    """Why the printed column starts where it does."""
+    said = PARAMETERS["criteo"]
+    halved = Theorem1(said.rows, (-CRITEO_BOUND_USED, CRITEO_BOUND_USED), said.residual_ms)
+    first = min(TABLE1["criteo"])
+    before, at = (halved.max_bags(epsilon, said.delta) for epsilon in (first - 1, first))
+    return (
+        f"With B_Y = {CRITEO_BOUND_USED:g} the condition on n fails at ε = {first - 1} "
+        f"({before.reason}) and holds at ε = {first} ({int(at.value or 0)} bags): there the "
+        "printed column starts."
     )
 
 

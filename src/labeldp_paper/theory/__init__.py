@@ -1,6 +1,8 @@
 """The paper's lemmas and utility statements as numbers: what they promise, and when nothing.
 
-    tails     concentration bounds: matrix Chernoff, Hoeffding, sums of squared normals
+    tails     concentration bounds: matrix Chernoff, Hoeffding, Hanson–Wright
+    deviation what two Gaussians that differ little give away
+    spanned   Appendix D: labels in the column space of the features are not private
     utility   the utility parts of Theorems 1, 2 and 3 with explicit constants
     neural    output and Lipschitz bounds of networks with bounded layers
     earlier   what an earlier bound allows on the same release
@@ -10,12 +12,15 @@ Nothing here is needed for a release: exact laws (`labeldp.accounting`) and fore
 logarithm; a bound that is not below 1 is called vacuous.
 """
 
-from labeldp_paper.theory.earlier import random_projection_max_bags
+from labeldp_paper.theory.deviation import gaussian_deviation, gaussian_deviation_epsilon
+from labeldp_paper.theory.earlier import random_projection_max_bags, residual_from_singular_value
 from labeldp_paper.theory.neural import NeuralClass
+from labeldp_paper.theory.spanned import labels_changed, spanned_gap
 from labeldp_paper.theory.tails import (
     HANSON_WRIGHT,
     Tail,
     gaussian_squares_tail,
+    hanson_wright_tail,
     hoeffding_tail,
     matrix_chernoff_tail,
     normal_tail,
@@ -35,11 +40,17 @@ __all__ = [
     "Tail",
     "Utility",
     "covering_number",
+    "gaussian_deviation",
+    "gaussian_deviation_epsilon",
     "gaussian_squares_tail",
+    "hanson_wright_tail",
     "hoeffding_tail",
+    "labels_changed",
     "matrix_chernoff_tail",
     "normal_tail",
     "random_projection_max_bags",
+    "residual_from_singular_value",
+    "spanned_gap",
     "theorem1_utility",
     "theorem2_utility",
     "theorem3_utility",

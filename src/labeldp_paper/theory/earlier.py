@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 
-from labeldp.errors import in_range, positive
+from labeldp.errors import at_least, in_range, positive
 
 _DIGITS = 50
 
@@ -27,3 +27,14 @@ def random_projection_max_bags(
         log = (4 / chance).ln()
         bracket = eps * square / (4 * norm**2) - log
         return math.floor(bracket**2 / (2 * log)) if bracket > 0 else 0
+
+
+def residual_from_singular_value(singular_value_ss: float, rows: int) -> float:
+    """γ ≥ w²/n: the least residual mean square that σ_min² of [X | y] promises (Discussion).
+
+    ‖y − Xr‖² = ‖[X | y](−r, 1)‖² ≥ w²(1 + ‖r‖²) ≥ w². (The paper pulls √(1 + ‖r‖²) out of a square;
+    the factor is 1 + ‖r‖², and the conclusion stands.)
+    """
+    at_least(0.0, singular_value_ss=singular_value_ss)
+    at_least(1, rows=rows)
+    return singular_value_ss / rows

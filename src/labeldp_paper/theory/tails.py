@@ -80,6 +80,21 @@ def hoeffding_tail(count: int, width: float, deviation: float, sides: int = 2) -
     return Tail(math.log(sides) - 2.0 * count * (deviation / width) ** 2)
 
 
+def hanson_wright_tail(
+    frobenius: float, spectral: float, deviation: float, psi_norm: float
+) -> Tail:
+    """Pr[|xᵀAx − E xᵀAx| > t] ≤ 2·exp(−c0·min{t²/(K⁴‖A‖_F²), t/(K²‖A‖₂)}).
+
+    x has independent centred entries with ‖x_i‖_ψ2 ≤ K = `psi_norm` (√(8/3) if they are standard
+    normal); ‖A‖_F ≤ `frobenius`, ‖A‖₂ ≤ `spectral`. c0 = 0.145 was proved for normal entries
+    without K; with K ≥ 1 the bound is weaker still, so it holds for them.
+    """
+    positive(frobenius=frobenius, spectral=spectral, deviation=deviation, psi_norm=psi_norm)
+    square = deviation**2 / (psi_norm**4 * frobenius**2)
+    exponent = min(square, deviation / (psi_norm**2 * spectral))
+    return Tail(math.log(2.0) - HANSON_WRIGHT * exponent)
+
+
 def gaussian_squares_tail(sum_of_squares: float, largest: float, deviation: float) -> Tail:
     """Pr[|Σv_i(g_i²−1)| > t] ≤ 2·exp(−c0·min{t²/‖v‖², t/‖v‖_∞}), g_i standard normal, v_i ≥ 0.
 

@@ -137,6 +137,7 @@ def test_line_numbers_count_through_blocks(
         ("endless.dat", b"P" * (3 << 20), "line without an end"),
         ("table.dat", b"PAR1\x15\x04\n", "line 1, column 7"),
     ],
+    ids=["empty", "households", "cut", "endless", "table"],  # bytes of gzip hold the time
 )
 def test_files_that_are_something_else(
     name: str, content: bytes, message: str, tmp_path: Path

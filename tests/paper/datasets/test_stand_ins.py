@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from labeldp_paper.datasets import (
     CENSUS_LEVELS,
     CRITEO_LEVELS,
     DATASETS,
-    census_like,
+    WORKERS,
     generate,
     synthetic_stream,
 )
@@ -67,22 +68,40 @@ def test_batches_do_not_depend_on_those_before() -> None:
     size = synthetic_criteo._BATCH
     batches = list(synthetic_criteo.criteo_sales(3 * size, 1))
     model = np.random.default_rng([1, 2018])
-    shares = {n: synthetic_criteo._shares(model, s) for n, s in CRITEO_LEVELS.items()}
-    effects = {n: model.uniform(-5.0, 5.0, s) for n, s in CRITEO_LEVELS.items()}
+    shares = {n: synthetic_criteo._shares(model, n) for n in CRITEO_LEVELS}
+    effects = {n: synthetic_criteo._effects(model, shares[n], n) for n in CRITEO_LEVELS}
     for place in (2, 0, 1):
         stream = np.random.default_rng([1, 2018, place * size])
         again = synthetic_criteo._batch(stream, place * size, size, shares, effects)
         assert again.equals(batches[place])
 
 
-def test_the_two_names_of_the_census_stand_in_are_one_law() -> None:
-    named, coded = (
-        rows_of(census_like(1000, 4)),
-        rows_of(synthetic_stream("synthetic-census", 1000, 4)),
+def test_persons_without_a_label_count_as_zero_weeks() -> None:
+    """61.65 % of persons, to five standard errors; a worker with no week is rarer."""
+    labels = np.concatenate(
+        [b.column("WKSWORK1").to_numpy() for b in synthetic_stream("synthetic-census", 50_000, 2)]
     )
-    assert [row["WKSWORK1"] for row in named] == [row["WKSWORK1"] for row in coded]
-    assert [int(row["OCC"]) for row in named] == [int(row["OCC"]) for row in coded]
-    assert [int(row["SEX"]) + 1 for row in named] == [int(row["SEX"]) for row in coded]
+    status = np.concatenate(
+        [
+            b.column("EMPSTAT").dictionary_decode().to_numpy(zero_copy_only=False)
+            for b in synthetic_stream("synthetic-census", 50_000, 2)
+        ]
+    )
+    none = status == "0"
+    assert none.mean() == pytest.approx(1 - WORKERS, abs=5 * (WORKERS / 50_000) ** 0.5)
+    assert (labels[none] == 0).mean() > 0.999
+    assert (labels[~none] == 0).mean() < 0.02
+
+
+def test_rare_levels_are_a_few_rows_at_the_start() -> None:
+    """They are what makes projected columns nearly dependent."""
+    (persons,) = synthetic_stream("synthetic-census-labelled", 5_000, 2)
+    counts = Counter(persons.column("MARST").dictionary_decode().to_pylist())
+    assert sorted(counts.values())[:3] == [4, 4, 4]
+    sales = list(synthetic_stream("synthetic-criteo", 5_000, 2))
+    column = [v for b in sales for v in b.column("product_category_7").to_pylist()]
+    assert sorted(Counter(column).values())[:4] == [8, 8, 8, 8]
+    assert len(set(column[100:])) == 2
 
 
 @pytest.mark.parametrize("name", STAND_INS)

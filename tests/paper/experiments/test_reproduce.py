@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp import pictures
 from labeldp.errors import MissingExtraError
 from labeldp_paper.experiments import EXPERIMENTS, Result, Run
-from labeldp_paper.experiments import plots as plotting
 from labeldp_paper.experiments.cells import Progress
 from labeldp_paper.experiments.page import write_page
 from labeldp_paper.experiments.writing import body, versions, write
@@ -114,7 +114,7 @@ def test_pages_and_pictures(run: Run, tmp_path: Path) -> None:
 def test_without_matplotlib_the_remedy_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"labeldp\[plots\]"):
-        plotting.need_matplotlib()
+        pictures.need_matplotlib()
 
 
 def test_real_data_are_skipped_with_a_note(run: Run, tmp_path: Path, quiet: Progress) -> None:

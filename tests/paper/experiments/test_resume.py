@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from labeldp_paper.experiments import EXPERIMENTS
-from labeldp_paper.experiments.cells import Cell, Cells, Progress
+from labeldp_paper.experiments.cells import Cell, Cells, Progress, UnfinishedError
 from tests.console import labeldp
 
 _COMMAND = "from labeldp.cli import main; main()"
@@ -94,3 +94,20 @@ def test_an_interrupted_run_says_that_cells_are_kept(
     assert stopped.out == ""
     assert "finished cells are kept" in stopped.err
     assert "nothing was written" not in stopped.err
+
+
+def test_finished_cells_are_shown_and_nothing_is_computed(tmp_path: Path, quiet: Progress) -> None:
+    def never() -> dict[str, int]:
+        raise AssertionError("nothing is to be computed")
+
+    one, two = Cell({"number": 1}, lambda: {"x": 1}), Cell({"number": 2}, never)
+    Cells(tmp_path / "cells", quiet).run("it", 1, {}, [one])
+    only = Cells(tmp_path / "cells", quiet, finished_only=True)
+    assert only.run("it", 1, {}, [one]) == [{"number": 1, "x": 1}]
+    assert only.run("it", 1, {}, [one, two], some=True) == [{"number": 1, "x": 1}]
+    with pytest.raises(UnfinishedError, match="1 cells of it"):
+        only.run("it", 1, {}, [one, two])
+    with pytest.raises(UnfinishedError, match="1 cells of it"):
+        only.run("it", 1, {}, [two], some=True)
+    said = labeldp("reproduce", "table1", "--finished", "--json", "--out", tmp_path / "none").json
+    assert "stopped before its end" in said["results"]["table1"]["skipped"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import mpmath
@@ -72,8 +73,18 @@ def test_the_criteo_column_follows_from_half_the_bound() -> None:
         assert theorem(said.rows, 63.5, middle, epsilon, said.delta) == printed
 
 
+def test_notes_say_where_the_criteo_column_starts(tmp_path: Path, quiet: Progress) -> None:
+    notes = " ".join(EXPERIMENTS["table1"](Run(tmp_path, quiet, small=True)).notes)
+    low, high = residual_interval("criteo", 63.5)
+    said = [float(x) for x in re.findall(r"γ from ([\d.]+) to ([\d.]+)", notes)[0]]
+    assert low <= said[0] < low + 1e-4
+    assert high - 1e-4 < said[1] < high
+    assert "fails at ε = 5" in notes
+    assert "holds at ε = 6 (89 bags)" in notes
+
+
 def test_random_projection_allows_no_bag(tmp_path: Path, quiet: Progress) -> None:
-    result = EXPERIMENTS["random-projection"](Run(tmp_path, quiet))
+    result = EXPERIMENTS["random-projection"](Run(tmp_path, quiet, small=True))
     assert {row["random_projection"] for row in result.rows} == {0}
     for row in result.rows:
         assert row["needed_singular_value_ss"] > row["singular_value_ss"]

@@ -14,6 +14,7 @@ from labeldp.errors import InputError
 from labeldp_paper.theory import (
     Tail,
     gaussian_squares_tail,
+    hanson_wright_tail,
     hoeffding_tail,
     matrix_chernoff_tail,
     normal_tail,
@@ -130,3 +131,26 @@ def test_bad_arguments():
         hoeffding_tail(10, 1.0, 0.1, sides=3)
     with pytest.raises(InputError, match="deviation"):
         gaussian_squares_tail(1.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("deviation", [20.0, 60.0, 120.0])
+def test_hanson_wright_is_above_what_is_simulated(deviation):
+    """Signs (K = 1/√ln 2) and a matrix that is not diagonal; the frequency less four errors."""
+    random = np.random.default_rng(4)
+    matrix = random.normal(size=(30, 30))
+    signs = random.choice([-1.0, 1.0], size=(DRAWS, 30))
+    quadratic = np.einsum("di,ij,dj->d", signs, matrix, signs) - np.trace(matrix)
+    rate, error = frequency(np.abs(quadratic) > deviation)
+    bound = hanson_wright_tail(
+        float(np.linalg.norm(matrix)), float(np.linalg.norm(matrix, 2)), deviation,
+        1 / math.sqrt(math.log(2)),
+    )  # fmt: skip
+    assert rate - error <= bound.probability
+
+
+def test_hanson_wright_with_unit_norm_is_the_lemma_for_squares():
+    v = np.array([1.0, 2.0, 0.5])
+    for t in (0.3, 3.0, 30.0):
+        general = hanson_wright_tail(float(np.linalg.norm(v)), 2.0, t, 1.0)
+        assert general.log == pytest.approx(gaussian_squares_tail(float(v @ v), 2.0, t).log)
+    assert hanson_wright_tail(1.0, 1.0, 50.0, 2.0).log > hanson_wright_tail(1.0, 1.0, 50.0, 1.0).log

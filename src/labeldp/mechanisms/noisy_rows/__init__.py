@@ -11,6 +11,7 @@ from labeldp.mechanisms import (
     Inspection,
     Mechanism,
     Question,
+    Trial,
     later,
     option,
     read_schema,
@@ -54,13 +55,19 @@ MECHANISM = Mechanism(
     read_claim=later(f"{__name__}.claim:read_claim"),
     check=later(f"{__name__}.check:check"),
     check_features=later(f"{__name__}.check:check_features"),
+    untested=later(f"{__name__}.check:untested"),
     describe=later(f"{__name__}.claim:describe"),
     sections={"row_noise": read_schema(Path(__file__).with_name("row_noise.schema.json"))},
-    files={"aggregates": later(f"{__name__}.check:layout")},
+    files={"aggregates": later("labeldp.mechanisms.layouts:rows")},
     account=Account(
         NoisyRowsQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
     ),
     inspection=Inspection(
         later(f"{__name__}.account:inspect"), later(f"{__name__}.account:show_inspection")
+    ),
+    trial=Trial(
+        later(f"{__name__}.trial:moves"),
+        later(f"{__name__}.trial:most"),
+        later(f"{__name__}.trial:Rowwise"),
     ),
 )

@@ -24,22 +24,12 @@ from labeldp.mechanisms.workbench import (
     check_label_exponent,
     most_rows,
 )
-from labeldp.release import ROW, Digest, labelled_rows, row_schema, table_digest
+from labeldp.release import ROW, Digest, labelled_rows, table_digest
 
 _SPENT = 1e-6
 """Of the scale, what rounding may make of it."""
 _CHANCE = 1e-12
 """A release that its law produces with less than this chance was not drawn from it."""
-
-
-def layout(release: Release) -> pa.Schema:
-    """The columns of rows."""
-    certificate = release.certificate
-    return row_schema(
-        release.features,
-        certificate["labels"]["column"],
-        with_features=certificate["row_noise"]["with_features"],
-    )
 
 
 def check(release: Release) -> Iterator[str]:
@@ -98,6 +88,17 @@ def _check_spread(release: Release, claim: NoisyRowsClaim) -> Iterator[str]:
     beyond = max(0.0, furthest - 2 * half_step) / noise.scale
     if 2 * claim.rows * noise.law.tail(beyond) < _CHANCE:
         yield f"{AGGREGATES} has labels further from their range than the noise can take them"
+
+
+def untested(release: Release) -> Iterator[str]:
+    """What `check` cannot see."""
+    claim = read_claim(release.certificate)
+    chance = 2 * claim.noise.law.tail(claim.width / 2 / claim.noise.scale)
+    if bdtr(0, claim.rows, chance) >= _CHANCE:
+        yield (
+            f"scatter not testable: noise takes {chance:.2g} of {claim.rows:,} labels out of their "
+            "range, too few to see whether they carry it"
+        )
 
 
 def _check_own_features(release: Release) -> Iterator[str]:

@@ -72,6 +72,13 @@ class NoisyRowsClaim(Claim):
         """In label units; it holds whatever the labels are."""
         return noise_error(self.rows, self.width, self.excess, self.excess_quantiles())
 
+    def extent(self, design: int, raw: int) -> tuple[int, int]:  # noqa: ARG002
+        """A number and a label for every row, and raw features if they come along."""
+        return self.rows, raw + 2 if self.with_features else 2
+
+    def label_noise_std(self, outcome: FloorOutcome | None) -> float:  # noqa: ARG002
+        return self.noise.std
+
     def to_json(self) -> dict[str, Any]:
         return {
             **self.head(BASIS if self.person is None else PERSON_BASIS),

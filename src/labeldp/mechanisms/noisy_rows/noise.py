@@ -26,6 +26,8 @@ class Law:
     """Noise of scale 1, and what it costs to move a number by 1."""
 
     title: str
+    pure: bool
+    """Whether it spends no δ."""
     door: door.Noise
     deviation: float
     norm: Callable[[int], float]
@@ -53,6 +55,7 @@ def _normal_tail(x: float) -> float:
 LAWS = {
     "laplace": Law(
         "Laplace",
+        True,
         door.LAPLACE,
         math.sqrt(2.0),
         float,
@@ -62,6 +65,7 @@ LAWS = {
     ),
     "gaussian": Law(
         "Gaussian",
+        False,
         door.NORMAL,
         1.0,
         math.sqrt,

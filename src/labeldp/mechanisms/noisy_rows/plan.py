@@ -10,6 +10,7 @@ from labeldp.mechanisms.forecast import explained_ms, noise_forecast, shrunken_m
 from labeldp.mechanisms.noisy_rows import NoisyRowsOptions
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise, least_noise
+from labeldp.mechanisms.notes import spared
 from labeldp.mechanisms.workbench import (
     Engine,
     FeatureMap,
@@ -37,18 +38,18 @@ def draft(request: Request[NoisyRowsOptions], source: Source, engine: Engine) ->
     if options.with_features:
         _check_names(found.features)
     person = most_rows(found.features, source, engine)
+    together = person.rows if person else 1
+    noise = least_noise(found.facts.width, together, request.epsilon, request.delta)
     claim = NoisyRowsClaim(
         request.accountant,
         request.epsilon,
-        request.delta,
+        0.0 if noise.law.pure else request.delta,
         bags=found.facts.rows,
         rows=found.facts.rows,
         rank=found.factor.rank,
         label_range=found.labels.range,
         intercept=found.features.constant is not None,
-        noise=least_noise(
-            found.facts.width, person.rows if person else 1, request.epsilon, request.delta
-        ),
+        noise=noise,
         with_features=options.with_features,
         person=person,
     )
@@ -67,7 +68,11 @@ def draft(request: Request[NoisyRowsOptions], source: Source, engine: Engine) ->
         found.labels,
         found.feature_sums,
         replace(forecast, fitted_ms=_shrunken(claim, options.residual_guess or 0.0)),
-        (*found.notes, *_notes(claim)),
+        (
+            *found.notes,
+            *spared(noise.law.title, noise.law.pure, request.delta),
+            *person_notes(person),
+        ),
         found.factor,
     )
 
@@ -109,12 +114,3 @@ def _check_size(labels: LabelGrid, noise: RowNoise) -> None:
             f"`label_range` {low:g} {high:g} is too far from 0 for its width; subtract a public "
             "number from all labels"
         )
-
-
-def _notes(claim: NoisyRowsClaim) -> list[str]:
-    notes = []
-    if claim.is_pure and claim.delta > 0:
-        notes.append(
-            "noise is Laplace's, which is best at this budget: the guarantee holds with δ = 0"
-        )
-    return notes + person_notes(claim.person)

@@ -14,6 +14,7 @@ from labeldp.mechanisms import (
     Inspection,
     Mechanism,
     Options,
+    Trial,
     describe_draw,
     later,
     number,
@@ -74,12 +75,13 @@ MECHANISM = Mechanism(
     read_claim=later(f"{__name__}.claim:read_claim"),
     check=later(f"{__name__}.claim:check"),
     check_features=later(f"{__name__}.claim:check_features"),
+    untested=later(f"{__name__}.claim:untested"),
     describe=describe,
     single_rows="a person's rows may stand in several bags, whose costs add up",
     sections={"draw": DRAW, "noise": read_schema(Path(__file__).with_name("noise.schema.json"))},
     files={
-        "aggregates": later(f"{__name__}.claim:layout"),
-        "bags": later("labeldp.mechanisms.bags:public_weights"),
+        "aggregates": later("labeldp.mechanisms.layouts:noisy_labels"),
+        "bags": later("labeldp.mechanisms.layouts:public_weights"),
     },
     account=Account(
         NoisyLagQuestion,
@@ -90,4 +92,10 @@ MECHANISM = Mechanism(
         later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
     ),
     rehearse=later(f"{__name__}.run:rehearse"),
+    trial=Trial(
+        later(f"{__name__}.trial:moves"),
+        later(f"{__name__}.trial:most"),
+        later(f"{__name__}.trial:Lagged"),
+        refusal=later(f"{__name__}.trial:refusal"),
+    ),
 )

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 
 from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
 from labeldp.errors import InputError, LabelDPError, PlanError
+from labeldp.mechanisms.checks import FAR
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     Weights,
     chosen_rows,
@@ -36,7 +36,6 @@ from labeldp.mechanisms.workbench import (
     check_label_exponent,
     check_members,
     check_numbers,
-    label_column,
     read_head,
     relative_excess,
     sketched_error,
@@ -213,6 +212,17 @@ def check(release: Release) -> Iterator[str]:
     yield from check_label_exponent(claim.label_range, centred, exponent)
     unsound = list(check_numbers(release))
     yield from unsound or check_grid(release, label_grid(noise))
+    most = np.abs(weights.values).sum(axis=1) * max(map(abs, claim.label_range)) + FAR * noise
+    if not unsound and (np.abs(release.labels) > most + 2.0 ** label_grid(noise)).any():
+        yield f"{AGGREGATES} has labels larger than those in the range can make them"
+
+
+def untested(release: Release) -> Iterator[str]:
+    """What `check` cannot see."""
+    yield (
+        f"scatter not testable: {release.bags} labels of bags show their noise only beside the "
+        "table's features"
+    )
 
 
 def _planned(claim: NoisyLagClaim, weights: Weights, source: Source | None) -> Iterator[str]:
@@ -238,9 +248,3 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
         return
     if claim.noisy_column is not None:
         yield from _planned(claim, Weights.from_table(release.files["bags"], claim.draw), source)
-
-
-def layout(release: Release) -> pa.Schema:
-    """The columns of labels aggregated alone."""
-    label = label_column(release.certificate["labels"]["column"])
-    return pa.schema([(name, pa.float64()) for name in (NOISE, label)])

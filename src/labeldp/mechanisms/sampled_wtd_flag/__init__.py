@@ -38,14 +38,14 @@ class SampledFlagQuestion(FeaturesQuestion, BagsQuestion, ResidualQuestion):
     """What `labeldp account` can be asked about sampled-wtd-FLAg."""
 
     leverage_factor: float | None = option(
-        None, "Largest leverage in a bag over features/bag-size, for `exact`.", check=positive
+        None, "Largest leverage in a bag over features/bag-size, for exact.", check=positive
     )
     feature_bound: float | None = option(
-        None, "Largest norm of a row of features, for `paper`.", check=positive
+        None, "Largest norm of a row of features, for paper.", check=positive
     )
     min_eigenvalue: float | None = option(
         None,
-        "Promise on features and label together: σ_min² ≥ this·rows, `paper`.",
+        "Promise on features and label together: σ_min² ≥ this·rows, for paper.",
         check=positive,
     )
 
@@ -65,10 +65,11 @@ MECHANISM = Mechanism(
     read_claim=later(f"{__name__}.claim:read_claim"),
     check=later(f"{__name__}.claim:check"),
     check_features=later(f"{__name__}.claim:check_features"),
+    untested=later(f"{__name__}.claim:untested"),
     describe=describe,
     single_rows="a person's rows may stand in several bags, whose costs add up",
     sections={"floor": FLOOR, "draw": DRAW},
-    files={"bags": later("labeldp.mechanisms.bags:secret_weights")},
+    files={"bags": later("labeldp.mechanisms.layouts:secret_weights")},
     account=Account(
         SampledFlagQuestion,
         later(f"{__name__}.account:answer"),

@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from labeldp.accounting import Bags, Curve, Facts, Sketch, Theorem2, price
 from labeldp.errors import PlanError
-from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
+from labeldp.mechanisms.laws import bag_squares, improbable
+from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_blocks, bag_facts
 from labeldp.mechanisms.workbench import (
+    AGGREGATES,
     AddedError,
     BagRows,
     Draw,
@@ -28,7 +32,12 @@ from labeldp.mechanisms.workbench import (
     read_head,
     relative_excess,
     sketched_error,
+    stacked_design,
+    untested_floor,
 )
+
+_AWAY = 1e-6
+"""Of a sum's length: how far rounding takes it from the span of its rows."""
 
 BASIS = {
     "exact": "exact law of the privacy loss of one aggregate given the largest leverage of a row "
@@ -113,6 +122,10 @@ class SampledFlagClaim(FloorClaim):
             "approximate, since bags differ",
         )
 
+    def label_noise_std(self, outcome: FloorOutcome | None) -> float | None:
+        """Beside what secret weights do."""
+        return None if outcome is None else math.sqrt(outcome.added_variance)
+
     def to_json(self) -> dict[str, Any]:
         promise = self.promise
         facts = self.facts_json("the smallest residual sum of squares of a bag")
@@ -190,3 +203,24 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
         yield f"a bag has rank {facts.features}, the certificate says {claim.facts.features}"
     if claim.facts.inflation < facts.inflation * (1 - 1e-6):
         yield "the certificate's inflation is too small for these features"
+    yield from _check_law(release, rows, claim.draw.bag_size)
+
+
+def _check_law(release: Release, rows: BagRows, bag_size: int) -> Iterator[str]:
+    """Whether every aggregate weighs the rows of its bag with normals."""
+    features, whole, freedom = release.features, 0.0, 0
+    published = release.design / features.kept_scales
+    for block in bag_blocks(rows, features, bag_size):
+        design = stacked_design(features, block.rows, block.bags)
+        squares, away = bag_squares(design, published[block.numbers], block.ranks)
+        whole, freedom = whole + float(squares.sum()), freedom + int(block.ranks.sum())
+        if improbable(squares, block.ranks.astype(np.float64)) or away.max() > _AWAY:
+            yield f"{AGGREGATES} has features that were not drawn from their bags by their law"
+            return
+    if improbable(np.array([whole]), float(freedom)):
+        yield f"{AGGREGATES} has features that vary more or less than their law has it"
+
+
+def untested(release: Release) -> Iterator[str]:
+    """What `check` cannot see."""
+    yield from untested_floor(release, scatter=read_claim(release.certificate).promise is None)

@@ -9,6 +9,7 @@ from labeldp.mechanisms import (
     FeaturesQuestion,
     Inspection,
     Mechanism,
+    Trial,
     later,
     option,
     read_schema,
@@ -63,14 +64,21 @@ MECHANISM = Mechanism(
     read_claim=later(f"{__name__}.claim:read_claim"),
     check=later(f"{__name__}.check:check"),
     check_features=later(f"{__name__}.check:check_features"),
+    untested=later(f"{__name__}.check:untested"),
     describe=later(f"{__name__}.claim:describe"),
     sections=_SECTIONS["properties"],
-    files={"weights": later(f"{__name__}.check:weight_layout")},
+    files={"weights": later("labeldp.mechanisms.layouts:design_weights")},
     parts={"weights": later("labeldp.statistics:Weights.from_json")},
     account=Account(
         ShapedFlagQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
     ),
     inspection=Inspection(
         later(f"{__name__}.account:inspect"), later(f"{__name__}.account:show_inspection")
+    ),
+    trial=Trial(
+        later(f"{__name__}.trial:moves"),
+        later(f"{__name__}.trial:most"),
+        later(f"{__name__}.trial:Shaped"),
+        private=("residual_root",),
     ),
 )

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
 from labeldp._arrow import column_numbers
+from labeldp.mechanisms.checks import FAR
+from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
-from labeldp.mechanisms.shaped_flag.run import weight_schema
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
     FEATURES,
@@ -33,6 +33,10 @@ WEIGHTS = file_name("weights")
 _UNIT = 2.0**-53
 _SPENT = 1e-6
 """Of μ, or ε, what a plan may leave."""
+_FAR = {GAUSSIAN: FAR, RADIAL: 28.0}
+"""Deviations that the noise on the residual's root exceeds with a chance below 1e-12."""
+_MOST = 100.0
+"""Deviations that no noise on an aggregate exceeds."""
 _TOLERANCE = 0.01
 """Of the stated error, which follows from the published numbers up to their rounding."""
 
@@ -51,13 +55,9 @@ def check(release: Release) -> Iterator[str]:
     problem = f"{WEIGHTS} is not square" if weights is None else weights.problem()
     unsound = [problem] if problem else list(check_numbers(release))
     yield from unsound or check_grid(release, door.grid_for(claim.noise_std))
+    yield from [] if unsound else _check_reach(release, claim)
     if weights is not None and not unsound:
         yield from _check_error(release, weights, claim)
-
-
-def weight_layout(release: Release) -> pa.Schema:
-    """The columns of public weights."""
-    return weight_schema(release.features)
 
 
 def published_weights(release: Release) -> Weights | None:
@@ -83,17 +83,41 @@ def _check_residual(claim: ShapedFlagClaim, measured: float | None) -> Iterator[
         return
     if math.fmod(measured, math.ldexp(1.0, door.grid_for(noise))) != 0:
         yield "certificate: residual_root is off its public grid: its low bits may leak"
+    low, high = claim.label_range
+    reach = claim.width / 2 if claim.intercept else max(abs(low), abs(high))
+    far = _FAR[claim.noise_law] * noise
+    if not -far <= measured <= math.sqrt(claim.rows) * reach + far:
+        yield "certificate: residual_root is impossible: no labels in their range leave that"
+
+
+def _check_reach(release: Release, claim: ShapedFlagClaim) -> Iterator[str]:
+    """|Σ c·x·y| ≤ n·L·max|y|, and noise adds little to that."""
+    most = claim.rows * claim.length * max(map(abs, claim.label_range)) + _MOST * claim.noise_std
+    if any(np.abs(labels).max(initial=0.0) > most for labels in release.label_chunks()):
+        yield f"{AGGREGATES} has labels larger than those in the range can make them"
+
+
+def untested(release: Release) -> Iterator[str]:
+    """What `check` cannot see."""
+    yield (
+        f"scatter not testable: {release.bags} aggregates of as many columns leave nothing to see "
+        "the noise on labels in"
+    )
 
 
 def _check_error(release: Release, weights: Weights, claim: ShapedFlagClaim) -> Iterator[str]:
-    """Whether Z = C·G for some symmetric G, and the error stated follows: S = L²(C·G·Cᵀ)⁻¹."""
+    """Whether Z = C·G for some symmetric G, and the error stated follows: S = L²(C·G·Cᵀ)⁻¹.
+
+    The trace of C·G·Cᵀ is Σ‖C x_i‖², so that L is less than no n-th part of it.
+    """
     design = published_design(release)
     product = design @ weights.matrix.T
-    size = np.abs(design) @ np.abs(weights.matrix.T)
-    rounding = 4 * (weights.rank + 8) * _UNIT * (size + size.T)
-    if (np.abs(product - product.T) > rounding).any():
+    rounding = 4 * (weights.rank + 8) * _UNIT * _sizes(design, weights.matrix)
+    if not (np.abs(product - product.T) <= rounding).all():
         yield f"{AGGREGATES} and {WEIGHTS} do not belong together"
         return
+    if np.trace(product) - np.trace(rounding) > claim.rows * claim.length**2:
+        yield "certificate: shape.length is less than what rows have on average"
     values = np.linalg.eigvalsh((product + product.T) / 2)
     error = float(np.linalg.norm(rounding))
     if values[0] <= 10 * error:  # numbers too rough to tell
@@ -105,6 +129,18 @@ def _check_error(release: Release, weights: Weights, claim: ShapedFlagClaim) -> 
     directions = inverse.sum() ** 2 / np.square(inverse).sum()
     if not math.isclose(directions, claim.directions, rel_tol=2 * slack):
         yield f"certificate: shape.directions should be {directions:.6g}"
+
+
+def _sizes(design: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """|C|·|G|·|C|ᵀ, what rounding is a share of: C·G may cancel where columns are nearly alike.
+
+    G is what Z is made of, up to rounding. `Weights.problem` has seen that C is invertible; what
+    somebody made up may still be beyond all numbers.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = np.abs(np.linalg.solve(weights, design))
+        size: NDArray[np.float64] = np.abs(weights) @ np.maximum(sums, sums.T) @ np.abs(weights.T)
+    return size
 
 
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
@@ -132,5 +168,5 @@ def _check_design(
     exact = gram.exact(weights.kept).astype(np.float64)
     size = np.abs(weights.matrix) @ np.abs(exact)
     rounding = 4 * (weights.rank + 8) * _UNIT * size
-    if (np.abs(design - weights.matrix @ exact) > rounding).any():
+    if not (np.abs(design - weights.matrix @ exact) <= rounding).all():
         yield f"{AGGREGATES} has features that are not those of the table, weighed as it says"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from labeldp.accounting import Curve
+from labeldp.errors import positive
 from labeldp.mechanisms import Description, describe_person, number
 from labeldp.mechanisms.forecast import QUANTILES, noise_error, noise_utility
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
@@ -52,6 +53,12 @@ class ShapedFlagClaim(Claim):
     residual_noise_std: float | None
     """s₀; None: the residual is not published."""
     noise_law: str = GAUSSIAN
+
+    def __post_init__(self) -> None:
+        """A deviation of 0 is no noise, which nothing here prices."""
+        positive(length=self.length, noise_std=self.noise_std)
+        if self.residual_noise_std is not None:
+            positive(residual_noise_std=self.residual_noise_std)
 
     @property
     def width(self) -> float:
@@ -122,6 +129,9 @@ class ShapedFlagClaim(Claim):
         """In label units; it holds whatever the labels are."""
         return noise_error(self.rows, self.width, self.excess, self.excess_quantiles())
 
+    def label_noise_std(self, outcome: FloorOutcome | None) -> float:  # noqa: ARG002
+        return self.noise_std
+
     def to_json(self) -> dict[str, Any]:
         return {
             **self.head(self.basis),
@@ -166,7 +176,12 @@ def read_claim(document: dict[str, Any]) -> ShapedFlagClaim:
 def describe(told: dict[str, Any]) -> Description:
     """What people read of a plan or certificate."""
     shape, claim = told["shape"], read_claim(told)
-    kind = f"{shape['kind']}, {shape['gap'] - 1:.1%} from the best possible at most"
+    apart = (
+        f"{shape['gap'] - 1:.1%} from the best possible at most"
+        if claim.person is None
+        else f"for persons {number(shape['gap'], 3)} times the least for single rows"
+    )
+    kind = f"{shape['kind']}, {apart}"
     noise = f"deviation {number(shape['noise_std'])} on each aggregate label"
     plan = (
         ("noise", f"{claim.noise_law}, {noise}"),

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from labeldp.errors import DataError
 from labeldp.mechanisms.forecast import noise_forecast, shrunken_ms
-from labeldp.mechanisms.notes import CHOICE, NOISE, Note
+from labeldp.mechanisms.notes import CHOICE, NOISE, Note, spared
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import person_length
 from labeldp.mechanisms.shaped_flag.noise import choose
 from labeldp.mechanisms.workbench import (
+    LARGE,
     Engine,
     Factor,
     Forecast,
@@ -46,6 +48,8 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
     budget = request.epsilon, request.delta, options.residual_share
     noise = choose(options.noise, *budget, columns)
     aggregates, residual = noise.parts(*budget)
+    with engine.progress("spread of the noise", None), threadpool_limits(1, "blas"):
+        spread = _Spread.of(shape, found.factor)
     length, person = person_length(shape, found.features, source, engine)
     trace = shape.trace * (length / shape.length) ** 2
     claim = ShapedFlagClaim(
@@ -59,7 +63,7 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
         length=length,
         noise_std=noise.deviation(width * length, aggregates, columns),
         trace=_short(trace),
-        directions=_directions(shape, found.factor),
+        directions=spread.directions,
         gap=_short(trace / shape.bound),
         kind=shape.kind,
         passes=shape.passes,
@@ -71,14 +75,15 @@ def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -
     claim = replace(claim, residual_noise_std=residual_std)
     forecasts = forecast(claim, options.residual(width), options.residual_source)
     explained = explained_ms(width, options.residual_guess or 0.0)
-    shrunk = _shrunken(claim, shape, found.factor, explained)
+    with engine.progress("forecast", None), threadpool_limits(1, "blas"):
+        shrunk = spread.shrunken(claim, explained)
     return Plan(
         claim,
         found.features,
         found.labels,
         found.feature_sums,
         replace(forecasts, fitted_ms=shrunk),
-        (*found.notes, *_notes(shape, claim), *_spared(claim, request.delta)),
+        (*found.notes, *_notes(shape, claim), *spared(noise.name, noise.pure, request.delta)),
         found.factor,
         {"weights": shape.weights},
     )
@@ -110,39 +115,45 @@ def forecast(claim: ShapedFlagClaim, residual_ms: float, source: str = "stated")
     )
 
 
-def _shrunken(claim: ShapedFlagClaim, shape: Shape, factor: Factor, explained: float) -> float:
-    """The same for predictions that are shrunk, as the default fit's are.
+@dataclass(frozen=True)
+class _Spread:
+    """How S = K·Kᵀ divides the noise between directions, in any unit."""
 
-    The first column is the constant, so in whitened coordinates the first direction is the mean's.
-    """
-    with threadpool_limits(1, "blas"):
+    root: NDArray[np.float64] = field(repr=False)
+    """K."""
+    whole: NDArray[np.float64] = field(repr=False)
+    """S."""
+
+    @classmethod
+    def of(cls, shape: Shape, factor: Factor) -> _Spread:
         root = shape.weights.noise_root(factor)
-        root *= np.sqrt(claim.excess / np.square(root).sum())
-        first = int(claim.intercept)
-        slopes = np.square(np.linalg.svd(root[first:], compute_uv=False))
-    mean = float(np.square(root[:first]).sum())
-    rows, width = claim.rows, claim.width
-    return shrunken_ms(slopes.tolist(), mean, rows=rows, width=width, explained=explained)
+        return cls(root, root @ root.T)
 
+    @property
+    def directions(self) -> float:
+        """(tr S)²/tr S²: between 1 and d."""
+        trace, squares = np.square(self.root).sum(), np.square(self.whole).sum()
+        return _short(float(trace**2 / squares))
 
-def _directions(shape: Shape, factor: Factor) -> float:
-    """(tr S)²/tr S²: between 1 and d."""
-    with threadpool_limits(1, "blas"):
-        root = shape.weights.noise_root(factor)
-        trace, squares = np.square(root).sum(), np.square(root @ root.T).sum()
-    return _short(float(trace**2 / squares))
+    def shrunken(self, claim: ShapedFlagClaim, explained: float) -> float:
+        """What noise adds to predictions that are shrunk, as the default fit's are.
+
+        The first column is the constant, so in whitened coordinates the first direction is the
+        mean's.
+        """
+        first, size = int(claim.intercept), claim.excess / np.square(self.root).sum()
+        root = self.root * np.sqrt(size)
+        if len(root) < LARGE:
+            slopes = np.square(np.linalg.svd(root[first:], compute_uv=False))
+        else:  # a tenth of the work, and digits enough for a forecast
+            slopes = size * np.linalg.eigvalsh(self.whole[first:, first:]).clip(0.0)
+        mean, width = float(np.square(root[:first]).sum()), claim.width
+        return shrunken_ms(slopes.tolist(), mean, rows=claim.rows, width=width, explained=explained)
 
 
 def _short(value: float) -> float:
     """Twelve digits: more would follow the machine's rounding."""
     return float(f"{value:.12g}")
-
-
-def _spared(claim: ShapedFlagClaim, delta: float) -> list[str]:
-    if claim.delta == delta:
-        return []
-    words = f"{claim.noise_law} noise is the smaller here and has pure ε: nothing of δ is spent"
-    return [Note(words, CHOICE)]
 
 
 def _notes(shape: Shape, claim: ShapedFlagClaim) -> list[str]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from labeldp import door
 from labeldp._arrow import arrow_numbers
 from labeldp.errors import PlanError
+from labeldp.mechanisms.layouts import weight_schema
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.mechanisms.workbench import (
@@ -64,7 +65,10 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     plan.check_sums(gram.digest())
     if lengths.problem(seen, source, engine):
         raise PlanError(OTHER_FEATURES)
-    measured = _residual_root(plan, claim, gram, moments, randomness)
+    measured = None
+    if claim.residual_noise_std is not None:
+        residual = residual_of(plan, gram, moments)
+        measured = residual_root(claim, residual, labels, randomness)
     grid = door.grid_for(claim.noise_std)
     drawn = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
     schema = aggregate_schema(features, source.label or "label")
@@ -82,11 +86,6 @@ def weight_table(features: FeatureMap, matrix: NDArray[np.float64]) -> pa.Table:
     """C as a table, one row for each aggregate."""
     arrays = [arrow_numbers(column) for column in matrix.T]
     return pa.Table.from_arrays(arrays, schema=weight_schema(features))
-
-
-def weight_schema(features: FeatureMap) -> pa.Schema:
-    """The columns of public weights."""
-    return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in features.names])
 
 
 def aggregate_design(
@@ -135,22 +134,22 @@ def aggregate_labels(
     return np.ldexp(cells, labels.exponent)
 
 
-def _residual_root(
-    plan: Plan,
-    claim: ShapedFlagClaim,
-    gram: FeatureGram,
-    moments: LabelMoments,
-    randomness: Randomness,
-) -> float | None:
-    """σ̂ = σ + noise, if that is part of the plan (theory §6.2)."""
-    scale, std = claim.residual_scale, claim.residual_noise_std
-    if scale is None or std is None:
-        return None
+def residual_of(plan: Plan, gram: FeatureGram, moments: LabelMoments) -> Residual:
+    """The residual of the table, by the plan's factor if it has it still."""
     factor = plan.factor
     if factor is None or factor.kept != plan.features.kept_columns or not factor.is_of(gram):
         factor = factorise(gram, plan.features, saturated=True)
         if factor.kept != plan.features.kept_columns:
             raise PlanError(OTHER_FEATURES)
-    residual, grid = Residual(factor, moments), door.grid_for(std)
+    return Residual(factor, moments)
+
+
+def residual_root(
+    claim: ShapedFlagClaim, residual: Residual, labels: LabelGrid, randomness: Randomness
+) -> float:
+    """σ̂ = σ + noise (theory §6.2)."""
+    scale, std = claim.residual_scale, claim.residual_noise_std
+    assert scale is not None
+    assert std is not None
     law = claim.noise.residual
-    return measure_residual([residual], plan.labels, scale, grid, randomness, law)
+    return measure_residual([residual], labels, scale, door.grid_for(std), randomness, law)

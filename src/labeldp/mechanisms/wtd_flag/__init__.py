@@ -14,6 +14,7 @@ from labeldp.mechanisms import (
     Mechanism,
     Options,
     ResidualQuestion,
+    Trial,
     describe_floor,
     describe_person,
     later,
@@ -51,6 +52,7 @@ MECHANISM = Mechanism(
     read_claim=later(f"{__name__}.claim:read_claim"),
     check=later(f"{__name__}.claim:check"),
     check_features=later(f"{__name__}.claim:check_features"),
+    untested=later(f"{__name__}.claim:untested"),
     describe=_describe,
     persons=True,
     sections={"floor": FLOOR},
@@ -59,5 +61,13 @@ MECHANISM = Mechanism(
     ),
     inspection=Inspection(
         later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
+    ),
+    trial=Trial(
+        later(f"{__name__}.trial:moves"),
+        later(f"{__name__}.trial:most"),
+        later(f"{__name__}.trial:Sketched"),
+        private=("floor", "utility", "label_noise_std"),
+        any_labels=later(f"{__name__}.trial:any_labels"),
+        refusal=later(f"{__name__}.trial:refusal"),
     ),
 )

@@ -52,7 +52,9 @@ def _by(accountant: str, asked: WeightedFlagQuestion, floor: float) -> Found:
     }
     if found["epsilon"] is None:
         reason = max_bags(accountant, facts, floor, *asked.budget).reason
-        found["reason"] = reason or f"no ε is enough for {asked.bags} bags at δ = {asked.delta:g}"
+        found["reason"] = (
+            reason or f"no ε is enough for {asked.bags} aggregates at δ = {asked.delta:g}"
+        )
     return found
 
 
@@ -60,7 +62,7 @@ def show(document: Found) -> Iterator[Panel]:
     """The same for people."""
     budget = f"ε = {document['epsilon']:g}, δ = {document['delta']:g}"
     if document["bags"] is None:
-        title, keys = f"Most bags at {budget}", ["max_bags"]
+        title, keys = f"Most aggregates at {budget}", ["max_bags"]
         header = ["accountant", "bags", REMARKS]
     else:
         title = f"{number(document['bags'])} bags: ε at that δ, δ at that ε ({budget})"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from labeldp.accounting import ACCOUNTANTS, Curve
+from labeldp.mechanisms.laws import check_design
 from labeldp.mechanisms.workbench import (
     AddedError,
     Engine,
@@ -24,6 +26,7 @@ from labeldp.mechanisms.workbench import (
     read_head,
     relative_excess,
     sketched_error,
+    untested_floor,
 )
 
 BASIS = {
@@ -73,6 +76,14 @@ class WeightedFlagClaim(FloorClaim):
             else "bounds for any residual that the label range allows, and floor.added_variance",
         )
 
+    def extent(self, design: int, raw: int) -> tuple[int, int]:
+        rows, columns = super().extent(design, raw)
+        return (design + 1 if self.compact else rows), columns
+
+    def label_noise_std(self, outcome: FloorOutcome | None) -> float | None:
+        """Beside what secret weights do."""
+        return None if outcome is None else math.sqrt(outcome.added_variance)
+
     def to_json(self) -> dict[str, Any]:
         return {
             **self.head(BASIS[self.accountant] + ("" if self.person is None else PERSON_BASIS)),
@@ -100,6 +111,11 @@ def check(release: Release) -> Iterator[str]:
     yield from check_floor_release(release, read_claim(release.certificate), scatter=True)
 
 
+def untested(release: Release) -> Iterator[str]:
+    """What `check` cannot see."""
+    yield from untested_floor(release, scatter=True)
+
+
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
     """Whether rows, columns, leverage and the allowance for rounding are the table's."""
     certificate = release.certificate
@@ -123,3 +139,4 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
     claim, person = read_claim(certificate), most_rows(release.features, source, engine)
     if person is not None and person.rows > claim.protected:
         yield f"a person has {person.rows} rows, the certificate says {claim.protected} at most"
+    yield from check_design(release, factor)

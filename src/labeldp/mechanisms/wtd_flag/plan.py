@@ -58,8 +58,8 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
         needed_floor(terms, bags),
         found.facts.rows,
         options.residual_ms,
-        whose=f"{bags} bags",
-        cure="ask for fewer bags",
+        whose=f"{bags} aggregates",
+        cure="ask for fewer (`bags`)",
     )
     return Plan(
         WeightedFlagClaim(
@@ -118,7 +118,7 @@ def _compact(options: WeightedFlagOptions, bags: int, rank: int) -> bool:
     if options.compact and bags <= rank + 1:
         raise PlanError(
             f"{bags} aggregates of {rank} columns have no compact form of fewer rows; ask for more "
-            "bags, or leave `compact` out"
+            "(`bags`), or leave `compact` out"
         )
     return options.compact
 
@@ -139,7 +139,7 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
 def show_inspection(document: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
     yield Panel(
-        f"Most bags at ε = {document['epsilon']:g}, δ = {document['delta']:g}, were γ public",
+        f"Most aggregates at ε = {document['epsilon']:g}, δ = {document['delta']:g}, were γ public",
         [
             [name, number(answer["max_bags"]), answer.get("reason", "")]
             for name, answer in document["accountants"].items()

@@ -33,12 +33,15 @@ from labeldp.mechanisms.workbench import (
     Drawing,
     Engine,
     Factor,
+    FeatureGram,
     FeatureMap,
     GramSum,
     LabelLaw,
+    LabelMoments,
     Leverage,
     LeverageScan,
     MomentSum,
+    PersonScan,
     Plan,
     Randomness,
     Residual,
@@ -51,6 +54,7 @@ from labeldp.mechanisms.workbench import (
     settle_floor,
 )
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.statistics.persons import Seen
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
@@ -61,7 +65,7 @@ _PANEL = 64
 
 
 def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
-    """One pass over features and labels, then the draw."""
+    """One pass over features and labels, and whose they are, then the draw."""
     claim, features, labels = plan.claim, plan.features, plan.labels
     assert isinstance(claim, WeightedFlagClaim)
     plan.bind(
@@ -70,16 +74,14 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
         not claim.compact or claim.bags > (claim.facts.features or 0) + 1,
     )
     randomness.spend()
-    gram, moments = engine.fold(
-        "label sums", source, GramSum(features), MomentSum(features, labels)
-    )
+    gram, moments, seen = _sums(plan, source, engine)
     plan.check_sums(gram.digest())
     factor = plan.factor
     if factor is None or factor.kept != features.kept_columns or not factor.is_of(gram):
         factor = factorise(gram, features)  # a plan may have been put together by hand
     leverage = engine.fold("leverages", source, LeverageScan(features, factor))
     check_facts(claim, features, factor, leverage)
-    person = most_rows(features, source, engine)
+    person = most_rows(features, source, engine, seen)
     if person is not None and person.rows > claim.protected:
         raise PlanError(OTHER_FEATURES)
     residual = Residual(factor, moments)
@@ -110,6 +112,16 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
 
     certificate = plan.certifier(outcome, source, grid, randomness)
     return Drawing(features, schema, batches(), certificate)
+
+
+def _sums(
+    plan: Plan, source: Source, engine: Engine
+) -> tuple[FeatureGram, LabelMoments, Seen | None]:
+    """Of features and labels, and whose rows these are: no other pass may tell."""
+    tallies = GramSum(plan.features), MomentSum(plan.features, plan.labels)
+    if source.person is None:
+        return *engine.fold("label sums", source, *tallies), None
+    return engine.fold("label sums", source, *tallies, PersonScan(plan.features))
 
 
 def check_facts(

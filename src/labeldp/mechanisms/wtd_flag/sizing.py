@@ -33,7 +33,9 @@ def cap_from_size(megabytes: float, columns: int) -> int:
 def check_number(bags: int) -> None:
     """Refuse more aggregates than anyone could use."""
     if bags > MOST_PUBLISHED_BAGS:
-        raise PlanError(f"{bags:,} bags are too many; ask for {MOST_PUBLISHED_BAGS:,} at most")
+        raise PlanError(
+            f"{bags:,} aggregates are too many; ask for {MOST_PUBLISHED_BAGS:,} at most (`bags`)"
+        )
 
 
 def needed_floor(terms: Terms, bags: int, *, certified: bool = True) -> float:
@@ -92,16 +94,16 @@ def choose_bags(terms: Terms, megabytes: float, *, compact: bool = False) -> int
     cap = MOST_PUBLISHED_BAGS if compact else cap_from_size(megabytes, terms.rank)
     if cap < smallest:
         raise PlanError(
-            f"a file of this size holds {cap} bags, but a fit of {terms.rank} columns needs at "
-            f"least {smallest}; raise `max_megabytes` or drop columns"
+            f"a file of this size holds {cap} aggregates, but a fit of {terms.rank} columns needs "
+            f"at least {smallest}; raise `max_megabytes` or drop columns"
         )
     if not terms.mode.adds:
         cap = min(cap, _carried(terms))
     if cap < smallest:
         raise PlanError(
-            f"the budget allows {cap} bags under this floor, but a fit of {terms.rank} columns "
-            f"needs at least {smallest}; raise ε or δ, use `floor='measured+added'`, or drop "
-            "columns"
+            f"the budget allows {cap} aggregates under this floor, but a fit of {terms.rank} "
+            f"columns needs at least {smallest}; raise ε or δ, use `floor='measured+added'`, or "
+            "drop columns"
         )
     if compact:
         return cap

@@ -1,0 +1,297 @@
+"""`Formula`: "price ~ spline(age) + sex*edu", read into the terms that a design can have.
+
+The signs are those of Wilkinson and Rogers, as R and patsy have them: `a + b`, `a:b` (the product),
+`a*b` (both and their product), `-` takes out, `.` is every column (but for those that stand in a
+`log()`), brackets group, `1` and `0` are the constant and none. A grammar of our own, because the
+functions are: a term stands for whole numbers on public grids (`terms.py`), where a library would
+make doubles of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, NoReturn
+
+from labeldp.errors import InputError
+from labeldp.features.wish import KNOTS, WAVES, Pair, Wish, counted
+from labeldp.source import Column, Source
+
+_TOKEN = re.compile(r"\s*(?:(`[^`]+`)|([^\W\d][\w.]*)|(\d+)|([-+*:~().,]))")
+_KNOWN = "spline(x), spline(x, K), log(x), C(x) and fourier(N)"
+_ONE = "1"
+"""The constant, among terms; no column can be called so without backticks."""
+
+
+@dataclass(frozen=True, order=True)
+class Atom:
+    """A column in a term, and what the formula makes of it."""
+
+    column: str
+    log: bool = False
+    knots: int = 0
+    category: bool = False
+
+
+Term = tuple[Atom, ...]
+Terms = dict[Term, None]
+"""In the order in which they are written."""
+
+
+@dataclass(frozen=True)
+class Formula:
+    """What a formula says about the columns of one table."""
+
+    label: str | None
+    columns: tuple[str, ...]
+    """That join the design, in the order of the table where it is known."""
+    log: tuple[str, ...]
+    categorical: tuple[str, ...]
+    knots: tuple[tuple[str, int], ...]
+    pairs: tuple[Pair, ...]
+    waves: int
+    intercept: bool
+
+    @classmethod
+    def of(cls, text: str, names: Sequence[str] | None = None) -> Formula:
+        """The formula, for a table of these columns; without them only its grammar is checked."""
+        label, terms, waves = _Parser(text, names).formula()
+        intercept = (Atom(_ONE),) in terms
+        atoms = [atom for term in terms for atom in term if atom.column != _ONE]
+        _agree(atoms)
+        columns = dict.fromkeys(
+            term[0].column for term in terms if len(term) == 1 and term[0].column != _ONE
+        )
+        order = list(columns) if names is None else [name for name in names if name in columns]
+        pairs = tuple((a.column, b.column) for a, b in (t for t in terms if len(t) == 2))
+        _alone(pairs, columns)
+        if names is not None and not columns:
+            raise InputError("`formula` leaves no column to regress on; name one")
+        return cls(
+            label,
+            tuple(order),
+            tuple(dict.fromkeys(atom.column for atom in atoms if atom.log)),
+            tuple(dict.fromkeys(atom.column for atom in atoms if atom.category)),
+            tuple({atom.column: atom.knots for atom in atoms if atom.knots}.items()),
+            pairs,
+            waves,
+            intercept,
+        )
+
+    def narrowed(self, source: Source) -> Source:
+        """The source with the columns of the formula alone, of the kinds that it declares."""
+        if None not in (self.label, source.label) and self.label != source.label:
+            raise InputError(
+                f"`formula` has the label {self.label!r} and `label` is {source.label!r}; they "
+                f"must agree"
+            )
+        kept = (self._declared(each) for each in source.columns if each.name in self.columns)
+        return replace(source, columns=tuple(kept))
+
+    def _declared(self, column: Column) -> Column:
+        column = replace(column, wanted=True)
+        if column.name in self.categorical:
+            return replace(column, kind="categorical", declared=True)
+        if column.name not in dict(self.knots) and column.name not in self.log:
+            return column
+        if column.kind == "categorical":
+            raise InputError(f"`formula` bends {column.name!r}, which is a category; leave it so")
+        return replace(column, kind="numeric", declared=True)
+
+    def wish(self, columns: int) -> Wish:
+        """The basis that it asks for."""
+        return Wish(0, self.waves, self.pairs, False, columns, self.knots, "formula")
+
+
+def formula_label(text: str) -> str | None:
+    """The label that a formula names; refused if it is none."""
+    return Formula.of(text).label
+
+
+def named_label(data: Any, formula: str | None) -> str | None:
+    """The label of a table of which no other was named; a source has its own."""
+    return None if formula is None or isinstance(data, Source) else formula_label(formula)
+
+
+class _Parser:
+    """By recursive descent: sums of products of columns."""
+
+    def __init__(self, text: str, names: Sequence[str] | None) -> None:
+        self._text, self._names, self._waves = text, names, 0
+        self._tokens = [*_tokens(text), ""]
+        ahead = zip(self._tokens, self._tokens[1:], self._tokens[2:], strict=False)
+        self._logged = [name.strip("`") for log, sign, name in ahead if (log, sign) == ("log", "(")]
+
+    def formula(self) -> tuple[str | None, Terms, int]:
+        label = None if self._tokens[0] == "~" else self._name("the label")
+        if self._take("(") or not self._take("~"):
+            raise InputError(
+                f"`formula` is {self._text!r}; write a label as it is, ~ and terms: y ~ x + z"
+            )
+        terms = self._sum(Terms({(Atom(_ONE),): None}), label)
+        if self._tokens[0]:
+            self._refuse(f"{self._tokens[0]!r} stands where nothing can")
+        if any(atom.column == label for term in terms for atom in term):
+            raise InputError(f"`formula` has the label {label!r} on both sides; take it out")
+        return label, terms, self._waves
+
+    def _sum(self, terms: Terms, label: str | None) -> Terms:
+        minus = self._take("-")
+        if not minus:
+            self._take("+")
+        while True:
+            found = self._products(label)
+            if minus:
+                terms = Terms({t: None for t in terms if not _without(t, found)})
+            elif () in found:
+                terms.pop((Atom(_ONE),), None)
+            terms = terms if minus else Terms({**terms, **{t: None for t in found if t}})
+            if self._tokens[0] not in ("+", "-"):
+                return terms
+            minus = self._tokens.pop(0) == "-"
+
+    def _products(self, label: str | None) -> Terms:
+        terms = self._crossed(label)
+        while self._take("*"):
+            others = self._crossed(label)
+            terms = Terms({**terms, **others, **self._cross(terms, others)})
+        return terms
+
+    def _crossed(self, label: str | None) -> Terms:
+        terms = self._factor(label)
+        while self._take(":"):
+            terms = self._cross(terms, self._factor(label))
+        return terms
+
+    def _cross(self, ours: Terms, others: Terms) -> Terms:
+        found = Terms()
+        for left, right in product(ours, others):
+            term = tuple(sorted({*left, *right}))
+            if len(term) > 2:
+                self._refuse("products are of two columns, not of more")
+            if any(atom.column == _ONE for atom in term) or not left or not right:
+                self._refuse("the constant is no factor of a product")
+            if len({atom.column for atom in term}) < len(term):
+                self._refuse("a product is of two different columns")
+            if len(term) == 2 and any(atom.knots for atom in term):
+                self._refuse("splines are no factors: write spline(x) + x*z, or spline(x) + z")
+            found[term] = None
+        return found
+
+    def _factor(self, label: str | None) -> Terms:
+        if self._take("("):
+            terms = self._sum(Terms(), label)
+            self._need(")")
+            return terms
+        if self._take("."):
+            others = (name for name in self._names or () if name not in (label, *self._logged))
+            return Terms({(Atom(name),): None for name in others})
+        if self._tokens[0] in ("0", "1"):
+            return Terms({(Atom(_ONE),) if self._tokens.pop(0) == "1" else (): None})
+        name = self._name("a column")
+        return self._call(name) if self._take("(") else Terms({(self._atom(name),): None})
+
+    def _call(self, function: str) -> Terms:
+        if function == "fourier":
+            self._waves = WAVES if self._tokens[0] == ")" else self._count("fourier")
+            self._need(")")
+            return Terms()
+        return Terms({(self._bent(function),): None})
+
+    def _bent(self, function: str) -> Atom:
+        """What is between the brackets of a function of one column, and the closing one."""
+        if function not in ("spline", "log", "C"):
+            self._refuse(f"there is no {function}(); there are {_KNOWN}")
+        name = self._name(f"a column in {function}()")
+        inner = function == "spline" and name == "log" and self._take("(")
+        atom = self._bent("log") if inner else self._atom(name)
+        if function == "spline":
+            knots = self._count("splines") if self._take(",") else KNOTS
+            atom = replace(atom, knots=knots)
+        self._need(")")
+        return replace(atom, log=atom.log or function == "log", category=function == "C")
+
+    def _count(self, part: str) -> int:
+        text = self._tokens.pop(0)
+        if not text.isdigit():
+            self._refuse(f"{text!r} stands where a number is needed")
+        return counted("formula", part, text)
+
+    def _atom(self, name: str) -> Atom:
+        if self._names is not None and name not in self._names:
+            raise InputError(
+                f"`formula` names {name!r}, which is no feature column; correct it, or put other "
+                f"names in backticks"
+            )
+        return Atom(name)
+
+    def _name(self, what: str) -> str:
+        token = self._tokens.pop(0)
+        if token.startswith("`"):
+            return token.strip("`")
+        if not re.match(r"[^\W\d]", token):
+            self._refuse(f"{what} is missing" if not token else f"{token!r} stands for {what}")
+        return token
+
+    def _take(self, sign: str) -> bool:
+        if self._tokens[0] != sign:
+            return False
+        self._tokens.pop(0)
+        return True
+
+    def _need(self, sign: str) -> None:
+        if not self._take(sign):
+            self._refuse(f"{sign!r} is missing")
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise InputError(f"`formula` is {self._text!r}: {why}")
+
+
+def _tokens(text: str) -> Iterator[str]:
+    place, end = 0, len(text.rstrip())
+    while place < end:
+        found = _TOKEN.match(text, place)
+        if found is None:
+            sign = text[place:].strip()[0]
+            raise InputError(
+                f"`formula` holds {sign!r}, which is no sign of it; there are + - * : . ( ) and "
+                f"{_KNOWN}; other names go in backticks"
+            )
+        yield found.group(found.lastindex or 0)
+        place = found.end()
+
+
+def _without(term: Term, gone: Iterable[Term]) -> bool:
+    """Whether a term is taken out: as it is written, or a column as it is in whatever form."""
+    plain = {each[0].column for each in gone if len(each) == 1}
+    return term in gone or (len(term) == 1 and term[0].column in plain)
+
+
+def _agree(atoms: Sequence[Atom]) -> None:
+    """Refuse a column in two forms: it stands in the design once."""
+    for atom in atoms:
+        same = [other for other in atoms if other.column == atom.column]
+        if any(other.log != atom.log for other in same):
+            raise InputError(
+                f"`formula` has {atom.column!r} with log() and without; choose one for all terms"
+            )
+        if len({other.knots for other in same if other.knots}) > 1:
+            raise InputError(f"`formula` bends {atom.column!r} in two ways; choose one")
+        bent = any(other.knots or other.log for other in same)
+        if bent and any(other.category for other in same):
+            raise InputError(
+                f"`formula` has {atom.column!r} as a category and as a number; choose one"
+            )
+
+
+def _alone(pairs: Sequence[Pair], columns: Iterable[str]) -> None:
+    """Refuse products without the columns that they are of."""
+    for left, right in pairs:
+        for name in (left, right):
+            if name not in columns:
+                raise InputError(
+                    f"`formula` has {left}:{right} without {name}; columns join the design with "
+                    f"their products: write {left}*{right}"
+                )

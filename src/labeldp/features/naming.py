@@ -1,0 +1,67 @@
+"""What the name of a column says of the numbers in it: that they are ids, codes or quantities."""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = re.compile(r"[A-Z]?[a-zß-öø-ÿ]+|[A-Z]+(?![a-z])|\d+|#")
+_IDS = frozenset((
+    "id", "ids", "uid", "uuid", "guid", "identifier", "ssn", "email", "mail", "phone", "iban",
+    "hash", "token", "rowid", "recid", "userid", "url",
+))  # fmt: skip
+_MAYBE_IDS = frozenset((
+    "key", "number", "nr", "no", "name", "surname", "index", "row", "rows", "rownames", "address",
+    "record", "obs", "observation", "case", "unnamed", "lfd", "#",
+))  # fmt: skip
+"""Names of ids and of much else: it takes unique values as well."""
+_CODES = frozenset((
+    "code", "codes", "cd", "zip", "zipcode", "postcode", "postal", "plz", "fips", "naics", "sic",
+    "isco", "isic", "type", "class", "category", "group", "region", "district", "county", "state",
+    "country", "store", "branch", "department", "dept", "occupation", "industry", "sector",
+    "cluster", "segment", "status", "carrier", "species", "brand", "tract", "precinct", "bin",
+    "bucket", "bracket", "band", "tier", "stratum", "cohort",
+))  # fmt: skip
+
+_PERSONS = frozenset((
+    "person", "user", "userid", "customer", "client", "patient", "household", "member", "account",
+    "subject", "employee", "student", "respondent", "player", "donor", "kunde", "kunden", "ssn",
+    "email", "mail",
+))  # fmt: skip
+_CYCLES = frozenset((
+    "month", "weekday", "dow", "quarter", "season", "hour", "day", "monat", "wochentag", "stunde",
+))  # fmt: skip
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORDS.findall(name)]
+
+
+def _head(name: str) -> str:
+    """The word that says what it is, the last that is no number: region of `sales region 2`."""
+    words = [word for word in _words(name) if not word.isdigit()]
+    return words[-1] if words else ""
+
+
+def surely_id(name: str) -> bool:
+    """Whether only identifiers are named so: userId, E-Mail, id_client."""
+    return _head(name) in _IDS or _words(name)[:1] in (["id"], ["uuid"])
+
+
+def named_like_an_id(name: str) -> bool:
+    """Whether a name ends as those of identifiers do: userId, order_no, E-Mail."""
+    return surely_id(name) or _head(name) in _MAYBE_IDS
+
+
+def named_like_a_code(name: str) -> bool:
+    """Whether a name ends as those of codes do: zip, region_code, StoreType."""
+    return _head(name) in _CODES
+
+
+def cyclic(name: str) -> bool:
+    """Whether a name ends as those of months, weekdays and hours do, which come round again."""
+    return _head(name) in _CYCLES
+
+
+def names_a_person(name: str) -> bool:
+    """Whether a name speaks of people: customer_id, not basket_id."""
+    return not _PERSONS.isdisjoint(_words(name))

@@ -1,0 +1,134 @@
+"""What a feature map says of its columns in words: every note has one of the forms of this page.
+
+A map is published, so its notes are no place for free text: `foreign_notes` finds what none of
+these forms makes. The name of a column that was left out can be any text, as names can.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labeldp.features.columns import NumericColumn
+
+_NAME, _COUNT, _SOME, _NUMBER = ".+", r"\d+", r"[\d,]+", r"-?[\d.]+(?:e[+-]\d+)?"
+_LIKE_A_CODE = "an id but often repeated|a code"
+
+
+class Said(str):
+    """A note that one of the forms made."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """The words of a note; `{name}` and others stand for what differs from column to column."""
+
+    words: str
+    blanks: tuple[tuple[str, str], ...] = ()
+    """Patterns of all but the name."""
+
+    def say(self, **told: Any) -> Said:
+        """The note on one column."""
+        return Said(self.words.format(**told))
+
+    def fits(self, note: str) -> bool:
+        """Whether it makes this note of something."""
+        return self._pattern.fullmatch(note) is not None
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        blanks, seen = {"name": _NAME, **dict(self.blanks)}, set[str]()
+
+        def blank(found: re.Match[str]) -> str:
+            name = found[1]
+            again = name in seen
+            seen.add(name)
+            return f"(?P={name})" if again else f"(?P<{name}>{blanks[name]})"
+
+        return re.compile(re.sub(r"\\{(\w+)\\}", blank, re.escape(self.words)), re.DOTALL)
+
+
+EMPTY = Form("{name}: every value is missing, dropped")
+CONSTANT = Form("{name}: constant, dropped")
+ONE_LEVEL = Form("{name}: one level, dropped")
+LEFT_OUT = Form(
+    "{name}: {why}, taken for an id and left out; `{way}=['{name}']` to keep it",
+    (
+        (
+            "why",
+            f"more than {_SOME} different texts|nearly every text is different|"
+            r"integers beyond 2\*\*53|numbers the rows|"
+            "named like an id(?:, nearly every number is different)?",
+        ),
+        ("way", "numeric|categorical"),
+    ),
+)
+CODES = Form(
+    "{name}: {why}, treated as categorical; `numeric=['{name}']` to change",
+    (("why", f"{_COUNT} integer values(?:, named like (?:{_LIKE_A_CODE}))?"),),
+)
+OUTLIERS = Form(
+    "{name}: the range is {width} but the spread only {spread}, so outliers take the resolution; "
+    "clip the column or use its log",
+    (("width", _NUMBER), ("spread", _NUMBER)),
+)
+SPELLINGS = Form(
+    "{name}: {same} of {levels} levels differ only in capitals or spaces",
+    (("same", _COUNT), ("levels", _COUNT)),
+)
+MERGED = Form(
+    "{name}: {merged} of {levels} levels {where}, {rows} rows; a level needs {least} rows{spelt}",
+    (
+        ("merged", _COUNT),
+        ("levels", _COUNT),
+        ("where", r"merged into \(other\)|too few to be told apart, taken as .+"),
+        ("rows", _COUNT),
+        ("least", _COUNT),
+        ("spelt", f"(?:; {_COUNT} more differ only in capitals or spaces)?"),
+    ),
+)
+JOINED = Form(
+    "{name}: {rare} of {of} whole numbers are rare and join the nearest of {levels} levels; a "
+    "level needs {least} rows",
+    tuple((name, _COUNT) for name in ("rare", "of", "levels", "least")),
+)
+PAIRS = Form(
+    "{left} pairs of columns are left out: {most} columns are allowed; raise "
+    "`interaction_columns` for more",
+    (("left", _COUNT), ("most", _COUNT)),
+)
+_FORMS = (EMPTY, CONSTANT, ONE_LEVEL, LEFT_OUT, CODES, OUTLIERS, SPELLINGS, MERGED, JOINED, PAIRS)
+
+_CLIPPED = "winsorised at public quantiles: ", "; `winsor=0` to change that"
+
+
+def winsorised(columns: Sequence[tuple[str, float, float, int]], more: int) -> Said:
+    """One line for all columns that were: name, ends, and rows of each; and how many more."""
+    shown = [f"{_ends(name, low, high)} ({rows} rows)" for name, low, high, rows in columns]
+    shown += [f"{more} more columns"] if more else []
+    return Said(", ".join(shown).join(_CLIPPED))
+
+
+def _ends(name: str, low: float, high: float) -> str:
+    return f"{name} at {low:.7g} and {high:.7g}"
+
+
+def foreign_notes(notes: Sequence[str], numeric: Sequence[NumericColumn]) -> Iterator[int]:
+    """Places of notes that no form makes; ends of columns must be those of the map."""
+    for place, note in enumerate(notes):
+        if not (any(form.fits(note) for form in _FORMS) or _tells_ends(note, numeric)):
+            yield place
+
+
+def _tells_ends(note: str, numeric: Sequence[NumericColumn]) -> bool:
+    before, after = _CLIPPED
+    if not note.startswith(before):
+        return False
+    ends = "|".join(re.escape(_ends(c.name, c.low, c.high)) for c in numeric) or "(?!)"
+    one = rf"(?:{ends}) \({_COUNT} rows\)"
+    pattern = rf"{one}(?:, {one})*(?:, {_COUNT} more columns)?{re.escape(after)}"
+    return re.fullmatch(pattern, note.removeprefix(before)) is not None

@@ -1,0 +1,221 @@
+"""Waves: random Fourier features (theory §12), the same bytes on every machine.
+
+A wave is √2·cos 2π(φ + Σ_j m_j·u_j). The u_j are about the shares of rows below a number: its code,
+bent at public quantiles so that no row stands far out, each with a random m_j; a category adds a
+random number for each of its levels. C libraries' cosines differ in their last
+bits, so there is none here: phases are whole numbers of 2**-64 turns, whose sums wrap as turns do,
+and the cosine is looked up at the first 12 bits of a phase, in a table of whole numbers made by
+whole numbers. What is random comes from SHAKE-256 of the published seed: a sum of twelve 16-bit
+numbers, which is all but normal, times exact fractions.
+
+Numbers beyond those of fitted rows count as the nearest: waves say nothing there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.errors import DataError
+from labeldp.features.columns import check_fields
+from labeldp.features.terms import Derived, Fitted, Numbers, Sight, Writer
+from labeldp.files import Check, is_positive, is_text, is_whole, list_of
+
+SEED = "1"
+WIDTH = 1.5
+"""Root mean square of the phases of standardised rows, in radians."""
+AMPLITUDE = 2**14
+"""Of the table."""
+_TABLE_BITS = 12
+_SUMMED = 12
+"""So many 16-bit numbers, less their mean, have a deviation of 2**16, but for a part in 2**33."""
+LEVELS = 16
+"""Quantiles between which numbers are taken for evenly spread."""
+_ROOT_12 = Fraction(math.sqrt(12))
+_ONE = 2**128
+_PI = 0x3243F6A8885A308D313198A2E03707344
+"""π·2**128, rounded down."""
+
+Phases = NDArray[np.uint64]
+
+
+@cache
+def cosines() -> NDArray[np.float64]:
+    """rint(2**14·cos 2πi/4096), correctly rounded."""
+    quarter = [_cosine(place) for place in range(2 ** (_TABLE_BITS - 2) + 1)]
+    half = quarter + [-value for value in quarter[-2::-1]]
+    table = np.array(half + half[-2:0:-1], dtype=np.float64) + 0.0  # no -0.0
+    table.flags.writeable = False
+    return table
+
+
+def _cosine(place: int) -> int:
+    """By the series, in whole numbers of 2**-128: some thirty roundings, far from any half."""
+    angle = 2 * _PI * place >> _TABLE_BITS
+    square = angle * angle // _ONE
+    total, term, power = 0, _ONE, 0
+    while term:
+        total += term if power % 4 == 0 else -term
+        power += 2
+        term = term * square // (_ONE * power * (power - 1))
+    return round(Fraction(total * AMPLITUDE, _ONE))
+
+
+@dataclass(frozen=True)
+class Input:
+    """A column that waves go through: a category, or a number with the quantiles it bends at."""
+
+    column: str
+    bends: tuple[int, ...] = ()
+    """Codes, increasing; at least two of a number, none of a category."""
+    levels: tuple[int, ...] = ()
+    """Which of the quantiles 0 to `LEVELS` each of them is."""
+
+    def shares(self, codes: Numbers) -> NDArray[np.int64]:
+        """From 0 to 2**16 for every level: straight between bends, still beyond them."""
+        bends, levels = np.array(self.bends), np.array(self.levels)
+        whole = np.clip(codes, bends[0], bends[-1]).astype(np.int64)
+        at = np.clip(np.searchsorted(bends, whole, side="right") - 1, 0, len(bends) - 2)
+        rise, run = np.diff(levels)[at] << 16, np.diff(bends)[at]
+        return np.asarray((levels[at] << 16) + (whole - bends[at]) * rise // run)
+
+    def to_json(self) -> dict[str, Any]:
+        bends = {"bends": list(self.bends), "levels": list(self.levels)} if self.bends else {}
+        return {"column": self.column, **bends}
+
+    @classmethod
+    def from_json(cls, entry: Any) -> Input:
+        check_fields(entry, {"column": is_text}, "features: waves", _BENDS)
+        bends, levels = (tuple(entry.get(name, ())) for name in ("bends", "levels"))
+        if len(bends) != len(levels) or len(bends) == 1:
+            raise DataError("features: waves bend elsewhere; restore the original file")
+        return cls(entry["column"], bends, levels)
+
+
+@dataclass(frozen=True)
+class Waves:
+    """Cosines of random directions through some columns."""
+
+    seed: str
+    count: int
+    inputs: tuple[Input, ...]
+    turns: float
+    """Deviation of what a standardised number, or a level, adds to a phase."""
+
+    @classmethod
+    def through(cls, inputs: Sequence[Input], count: int) -> Waves:
+        """So many through these columns, which move the phase by `WIDTH` together."""
+        turns = WIDTH / (2 * math.pi * math.sqrt(len(inputs)))
+        return cls(SEED, count, tuple(inputs), turns)
+
+    @property
+    def owners(self) -> frozenset[str]:
+        return frozenset(each.column for each in self.inputs)
+
+    def derived(self, fitted: Fitted) -> Sequence[Derived]:
+        self._sizes(fitted)  # which refuses columns that are not there
+        scale = math.sqrt(2) / AMPLITUDE
+        return [
+            Derived(f"wave {number}", scale, scale, float(AMPLITUDE), self.owners)
+            for number in range(1, self.count + 1)
+        ]
+
+    def writer(self, fitted: Fitted) -> Writer:
+        return _Phases(self, fitted).write
+
+    def draws(self, fitted: Fitted) -> Iterator[tuple[int, list[list[int]]]]:
+        """Of every wave: its first phase, and for each input what its shares are multiplied by.
+
+        A category has one number for each level instead.
+        """
+        sizes, unit = self._sizes(fitted), Fraction(self.turns) * 2**48
+        # shares run to 2**16·LEVELS evenly, which has the deviation of that over √12
+        units = [unit * _ROOT_12 / (LEVELS << 16) if each.bends else unit for each in self.inputs]
+        for normals, phase in _random(self.seed, self.count, sum(sizes)):
+            rest, found = iter(normals), []
+            for size, each in zip(sizes, units, strict=True):
+                found.append([round(next(rest) * each) % 2**64 for _ in range(size)])
+            yield phase, found
+
+    def _sizes(self, fitted: Fitted) -> list[int]:
+        """How many random numbers an input takes."""
+        numbers = [each.column for each in self.inputs if each.bends]
+        sizes = {name: 1 for name in numbers if fitted.numeric[name]}
+        sizes |= {name: column.size for name, column in fitted.categorical.items()}
+        return [sizes[each.column] for each in self.inputs]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "count": self.count,
+            "inputs": [each.to_json() for each in self.inputs],
+            "turns": self.turns,
+        }
+
+    @classmethod
+    def from_json(cls, entry: Any) -> Waves:
+        check_fields(entry, _WAVES, "features: waves")
+        inputs = tuple(map(Input.from_json, entry["inputs"]))
+        return cls(entry["seed"], entry["count"], inputs, float(entry["turns"]))
+
+
+def _random(seed: str, count: int, each: int) -> Iterator[tuple[list[int], int]]:
+    """`each` normals of deviation 2**16, as whole numbers, and a 64-bit word, `count` times."""
+    length = 2 * _SUMMED * each + 8
+    data = hashlib.shake_256(f"labeldp waves {seed}".encode()).digest(count * length)
+    for start in range(0, len(data), length):
+        part = data[start : start + length]
+        summed = np.frombuffer(part[:-8], "<u2").reshape(each, _SUMMED).sum(axis=1, dtype=np.int64)
+        yield (summed - _SUMMED * (2**16 - 1) // 2).tolist(), int.from_bytes(part[-8:], "little")
+
+
+class _Phases:
+    """The waves of encoded rows."""
+
+    def __init__(self, waves: Waves, fitted: Fitted) -> None:
+        drawn = list(waves.draws(fitted))
+        self._first = [np.uint64(phase) for phase, _ in drawn]
+        self._inputs = [
+            (each, np.array([found[place] for _, found in drawn], np.uint64))
+            for place, each in enumerate(waves.inputs)
+        ]
+
+    def write(self, rows: Sight, out: Numbers) -> None:
+        numbers = [
+            (each.shares(rows.number(each.column)).view(np.uint64), by[:, 0])
+            for each, by in self._inputs
+            if each.bends
+        ]
+        levels = [(rows.levels(each.column), by) for each, by in self._inputs if not each.bends]
+        phase: Phases = np.empty(len(out), np.uint64)
+        for wave, first in enumerate(self._first):
+            phase[:] = first
+            for shares, factors in numbers:
+                phase += shares * factors[wave]
+            for places, table in levels:
+                phase += table[wave, places]
+            out[:, wave] = cosines()[phase >> np.uint64(64 - _TABLE_BITS)]
+
+
+def _rises(value: Any) -> bool:
+    return list_of(is_whole)(value) and value == sorted(set(value)) and bool(value)
+
+
+_BENDS: dict[str, Check] = {
+    "bends": lambda value: _rises(value) and max(map(abs, value)) <= 2**20,
+    "levels": lambda value: _rises(value) and value[0] >= 0 and value[-1] <= LEVELS,
+}
+_WAVES: dict[str, Check] = {
+    "seed": is_text,
+    "count": lambda value: is_whole(value) and 1 <= value <= 4096,
+    "inputs": lambda value: isinstance(value, list) and bool(value),
+    "turns": lambda value: is_positive(value) and 1e-9 < value < 1e9,
+}

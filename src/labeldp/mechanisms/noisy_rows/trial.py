@@ -1,0 +1,56 @@
+"""Trying noisy-rows: every label about itself (theory §11)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
+from labeldp.mechanisms.noisy_rows.run import noisy_labels
+from labeldp.mechanisms.trial import LAPLACE, NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
+from labeldp.mechanisms.workbench import Engine, Plan, Release, Source
+
+_LAWS = {"laplace": LAPLACE, "gaussian": NORMAL}
+
+
+def moves(plan: Plan, rows: Reals, first: int) -> Reals:  # noqa: ARG001
+    """Every label moves one number, by as much."""
+    return np.ones(len(rows))
+
+
+def most(plan: Plan) -> float:
+    """As many as are covered together."""
+    return float(plan.claim.protected)
+
+
+class Rowwise:
+    """A table whose labels are known; rows that an attacker asks about are drawn many times."""
+
+    def __init__(self, plan: Plan, source: Source, engine: Engine, rows: Rows) -> None:  # noqa: ARG002
+        claim = plan.claim
+        assert isinstance(claim, NoisyRowsClaim)
+        self._claim, self._grid = claim, plan.labels
+        self._values = np.concatenate([labels for _, labels in source.labelled_batches()])
+        self._rows = rows
+
+    def draw(self, releases: int, fresh: Fresh) -> Shown:
+        values = np.tile(self._values[self._rows], releases)
+        drawn = noisy_labels(values, self._grid, self._claim.noise, fresh())
+        return {"labels": drawn.reshape(releases, -1)}
+
+    def read(self, release: Release) -> Shown:
+        return {"labels": release.labels[None]}
+
+    def parts(self, shown: Shown) -> tuple[Part, ...]:
+        whole = shown["labels"].shape[1] == len(self._values)
+        values = self._values if whole else self._values[self._rows]
+        claim, law = self._claim, _LAWS[self._claim.noise.name]
+        part = Part(
+            "labels",
+            shown["labels"],
+            on_grid(self._grid, values),
+            np.array([[claim.noise.scale]]),
+            law,
+            claim.noise.grid,
+            claim.width * claim.noise.law.norm(claim.protected),
+        )
+        return (part,)

@@ -1,0 +1,188 @@
+"""Whether files are a release: what is seen without asking whether its claim is true.
+
+All files are there and ordinary and none beside them, the certificate has the declared fields,
+tables have their columns and the form that we write, and digests and seal bind them together.
+`Release.load` refuses the rest; `verify` goes on from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from labeldp.errors import InputError, ReleaseError
+from labeldp.features import foreign_notes
+from labeldp.files import json_digest
+from labeldp.mechanisms.certificate_form import malformed
+from labeldp.mechanisms.registry import mechanism_named, mechanisms
+from labeldp.release import (
+    AGGREGATES,
+    CERTIFICATE,
+    CROISSANT,
+    FEATURES,
+    METADATA_KEY,
+    SIGNATURES,
+    Envelope,
+    Release,
+    certificate_text,
+    check_form,
+    check_plain,
+    croissant_of,
+    design_layout,
+    features_text,
+    file_name,
+    seal,
+    signature_problems,
+    table_digest,
+)
+
+_MOST_TOLD = 5
+"""Files that do not belong to a release, by name."""
+
+
+def refuse_unsound(folder: Path, release: Release) -> None:
+    """Refuse to read a release that is not as it was written."""
+    problems = misshapen(folder, release) or altered(folder, release)
+    if problems:
+        raise ReleaseError(
+            f"{folder} is not as it was written: {problems[0]}; `labeldp verify` says all, and "
+            "`verify=False` reads it all the same"
+        )
+
+
+def misshapen(folder: Path, release: Release) -> list[str]:
+    """Why these files are no release, from all but their values; one question after the other."""
+    certificate = release.certificate
+    return (
+        list(malformed(certificate))
+        or [*_files(folder, certificate), *_layouts(release)]
+        or [*_counts(release), *_forms(folder, release), *_envelope(folder)]
+    )
+
+
+def altered(folder: Path, release: Release) -> list[str]:
+    """What does not belong together in files that are a release; its description comes last,
+    since it differs wherever one of the others does."""
+    signed = signature_problems(folder, release.certificate)
+    problems = [*_seals(folder, release), *_contents(release), *signed]
+    return problems or list(_description(folder, release.certificate))
+
+
+def _files(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
+    """Whether all files are those of the mechanism, and ordinary ones."""
+    tables = mechanism_named(certificate["mechanism"]).files
+    known = {AGGREGATES, CERTIFICATE, FEATURES, CROISSANT, SIGNATURES, *map(file_name, tables)}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in known)
+    for name in others[:_MOST_TOLD]:
+        yield f"{name} is not part of the release: the certificate says nothing of it"
+    if others[_MOST_TOLD:]:
+        yield f"{len(others) - _MOST_TOLD} more files are not part of the release"
+    try:
+        check_plain(folder / CROISSANT)
+    except ReleaseError as problem:
+        yield str(problem)
+
+
+def _layouts(release: Release) -> Iterator[str]:
+    """Whether all tables of the mechanism are there, with their columns."""
+    found = {"aggregates": release.table, **release.files}
+    own = mechanism_named(release.certificate["mechanism"]).files
+    for name, layout in {"aggregates": design_layout, **own}.items():
+        if name not in found:
+            yield f"{file_name(name)} is missing: the certificate says nothing of it"
+            continue
+        try:
+            shown, expected = found[name].schema, layout(release)
+        except (KeyError, TypeError, ValueError) as problem:
+            yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
+            continue
+        if (shown.names, shown.types) != (expected.names, expected.types):
+            columns = ", ".join(f"{field.name} ({field.type})" for field in expected)
+            yield f"{file_name(name)} does not have the columns that it should: {columns}"
+
+
+def _counts(release: Release) -> Iterator[str]:
+    """Whether there are as many rows and columns as the certificate says."""
+    certificate, features = release.certificate, release.features
+    rows = certificate["rank"] + 1 if certificate["form"] == "compact" else certificate["bags"]
+    if release.table.num_rows != rows:
+        yield f"{AGGREGATES} has {release.table.num_rows} rows, the certificate says {rows}"
+    if len(features.names) != certificate["rank"]:
+        yield f"{FEATURES} has {len(features.names)} columns, not {certificate['rank']}"
+    if features.rows != certificate["rows"]:
+        yield f"{FEATURES} was fitted on {features.rows} rows, not {certificate['rows']}"
+    if features.intercept and any(column.fill for column in features.numeric):
+        yield f"{FEATURES} has numbers that are centred, and counts missing ones apart"
+    for place in foreign_notes(features.notes, features.numeric):
+        yield f"{FEATURES}: note {place} is not one that labeldp writes"
+
+
+def _forms(folder: Path, release: Release) -> Iterator[str]:
+    """Whether Parquet files are as we write them."""
+    for name in ("aggregates", *release.files):
+        try:
+            check_form(folder / file_name(name))
+        except ReleaseError as problem:
+            yield str(problem)
+
+
+def _envelope(folder: Path) -> Iterator[str]:
+    """Whether signatures, if there are any, can be read."""
+    if (folder / SIGNATURES).exists():
+        try:
+            Envelope.read(folder / SIGNATURES)
+        except ReleaseError as problem:
+            yield str(problem)
+
+
+def _seals(folder: Path, release: Release) -> Iterator[str]:
+    certificate = release.certificate
+    if seal(certificate)["seal"] != certificate["seal"]:
+        yield "certificate: a field was altered (its seal does not match)"
+    text = certificate_text(certificate)
+    if (folder / CERTIFICATE).read_text(encoding="utf-8") != text + "\n":
+        yield f"{CERTIFICATE} is not as it was written (other spacing or order)"
+    for name in ("aggregates", *release.files):
+        yield from _stamp(folder / file_name(name), text)
+    if json_digest(release.features.to_json()) != certificate["digests"]["features"]:
+        yield f"{FEATURES} was altered (its digest does not match)"
+    elif (folder / FEATURES).read_text(encoding="utf-8") != features_text(release.features):
+        yield f"{FEATURES} is not as it was written (other spacing or order)"
+
+
+def _description(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
+    """The description follows from the other files, to the letter."""
+    path, text = folder / CROISSANT, croissant_of(folder, certificate)
+    expected = text.encode(errors="surrogatepass")
+    if path.stat().st_size != len(expected) or path.read_bytes() != expected:
+        yield f"{CROISSANT} does not describe these files as labeldp does"
+
+
+def _stamp(path: Path, text: str) -> Iterator[str]:
+    """A Parquet file carries the certificate and nothing else beside its columns."""
+    schema = pq.read_schema(path)
+    if (schema.metadata or {}).get(METADATA_KEY) != text.encode(errors="surrogatepass"):
+        yield f"{path.name} carries a certificate that is not {CERTIFICATE}"
+    for column in schema:
+        if column.metadata:
+            yield f"{path.name}: column {column.name!r} carries metadata of its own"
+
+
+def _contents(release: Release) -> Iterator[str]:
+    """Tables are those of the certificate, its sections those of its mechanism."""
+    certificate = release.certificate
+    own = mechanism_named(certificate["mechanism"]).sections
+    for name in sorted({name for each in mechanisms() for name in each.sections}):
+        if name not in own and certificate.get(name) is not None:
+            yield f"certificate.{name} is not a section of {certificate['mechanism']}"
+    for file, table in {"aggregates": release.table, **release.files}.items():
+        try:
+            digest = table_digest(table)
+        except InputError as problem:
+            yield str(problem)
+            continue
+        if digest != certificate["digests"][file]:
+            yield f"{file_name(file)} was altered (its digest does not match)"

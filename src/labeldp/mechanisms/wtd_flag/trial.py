@@ -1,0 +1,143 @@
+"""Trying wtd-FLAg: labels about Z·β̂ with the deviation √(σ² + s²), given Z (theory §3, §6).
+
+A measured floor is another part, σ̂ about σ. What was added for it follows from σ̂ alone, so the
+density of a release is that of σ̂ times that of the labels given σ̂ and Z.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from labeldp import door
+from labeldp.accounting import FloorMode
+from labeldp.mechanisms.trial import NORMAL, Fit, Fresh, Part, Reals, Rows, Shown
+from labeldp.mechanisms.workbench import (
+    Engine,
+    FloorOutcome,
+    GramSum,
+    LabelLaw,
+    MomentSum,
+    Plan,
+    Randomness,
+    Release,
+    Residual,
+    Source,
+    factorise,
+    settle_floor,
+)
+from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.mechanisms.wtd_flag.run import draw_aggregates
+
+_ROUNDING = 1e-9
+
+
+def _claim(plan: Plan) -> WeightedFlagClaim:
+    assert isinstance(plan.claim, WeightedFlagClaim)
+    return plan.claim
+
+
+def moves(plan: Plan, rows: Reals, _: int) -> Reals:
+    """The leverage of every row."""
+    factor = plan.factor
+    assert factor is not None  # which planning has just made
+    whitened = np.linalg.solve(factor.root().T, rows.T)
+    return np.asarray(np.square(whitened).sum(axis=0))
+
+
+def most(plan: Plan) -> float:
+    """The largest leverage that is priced, of as many rows as are covered together."""
+    claim = _claim(plan)
+    return (claim.facts.max_leverage or 1.0) * claim.protected
+
+
+def any_labels(plan: Plan) -> bool:
+    """A declared floor, and a measured one without noise to add, need a residual that is large."""
+    return _claim(plan).mode in (FloorMode.ADDED, FloorMode.MEASURED_ADDED)
+
+
+def refusal(plan: Plan) -> str | None:
+    """A compact release has other laws; either form can be made from the other (theory §8)."""
+    if not _claim(plan).compact:
+        return None
+    return "a compact release tells what its aggregates do: audit these, leave `compact` out"
+
+
+class Sketched:
+    """A table whose labels are known."""
+
+    def __init__(self, plan: Plan, source: Source, engine: Engine, _: Rows) -> None:
+        self._plan, self._claim = plan, _claim(plan)
+        self._sums, features = Fit(plan, source).sums, plan.features
+        tallies = GramSum(features), MomentSum(features, plan.labels)
+        gram, moments = engine.fold("label sums", source, *tallies)
+        self._factor = factorise(gram, features)
+        self._residual = Residual(self._factor, moments)
+        self._slope = self._sums.slope / features.kept_scales
+        self._grid = door.grid_for(math.sqrt(self._claim.floor))
+
+    def draw(self, releases: int, fresh: Fresh) -> Shown:
+        """Aggregates are independent, so those of all releases of one floor are drawn as one."""
+        randomness = fresh()
+        outcomes = [self._outcome(randomness) for _ in range(releases)]
+        added = np.array([outcome.added_variance for outcome in outcomes])
+        shown = _empty(releases, self._claim.bags, self._factor.rank)
+        for variance in np.unique(added):
+            here = np.flatnonzero(added == variance)
+            design, labels = self._aggregates(float(variance), len(here), fresh())
+            shown["design"][here], shown["labels"][here] = design, labels
+        measured = [[o.measured] for o in outcomes if o.measured is not None]
+        seen = {"measured": np.array(measured)} if measured else {}
+        return shown | seen | {"added": added[:, None]}
+
+    def _outcome(self, randomness: Randomness) -> FloorOutcome:
+        return settle_floor(self._claim, [self._residual], self._plan.labels, randomness)
+
+    def _aggregates(
+        self, added: float, releases: int, randomness: Randomness
+    ) -> tuple[Reals, Reals]:
+        features, bags = self._plan.features, self._claim.bags
+        law = LabelLaw(self._residual, self._plan.labels, added, features.intercept)
+        blocks = draw_aggregates(
+            self._factor,
+            law,
+            bags=bags * releases,
+            scales=features.kept_scales,
+            grid=self._grid,
+            randomness=randomness,
+        )
+        each = [(block.features, block.labels) for block in blocks]
+        design, labels = (np.concatenate(arrays) for arrays in zip(*each, strict=True))
+        return design.reshape(releases, bags, -1), labels.reshape(releases, bags)
+
+    def read(self, release: Release) -> Shown:
+        outcome = FloorOutcome.of(release.certificate)
+        assert outcome is not None
+        measured = {"measured": np.array([[outcome.measured]])} if self._claim.measurement else {}
+        added = np.array([[outcome.added_variance]])
+        numbers = {"design": release.design[None], "labels": release.labels[None]}
+        return {**numbers, **measured, "added": added}
+
+    def parts(self, shown: Shown) -> tuple[Part, ...]:
+        claim, root = self._claim, self._sums.root
+        labels = Part(
+            "aggregates",
+            shown["labels"],
+            shown["design"] @ self._slope,
+            np.sqrt(root**2 + shown["added"]),
+            NORMAL,
+            self._grid,
+            least=math.sqrt(claim.floor) * (1 - _ROUNDING),
+        )
+        if claim.measurement is None:
+            return (labels,)
+        noise = claim.measurement.noise(claim.facts.width)
+        reach = claim.facts.width * math.sqrt(claim.protected)
+        mean, scale = np.array([root]), np.array([[noise]])
+        grid = door.grid_for(noise)
+        return Part("floor", shown["measured"], mean, scale, NORMAL, grid, reach), labels
+
+
+def _empty(releases: int, bags: int, columns: int) -> Shown:
+    return {"design": np.empty((releases, bags, columns)), "labels": np.empty((releases, bags))}

@@ -1,0 +1,196 @@
+"""Pictures from plain values: SVG and PNG by matplotlib, the extra "plots".
+
+A `Picture` is what is shown, without a word on how; `draw` writes it as files. Series differ by
+mark and line as well as by colour, so that they are told apart in black and white too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labeldp.errors import MissingExtraError
+
+__all__ = ["Curve", "Picture", "draw", "need_matplotlib", "render"]
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+"""Okabe and Ito's, which people with any colour vision can tell apart."""
+_MARKS = "osD^vP"
+_LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+_MUCH = 4.0
+"""Values that differ by less need no logarithmic axis."""
+_BRIGHT = ("#56B4E9", "#E69F00", "#2CC79A", "#E9A6CE", "#F0E442", "#9AD0F5")
+"""The same or lighter ones, for dark paper."""
+_PAPER_AND_INK = {False: ("#ffffff", "#1a1a1a"), True: ("#16191d", "#e6e6e6")}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points of a picture, with a band or bars around them."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    style: str = "points"
+    """points: marks with bars; joined: these with a line; line: a line with a band; band: that
+    alone; bars: thin bars alone."""
+    colour: int = 0
+    reach: tuple[float, ...] = ()
+    """Half the length of a bar along x through each mark."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plot, as plain values."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    curves: tuple[Curve, ...]
+    levels: tuple[tuple[str, float], ...] = ()
+    """Horizontal lines."""
+    log_x: bool = False
+    log_y: bool = False
+    names: tuple[str, ...] = ()
+    """Of the places 0, 1, … on the x axis, if these are not numbers."""
+    sideways: bool = False
+    """Whether x goes down the page and y across, for names that are long."""
+
+
+def need_matplotlib() -> None:
+    """Refuse before the work, not after it."""
+    _figure_class()
+
+
+def draw(picture: Picture, folder: Path, *, dark: bool = False) -> list[str]:
+    """Write the picture as NAME.svg and NAME.png, and as NAME-dark.svg if that is wanted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = _save(render(picture), picture.name, folder, ("svg", "png"))
+    if dark:
+        names += _save(render(picture, dark=True), f"{picture.name}-dark", folder, ("svg",))
+    return names
+
+
+def _save(figure: Any, stem: str, folder: Path, forms: tuple[str, ...]) -> list[str]:
+    names = [f"{stem}.{form}" for form in forms]
+    for name in names:
+        partial = folder / f".partial-{name}"
+        facts = {"Date": None} if name.endswith("svg") else {}
+        figure.savefig(partial, metadata=facts, dpi=110)
+        partial.replace(folder / name)
+    return names
+
+
+def render(picture: Picture, *, dark: bool = False) -> Any:
+    """The matplotlib figure."""
+    figure_class, paper, ink = _figure_class(), *_PAPER_AND_INK[dark]
+    height = max(4.4, 1.3 + 0.26 * len(picture.names)) if picture.sideways else 4.4
+    figure = figure_class(figsize=(7.2, height), layout="constrained", facecolor=paper)
+    axes, palette = figure.add_subplot(facecolor=paper), _BRIGHT if dark else _COLOURS
+    for curve in picture.curves:
+        _add(axes, curve, palette[curve.colour % len(palette)], sideways=picture.sideways)
+    line = axes.axvline if picture.sideways else axes.axhline
+    for place, (label, level) in enumerate(picture.levels):
+        style = (":", "--")[place % 2]
+        line(level, color=ink, alpha=0.7, lw=1, ls=style, label=label or None, zorder=0)
+    _scales(axes, picture)
+    below, beside = picture.x_label, picture.y_label
+    if picture.sideways:
+        below, beside = beside, below
+    axes.set(title=picture.title, xlabel=below, ylabel=beside)
+    axes.title.set_fontsize(10)
+    _colour(axes, ink)
+    if axes.get_legend_handles_labels()[1]:
+        figure.legend(
+            fontsize=8, frameon=False, loc="outside lower center", ncols=2, labelcolor=ink
+        )
+    return figure
+
+
+def _scales(axes: Any, picture: Picture) -> None:
+    along, across = (axes.yaxis, axes.xaxis) if picture.sideways else (axes.xaxis, axes.yaxis)
+    if picture.names:
+        along.set_ticks(range(len(picture.names)), picture.names)
+        if picture.sideways:
+            axes.set_ylim(len(picture.names) - 0.5, -0.5)
+        elif len(picture.names) > 6:
+            axes.tick_params(axis="x", rotation=60)
+    else:
+        _ticks(along, axes.set_xscale, picture.log_x)
+    _ticks(across, axes.set_xscale if picture.sideways else axes.set_yscale, picture.log_y)
+
+
+def _colour(axes: Any, ink: str) -> None:
+    axes.grid(alpha=0.25, lw=0.5, color=ink)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(ink)
+    axes.tick_params(colors=ink, which="both")
+    for text in (axes.title, axes.xaxis.label, axes.yaxis.label):
+        text.set_color(ink)
+
+
+def _add(axes: Any, curve: Curve, colour: str, *, sideways: bool) -> None:
+    if curve.style in ("line", "band"):
+        _add_line(axes, curve, colour)
+        return
+    bars = None
+    if curve.low:
+        below = [max(0.0, y - low) for y, low in zip(curve.y, curve.low, strict=True)]
+        above = [max(0.0, high - y) for y, high in zip(curve.y, curve.high, strict=True)]
+        bars = [below, above]
+    mark = "none" if curve.style == "bars" else _MARKS[curve.colour % len(_MARKS)]
+    joined = "-" if curve.style == "joined" else "none"
+    places = (curve.y, curve.x) if sideways else (curve.x, curve.y)
+    along = curve.reach or None
+    lengths = {"xerr": bars, "yerr": along} if sideways else {"xerr": along, "yerr": bars}
+    axes.errorbar(
+        *places, **lengths, marker=mark, ls=joined, color=colour,
+        ms=4.5, lw=1, elinewidth=1 if mark == "none" else 2, capsize=2, label=curve.label,
+    )  # fmt: skip
+
+
+def _add_line(axes: Any, curve: Curve, colour: str) -> None:
+    """A line with a light band, or a band of hatches that is told from it without colour."""
+    alone = curve.style == "band"
+    if not alone:
+        axes.plot(curve.x, curve.y, color=colour, lw=1.3, ls=_LINES[curve.colour % len(_LINES)],
+                  label=curve.label)  # fmt: skip
+    if curve.low:
+        look = {"facecolor": "none", "hatch": "////", "alpha": 0.45} if alone else {"alpha": 0.25}
+        axes.fill_between(
+            curve.x, curve.low, curve.high, color=None if alone else colour, lw=0,
+            edgecolor=colour if alone else None, label=curve.label if alone else None, **look,
+        )  # fmt: skip
+
+
+def _ticks(axis: Any, change: Callable[[str], None], wanted: bool) -> None:
+    """A logarithmic axis where values differ much, with plain numbers instead of powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+    low, high = axis.get_data_interval()
+    if not wanted or low <= 0 or high / low < _MUCH:
+        axis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
+        return
+    change("log")
+    few = (1.0, 2.0, 5.0) if high / low < 500 else (1.0,)
+    steps = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if high / low < 10 else few
+    axis.set_major_locator(LogLocator(subs=steps))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _figure_class() -> Any:
+    try:
+        from matplotlib import rcParams
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as problem:
+        if (problem.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise MissingExtraError("plotting", "plots") from None
+    rcParams["svg.hashsalt"] = "labeldp"  # the same picture gives the same bytes
+    return Figure

@@ -1,0 +1,167 @@
+"""A release as a Croissant dataset, so that its readers find and load the tables.
+
+The description is a pure function of the certificate and of the files that were drawn with it, so
+`verify` makes it again and compares. It says nothing of signatures, which come later and cover it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from labeldp.release.statement import SIGNATURES
+
+CROISSANT = "croissant.json"
+PARQUET, JSON = "application/x-parquet", "application/json"
+_TERMS = "http://mlcommons.org/croissant/"
+_OWN_TERMS = (
+    "citeAs", "column", "equivalentProperty", "extract", "field", "fileObject", "fileProperty",
+    "fileSet", "format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField",
+    "path", "recordSet", "references", "regex", "repeated", "replace", "samplingRate", "separator",
+    "source", "subField", "transform",
+)  # fmt: skip
+_CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": _TERMS,
+    "rai": f"{_TERMS}RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{name: f"cr:{name}" for name in _OWN_TERMS},
+}
+"""Of the specification, word by word."""
+_TYPES = {
+    "boolean": "sc:Boolean",
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "string": "sc:Text",
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of a release."""
+
+    name: str
+    size: int
+    sha256: str
+    columns: tuple[tuple[str, str], ...]
+    """Names and types, as in `_TYPES`; none if it is not a table."""
+
+    @classmethod
+    def of(cls, path: Path) -> File:
+        columns: tuple[tuple[str, str], ...] = ()
+        if path.suffix == ".parquet":
+            columns = tuple((field.name, _type(field.type)) for field in pq.read_schema(path))
+        with path.open("rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        return cls(path.name, path.stat().st_size, digest, columns)
+
+
+def _type(kind: pa.DataType) -> str:
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind):
+        return "integer"
+    return "number" if pa.types.is_floating(kind) else "string"
+
+
+def files_of(folder: Path) -> tuple[File, ...]:
+    """All files of a release."""
+    paths = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".parquet"))
+    return tuple(map(File.of, paths))
+
+
+def croissant_of(folder: Path, certificate: dict[str, Any]) -> str:
+    """The description of a release in this folder, but for itself and what came after it."""
+    later = (CROISSANT, SIGNATURES)
+    drawn = tuple(file for file in files_of(folder) if file.name not in later)
+    return croissant_text(certificate, drawn)
+
+
+def title(certificate: dict[str, Any]) -> str:
+    """What the curator calls it, or what it is."""
+    named = (certificate.get("about") or {}).get("name")
+    return str(named or f"{certificate['labels']['column']}, label-private")
+
+
+def described(certificate: dict[str, Any]) -> str:
+    """A release in one sentence."""
+    return (
+        f"{certificate['bags']:,} aggregates of {certificate['rows']:,} rows, published with label "
+        f"differential privacy, ε = {certificate['epsilon']:g}, δ = {certificate['delta']:g} "
+        f"(mechanism {certificate['mechanism']}); labels are private, features are public"
+    )
+
+
+def croissant_text(certificate: dict[str, Any], files: tuple[File, ...]) -> str:
+    """The file, to the letter."""
+    about = certificate.get("about") or {}
+    known = {"license": about.get("licence"), "datePublished": about.get("date")}
+    if curator := about.get("curator"):
+        known["creator"] = {"@type": "sc:Organization", "name": curator}
+    document = {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "name": title(certificate),
+        "description": described(certificate),
+        "conformsTo": f"{_TERMS}1.0",
+        "version": "1.0.0",
+        **{name: value for name, value in known.items() if value},
+        "distribution": [_file_object(file) for file in files],
+        "recordSet": [_record_set(file) for file in files if file.columns],
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _file_object(file: File) -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": file.name,
+        "name": file.name,
+        "contentUrl": file.name,
+        "contentSize": f"{file.size} B",
+        "encodingFormat": PARQUET if file.columns else JSON,
+        "sha256": file.sha256,
+    }
+
+
+def _record_set(file: File) -> dict[str, Any]:
+    stem = Path(file.name).stem
+    return {
+        "@type": "cr:RecordSet",
+        "@id": stem,
+        "name": stem,
+        "field": [
+            {
+                "@type": "cr:Field",
+                "@id": f"{stem}/{place}",
+                "name": f"{stem}/{place}",
+                "description": name,
+                "dataType": _TYPES[kind],
+                "source": {"fileObject": {"@id": file.name}, "extract": {"column": name}},
+            }
+            for place, (name, kind) in zip(_places(file), file.columns, strict=True)
+        ],
+    }
+
+
+def _places(file: File) -> Iterator[str]:
+    """Names without blanks, which readers refuse; told apart where that makes two the same."""
+    taken: set[str] = set()
+    for number, (name, _) in enumerate(file.columns):
+        plain = "_".join(name.split())
+        plain = f"{plain}_{number}" if plain in taken or not plain else plain
+        taken.add(plain)
+        yield plain

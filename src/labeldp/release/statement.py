@@ -1,0 +1,131 @@
+"""What people sign: an in-toto statement over all files of a release, in a DSSE envelope.
+
+The statement follows from the files, byte for byte, so whoever signs signs the same and one
+envelope holds all signatures. No cryptography is needed to see whether it speaks of these files;
+whose the signatures are is for `labeldp.signoff`.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labeldp.errors import ReleaseError
+from labeldp.files import canonical_json, read_json
+from labeldp.release.stored import check_plain
+
+SIGNATURES = "release.intoto.json"
+"""The envelope's name in a release; it does not speak of itself."""
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT = "https://in-toto.io/Statement/v1"
+PREDICATE = "urn:labeldp:release:1"
+_MOST = 1 << 20
+"""Bytes of an envelope."""
+_CLAIMED = ("mechanism", "epsilon", "delta", "unit", "seal")
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Signature:
+    """By whose key, and what it made of the message."""
+
+    keyid: str
+    sig: bytes
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """A payload of in-toto and its signatures."""
+
+    payload: bytes
+    signatures: tuple[Signature, ...]
+
+    @property
+    def message(self) -> bytes:
+        """What is signed: the pre-authentication encoding of DSSE."""
+        return encoded(PAYLOAD_TYPE, self.payload)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "payloadType": PAYLOAD_TYPE,
+            "payload": base64.b64encode(self.payload).decode(),
+            "signatures": [
+                {"keyid": each.keyid, "sig": base64.b64encode(each.sig).decode()}
+                for each in self.signatures
+            ],
+        }
+
+    def text(self) -> str:
+        """The one text of its file."""
+        return json.dumps(self.to_json(), indent=1) + "\n"
+
+    @classmethod
+    def read(cls, path: Path) -> Envelope:
+        """An envelope as `text` wrote it; anything else is refused."""
+        check_plain(path)
+        try:
+            envelope = cls.from_json(read_json(path, _MOST))
+        except (KeyError, TypeError, AttributeError, binascii.Error, ValueError):
+            raise ReleaseError(f"{path} holds no envelope of signatures; sign again") from None
+        if path.read_text(encoding="utf-8") != envelope.text():
+            raise ReleaseError(f"{path} is not as it was written; sign again")
+        return envelope
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Envelope:
+        """The inverse of `to_json`; KeyError, TypeError or ValueError if it is none."""
+        found = tuple(
+            Signature(str(each["keyid"]), base64.b64decode(each["sig"], validate=True))
+            for each in document["signatures"]
+        )
+        if document["payloadType"] != PAYLOAD_TYPE or not found:
+            raise ValueError("no in-toto payload, or no signature")
+        return cls(base64.b64decode(document["payload"], validate=True), found)
+
+
+def encoded(kind: str, payload: bytes) -> bytes:
+    """PAE(type, body) of DSSE: both with their lengths, so that neither can pass for the other."""
+    name = kind.encode()
+    return b"DSSEv1 %d %b %d %b" % (len(name), name, len(payload), payload)
+
+
+def statement(folder: Path, certificate: dict[str, Any]) -> bytes:
+    """The in-toto statement over all files of a release: digests, and what is claimed of them."""
+    names = sorted(path.name for path in folder.iterdir() if path.name != SIGNATURES)
+    return canonical_json(
+        {
+            "_type": STATEMENT,
+            "subject": [
+                {"name": name, "digest": {"sha256": _sha256(folder / name)}} for name in names
+            ],
+            "predicateType": PREDICATE,
+            "predicate": {name: certificate[name] for name in _CLAIMED},
+        }
+    ).encode()
+
+
+def signature_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
+    """Where an envelope in a release does not speak of the release; nothing if there is none."""
+    if not (folder / SIGNATURES).exists():
+        return
+    envelope = Envelope.read(folder / SIGNATURES)
+    keys = [each.keyid for each in envelope.signatures]
+    if len(set(keys)) < len(keys):
+        yield f"{SIGNATURES} has two signatures of one key"
+    if envelope.payload != statement(folder, certificate):
+        yield f"{SIGNATURES} was signed over other files: some were altered, added or removed since"
+
+
+def _sha256(path: Path) -> str:
+    check_plain(path)
+    hasher = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            hasher.update(block)
+    return hasher.hexdigest()

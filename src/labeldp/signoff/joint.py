@@ -1,0 +1,171 @@
+"""Several releases together: what they cost a row of one table, or a person in several.
+
+Claims are composed by their laws (theory §13), never by their (ε, δ). All releases of one table
+count for every row. Where they protect persons, the persons are those of one column of ids, in one
+table or in several; a release of the same table that protects single rows then counts for as many
+rows as a person has. Releases that drew the same bags share that draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labeldp.accounting import Curve, OverDraw, gaussian_mu, invert
+from labeldp.accounting import compose as compose_laws
+from labeldp.errors import InputError, ReleaseError
+from labeldp.mechanisms import read_claim
+from labeldp.release import Claim, Release
+from labeldp.signoff.loss import STEP, WITHIN, PrivacyLoss, privacy_loss
+from labeldp.verification import verify
+
+ONE_ROW = "one row's label, in all releases of this table"
+_FACTORS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What releases guarantee together."""
+
+    law: Curve
+    unit: str
+    """Whose labels are covered."""
+    claims: tuple[Claim, ...]
+
+    def delta(self, epsilon: float) -> float:
+        """An upper bound of δ(ε)."""
+        return self.law.delta(epsilon).upper
+
+    def epsilon(self, delta: float) -> float:
+        """The smallest ε that is certified at δ; inf if there is none."""
+        return invert.epsilon(self.law, delta)
+
+    @property
+    def mu(self) -> float | None:
+        """μ of the Gaussian mechanism that they are together; None if they are not one."""
+        return gaussian_mu(self.law)
+
+    @property
+    def largest_delta(self) -> float:
+        """Of the releases."""
+        return max(claim.delta for claim in self.claims)
+
+    @property
+    def sum_of_epsilons(self) -> float:
+        """What adding up would say: more, and at the sum of all δ."""
+        return math.fsum(claim.epsilon for claim in self.claims)
+
+    def curve(self, epsilon: float) -> list[list[float]]:
+        """[ε, δ(ε)] around an ε."""
+        return [[e, self.delta(e)] for e in (epsilon * factor for factor in _FACTORS)]
+
+    def loss(self, step: float = STEP, within: float = WITHIN) -> PrivacyLoss:
+        """The privacy loss in points, for the accountants of others; never below this curve."""
+        return privacy_loss(self.law, step, within)
+
+    def to_pld(self) -> Any:
+        """For `dp_accounting`, to compose with what is not ours: pessimistic."""
+        return self.loss().to_pld()
+
+
+def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> Joint:
+    """What releases guarantee together.
+
+    Parameters
+    ----------
+    releases
+        directories, which are verified, or releases in memory; one alone will do.
+
+    Returns
+    -------
+    Joint
+        The guarantee of all of them, by their laws.
+
+    Raises
+    ------
+    ReleaseError
+        a release does not verify.
+    InputError
+        the releases are not of one table, or of the same persons.
+
+    Examples
+    --------
+    >>> import labeldp
+    >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
+    >>> made = labeldp.plan(table, 1, 0, label="income", label_range=(0, 100))
+    >>> two = [made.release(table, label="income") for _ in range(2)]
+    >>> len(labeldp.compose(two).claims)
+    2
+    """
+    several = [releases] if isinstance(releases, str | Path | Release) else releases
+    claims = [_claim(each) for each in several]
+    if not claims:
+        raise InputError("there is nothing to compose: name at least one release")
+    return joint(claims)
+
+
+def joint(claims: Sequence[Claim]) -> Joint:
+    """The same of claims."""
+    laws, unit = _of_one_unit(claims)
+    return Joint(_together(claims, laws), unit, tuple(claims))
+
+
+def _claim(release: Release | str | Path) -> Claim:
+    if isinstance(release, Release):
+        return read_claim(release.certificate)
+    report = verify(release)
+    if not report.valid:
+        raise ReleaseError(f"{release} does not verify: {report.problems[0]}")
+    return read_claim(Release.load(release).certificate)
+
+
+def _of_one_unit(claims: Sequence[Claim]) -> tuple[list[Curve], str]:
+    """Every claim's law for the same unit, and its name."""
+    rows = [int(claim.to_json()["rows"]) for claim in claims]
+    columns = {claim.person.column for claim in claims if claim.person is not None}
+    if not columns:
+        if len(set(rows)) > 1:
+            raise InputError(
+                f"releases of {min(rows):,} and of {max(rows):,} rows are not of one table, so no "
+                "row is in both; compose those of one table, or releases made with `person`"
+            )
+        return [claim.law for claim in claims], ONE_ROW
+    if len(columns) > 1:
+        raise InputError(
+            f"ids stand in columns {' and '.join(sorted(map(repr, columns)))}: nothing says that "
+            "they are of the same persons; compose releases made with one `person` column"
+        )
+    most = {n: c.person.rows for n, c in zip(rows, claims, strict=True) if c.person is not None}
+    if not set(rows) <= most.keys():
+        raise InputError(
+            "how many rows a person has in a table is known of no release of "
+            f"{min(set(rows) - most.keys()):,} rows; make it with `person`, or compose it apart"
+        )
+    laws = [
+        claim.law if claim.person is not None else claim.law.group(most[n])
+        for n, claim in zip(rows, claims, strict=True)
+    ]
+    where = "all releases of this table" if len(most) == 1 else f"{len(most)} tables"
+    return laws, f"one person's labels, all rows in {where}: of one id in column {columns.pop()!r}"
+
+
+def _together(claims: Sequence[Claim], laws: Sequence[Curve]) -> Curve:
+    """Laws of releases that drew the same bags are composed given these, then over the draw."""
+    shared: dict[str, list[tuple[float, Curve]]] = {}
+    apart: list[Curve] = []
+    for claim, law in zip(claims, laws, strict=True):
+        drawn, told = law.drawn(), claim.to_json()["draw"]
+        if drawn is None or told is None:
+            apart.append(law)
+        else:
+            shared.setdefault(told["seed"], []).append(drawn)
+    return compose_laws([*apart, *map(_over_one_draw, shared.values())])
+
+
+def _over_one_draw(drawn: list[tuple[float, Curve]]) -> Curve:
+    """Of one seed: the same bags, or else in some of them with the sum of chances at most."""
+    chances = {chance for chance, _ in drawn}
+    return OverDraw(compose_laws(law for _, law in drawn), min(1.0, math.fsum(chances)))

@@ -1,0 +1,157 @@
+"""Neighbouring tables of a user's public features, with labels that are made up.
+
+No label of the table is read: others take their place as it is read, so that every engine and every
+mechanism sees an ordinary table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp._arrow import arrow_numbers
+from labeldp._random import public_stream
+from labeldp.errors import InputError
+from labeldp.mechanisms.protocol import Trial
+from labeldp.mechanisms.workbench import Plan, Source
+from labeldp.source.files import Reader
+from labeldp.source.persons import read_marks
+from labeldp.source.spelling import Wording
+
+Reals = NDArray[np.float64]
+Rows = NDArray[np.intp]
+FLAT, ENDS = "flat", "ends"
+"""Made-up labels: all at the low end, so that features explain all of them; each at one end."""
+
+
+@dataclass(frozen=True)
+class Imagined:
+    """A reader that reads features, and gives made-up labels."""
+
+    reader: Reader = field(repr=False)
+    label: str
+    labels: Reals = field(repr=False)
+    first: int = 0
+    text: bool = False
+    engine: None = None
+
+    @property
+    def format(self) -> str:
+        return self.reader.format
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return self.reader.paths
+
+    @property
+    def rows(self) -> int | None:
+        return self.reader.rows
+
+    @property
+    def wording(self) -> Wording:
+        return self.reader.wording
+
+    @property
+    def schema(self) -> pa.Schema:
+        schema = self.reader.schema
+        place = schema.get_field_index(self.label)
+        return schema.set(place, pa.field(self.label, pa.float64()))
+
+    def prepared(self, *_: Any) -> Imagined:
+        """It was, before its labels were made up."""
+        return self
+
+    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns; the place of a label is counted from the first row."""
+        there = [name for name in columns if name != self.label]
+        some = there or [next(n for n in self.reader.schema.names if n != self.label)]
+        first = self.first
+        for batch in self.reader.batches(some, batch_rows):
+            labels = arrow_numbers(self.labels[first : first + batch.num_rows])
+            first += batch.num_rows
+            known = dict(zip(some, batch.columns, strict=True)) | {self.label: labels}
+            yield pa.RecordBatch.from_arrays([known[name] for name in columns], names=list(columns))
+
+    def units(self) -> tuple[Imagined, ...]:
+        """The reader's, each of which knows how many rows it has; or one."""
+        units = self.reader.units()
+        if len(units) == 1:
+            return (replace(self, reader=units[0]),)
+        starts = np.cumsum([0, *(unit.rows or 0 for unit in units)])
+        each = partial(replace, self)
+        return tuple(
+            each(reader=unit, first=self.first + int(start))
+            for unit, start in zip(units, starts, strict=False)
+        )
+
+
+def imagined(source: Source, labels: Reals) -> Source:
+    """The table with these labels; no row is dropped, since that would be seen from the others."""
+    if source.reader.engine is not None:
+        raise InputError("an audit reads the table here; give it a file or a frame, not Spark's")
+    if source.label is None or source.label_range is None:
+        raise InputError("an audit needs the label's name and range; give `label`, `label_range`")
+    reader = Imagined(source.reader, source.label, labels)
+    return replace(source, reader=reader, clip=False, drop_missing_labels=False)
+
+
+def relabelled(source: Source, labels: Reals) -> Source:
+    """A table whose labels are made up already, with others."""
+    assert isinstance(source.reader, Imagined)
+    return replace(source, reader=replace(source.reader, labels=labels))
+
+
+def made_up(kind: str, rows: int, label_range: tuple[float, float], seed: int) -> Reals:
+    """Labels of a kind."""
+    low, high = label_range
+    if kind == FLAT:
+        return np.full(rows, low)
+    return public_stream(str(seed), "audit").choice([low, high], rows)
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The rows that are covered together and move most; the first of them, if several do."""
+
+    rows: Rows = field(repr=False)
+    moves: float
+    """In the measure of the mechanism (`Trial.moves`)."""
+    most: float
+    """Of that, as it is priced."""
+
+    @property
+    def priced(self) -> bool:
+        return self.moves <= self.most * (1 + 1e-9)
+
+
+def worst_rows(plan: Plan, trial: Trial, source: Source) -> Worst:
+    """Of one row, or of a person; looked for in plain floating point."""
+    moves, marks, first = [], [], 0
+    for batch in source.feature_batches(plan.features.columns):
+        rows = plan.features.integers(plan.features.encode(batch))
+        moves.append(trial.moves(plan, rows, first))
+        first += len(rows)
+        whose = read_marks(batch)
+        marks += [] if whose is None else [whose]
+    each = np.concatenate(moves)
+    if not marks:
+        place = int(np.argmax(each))
+        return Worst(np.array([place]), float(each[place]), trial.most(plan))
+    _, person = np.unique(np.concatenate(marks), return_inverse=True)
+    sums = np.bincount(person, each)
+    worst = int(np.argmax(sums))
+    return Worst(np.flatnonzero(person == worst), float(sums[worst]), trial.most(plan))
+
+
+def with_labels(labels: Reals, rows: Rows, value: float) -> Reals:
+    """The same, with one value in these rows."""
+    changed = labels.copy()
+    changed[rows] = value
+    return changed

@@ -1,0 +1,186 @@
+"""What there is to sign, as a dict: everything that the report says stands here.
+
+It is a pure function of a certificate (or of what a plan claims) and of the answer of `verify`;
+`report_page` shows it and adds nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from labeldp.errors import ReleaseError
+from labeldp.files import read_json
+from labeldp.mechanisms import mechanism_named
+from labeldp.mechanisms.plan import Plan
+from labeldp.release import CERTIFICATE, SIGNATURES, Envelope, claimed_fields
+from labeldp.signoff import risk
+from labeldp.verification import Verification, verify
+
+_ABOUT = (
+    "name",
+    "curator",
+    "contact",
+    "purpose",
+    "region",
+    "licence",
+    "date",
+    "why_label_range",
+    "why_epsilon",
+)
+_SHOWN = 16
+"""Digits of a key id."""
+LIMITS = (
+    "whoever holds the labels is trusted: the guarantee is about what was published, not about "
+    "who else sees the table",
+    "what can be learnt about a person from everybody else's labels, as in any study that the "
+    "person took no part in",
+)
+
+
+def release_report(directory: str | Path) -> dict[str, Any]:
+    """Of a release that verifies; one that does not is refused."""
+    folder = Path(directory)
+    checked = verify(folder)
+    if not checked.valid:
+        raise ReleaseError(
+            f"{folder} does not verify, so there is nothing to sign: {checked.problems[0]}"
+        )
+    certificate = read_json(folder / CERTIFICATE)
+    return report(certificate) | {"release": folder.name, "checked": _checked(folder, checked)}
+
+
+def plan_report(made: Plan) -> dict[str, Any]:
+    """Of a plan: nothing has been published, and no label was read."""
+    claimed = claimed_fields(made.claim) | {"labels": {"column": None}, "seal": made.feature_sums}
+    said = ["nothing has been published yet, and no label was read"]
+    return report(claimed) | {"release": None, "checked": said}
+
+
+def _checked(folder: Path, checked: Verification) -> list[str]:
+    command = f"labeldp verify {folder.name}"
+    return [
+        f"this report was made after the release was checked: {checked.summary}",
+        f"check it again: {command}; with the public features: {command} --data TABLE",
+        *_signed(folder, command),
+    ]
+
+
+def _signed(folder: Path, command: str) -> list[str]:
+    """By which keys; whose these are, only the reader can know."""
+    if not (folder / SIGNATURES).exists():
+        return ["no key has signed these files yet; labeldp sign does"]
+    keys = [each.keyid[:_SHOWN] for each in Envelope.read(folder / SIGNATURES).signatures]
+    return [
+        f"signatures in {SIGNATURES} by {len(keys)} key{'s' * (len(keys) > 1)} ({', '.join(keys)}…)"
+        f"; whether one is of someone you know: {command} --key PUBLIC_KEY"
+    ]
+
+
+def report(certificate: dict[str, Any]) -> dict[str, Any]:
+    """All that follows from the certificate."""
+    curve = [(float(e), float(d)) for e, d in certificate["curve"]]
+    epsilon, delta = certificate["epsilon"], certificate["delta"]
+    return {
+        "title": (certificate.get("about") or {}).get("name") or "A label-private release",
+        **_about(certificate.get("about") or {}),
+        "published": _published(certificate),
+        "epsilon": epsilon,
+        "delta": delta,
+        "unit": certificate["unit"],
+        "promise": _promise(certificate),
+        "weak": list(certificate["weak"]),
+        "curve": curve,
+        "beliefs": [
+            {
+                "before": prior,
+                "after": risk.belief(prior, epsilon),
+                "right": risk.right_guesses(curve, prior),
+                "without": max(prior, 1 - prior),
+            }
+            for prior in risk.PRIORS
+        ],
+        "exceeded": risk.exceeded(curve, epsilon),
+        "attacks": [
+            {"false_alarms": rate, "found": risk.found(curve, rate)} for rate in risk.FALSE_ALARMS
+        ],
+        "groups": [
+            {"rows": group["rows"], "epsilon": group["epsilon"], "delta": group["delta"]}
+            for group in certificate["groups"]
+        ],
+        "error": _error(certificate),
+        "not_protected": [*certificate["not_protected"], *LIMITS],
+        "trust_model": certificate["trust_model"],
+        "ledger": _ledger(certificate.get("ledger")),
+        "seal": certificate["seal"],
+    }
+
+
+def _about(told: dict[str, Any]) -> dict[str, Any]:
+    """What the curator said; what was not said is listed, not invented."""
+    said = [(name, told[name]) for name in _ABOUT if told.get(name)]
+    return {
+        "about": [(name.replace("_", " "), str(text)) for name, text in said],
+        "not_stated": [name.replace("_", " ") for name in _ABOUT if not told.get(name)],
+    }
+
+
+def _published(certificate: dict[str, Any]) -> list[tuple[str, str]]:
+    low, high = certificate["label_range"]
+    column = certificate["labels"]["column"]
+    described = mechanism_named(certificate["mechanism"]).describe(certificate)
+    return [
+        ("numbers", f"{certificate['bags']:,} aggregates of {certificate['rows']:,} rows"),
+        ("private label", f"{column or 'as planned'}, between {low:,g} and {high:,g}"),
+        ("mechanism", certificate["mechanism"]),
+        *described.plan,
+    ]
+
+
+def _promise(certificate: dict[str, Any]) -> str:
+    whose = "one label" if certificate.get("person") is None else "all labels of one person"
+    epsilon, delta = certificate["epsilon"], certificate["delta"]
+    rest = (
+        "" if delta == 0 else f", but for a probability of δ = {delta:g} on which this may not hold"
+    )
+    return (
+        f"Whatever was published would have come out nearly as likely if {whose} had been another "
+        f"in the range: no outcome is more than e^ε = {_factor(epsilon)} times as likely{rest}. "
+        "That holds against anyone, whatever they know already and whatever they compute."
+    )
+
+
+def _factor(epsilon: float) -> str:
+    return risk.at_most(math.exp(epsilon)) if epsilon < 700 else "an astronomical number of"
+
+
+def _error(certificate: dict[str, Any]) -> list[tuple[str, str]]:
+    """What privacy costs a least-squares fit, in label units."""
+    utility = certificate["utility"]
+    rms, low, high = (utility[f"added_rms{end}"] for end in ("", "_low", "_high"))
+    if rms is None and high is None:
+        return [("added to a prediction", "not known in closed form")]
+    told = []
+    if rms is not None:
+        told.append(("added to a prediction, root mean square", f"{rms:.4g}"))
+        told.append(("the same over the label range", f"{utility['added_of_range']:.2%}"))
+    told.append(("in nine of ten releases", f"{low:.4g} to {high:.4g}"))
+    return [*told, ("basis", utility["added_basis"])]
+
+
+def _ledger(entry: dict[str, Any] | None) -> str:
+    if entry is None:
+        return (
+            "no ledger was kept: what other releases of this table have spent is for the curator "
+            "to say"
+        )
+    spent = risk.at_most(entry["epsilon"], 4)
+    where = f"entry {entry['entry']} of ledger {entry['ledger']}"
+    if entry["releases"] == 1:
+        cost = f"ε = {spent} at δ = {entry['delta']:g}"
+        return f"this is the first release of this table: {cost} ({where})"
+    return (
+        f"{entry['releases']} releases of this table together cost ε = {spent} at "
+        f"δ = {entry['delta']:g}, this one included ({where})"
+    )

@@ -1,0 +1,123 @@
+"""Typical mistakes on the command line: exit code 2 and one line with the cure."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import LABEL, QUICK, Write
+from tests.console import labeldp
+
+OUT = ("--out", "{place}/new")
+
+MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
+    "command misspelt": (("relase", "{data}"), "No such command 'relase'"),
+    "no arguments": (("release",), "Missing"),
+    "no label": (("plan", "{data}", "--label-range", 0, 10), "Missing option '--label'"),
+    "no range": (("plan", "{data}", "--label", "label"), "Missing option '--label-range'"),
+    "label misspelt": (("plan", "{data}", *LABEL, "--label", "lable"), "did you mean 'label'"),
+    "range reversed": (("plan", "{data}", *LABEL, "--label-range", 10, 0), "lower one first"),
+    "range of words": (("plan", "{data}", "--label", "y", "--label-range", "a", "b"), "range"),
+    "epsilon 0": (("plan", "{data}", *LABEL, "--epsilon", 0), "--epsilon must be above 0"),
+    "epsilon below 0": (("plan", "{data}", *LABEL, "--epsilon", -1), "--epsilon must be above 0"),
+    "epsilon as a word": (("plan", "{data}", *LABEL, "--epsilon", "one"), "'--epsilon'"),
+    "epsilon infinite": (("plan", "{data}", *LABEL, "--epsilon", "inf"), "finite number"),
+    "epsilon too large": (("plan", "{data}", *LABEL, "--epsilon", 1e308), "at most 1e+06"),
+    "delta 1": (("plan", "{data}", *LABEL, "--delta", 1), "--delta must be at least 0 and below 1"),
+    "delta too small": (("plan", "{data}", *LABEL, "--delta", 1e-320), "at least 1e-100"),
+    "no file": (("plan", "{place}/none.csv", *LABEL), "no such file or directory; check the path"),
+    "file name misspelt": (("plan", "{data}x", *LABEL), "did you mean"),
+    "an empty directory": (("plan", "{place}", *LABEL), "holds no data files"),
+    "an empty file": (("plan", "{empty}", *LABEL), "is empty"),
+    "a header alone": (("plan", "{header}", *LABEL), "have no rows"),
+    "one row": (("plan", "{row}", *LABEL), "constant"),
+    "blank labels": (
+        ("release", "--anyway", "{blank}", *LABEL, *QUICK, *OUT),
+        "has missing values",
+    ),
+    "labels of text": (
+        ("release", "--anyway", "{words}", *LABEL, *QUICK, *OUT),
+        "label column 'label'",
+    ),
+    "label among features": (("plan", "{data}", *LABEL, "--features", "label"), "is the label"),
+    "column misspelt": (("plan", "{data}", *LABEL, "--categorical", "twon"), "did you mean 'town'"),
+    "mechanism misspelt": (("plan", "{data}", *LABEL, "--mechanism", "flag"), "unknown; choose"),
+    "bags for shaped-flag": (
+        ("plan", "{data}", *LABEL, "--mechanism", "shaped-flag", "--bags", 5),
+        "--bags does not apply to shaped-flag; leave it out",
+    ),
+    "bags of 5.5": (("plan", "{data}", *LABEL, "--bags", 5.5), "'--bags'"),
+    "out exists": (("release", "{data}", *LABEL, "--out", "{place}"), "already exists; choose"),
+    "out nowhere": (("release", "{data}", *LABEL, "--out", "{place}/no/new"), "create it first"),
+    "out forgotten": (("release", "{data}", *LABEL), "Missing option '--out'"),
+    "a plan that is none": (
+        ("release", "{data}", *LABEL, "--plan", "{words}", *OUT),
+        "cannot be read as JSON",
+    ),
+    "budget beside a plan": (
+        ("release", "{data}", *LABEL, "--plan", "{words}", "--epsilon", 1, *OUT),
+        "--epsilon is settled by the plan; leave it out",
+    ),
+    "verify of a file": (("verify", "{data}"), "is not a release directory"),
+    "verify of nothing": (("verify", "{place}/none"), "is not a release directory"),
+    "fit of a table": (("fit", "{data}"), "is not a release directory"),
+    "fit of an unknown model": (("fit", "{release}", "--model", "tree"), "choose linear or neural"),
+    "test without label": (("fit", "{release}", "--test", "{data}"), "give both or neither"),
+    "ridge as a word": (("fit", "{release}", "--ridge", "much"), "a number or auto"),
+    "predict with no model": (
+        ("predict", "{place}/none.json", "{data}", "--out", "{place}/p.csv"),
+        "cannot read a model from",
+    ),
+    "predict to a picture": (
+        ("predict", "{place}/none.json", "{data}", "--out", "{place}/p.png"),
+        ".csv or .parquet",
+    ),
+    "engine misspelt": (("plan", "{data}", *LABEL, "--engine", "spork"), "choose local or spark"),
+    "threads without end": (("plan", "{data}", *LABEL, "--threads", 100_000), "at most 1024"),
+    "option misspelt": (("plan", "{data}", *LABEL, "--epsilom", 1), "--epsilom"),
+}
+
+
+@pytest.fixture
+def places(data: Path, published: Path, write: Write, tmp_path: Path) -> dict[str, Path]:
+    """Files with one flaw each; `place` is an empty directory."""
+    place = tmp_path / "place"
+    place.mkdir()
+    header = tmp_path / "header.csv"
+    header.write_text("height,score,colour,town,label\n")
+    (tmp_path / "row.csv").write_text(header.read_text() + "170,3,red,t1,5\n")
+    (tmp_path / "empty.csv").write_text("")
+    return {
+        "data": data,
+        "release": published,
+        "place": place,
+        "header": header,
+        "row": tmp_path / "row.csv",
+        "empty": tmp_path / "empty.csv",
+        "blank": write("blank.csv", label=[None] * 299 + [5.5]),
+        "words": write("words.csv", label=["many"] * 300),
+    }
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line(name: str, places: dict[str, Path]) -> None:
+    words, said = MISTAKES[name]
+    error = labeldp(*(str(word).format(**places) for word in words)).error
+    assert said in error
+    assert len(error) < 600
+    assert not list(places["place"].iterdir()), "nothing was written"
+
+
+def test_a_release_of_another_version(published: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    shutil.copytree(published, old)
+    certificate = json.loads((old / "certificate.json").read_text(encoding="utf-8"))
+    certificate["format"] = "labeldp-certificate/0"
+    (old / "certificate.json").write_text(json.dumps(certificate), encoding="utf-8")
+    checked = labeldp("verify", old)
+    assert checked.code == 1
+    assert "format" in checked.out

@@ -1,0 +1,109 @@
+"""Any terminal will do: other encodings, closed, full and broken streams."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeldp.cli.terminal import SPELT_OUT, Stream, wrapped
+from tests.cli.conftest import LABEL, QUICK
+from tests.console import labeldp
+
+FULL = Path("/dev/full")
+PROGRAM = "import sys; sys.argv[0] = 'labeldp'; from labeldp.cli import main; main()"
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full here")
+
+
+def run(*arguments: Any, shell: str = "", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """A process of its own, whose streams may be redirected by the shell."""
+    line = f'exec "$0" "$@" {shell}'
+    command = ["sh", "-c", line, sys.executable, "-c", PROGRAM, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, env=os.environ | environment, timeout=60)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "latin-1", "utf-8", "utf-16"])
+def test_a_valid_release_is_valid_in_any_encoding(published: Path, encoding: str) -> None:
+    result = run("verify", published, PYTHONIOENCODING=encoding)
+    assert result.returncode == 0, result.stderr
+    said = result.stdout.decode(encoding)
+    assert "is valid" in said
+    assert ("ε = 1" if "utf" in encoding else "epsilon = 1") in said
+    assert result.stderr == b""
+
+
+def test_json_is_escaped_where_it_must_be(published: Path) -> None:
+    result = run("fit", published, "--json", PYTHONIOENCODING="ascii")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout.decode("ascii"))["model"] == "linear"
+
+
+@pytest.mark.parametrize("shell", ["2>&-", ">&-", "| true", ">&- 2>&-"])
+def test_closed_streams_change_no_answer(published: Path, shell: str) -> None:
+    result = run("verify", published, shell=shell)
+    assert result.returncode == 0, result.stderr
+    assert b"Traceback" not in result.stderr
+    assert b"Exception ignored" not in result.stderr
+
+
+@needs_full
+def test_a_full_disk_under_the_answer(published: Path, data: Path, tmp_path: Path) -> None:
+    checked = run("verify", published, shell=f"> {FULL}")
+    assert checked.returncode == 0
+    assert b"the answer was not printed: No space left" in checked.stderr
+    made = ("release", "--anyway", data, *LABEL, *QUICK, "--out", tmp_path / "out")
+    released = run(*made, shell=f"> {FULL} 2> {FULL}")
+    assert released.returncode == 0
+    assert labeldp("verify", tmp_path / "out").code == 0
+    told = run("--help", shell=f"> {FULL}")
+    assert told.returncode == 2, "nothing was done but to print"
+
+
+def test_signs_that_an_encoding_lacks_are_spelt_out() -> None:
+    Stream(sys.__stdout__)  # which knows the way
+    signs = "".join(SPELT_OUT)
+    assert "ε ≤ 1 ± ½".encode("ascii", "labeldp") == b"epsilon <= 1 +- 1/2"
+    assert signs.encode("ascii", "labeldp").decode("ascii").isprintable()
+    assert "\udcff漢".encode("utf-8", "labeldp") == "?漢".encode()
+
+
+class Terminal:
+    def isatty(self) -> bool:
+        return True
+
+
+def test_text_is_broken_between_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    text = "  - one two three four five six"
+    assert wrapped(text, io.StringIO()) == text
+    lines = wrapped(text, Terminal(), hanging="    ").split("\n")
+    assert all(len(line) <= 20 for line in lines)
+    assert " ".join(" ".join(lines).split()) == "- one two three four five six"
+    assert lines[1].startswith("    ")
+
+
+def test_nothing_is_padded_when_piped(published: Path, data: Path) -> None:
+    for command in (
+        ("account", "wtd-flag", "--rows", 1000, "--label-range", 0, 1, "--residual-ms", 0.1),
+        ("plan", "--anyway", data, *LABEL, *QUICK),
+        ("look", data),
+        ("fit", published),
+    ):
+        result = labeldp(*command)
+        assert result.code == 0, result
+        padded = [line for line in result.out.splitlines() if line != line.rstrip()]
+        assert not padded, padded
+
+
+def test_help_shows_options_in_groups() -> None:
+    shown = labeldp("release", "--help").out
+    for title in ("A table with private labels:", "Which mechanism:", "Where data are read:"):
+        assert f"\n{title}\n" in shown
+    assert shown.index("--label ") < shown.index("Which mechanism:") < shown.index("--mechanism")
+    assert shown.count("--epsilon") == 1

@@ -1,0 +1,121 @@
+"""Numbers, categories or ids: verdicts, the notes on them, and what declarations change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from labeldp.errors import DataError
+from labeldp.features import FeatureMap, fit_features
+from labeldp.features.naming import named_like_a_code, named_like_an_id, surely_id
+from labeldp.source import scan
+
+ROWS = 4000
+RNG = np.random.default_rng(7)
+MIXED = RNG.permutation(ROWS)
+
+
+def fit(columns: dict[str, Any], **scanning: Any) -> FeatureMap:
+    made = {"x": RNG.normal(size=len(next(iter(columns.values())))), **columns}
+    return fit_features(scan(pa.table(made), **scanning))
+
+
+def kind(name: str, values: Any, **scanning: Any) -> str:
+    """What became of a column."""
+    mapped = fit({name: values}, **scanning)
+    if name in {column.name for column in mapped.numeric}:
+        return "number"
+    if name in mapped.columns:
+        return "category"
+    assert any(n.startswith(f"{name}: ") and "taken for an id" in n for n in mapped.notes)
+    return "id"
+
+
+GAPPY = pa.array([None if k % 9 == 4 else float(10**6 + k) for k in MIXED])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("customer_id", MIXED + 10**6, "id"),
+        ("customer_id", GAPPY, "id"),
+        ("customer_id", MIXED + 0.5, "number"),
+        ("customer_id", MIXED // 4, "id"),
+        ("store_id", MIXED % 30, "category"),
+        ("store_id", MIXED % 40, "id"),
+        ("store_id", MIXED % 5, "category"),
+        ("paid", MIXED, "number"),
+        ("order_no", MIXED * 7, "id"),
+        ("order_no", MIXED % 900, "number"),
+        ("Unnamed: 0", np.arange(ROWS), "id"),
+        ("heat_index", MIXED % 50, "number"),
+        ("day", np.arange(ROWS), "number"),
+        ("income", MIXED * 13, "number"),
+        ("zip", 10_000 + MIXED % 30, "category"),
+        ("zip", 10_000 + MIXED % 2000, "number"),
+        ("StoreType", MIXED % 20, "category"),
+        ("class_size", MIXED % 20, "number"),
+        ("type", MIXED % 20 + 0.5, "number"),
+        ("hash", 2**60 + MIXED, "id"),
+        ("reference", 2**60 + MIXED, "id"),
+        ("who", [f"p{k}" for k in MIXED], "id"),
+        ("who", [None if k % 3 else f"p{k}" for k in MIXED], "id"),
+        ("who", [f"p{k % 30}" for k in MIXED], "category"),
+        ("flag", np.where(MIXED == 5, 99_999, MIXED % 200 == 0), "number"),
+        ("few", np.where(MIXED == 5, 99_999, MIXED % 3), "category"),
+    ],
+)
+def test_verdicts(name: str, values: Any, expected: str) -> None:
+    assert kind(name, values) == expected
+
+
+def test_row_numbers_beyond_those_that_are_counted() -> None:
+    rows = 9000
+    assert kind("row", RNG.permutation(rows) + 1) == "id"
+    assert kind("row", RNG.permutation(2 * rows)[:rows]) == "id"
+    assert kind("row", RNG.permutation(rows) * 3) == "number"
+    assert kind("x1", RNG.permutation(rows) + 1) == "number"
+
+
+def test_what_is_asked_for_stays() -> None:
+    ids = {"customer_id": MIXED + 10**6, "who": [f"p{k}" for k in MIXED]}
+    kept = fit(ids, features=["x", "customer_id", "who"])
+    assert [column.name for column in kept.numeric] == ["x", "customer_id"]
+    assert not any("taken for an id" in note for note in kept.notes)
+    assert kind("customer_id", MIXED, numeric=["customer_id"]) == "number"
+    assert kind("zip", 10_000 + MIXED % 30, numeric=["zip"]) == "number"
+    assert kind("store_id", MIXED % 30, features=["x", "store_id"]) == "category"
+    with pytest.raises(DataError, match=r"beyond 2\*\*53"):
+        kind("hash", 2**60 + MIXED, features=["x", "hash"])
+
+
+def test_the_decision_is_told() -> None:
+    notes = fit({"zip": 10_000 + MIXED % 30, "uid": MIXED}).notes
+    assert notes == (
+        "zip: 30 integer values, named like a code, treated as categorical; `numeric=['zip']` "
+        "to change",
+        "uid: named like an id, taken for an id and left out; `numeric=['uid']` to keep it",
+    )
+
+
+@pytest.mark.parametrize("batch_rows", [1, 37, 4096])
+def test_batches_and_order_do_not_matter(batch_rows: int) -> None:
+    made = pa.table({"row": MIXED, "zip": MIXED % 30, "who": [f"p{k}" for k in MIXED], "x": MIXED})
+    made = made.slice(0, 900 if batch_rows == 1 else ROWS)
+    whole = fit_features(scan(made))
+    turned = made.take(pa.array(np.argsort(made["x"].to_numpy())))
+    assert fit_features(scan(turned, batch_rows=batch_rows)) == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "surely", "maybe", "code"),
+    [("id", 1, 1, 0), ("userId", 1, 1, 0), ("order_no", 0, 1, 0), ("idle", 0, 0, 0),
+     ("paid", 0, 0, 0), ("ZipCode", 0, 0, 1), ("zip_code_2", 0, 0, 1), ("class size", 0, 0, 0),
+     ("Region", 0, 0, 1), ("id_client", 1, 1, 0), ("", 0, 0, 0), ("2020", 0, 0, 0)],
+)  # fmt: skip
+def test_names(name: str, surely: int, maybe: int, code: int) -> None:
+    found = surely_id(name), named_like_an_id(name), named_like_a_code(name)
+    assert found == (bool(surely), bool(maybe), bool(code))

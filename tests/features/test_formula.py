@@ -1,0 +1,166 @@
+"""Formulas: what they say, what they refuse, and that they are other words for the same design."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp import LinearRegressor, inspect, plan, scan
+from labeldp._random import Randomness
+from labeldp.errors import InputError
+from labeldp.features import FeatureMap, fit_features
+from labeldp.features.formula import Formula
+from labeldp.release import Release
+from tests.console import labeldp
+from tests.features.test_basis import table
+
+NAMES = ("age", "pay", "gaps", "sex", "edu", "my col")
+
+
+def said(text: str, names: tuple[str, ...] = NAMES) -> tuple[Any, ...]:
+    found = Formula.of(text, names)
+    return found.columns, dict(found.knots), set(map(frozenset, found.pairs))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "knots", "pairs"),
+    [
+        ("y ~ age", "age", {}, ""),
+        ("y ~ sex + age", "age sex", {}, ""),  # in the order of the table
+        ("y ~ spline(age) + sex*edu", "age sex edu", {"age": 10}, "sex:edu"),
+        ("y ~ spline(age, 4) + age:sex + sex", "age sex", {"age": 4}, "age:sex"),
+        ("y ~ (age + pay)*sex", "age pay sex", {}, "age:sex pay:sex"),
+        ("y ~ (age + pay)*sex - pay:sex", "age pay sex", {}, "age:sex"),
+        ("y ~ . - gaps - `my col`", "age pay sex edu", {}, ""),
+        ("y ~ .*sex - (gaps + `my col`) - gaps:sex - `my col`:sex - sex:edu - pay:sex",
+         "age pay sex edu", {}, "age:sex"),
+        ("y ~ age:age", "age", {}, ""),
+    ],
+)  # fmt: skip
+def test_what_formulas_say(text: str, columns: str, knots: Any, pairs: str) -> None:
+    expected = {frozenset(pair.split(":")) for pair in pairs.split()}
+    assert said(text) == (tuple(columns.split()), knots, expected)
+
+
+def test_the_constant_logs_categories_and_waves() -> None:
+    assert Formula.of("y ~ age").intercept
+    assert Formula.of("y ~ 1 + age").intercept
+    for text in ("y ~ age - 1", "y ~ 0 + age", "y ~ -1 + age"):
+        assert not Formula.of(text).intercept
+    found = Formula.of("pay ~ . + spline(log(age), 3) + C(gaps) + fourier(7)", NAMES)
+    assert (found.log, found.categorical, found.waves) == (("age",), ("gaps",), 7)
+    assert (found.label, dict(found.knots)) == ("pay", {"age": 3})
+    assert found.columns == ("age", "gaps", "sex", "edu", "my col")
+    assert Formula.of("~ age").label is None
+    assert Formula.of("`my col` ~ age").label == "my col"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("y", "write a label as it is, ~ and terms"),
+        ("log(y) ~ age", "write a label as it is"),
+        ("", "the label is missing"),
+        ("y ~", "a column is missing"),
+        ("y ~ age +", "a column is missing"),
+        ("y ~ (age", r"'\)' is missing"),
+        ("y ~ age sex", "'sex' stands where nothing can"),
+        ("y ~ age^2", r"holds '\^', which is no sign of it"),
+        ("y ~ 2*age", "'2' stands for a column"),
+        ("y ~ poly(age)", r"there is no poly\(\); there are spline"),
+        ("y ~ spline(age, x)", "'x' stands where a number is needed"),
+        ("y ~ spline(age, 0)", "take 1 to 1,000"),
+        ("y ~ spline(age)*sex", "splines are no factors"),
+        ("y ~ age*sex*edu", "products are of two columns"),
+        ("y ~ 1:age", "the constant is no factor"),
+        ("y ~ age*C(age)", "two different columns"),
+        ("y ~ age:sex + age", "without sex; .*write age\\*sex"),
+        ("y ~ age + log(age)", "'age' with log"),
+        ("y ~ spline(age, 3) + spline(age, 4)", "in two ways"),
+        ("y ~ spline(age) + C(age)", "as a category and as a number"),
+        ("y ~ other", "names 'other', which is no feature column"),
+        ("age ~ age + sex", "on both sides"),
+        ("y ~ 1", "leaves no column"),
+        ("y ~ age - age", "leaves no column"),
+    ],
+)
+def test_what_is_refused(text: str, why: str) -> None:
+    with pytest.raises(InputError, match=why) as caught:
+        Formula.of(text, NAMES)
+    assert str(caught.value).startswith("`formula`")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_formula_is_other_words_for_the_same_design() -> None:
+    """Same bytes as by the options, whichever way it is written; JSON both ways."""
+    rows = table()
+    for text, options, columns in [
+        ("~ .", {}, None),
+        ("~ spline(age, 4) + spline(pay, 4) + spline(gaps, 4) + sex + edu + sex:edu",
+         {"basis": "splines:4", "interactions": ["sex:edu"]}, None),
+        ("~ log(pay) + edu*age + C(sex)", {"log": ["pay"], "interactions": ["age:edu"]},
+         ["age", "pay", "sex", "edu"]),
+        ("~ . + fourier(5) - 1", {"basis": "linear+fourier:5", "intercept": False}, None),
+    ]:  # fmt: skip
+        found = fit_features(scan(rows), formula=text, min_count=20)
+        other = fit_features(scan(rows, features=columns), **options, min_count=20)
+        assert found.to_json() == other.to_json()
+        again = FeatureMap.from_json(found.to_json())
+        np.testing.assert_array_equal(again.design(rows), other.design(rows))
+    few = fit_features(scan(rows), formula="~ spline(age, 4) + pay")
+    assert [(term.column, len(term.knots)) for term in few.basis.hinges] == [("age", 4)]
+    assert few.columns == ("age", "pay")
+
+
+def labelled(rows: int = 2000) -> pa.Table:
+    made = table(rows)
+    age = made["age"].to_numpy()
+    return made.append_column("y", pa.array(np.abs(age - 50) / 4.0))
+
+
+def test_the_whole_road(tmp_path: Path) -> None:
+    rows = labelled()
+    words: dict[str, Any] = {"formula": "y ~ spline(age, 6) + sex", "label_range": (0, 10)}
+    made = plan(rows, 8.0, 1e-6, **words)
+    source = scan(rows, label="y", label_range=(0, 10))
+    assert plan(source, 8.0, 1e-6, formula=words["formula"]).to_json() == made.to_json()
+    release = made.release(source, randomness=Randomness.experiment(1))
+    model = LinearRegressor().fit(release)
+    assert model.score(rows.select(["sex", "age"]), rows["y"]) > 0.9
+    one = [model.predict(rows.slice(place, 1))[0] for place in range(5)]
+    np.testing.assert_array_equal(one, model.predict(rows)[:5])
+    assert inspect(rows, **words)["rank"] == len(release.features.names)
+    data = tmp_path / "t.parquet"
+    pq.write_table(rows, data)
+    asked = ("--label-range", 0, 10, "--epsilon", 8, "--formula", words["formula"])
+    assert labeldp("plan", data, *asked, "--out", tmp_path / "p.json").code == 0
+    released = labeldp("release", data, *asked, "--out", tmp_path / "r")
+    assert released.code == 0, released
+    assert Release.load(tmp_path / "r").features == release.features
+    shown = labeldp("inspect", data, *asked, "--json").json
+    assert shown["rank"] == len(release.features.names)
+
+
+def test_what_does_not_go_with_a_formula(tmp_path: Path) -> None:
+    rows = labelled(200)
+    for choice in ({"basis": "auto"}, {"basis": "splines"}, {"log": ["age"]},
+                   {"interactions": ["all"]}, {"intercept": False}):  # fmt: skip
+        with pytest.raises(InputError, match="settled by `formula`"):
+            plan(rows, 1.0, label_range=(0, 10), formula="y ~ age", **choice)
+    with pytest.raises(InputError, match="they must agree"):
+        plan(rows, 1.0, label="y", label_range=(0, 10), formula="pay ~ age")
+    with pytest.raises(InputError, match="bends 'sex', which is a category"):
+        plan(rows, 1.0, label_range=(0, 10), formula="y ~ spline(sex)")
+    with pytest.raises(InputError, match="names 'y', which is no feature"):
+        plan(rows, 1.0, label="y", label_range=(0, 10), formula="~ y")
+    data = tmp_path / "t.parquet"
+    pq.write_table(rows, data)
+    for formula, why in [("y ~ poly(age)", "--formula is"), ("~ age", "Missing option '--label'")]:
+        found = labeldp("plan", data, "--label-range", 0, 10, "--formula", formula)
+        assert (found.code, found.out) == (2, "")
+        assert why in found.err

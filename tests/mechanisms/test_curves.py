@@ -1,0 +1,125 @@
+"""Plans with a basis: auto chooses from public facts, and forecasts hold for every basis."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from labeldp import InputError, LinearRegressor, Plan, PlanError, plan, scan
+from labeldp._random import Randomness
+from labeldp.features import fit_features
+from labeldp.features.basis import Basis
+from labeldp.features.terms import Hinges
+from labeldp.mechanisms.curves import BASES, LITTLE, choose_basis
+
+
+def table(rows, seed=1):
+    """The features are the same for every seed."""
+    features, random = np.random.default_rng(0), np.random.default_rng(seed)
+    x, kinds = features.normal(size=(2, rows)), features.choice(["p", "q", "r"], rows)
+    labels = np.clip(np.sin(2 * x[0]) + 0.3 * random.normal(size=rows), -2, 2)
+    return pa.table({"x0": x[0], "x1": x[1], "kind": kinds, "y": labels})
+
+
+def source(rows=6000, seed=1):
+    return scan(table(rows, seed), label="y", label_range=(-2, 2))
+
+
+def test_auto_takes_the_richest_that_privacy_adds_little_to():
+    made = plan(source(), 1.0, 1e-6, basis="auto")
+    *allowed, last = made.bases
+    assert all(each["allowed"] for each in allowed)
+    assert made.bases[0]["basis"] == "linear"
+    best = [each for each in made.bases if each["allowed"]][-1]
+    assert len(made.features.names) == best["columns"]
+    assert best["added_rms"] == pytest.approx(np.sqrt(made.forecast.added_ms))
+    assert best["added_of_range"] == pytest.approx(best["added_rms"] / 4)
+    assert not last["allowed"] or last["basis"] == BASES[-1]
+    assert any(f"auto chose {best['basis']}" in note for note in made.notes)
+
+
+def test_a_larger_budget_buys_a_richer_basis():
+    columns = [len(plan(source(1500), e, 1e-6, basis="auto").features.names) for e in (0.3, 1, 5)]
+    assert columns == sorted(columns)
+    assert columns[0] < columns[-1]
+
+
+def test_labels_do_not_matter():
+    one, other = (plan(source(1500, seed), 1.0, 1e-6, basis="auto") for seed in (1, 2))
+    assert json.dumps(one.to_json()) == json.dumps(other.to_json())
+
+
+def test_what_was_tried_stays_with_the_plan():
+    made = plan(source(1500), 1.0, 1e-6, basis="auto")
+    again = Plan.from_json(json.loads(json.dumps(made.to_json())))
+    assert again.bases == made.bases
+    assert again == made
+
+
+def test_auto_is_linear_where_nothing_can_bend():
+    random = np.random.default_rng(0)
+    data = pa.table({"k": random.choice(["a", "b"], 3000), "y": random.uniform(size=3000)})
+    made = plan(scan(data, label="y", label_range=(0, 1)), 1.0, 1e-6, basis="auto")
+    assert made.bases[0]["basis"] == "linear"
+    assert not made.features.basis.hinges
+
+
+class _Cheap:
+    """Plans whose cost is what a test says."""
+
+    def __init__(self, made, shares):
+        self._made, self._shares = made, shares
+
+    def __call__(self, basis):
+        if self._shares.get(basis) is None:
+            raise PlanError("no such plan")
+        features = replace(self._made.features, notes=(basis,))
+        features = replace(features, basis=plan_basis(basis))
+        cost = replace(self._made.forecast, added_ms=(4 * self._shares[basis]) ** 2)
+        return replace(self._made, features=features, forecast=cost)
+
+
+def plan_basis(basis):
+    return Basis((Hinges("x0", tuple(range(1 + BASES.index(basis)))),))
+
+
+def test_limits_are_those_of_the_parts():
+    made = plan(source(1500), 1.0, 1e-6)
+    splines, waves = LITTLE["splines"], LITTLE["fourier"]
+    cases = [
+        ({"linear": 0.5}, "linear"),
+        ({"linear": 0.5, "splines:5": splines}, "splines:5"),
+        ({"linear": 0.5, "splines:5": splines * 1.01, "splines:10": 0.0}, "linear"),
+        (dict.fromkeys(BASES, waves), BASES[-1]),
+        (dict.fromkeys(BASES, waves * 1.01), "splines:10"),
+    ]
+    for shares, wanted in cases:
+        assert choose_basis(_Cheap(made, shares))[0] == wanted
+
+
+def test_auto_is_for_plans():
+    with pytest.raises(InputError, match="`basis` auto is chosen by `plan`"):
+        fit_features(source(1500), basis="auto")
+
+
+@pytest.mark.parametrize("basis", ["linear", "splines:4", "splines:3+fourier:6"])
+@pytest.mark.parametrize("interactions", [(), ("x0:kind", "x0:x1")])
+def test_the_forecast_is_the_mean_over_releases(basis, interactions):
+    """What least squares adds to the fit with all labels, over 60 releases: within 4 deviations."""
+    rows, here = table(1500), source(1500)
+    asked = {"basis": basis, "interactions": interactions}
+    made = plan(here, 1.0, 1e-6, mechanism="shaped-flag", anyway=True, **asked)
+    design, labels = made.features.design(rows), rows["y"].to_numpy()
+    truth = design @ np.linalg.lstsq(design, labels, rcond=None)[0]
+    errors = []
+    for seed in range(60):
+        release = made.release(here, randomness=Randomness.experiment(seed))
+        fit = LinearRegressor(shrink=False, clip=False).fit(release)
+        errors.append(np.mean((fit.predict(rows) - truth) ** 2))
+    deviation = np.std(errors) / np.sqrt(len(errors))
+    assert abs(np.mean(errors) - made.forecast.added_ms) < 4 * deviation
+    assert deviation < 0.2 * made.forecast.added_ms

@@ -1,0 +1,142 @@
+"""Several releases together: laws are composed, for one row of a table or one person in several."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from labeldp import InputError, Release, ReleaseError, compose, scan
+from labeldp.accounting import Gaussian, OverDraw, invert
+from labeldp.accounting import compose as compose_laws
+from labeldp.mechanisms import read_claim
+from labeldp.signoff.joint import joint
+from tests.console import labeldp
+from tests.plans import plan
+from tests.tables import RANGE, source, table
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.fixture(scope="module")
+def shaped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows, folder = source(), tmp_path_factory.mktemp("joint") / "shaped"
+    asked: dict[str, Any] = {"mechanism": "shaped-flag", "noise": "gaussian"}
+    plan(rows, **BUDGET, **asked).release(rows).save(folder)
+    return folder
+
+
+def released(rows: Any = None, **asked: Any) -> Release:
+    rows = source() if rows is None else rows
+    return plan(rows, **(BUDGET | asked)).release(rows)
+
+
+def test_two_shaped_releases_cost_less_than_twice(shaped: Path) -> None:
+    """Theory §13; the share of the residual is in."""
+    certificate = Release.load(shaped).certificate
+    assert certificate["shape"]["residual_noise_std"] is not None
+    together = compose([shaped, shaped])
+    assert together.epsilon(1e-6) == pytest.approx(1.455, abs=5e-4)
+    assert together.epsilon(2e-6) == pytest.approx(1.403, abs=5e-4)
+    assert together.mu == pytest.approx(math.sqrt(2) * certificate["mu"], rel=1e-12)
+    assert together.sum_of_epsilons == 2.0
+    assert together.delta(together.epsilon(1e-6)) <= 1e-6
+
+
+def test_a_certificate_says_mu_where_its_curve_is_a_gaussian(shaped: Path) -> None:
+    found = Release.load(shaped).certificate
+    for epsilon, delta in found["curve"]:
+        assert Gaussian(found["mu"]).delta(epsilon).upper == pytest.approx(delta, rel=1e-9)
+    for other in ({"mechanism": "wtd-flag", "bags": 20}, {"mechanism": "noisy-rows", "delta": 0.0}):
+        assert released(**other).certificate["mu"] is None
+
+
+def test_unlike_laws_are_composed_and_never_below_their_parts(shaped: Path) -> None:
+    sketch = released(mechanism="wtd-flag", bags=20, floor="added")
+    pure = released(mechanism="shaped-flag", noise="radial", delta=0.0, epsilon=0.3)
+    parts = [compose([each]) for each in (shaped, sketch, pure)]
+    together = compose([shaped, sketch, pure])
+    assert together.mu is None
+    assert max(part.epsilon(1e-6) for part in parts) < together.epsilon(1e-6)
+    assert together.epsilon(3e-6) < together.sum_of_epsilons
+
+
+def test_releases_of_one_plan_share_their_bags() -> None:
+    """As if they were independent would promise too much."""
+    rows = source(5000)
+    asked: dict[str, Any] = {"bags": 20, "bag_size": 60, "epsilon": 2.0, "delta": 1e-3}
+    noisy = partial(plan, rows, mechanism="sampled-noisy-wtd-lag", over_draw=True, **asked)
+    made, other = noisy(), noisy()
+    shared, apart = joint([made.claim, made.claim]), joint([made.claim, other.claim])
+    drawn = made.claim.law.drawn()
+    assert drawn is not None
+    chance, given = drawn
+    expected = OverDraw(compose_laws([given, given]), chance)
+    assert shared.delta(2.5) == expected.delta(2.5).upper
+    assert shared.delta(2.5) > apart.delta(2.5)
+
+
+def test_rows_of_different_tables_do_not_meet(shaped: Path) -> None:
+    with pytest.raises(InputError, match="not of one table"):
+        compose([shaped, released(source(1500), mechanism="shaped-flag")])
+    with pytest.raises(InputError, match="nothing to compose"):
+        compose([])
+
+
+def persons(rows: int, each: int, column: str = "id") -> Any:
+    data = table(rows).append_column(column, pa.array(np.arange(rows) // each))
+    return scan(data, label="label", label_range=RANGE, person=column)
+
+
+def test_persons_are_protected_across_tables() -> None:
+    one = released(persons(2000, 2), mechanism="shaped-flag", noise="gaussian")
+    two = released(persons(1500, 3), mechanism="shaped-flag", noise="gaussian")
+    together = compose([one, two])
+    assert "2 tables" in together.unit
+    assert "'id'" in together.unit
+    assert together.epsilon(1e-6) == pytest.approx(1.455, abs=5e-4)
+
+
+def test_single_rows_count_for_all_rows_of_a_person(shaped: Path) -> None:
+    person = released(persons(2000, 2), mechanism="shaped-flag", noise="gaussian")
+    together = compose([shaped, person])
+    row = Release.load(shaped).certificate["mu"]
+    assert together.mu == pytest.approx(math.hypot(2 * row, person.certificate["mu"]), rel=1e-12)
+    assert "one person's labels" in together.unit
+    with pytest.raises(InputError, match="known of no release of 2,000 rows"):
+        compose([shaped, released(persons(1500, 3), mechanism="shaped-flag")])
+    with pytest.raises(InputError, match="same persons"):
+        compose([person, released(persons(1500, 3, "who"), mechanism="shaped-flag")])
+
+
+def test_what_does_not_verify_is_refused(shaped: Path, tmp_path: Path) -> None:
+    forged = tmp_path / "forged"
+    shutil.copytree(shaped, forged)
+    path = forged / "certificate.json"
+    path.write_text(path.read_text().replace('"noise_std": ', '"noise_std": 9'))
+    with pytest.raises(ReleaseError, match="does not verify"):
+        compose([shaped, forged])
+
+
+def test_the_command_says_what_the_library_does(shaped: Path, tmp_path: Path) -> None:
+    answer = labeldp("compose", shaped, shaped, "--delta", "1e-6", "--json").json
+    together = compose([shaped, shaped])
+    assert answer["epsilon"] == together.epsilon(1e-6)
+    assert answer["mu"] == together.mu
+    assert answer["curve"][5] == [answer["epsilon"], together.delta(answer["epsilon"])]
+    shown = labeldp("compose", shaped, shaped, "--out", tmp_path / "loss.json")
+    assert "1.455" in shown.out
+    assert (tmp_path / "loss.json").exists()
+    assert "does not verify" in labeldp("compose", tmp_path).error
+
+
+def test_the_claims_are_those_of_the_certificates(shaped: Path) -> None:
+    claim = read_claim(Release.load(shaped).certificate)
+    assert compose([shaped]).law == claim.law
+    assert compose([shaped]).epsilon(1e-6) == invert.epsilon(claim.law, 1e-6)

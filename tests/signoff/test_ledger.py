@@ -1,0 +1,360 @@
+"""The ledger: debited before labels are read, by the laws of all releases, and never reset."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+import labeldp
+from labeldp import InputError, Ledger, LedgerError, Source, compose, scan, verify
+from labeldp.engines import LocalEngine
+from labeldp.signoff.identity import identity
+from tests.console import labeldp as command
+from tests.plans import plan
+from tests.signoff import runs
+from tests.tables import RANGE, source, table
+
+LABEL = ("--label", "label", "--label-range", *RANGE)
+GAUSSIAN: dict[str, Any] = {
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "mechanism": "shaped-flag",
+    "noise": "gaussian",
+}
+
+
+@pytest.fixture(scope="module")
+def made() -> labeldp.Plan:
+    return plan(source(), **GAUSSIAN)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Ledger:
+    """It has room for three releases of the plan."""
+    epsilon, delta = runs.cap(1.0, 1e-6)
+    return Ledger.create(tmp_path / "book", epsilon=epsilon, delta=delta)
+
+
+@pytest.fixture
+def folder(made: labeldp.Plan, tmp_path: Path) -> Path:
+    """For processes."""
+    pq.write_table(table(), tmp_path / "table.parquet")
+    (tmp_path / "plan.json").write_text(json.dumps(made.to_json()))
+    return tmp_path
+
+
+def test_three_fit_and_the_fourth_is_refused(made: labeldp.Plan, book: Ledger) -> None:
+    rows, totals = source(), []
+    for _ in range(3):
+        told = made.release(rows, ledger=book, dataset="t").certificate["ledger"]
+        totals.append(told["epsilon"])
+    assert told["releases"] == 3
+    assert totals == sorted(totals)
+    assert totals[1] == pytest.approx(1.455, abs=5e-4)
+    with pytest.raises(LedgerError, match=r"has spent ε = 1\.8\d+ of 1\.8\d+ at δ = 1e-06") as full:
+        made.release(rows, ledger=book, dataset="t")
+    assert "stays debited" not in str(full.value)
+    assert book.account("t").spent == pytest.approx(totals[2], rel=1e-9)
+    book.limit("t", epsilon=2.2)
+    made.release(rows, ledger=book, dataset="t")
+
+
+def test_the_certificate_holds_the_entry_and_the_total(
+    made: labeldp.Plan, book: Ledger, tmp_path: Path
+) -> None:
+    made.release_to(tmp_path / "r", source(), ledger=book, dataset="t")
+    told = labeldp.Release.load(tmp_path / "r").certificate["ledger"]
+    debit, done = book.entries()[1:]
+    assert (told["entry"], told["digest"], told["releases"]) == (2, debit.digest, 1)
+    assert told["epsilon"] == pytest.approx(1.0, rel=1e-6)
+    assert told["delta"] == 1e-6
+    assert done.kind == "done"
+    assert verify(tmp_path / "r").valid
+    assert made.release(source()).certificate["ledger"] is None
+
+
+def test_laws_are_stored_and_composed_whatever_they_are(book: Ledger) -> None:
+    rows = source()
+    book.limit("t", epsilon=8.0, delta=1e-3)
+    asked: list[dict[str, Any]] = [
+        GAUSSIAN,
+        GAUSSIAN | {"mechanism": "shaped-flag", "noise": "radial", "delta": 0.0, "epsilon": 0.2},
+        {"mechanism": "noisy-rows", "epsilon": 0.3, "delta": 0.0},
+        {"mechanism": "sampled-noisy-wtd-lag", "bags": 9, "bag_size": 60, "over_draw": True}
+        | {"epsilon": 2.0, "delta": 1e-3},
+    ]
+    made = [plan(rows, **each) for each in asked]
+    released = [each.release(rows, ledger=book, dataset="t") for each in made]
+    account = book.account("t")
+    assert account.claims == [each.claim for each in made]
+    together = compose(released)
+    assert account.spent == together.epsilon(1e-3) == released[-1].certificate["ledger"]["epsilon"]
+    assert together.epsilon(1e-3) < together.sum_of_epsilons
+
+
+def test_labels_are_read_after_the_debit(made: labeldp.Plan, book: Ledger) -> None:
+    seen, check = [], Source.label_check
+
+    def looking(rows: Source) -> Any:
+        seen.append([entry.kind for entry in book.entries()])
+        return check(rows)
+
+    with patch.object(Source, "label_check", looking):
+        made.release(source(), ledger=book, dataset="t")
+    assert seen
+    assert all(kinds == ["create", "debit"] for kinds in seen)
+
+
+def test_a_failed_run_stays_debited_and_says_so(made: labeldp.Plan, book: Ledger) -> None:
+    data = table()
+    labels = data["label"].to_pylist()
+    wrong = data.set_column(4, "label", pa.array([99.0, *labels[1:]]))
+    rows = scan(wrong, label="label", label_range=RANGE)
+    with pytest.raises(labeldp.DataError, match=r"entry 2 of the ledger stays debited$"):
+        made.release(rows, ledger=book, dataset="t")
+    assert [entry.kind for entry in book.entries()] == ["create", "debit", "failed"]
+    assert book.to_json()["releases"][0]["run"] == "failed"
+    assert book.account("t").spent == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_plan_for_other_labels_is_refused_and_costs_nothing(
+    made: labeldp.Plan, book: Ledger
+) -> None:
+    rows = scan(table(), label="label", label_range=(0, 11))
+    with pytest.raises(labeldp.PlanError, match="the plan is for labels"):
+        made.release(rows, ledger=book, dataset="t")
+    assert len(book.entries()) == 1
+    with pytest.raises(InputError, match="go together"):
+        made.release(source(), ledger=book)
+    with pytest.raises(InputError, match="in plain letters"):
+        made.release(source(), ledger=book, dataset=" ")
+
+
+# --- which table ---------------------------------------------------------------------------------
+
+
+def test_a_table_has_one_name_and_a_name_one_table(made: labeldp.Plan, book: Ledger) -> None:
+    made.release(source(), ledger=book, dataset="t")
+    with pytest.raises(LedgerError, match="knows this table as 't'"):
+        made.release(source(), ledger=book, dataset="other")
+    fewer = scan(table(), label="label", label_range=RANGE, features=["height"])
+    with pytest.raises(LedgerError, match="knows this table as 't'"):
+        plan(fewer, **GAUSSIAN).release(fewer, ledger=book, dataset="other")
+    for different in (source(seed=1), source(1500)):
+        with pytest.raises(LedgerError, match="not the table that the ledger knows as 't'"):
+            plan(different, **GAUSSIAN).release(different, ledger=book, dataset="t")
+    plan(different, **GAUSSIAN).release(different, ledger=book, dataset="another")
+    plan(fewer, **GAUSSIAN).release(fewer, ledger=book, dataset="t")
+
+
+def test_its_identity_is_that_of_its_values(tmp_path: Path) -> None:
+    """In any format and any order of rows; one cell, one row or another key make another."""
+    data, key = table(500), b"k"
+
+    def told(rows: Any, key: bytes = key) -> dict[str, str]:
+        read = scan(rows, label="label", label_range=RANGE, batch_rows=64)
+        return identity(read, LocalEngine(2), key)
+
+    first = told(data)
+    csv.write_csv(data, tmp_path / "t.csv")
+    backwards = data.take(pa.array(range(499, -1, -1)))
+    assert first == told(tmp_path / "t.csv") == told(backwards)
+    assert not set(first.values()) & set(told(data, b"other").values())
+    assert not set(first.values()) & set(told(data.slice(1)).values())
+    assert len(set(first.values())) == len(first)
+    heights = data["height"].to_pylist()
+    moved = data.set_column(0, "height", pa.array([heights[0] + 0.1, *heights[1:]]))
+    assert {n for n, digest in told(moved).items() if digest != first[n]} == {"height"}
+    swapped = data.set_column(0, "height", pa.array([heights[1], heights[0], *heights[2:]]))
+    assert told(swapped) == first  # rows are not joined: columns are known one by one
+    place = data.column_names.index("town")
+    towns = ["elsewhere", *data["town"].to_pylist()[1:]]
+    renamed = data.set_column(place, "town", pa.array(towns))
+    assert {n for n, digest in told(renamed).items() if digest != first[n]} == {"town"}
+
+
+# --- lost, altered -------------------------------------------------------------------------------
+
+
+def altered(path: Path, *statements: str) -> None:
+    with sqlite3.connect(path) as file:
+        for statement in statements:
+            file.execute(statement)
+
+
+def test_entries_are_neither_altered_nor_deleted(made: labeldp.Plan, book: Ledger) -> None:
+    made.release(source(), ledger=book, dataset="t")
+    for statement in ("update entries set at = ''", "delete from entries"):
+        with pytest.raises(sqlite3.IntegrityError, match="never"):
+            altered(book.path, statement)
+    assert len(book.entries()) == 3
+
+
+TAMPERED = {
+    "a document": ["drop trigger entries_stay", "update entries set document = '{}'"],
+    "a claim": [
+        "drop trigger entries_stay",
+        "update entries set document = replace(document, '\"epsilon\":1.0', '\"epsilon\":0.1')",
+    ],
+    "the key": [
+        "drop trigger entries_stay",
+        """update entries set document = '{"format":"labeldp-ledger/1"}' where number = 1""",
+    ],
+    "the kind of the key": [
+        "drop trigger entries_stay",
+        """update entries set document = '{"format":"labeldp-ledger/1","key":5}'""",
+    ],
+    "a time": ["drop trigger entries_stay", "update entries set at = '2020' where number = 2"],
+    "the last entry": [
+        "drop trigger entries_remain",
+        "delete from entries where number = 3",
+    ],
+    "the last entry, and the count": [
+        "drop trigger entries_remain",
+        "delete from entries where number = 2",
+        "pragma user_version = 2",
+    ],
+    "all entries": ["drop trigger entries_remain", "delete from entries"],
+    "the table": ["drop table entries"],
+    "an entry added": ["insert into entries values (4, 'now', 'limit', 't', '{}', '')"],
+    "the header": ["pragma application_id = 1"],
+}
+
+
+@pytest.mark.parametrize("statements", TAMPERED.values(), ids=TAMPERED)
+def test_an_altered_ledger_is_refused(
+    statements: list[str], made: labeldp.Plan, book: Ledger
+) -> None:
+    made.release(source(), ledger=book, dataset="t")
+    altered(book.path, *statements)
+    with pytest.raises(LedgerError, match=r"was altered|cannot be used|is not a ledger"):
+        Ledger(book.path)
+    with pytest.raises(LedgerError):
+        made.release(source(), ledger=book, dataset="t")
+
+
+def test_a_lost_ledger_is_refused_and_not_made_again(
+    made: labeldp.Plan, book: Ledger, tmp_path: Path
+) -> None:
+    book.path.unlink()
+    with pytest.raises(LedgerError, match="is missing"):
+        Ledger(book.path)
+    with pytest.raises(LedgerError):
+        made.release(source(), ledger=book, dataset="t")
+    assert not book.path.exists()
+    (tmp_path / "empty").touch()
+    (tmp_path / "text").write_text("a ledger")
+    for name in ("empty", "text"):
+        with pytest.raises(LedgerError):
+            Ledger(tmp_path / name)
+    with pytest.raises(labeldp.ReleaseError, match="already exists"):
+        Ledger.create(tmp_path / "empty", epsilon=1.0)
+
+
+# --- many at once, and killed --------------------------------------------------------------------
+
+
+def process(folder: Path, *words: Any) -> subprocess.Popen[str]:
+    line = [sys.executable, "-m", "tests.signoff.runs", str(folder), *map(str, words)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(line, text=True, cwd=Path(__file__).parents[2], **pipes)  # type: ignore[call-overload, no-any-return]
+
+
+def answer(folder: Path, *words: Any) -> str:
+    out, err = (run := process(folder, *words)).communicate(timeout=1800)
+    assert run.returncode == 0, err
+    return out
+
+
+def race(folder: Path, count: int) -> None:
+    runs.fresh(folder)
+    racing = [process(folder, "once", f"out-{number}") for number in range(count)]
+    codes = [run.wait(1800) for run in racing]
+    refusals = [run.stderr.read() for run in racing if run.stderr is not None]
+    assert codes.count(0) == runs.FITS, refusals
+    assert codes.count(3) == count - runs.FITS, refusals
+    assert runs.check(folder) == runs.FITS
+    assert len(list(folder.glob("out-*"))) == runs.FITS
+
+
+def test_of_many_at_once_as_many_are_granted_as_fit(folder: Path) -> None:
+    race(folder, 5)
+
+
+@pytest.mark.slow
+def test_of_forty_at_once_three_are_granted(folder: Path) -> None:
+    race(folder, 40)
+
+
+def test_killed_at_any_step_nothing_is_overspent(folder: Path) -> None:
+    """Twelve steps spread over the whole run; the debit stays, or nothing was written."""
+    steps = int(answer(folder, "steps"))
+    assert steps > 300
+    places = [1 + steps * k // 12 for k in range(12)]
+    told = json.loads(answer(folder, "killed", *places))
+    assert told["killed"] >= 8
+    assert told["debits"] >= 3
+
+
+@pytest.mark.slow
+def test_a_thousand_killed_runs_overspend_nothing(folder: Path) -> None:
+    steps = int(answer(folder, "steps"))
+    places = [1 + steps * k // 500 for k in range(500)]
+    by_step = json.loads(answer(folder, "killed", *places))
+    by_time = json.loads(answer(folder, "delayed", 500))
+    assert by_step["killed"] + by_time["killed"] >= 700
+    assert by_time["debits"] >= 50
+
+
+# --- command line --------------------------------------------------------------------------------
+
+
+def test_the_commands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, book = folder / "table.parquet", folder / "b"
+    assert command("ledger", "create", book, "--epsilon", "1.2").code == 0
+    asked = ("release", data, *LABEL, "--plan", folder / "plan.json", "--anyway")
+    paid = command(*asked, "--ledger", book, "--dataset", "census", "--out", folder / "r")
+    assert "entry 2; 1 on this table: ε = 1 at δ = 1e-06" in paid.out
+    unpaid = command(*asked, "--out", folder / "r2").error
+    assert "was released before" in unpaid, "a ledger that is left out is no second budget"
+    monkeypatch.setenv("LABELDP_LEDGER", str(book))
+    refused = command(*asked, "--dataset", "census", "--out", folder / "r2").error
+    assert "has spent ε = 1 of 1.2" in refused
+    assert "--ledger and --dataset go together" in command(*asked, "--out", folder / "r2").error
+    assert not (folder / "r2").exists()
+    raised = command("ledger", "limit", book, "census", "--epsilon", "2", "--json").json
+    assert raised["tables"][0]["cap"] == {"epsilon": 2.0, "delta": 1e-6}
+    told = command("ledger", "show", book, "census").out
+    assert "census" in told
+    assert "done" in told
+    assert "key" not in command("ledger", "show", book, "--json").out
+    assert "no table 'x'" in command("ledger", "show", book, "x").error
+    assert "choose create, show, limit" in command("ledger", "burn", book).error
+    assert "--epsilon" in command("ledger", "create", folder / "c").error
+    assert "needs the name" in command("ledger", "limit", book, "--epsilon", "2").error
+
+
+def test_a_plan_that_was_released_is_released_again_on_demand_alone(folder: Path) -> None:
+    data, path = folder / "table.parquet", folder / "plan.json"
+    asked = ("release", data, *LABEL, "--plan", path, "--anyway", "--out")
+    other = pq.read_table(data).slice(1)
+    pq.write_table(other, folder / "other.parquet")
+    wrong = ("release", folder / "other.parquet", *asked[2:])
+    assert "plan again" in command(*wrong, folder / "a").error
+    assert not (folder / "plan.json.released").exists(), "nothing was published"
+    assert command(*asked, folder / "a").code < 2
+    assert "was released before" in command(*asked, folder / "b").error
+    assert not (folder / "b").exists()
+    assert command(*asked, folder / "b", "--again").code < 2
+    path.write_text(json.dumps(plan(source(), **GAUSSIAN | {"epsilon": 0.9}).to_json()))
+    assert command(*asked, folder / "c").code < 2, "another plan in its place is another plan"

@@ -1,0 +1,225 @@
+"""Public functions take what Python people pass, and name the argument that is of another kind."""
+
+from __future__ import annotations
+
+import inspect
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import labeldp
+from labeldp import InputError, LinearRegressor
+from labeldp.arguments import checked, plain
+from labeldp.mechanisms import (
+    AUTO,
+    AccountantName,
+    MechanismName,
+    make_request,
+    mechanism_named,
+    mechanism_names,
+)
+from tests.tables import RANGE, table
+
+TABLE = table(300)
+ROWS = TABLE.drop_columns(["label"])
+LABEL: dict[str, Any] = {"label": "label", "label_range": RANGE}
+QUICK: dict[str, Any] = {"mechanism": "shaped-flag", "anyway": True}
+
+
+def planned(data: Any = TABLE, **choices: Any) -> labeldp.Plan:
+    return labeldp.plan(data, **{"epsilon": 1, "delta": 1e-4} | QUICK | LABEL | choices)
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "expected"),
+    [
+        (int, np.int64(5), 5),
+        (int, 5.0, 5),
+        (int, 2**60 + 1, 2**60 + 1),
+        (float, np.float32(0.5), 0.5),
+        (float, Fraction(1, 2), 0.5),
+        (float, Decimal("0.5"), 0.5),
+        (bool, np.True_, True),
+        (tuple[float, float], np.array([0, 1]), (0.0, 1.0)),
+        (tuple[float, float], pd.Series([0.0, 1.0], index=[7, 8]), (0.0, 1.0)),
+        (tuple[str, ...], pd.Index(["a", "b"]), ("a", "b")),
+    ],
+)
+def test_values_become_plain(hint: Any, value: Any, expected: Any) -> None:
+    made = plain("x", hint, value)
+    assert made == expected
+    assert type(made) is type(expected)
+
+
+WRONG = {
+    "int": (int, [5.5, "5", None, True, [5], float("nan"), float("inf"), np.array([5, 6])]),
+    "float": (float, ["1", None, True, [1.0], 1j, 10**400, np.array([1.0]), pd.Series([1.0])]),
+    "bool": (bool, [1, "yes", None, np.array([True])]),
+    "str": (str, [1, None, b"a", ["a"]]),
+    "list": (tuple[str, ...], ["a", None, 5, ["a", 1], {"a": 1}]),
+    "pair": (tuple[float, float], [5, "ab", (1, 2, 3), (1,), ("a", "b"), None, {"a": 1, "b": 2}]),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_other_kinds_are_refused_by_name(kind: str) -> None:
+    hint, values = WRONG[kind]
+    for value in values:
+        with pytest.raises(InputError, match="`size` must be"):
+            plain("size", hint, value)
+
+
+def test_a_column_passed_by_mistake_is_not_shown() -> None:
+    with pytest.raises(InputError) as refusal:
+        planned(epsilon=pd.Series([31337.25]))
+    assert "31337" not in str(refusal.value)
+    assert "a pandas Series" in str(refusal.value)
+
+
+def test_wrong_calls_name_the_argument() -> None:
+    with pytest.raises(InputError, match="missing a required argument: 'source'"):
+        labeldp.plan()  # type: ignore[call-arg]
+    with pytest.raises(InputError, match=r"scan\(\) has no argument `lable`; did you mean `label`"):
+        labeldp.scan(TABLE, lable="x")  # type: ignore[call-arg]
+    with pytest.raises(InputError, match="no argument `bagz`; did you mean `bags`"):
+        planned(bagz=5)
+
+
+def test_signatures_are_still_those_of_the_functions() -> None:
+    def add(left: int, right: int = 1) -> int:
+        """Add."""
+        return left + right
+
+    assert inspect.signature(checked(add)) == inspect.signature(add)
+    assert checked(add).__doc__ == "Add."
+    assert checked(add)(np.int64(2)) == 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bags", [40, np.int64(40), np.uint8(40), 40.0])
+def test_numbers_of_numpy_reach_the_release(bags: Any) -> None:
+    made = planned(mechanism="wtd-flag", accountant="paper", floor="added", bags=bags)
+    assert made.release(TABLE, label="label").bags == 40
+
+
+def test_names_for_editors_are_those_of_the_registry() -> None:
+    assert set(get_args(MechanismName)) == {AUTO, *mechanism_names()}
+    accountants = {name for each in mechanism_names() for name in mechanism_named(each).accountants}
+    assert set(get_args(AccountantName)) == accountants
+
+
+def test_what_is_said_of_a_table_and_of_a_plan_have_different_names() -> None:
+    """`plan` takes both."""
+    known = set(inspect.signature(labeldp.plan).parameters)
+    said = set(inspect.signature(labeldp.scan).parameters)
+    assert known & said == {"label", "label_range"}
+
+
+def test_budgets_beyond_any_use() -> None:
+    for budget in ({"epsilon": 1e308}, {"delta": 1e-320}):
+        with pytest.raises(InputError, match=f"`{next(iter(budget))}` must be at"):
+            planned(**budget)
+    mechanism = mechanism_named("shaped-flag")
+    assert make_request(mechanism, epsilon=1e6, delta=1e-100).epsilon == 1e6
+
+
+FORMS: dict[str, Any] = {
+    "pandas": lambda rows, _: rows.to_pandas(),
+    "polars": lambda rows, _: pl.from_arrow(rows),
+    "lazy": lambda rows, _: pl.from_arrow(rows).lazy(),
+    "arrow": lambda rows, _: rows,
+    "batches": lambda rows, _: rows.to_reader(),
+    "dictionary": lambda rows, _: rows.to_pydict(),
+    "dataset": lambda rows, _: ds.dataset(rows),
+    "files": lambda rows, place: ds.dataset(written(rows, place)),
+    "path": lambda rows, place: written(rows, place),
+    "text path": lambda rows, place: str(written(rows, place)),
+    "bytes path": lambda rows, place: bytes(written(rows, place)),
+    "source": lambda rows, _: labeldp.scan(rows, **LABEL),
+}
+
+
+def written(rows: pa.Table, place: Path) -> Path:
+    pq.write_table(rows, place / "rows.parquet")
+    return place / "rows.parquet"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_table_is_taken_everywhere(form: str, tmp_path: Path) -> None:
+    """Plan, release, verify, predict and inspect; a form that can be read once is made anew."""
+
+    def data() -> Any:
+        return FORMS[form](TABLE, tmp_path)
+
+    said = {} if form == "source" else LABEL
+    name = {} if form == "source" else {"label": "label"}
+    made = labeldp.plan(data(), 1, 1e-4, **QUICK, **said)
+    assert made.feature_sums == planned().feature_sums
+    release = made.release(data(), **name)
+    assert labeldp.verify(release, data()).valid
+    predicted = LinearRegressor().fit(release).predict(data())
+    assert np.array_equal(predicted, LinearRegressor().fit(release).predict(ROWS))
+    assert labeldp.inspect(data(), **said)["rows"] == 300
+
+
+def test_a_source_has_been_told() -> None:
+    with pytest.raises(InputError, match="`label` is settled by the source"):
+        planned(labeldp.scan(TABLE, **LABEL))
+    with pytest.raises(InputError, match="needs its private column named"):
+        planned().release(TABLE)
+
+
+def test_releases_by_their_directories(tmp_path: Path) -> None:
+    release = planned().release_to(tmp_path / "one", TABLE, label="label")
+    by_name = LinearRegressor().fit(str(tmp_path / "one"))
+    assert np.array_equal(by_name.coef_, LinearRegressor().fit(release).coef_)
+    assert labeldp.verify(release).valid
+    with pytest.raises(InputError, match="is not a release directory"):
+        LinearRegressor().fit(tmp_path / "none")
+    with pytest.raises(InputError, match="leave `y` out"):
+        LinearRegressor().fit(release, [1.0, 2.0])
+
+
+def test_rows_for_learners_and_frames_are_any_table() -> None:
+    release = planned(mechanism="noisy-rows").release(TABLE, label="label")
+    frame, labels = release.training_frame(TABLE.to_pandas())
+    assert len(frame) == len(labels) == 300
+    of_frame = LinearRegressor().fit(release, TABLE.to_pandas())
+    of_source = LinearRegressor().fit(release, labeldp.scan(TABLE, **LABEL))
+    assert np.array_equal(of_frame.coef_, of_source.coef_)
+
+
+def test_a_look_at_itself_is_short_and_holds_no_label() -> None:
+    made = planned()
+    release = made.release(TABLE, label="label")
+    model = LinearRegressor().fit(release)._model()
+    for value in (made, release, labeldp.verify(release), model):
+        text, html = repr(value), value._repr_html_()  # type: ignore[attr-defined]
+        assert 1 <= len(text.splitlines()) <= 15
+        assert html.startswith("<table>")
+        assert not any(f"{label:.6g}" in text for label in release.labels)
+
+
+def test_a_certificate_has_typed_names_and_is_its_document() -> None:
+    certificate = planned().release(TABLE, label="label").certificate
+    names = ("mechanism", "epsilon", "delta", "rows", "bags", "unit")
+    assert {name: getattr(certificate, name) for name in names}.items() <= certificate.items()
+    assert certificate.label == "label"
+    assert certificate.label_range == RANGE
+    assert certificate.private
+    assert certificate.attack == certificate["attack_risk"]["in_words"]
+    assert list(certificate.weak) == certificate["weak"]
+
+
+def test_names_of_strangers_are_escaped() -> None:
+    from labeldp.cards import Card
+
+    assert "<script>" not in Card("<script>", (("<script>", "<script>"),)).html()

@@ -1,0 +1,192 @@
+"""Typical mistakes in Python: each is one line that names the thing, the cause and the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import labeldp
+from labeldp import LinearRegressor, inspect, look, plan, scan, verify
+from tests.tables import RANGE, table
+
+TABLE = table(300)
+ROWS = TABLE.drop_columns(["label"])
+SAID: dict[str, Any] = {"label": "label", "label_range": RANGE}
+
+
+def planned(data: Any = TABLE, epsilon: Any = 1, delta: Any = 1e-4, **choices: Any) -> Any:
+    return plan(data, epsilon, delta, **SAID | {"anyway": True} | choices)
+
+
+def replaced(**columns: Any) -> pa.Table:
+    return pa.table({**TABLE.to_pydict(), **columns})
+
+
+def fitted() -> LinearRegressor:
+    return LinearRegressor().fit(planned().release(TABLE, label="label"))
+
+
+Act = Callable[[Path], Any]
+MISTAKES: dict[str, tuple[Act, str]] = {
+    "label misspelt": (lambda _: scan(TABLE, label="lable"), "no column 'lable'; did you mean"),
+    "label missing": (
+        lambda _: planned(label=None),
+        "needs its private column named|name the label column",
+    ),
+    "range missing": (lambda _: planned(label_range=None), "range is missing; give `label_range`"),
+    "range reversed": (lambda _: planned(label_range=(10, 0)), "the lower one first, not 10 0"),
+    "range of one number": (lambda _: planned(label_range=10), "`label_range` must be two numbers"),
+    "range as text": (lambda _: planned(label_range="0-10"), "`label_range` must be two numbers"),
+    "label in features": (lambda _: planned(features=["label"]), "'label' is the label"),
+    "label as a number": (lambda _: planned(label=4), "`label` must be text, not 4"),
+    "label as a Series": (lambda _: planned(label=pd.Series([1.0])), "must be text, not a pandas"),
+    "epsilon 0": (lambda _: planned(epsilon=0), "`epsilon` must be above 0"),
+    "epsilon below 0": (lambda _: planned(epsilon=-1), "`epsilon` must be above 0"),
+    "epsilon as text": (lambda _: planned(epsilon="one"), "`epsilon` must be a number, not the"),
+    "epsilon infinite": (lambda _: planned(epsilon=np.inf), "`epsilon` must be a finite number"),
+    "epsilon NaN": (lambda _: planned(epsilon=np.nan), "`epsilon` must be a finite number"),
+    "epsilon None": (lambda _: planned(epsilon=None), "`epsilon` must be a number, not None"),
+    "epsilon True": (lambda _: planned(epsilon=True), "`epsilon` must be a number, not True"),
+    "epsilon a list": (lambda _: planned(epsilon=[1]), "`epsilon` must be a number, not a list"),
+    "delta 1": (lambda _: planned(delta=1), "`delta` must be at least 0 and below 1"),
+    "a call without a table": (lambda _: plan(), "missing a required argument: 'source'"),
+    "bags of 5.5": (
+        lambda _: planned(mechanism="wtd-flag", bags=5.5),
+        "`bags` must be a whole number, not 5.5",
+    ),
+    "keyword misspelt": (lambda _: planned(bag=5), "has no argument `bag`; did you mean `bags`"),
+    "mechanism misspelt": (lambda _: planned(mechanism="shaped"), "'shaped' is unknown; choose"),
+    "bags for shaped-flag": (
+        lambda _: planned(mechanism="shaped-flag", bags=5),
+        "`bags` does not apply to shaped-flag; leave it out",
+    ),
+    "options of two mechanisms": (
+        lambda _: planned(with_features=True, floor="added"),
+        "does not apply to",
+    ),
+    "accountant misspelt": (lambda _: planned(accountant="papers"), "'papers' is unknown; choose"),
+    "use misspelt": (lambda _: planned(use="trees"), "`use` must be 'linear' or 'any-model'"),
+    "engine by name": (lambda _: planned(engine="spark"), "`engine` must be of type Engine"),
+    "no such file": (lambda place: scan(place / "t.csv"), "no such file or directory; check the"),
+    "an empty directory": (lambda place: scan(place), "holds no data files"),
+    "an address": (lambda _: scan("https://host/t.csv"), "only local files are read; download"),
+    "list of lists": (lambda _: scan([[1, 2], [3, 4]]), "give its columns names"),
+    "an array": (lambda _: scan(np.zeros((3, 2))), "give its columns names"),
+    "a Series": (lambda _: scan(pd.Series([1.0])), "a Series is one column"),
+    "nothing": (lambda _: scan(None), "NoneType cannot be read as a table; pass a path"),
+    "columns of two lengths": (lambda _: scan({"a": [1], "b": [1, 2]}), "lists of one length"),
+    "no rows": (lambda _: scan(TABLE.slice(0, 0)), "have no rows"),
+    "one row": (lambda _: planned(TABLE.slice(0, 1)), "constant|cannot protect"),
+    "all labels blank": (
+        lambda _: planned(replaced(label=pa.nulls(300, pa.float64()))).release(
+            replaced(label=pa.nulls(300, pa.float64())), label="label"
+        ),
+        "missing",
+    ),
+    "text labels": (lambda _: planned(replaced(label=["a"] * 300)), "label column 'label'"),
+    "labels outside": (
+        lambda _: planned(label_range=(0, 1)).release(TABLE, label="label"),
+        "outside the range 0 to 1",
+    ),
+    "categorical absent": (lambda _: planned(categorical=["zip"]), "there is no column 'zip'"),
+    "categorical as text": (lambda _: planned(categorical="town"), "`categorical` must be a list"),
+    "two columns of one name": (
+        lambda _: scan(pa.Table.from_arrays([[1], [2]], names=["a", "a"])),
+        "several columns",
+    ),
+    "scan of a source": (lambda _: scan(scan(TABLE)), "it is a source already"),
+    "plan on other rows": (
+        lambda _: planned().release(TABLE.slice(0, 200), label="label"),
+        "plan again on this table",
+    ),
+    "release without label": (
+        lambda _: planned().release(TABLE),
+        "needs its private column named|name the label column",
+    ),
+    "save over something": (
+        lambda place: planned().release(TABLE, label="label").save(place),
+        "already exists; choose another name",
+    ),
+    "save to a number": (
+        lambda _: planned().release(TABLE, label="label").save(5),
+        "`directory` must be text or a path, not 5",
+    ),
+    "verify of nothing": (lambda place: verify(place / "none"), "is not a release directory"),
+    "verify of a table": (lambda _: verify(TABLE), "`directory` must be text or a path or of"),
+    "load of a number": (lambda _: labeldp.Release.load(5), "`directory` must be text or a path"),
+    "fit without data": (lambda _: LinearRegressor().fit(), "missing a required argument: 'X'"),
+    "fit of rows alone": (lambda _: LinearRegressor().fit(ROWS.to_pandas()), "requires y"),
+    "fit of a plan": (lambda _: LinearRegressor().fit(planned()), "pass the release|requires y"),
+    "penalty as text": (
+        lambda _: LinearRegressor(penalty="much").fit(planned().release(TABLE, label="label")),
+        "`penalty` must be a number or 'auto'",
+    ),
+    "predict, columns missing": (
+        lambda _: fitted().predict(ROWS.drop_columns(["town"])),
+        "lack the feature columns 'town'; add them",
+    ),
+    "predict of an array": (lambda _: fitted().predict(np.zeros((2, 4))), "give its columns names"),
+    "model of no file": (lambda _: LinearRegressor.load(None), "`path` must be text or a path"),
+    "training frame of sums": (
+        lambda _: planned().release(TABLE, label="label").training_frame(),
+        "a training frame is made of a release of noisy-rows",
+    ),
+    "inspect without label": (
+        lambda _: inspect(TABLE),
+        "needs its private column named|name the label column",
+    ),
+    "look for no column": (lambda _: look(TABLE, label="lable"), "there is no column 'lable'"),
+    "threads as text": (lambda _: labeldp.LocalEngine("two"), "`threads` must be a whole number"),
+    "forecast of nothing": (
+        lambda _: labeldp.forecast(rows=0, rank=1, bags=9, residual_ms=1, added_variance=0),
+        "`rows` must be above 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line(name: str, tmp_path: Path) -> None:
+    act, said = MISTAKES[name]
+    with pytest.raises(labeldp.LabelDPError, match=said) as refusal:
+        act(tmp_path)
+    text = str(refusal.value)
+    assert "\n" not in text
+    assert 15 < len(text) < 600, text
+
+
+def test_extra_columns_are_no_mistake() -> None:
+    """Rows to predict may have more columns, in another order."""
+    more = ROWS.append_column("more", pa.array(range(300))).select(
+        ["more", *reversed(ROWS.column_names)]
+    )
+    assert np.array_equal(fitted_on(more), fitted_on(ROWS))
+
+
+def fitted_on(rows: pa.Table) -> Any:
+    return MODEL.predict(rows)
+
+
+MODEL = fitted()
+
+
+@pytest.mark.parametrize("mechanism", ["sampled-noisy-wtd-lag", "noisy-rows", "shaped-flag"])
+def test_an_altered_certificate_is_one_line_to_a_learner(mechanism: str) -> None:
+    """Whatever is missing or of another kind: a fit, or an InputError; never one from inside."""
+    release = planned(mechanism=mechanism).release(TABLE, label="label")
+    rows = scan(TABLE, **SAID) if release.needs_rows else None
+    refusals = 0
+    for name, value in release.certificate.items():
+        for altered in ([], {}, None, "x", -1, [value, value]):
+            wrong = replace(release, certificate={**release.certificate, name: altered})
+            try:
+                LinearRegressor().fit(wrong, rows)
+            except labeldp.LabelDPError:
+                refusals += 1
+    assert refusals > 3

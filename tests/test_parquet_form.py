@@ -1,0 +1,278 @@
+"""A release holds files as we write them: no statistics, links, pipes or bombs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp import LinearRegressor, Release, ReleaseError, verify
+from labeldp.errors import InputError
+from labeldp.files import parse_json
+from labeldp.release.parquet import METADATA_KEY, _struct, _whole, check_form
+from tests.console import labeldp
+from tests.forging import write
+from tests.mechanisms.cases import EVERY, NOISY, SAMPLED, SHAPED, saved, small_plan
+from tests.tables import source
+
+AGGREGATES = "aggregates.parquet"
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = source(400)
+    return saved(small_plan(SHAPED, rows).release(rows), tmp_path_factory.mktemp("r") / "release")
+
+
+@pytest.fixture
+def copy(honest: Path, tmp_path: Path) -> Path:
+    shutil.copytree(honest, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def problem_of(folder: Path) -> str:
+    """The only problem, in one line; load and fit refuse the same."""
+    (problem,) = verify(folder).problems
+    with pytest.raises(ReleaseError):
+        Release.load(folder)
+    assert labeldp("fit", folder).code == 2
+    assert "\n" not in problem
+    return problem
+
+
+@pytest.mark.parametrize("mechanism", [SHAPED, SAMPLED, NOISY, EVERY])
+def test_our_files_have_our_form(mechanism: str, tmp_path: Path) -> None:
+    rows = source(400)
+    options: dict[str, Any] = {"with_features": True} if mechanism == EVERY else {}
+    folder = saved(small_plan(mechanism, rows, **options).release(rows), tmp_path / "r")
+    for path in folder.glob("*.parquet"):
+        check_form(path)
+    assert verify(folder).problems == ()
+
+
+def test_many_pages_and_row_groups_have_our_form(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    texts = pa.array([None if k % 7 == 0 else "ab" * (k % 5) for k in range(400_000)])
+    data = pa.table({"x": rng.normal(size=400_000), "t": texts, "b": rng.random(400_000) < 0.5})
+    write(data, tmp_path / "t.parquet", 150_000, data_page_size=10_000)
+    check_form(tmp_path / "t.parquet")
+
+
+FOREIGN: dict[str, tuple[dict[str, Any], str]] = {
+    "statistics": ({"write_statistics": True}, "statistics"),
+    "an index": ({"write_page_index": True}, "statistics, an index"),
+    "a dictionary": ({"use_dictionary": True}, "dictionary"),
+    "another packing": ({"compression": "zstd"}, "packed by ZSTD"),
+    "an Arrow schema": ({"store_schema": True}, "ARROW:schema"),
+    "checksums": ({"write_page_checksum": True}, "another form"),
+    "pages of version 2": ({"data_page_version": "2.0"}, "fields of another"),
+    "an order": ({"sorting_columns": [pq.SortingColumn(0)]}, "order of rows"),
+    "another encoding": ({"column_encoding": "BYTE_STREAM_SPLIT"}, "BYTE_STREAM_SPLIT"),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_another_writer_adds_is_noticed(copy: Path, name: str) -> None:
+    options, words = FOREIGN[name]
+    table = pq.read_table(copy / AGGREGATES)
+    write(table, copy / AGGREGATES, **options)
+    assert words in problem_of(copy)
+
+
+def footer_of(raw: bytes) -> int:
+    """Where the footer begins."""
+    return len(raw) - 8 - int.from_bytes(raw[-8:-4], "little")
+
+
+def bytes_before_the_footer(raw: bytes) -> bytes:
+    place = footer_of(raw)
+    return raw[:place] + b"the labels are 1 2 3" + raw[place:]
+
+
+def a_field_more_in_the_footer(raw: bytes) -> bytes:
+    """An unknown field 15 of text, before the end of the footer's struct."""
+    place = footer_of(raw)
+    footer = raw[place:-9] + bytes([0x08, 0x1E, 5]) + b"label" + b"\0"
+    return raw[:place] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+
+
+def another_name_of_the_writer(raw: bytes) -> bytes:
+    return raw.replace(b"parquet-cpp-arrow version", b"parquet-mr-labels version")
+
+
+def statistics_of_a_page(raw: bytes) -> bytes:
+    """A null count of 3 in a page that stands in the first column, of which the footer knows."""
+    header, _ = _struct(raw[4:260], 0)
+    empty = raw.index(b"\x1c\x00\x00\x00", 4)
+    assert empty < 60
+    assert header[5][5] == {}
+    return raw[:empty] + b"\x1c\x36" + raw[empty + 2 :]
+
+
+def another_beginning(raw: bytes) -> bytes:
+    return b"LABL" + raw[4:]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        bytes_before_the_footer,
+        a_field_more_in_the_footer,
+        another_name_of_the_writer,
+        statistics_of_a_page,
+        another_beginning,
+    ],
+    ids=lambda change: change.__name__,
+)
+def test_bytes_that_are_not_ours_are_noticed(copy: Path, change: Callable[[bytes], bytes]) -> None:
+    path = copy / AGGREGATES
+    path.write_bytes(change(path.read_bytes()))
+    assert AGGREGATES in problem_of(copy)
+
+
+def test_thrift_numbers_and_structs() -> None:
+    assert _whole(bytes([0xAC, 0x02]), 0) == (150, 2)
+    assert _whole(bytes([0x01]), 0) == (-1, 1)
+    assert _struct(bytes([0x15, 0x06, 0x2C, 0x16, 0x03, 0x00, 0x00]), 0) == ({1: 3, 3: {1: -2}}, 7)
+    with pytest.raises(ValueError):
+        _struct(bytes([0x18, 0x01, 0x41, 0x00]), 0)
+
+
+# --- files that are none ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["aggregates.parquet", "certificate.json", "weights.parquet"])
+def test_links_and_pipes_are_noticed(copy: Path, honest: Path, name: str) -> None:
+    (copy / name).unlink()
+    (copy / name).symlink_to(honest / name)
+    assert f"{name} is no ordinary file" in problem_of(copy)
+    (copy / name).unlink()
+    os.mkfifo(copy / name)
+    assert f"{name} is no ordinary file" in problem_of(copy)
+    (copy / name).unlink()
+    (copy / name).mkdir()
+    assert f"{name} is no ordinary file" in problem_of(copy)
+
+
+def test_many_files_too_many_are_counted(copy: Path) -> None:
+    for number in range(8):
+        (copy / f"labels{number}.csv").write_text("")
+    problems = verify(copy).problems
+    assert len(problems) == 6
+    assert problems[-1] == "3 more files are not part of the release"
+
+
+# --- documents ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"a": 1, "a": 2}', "a name twice"),
+        ('{"x": [{"a": 1, "b": 2, "a": 1}]}', "a name twice"),
+        ('{"a": 1e400}', "1e400 is beyond all doubles"),
+        ('{"a": -1e999}', "beyond all doubles"),
+        ('{"a": ' + "9" * 400 + "}", "99999999999999999999… is beyond all doubles"),
+        ('{"a": NaN}', "NaN is not JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
+        ('"text"', "no JSON object"),
+        ("[]", "no JSON object"),
+        (" " * (1 << 24) + "{}", "more than 16,777,216 bytes"),
+    ],
+)
+@pytest.mark.parametrize("name", ["certificate.json", "features.json"])
+def test_documents_are_read_strictly(copy: Path, name: str, text: str, words: str) -> None:
+    (copy / name).write_text(text)
+    problem = problem_of(copy)
+    assert words in problem
+    assert name in problem
+
+
+def test_numbers_at_the_edge_are_read() -> None:
+    assert parse_json('{"a": 1.7976931348623157e308, "b": [-1e-400, 9007199254740993]}') == {
+        "a": sys.float_info.max,
+        "b": [-0.0, 9007199254740993],
+    }
+
+
+# --- bombs --------------------------------------------------------------------------------
+
+LIMITED = """
+import resource, sys, threading
+from labeldp import Release, verify
+import labeldp.mechanisms.structure, labeldp.mechanisms.shaped_flag.check, jsonschema
+def used():
+    return int(next(l for l in open("/proc/self/status") if l.startswith("VmSize")).split()[1])
+most = (used() << 10) + (400 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+print(verify(sys.argv[1]).problems[0])
+try:
+    Release.load(sys.argv[1], verify=False).labels
+except ValueError as problem:
+    print(problem)
+"""
+
+
+def bomb(columns: dict[str, pa.Array], path: Path, metadata: bytes, **writing: Any) -> None:
+    data = pa.table(columns).replace_schema_metadata({METADATA_KEY: metadata})
+    write(data, path, len(data), **writing)
+
+
+@pytest.mark.parametrize("form", ["zeros", "nulls", "weights"])
+def test_a_small_file_does_not_take_gigabytes(copy: Path, form: str) -> None:
+    """Some ten million zeros in a few kilobytes, or none at all in even less."""
+    if sys.platform != "linux":
+        pytest.skip("limits of memory are Linux's")
+    certificate = (copy / "certificate.json").read_bytes()
+    path = copy / ("weights.parquet" if form == "weights" else AGGREGATES)
+    names = pq.read_schema(path).names
+    count = 12_000_000
+    column = pa.nulls(count, pa.float64()) if form == "nulls" else pa.array(np.zeros(count))
+    packing = "snappy" if form == "nulls" else "zstd"
+    bomb(dict.fromkeys(names, column), path, certificate, compression=packing)
+    assert path.stat().st_size < 2_000_000
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(copy)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stdout.count("more than its bytes can hold") == 2, done.stdout
+
+
+# --- loading ------------------------------------------------------------------------------
+
+
+def test_fit_and_load_refuse_what_was_altered_unless_told_otherwise(copy: Path) -> None:
+    path = copy / "certificate.json"
+    path.write_text(path.read_text().replace('"epsilon": 1.0', '"epsilon": 0.5', 1))
+    result = labeldp("fit", copy)
+    assert "is not as it was written" in result.error
+    assert "--no-verify" in result.error
+    assert labeldp("fit", copy, "--no-verify").code == 0
+    with pytest.raises(InputError, match="not as it was written"):
+        Release.load(copy)
+    assert LinearRegressor().fit(Release.load(copy, verify=False)).coef_.size
+
+
+def test_every_altered_field_is_refused_by_load(copy: Path) -> None:
+    """By a forger who edits the file and no more."""
+    path = copy / "certificate.json"
+    lines = path.read_text().splitlines()
+    places = [k for k, line in enumerate(lines) if ":" in line and not line.endswith(("{", "["))]
+    assert len(places) > 70
+    for place in places:
+        name, _, value = lines[place].partition(": ")
+        other = '"x"' if value.rstrip(",") != '"x"' else '"y"'
+        changed = [*lines[:place], f"{name}: {other}{',' * value.endswith(',')}"]
+        path.write_text("\n".join([*changed, *lines[place + 1 :]]) + "\n")
+        with pytest.raises(InputError):
+            Release.load(copy)

@@ -1,0 +1,253 @@
+"""Who signs a release signs every byte of it: in-toto in DSSE, Ed25519."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeldp import InputError, MissingExtraError, Release, ReleaseError, verify
+from labeldp.release import SIGNATURES, Envelope
+from labeldp.release.statement import encoded
+from labeldp.signoff.signing import PublicKey, make_key, sign
+from tests.console import labeldp
+from tests.mechanisms.cases import SHAPED, saved, small_plan
+from tests.tables import source
+
+pytest.importorskip("cryptography", reason="needs the extra sign")
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("keys")
+    for name in ("ann", "bob", "eve"):
+        make_key(folder / name)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory, keys: Path) -> Path:
+    rows = source(400)
+    folder = saved(small_plan(SHAPED, rows).release(rows), tmp_path_factory.mktemp("r") / "release")
+    sign(folder, keys / "ann")
+    return folder
+
+
+@pytest.fixture
+def copy(honest: Path, tmp_path: Path) -> Path:
+    shutil.copytree(honest, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def public(keys: Path, *names: str) -> list[PublicKey]:
+    return [PublicKey.read(keys / f"{name}.pub") for name in names]
+
+
+def test_the_encoding_is_that_of_the_specification() -> None:
+    """The example of DSSE's protocol."""
+    shown = encoded("http://example.com/HelloWorld", b"hello world")
+    assert shown == b"DSSEv1 29 http://example.com/HelloWorld 11 hello world"
+    assert encoded("é", "é".encode()) == b"DSSEv1 2 \xc3\xa9 2 \xc3\xa9"
+
+
+def test_the_envelope_is_what_other_tools_read(honest: Path, keys: Path) -> None:
+    """By hand: envelope, statement, subjects and the signature, with none of our code."""
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    envelope = json.loads((honest / SIGNATURES).read_text())
+    assert set(envelope) == {"payloadType", "payload", "signatures"}
+    assert envelope["payloadType"] == "application/vnd.in-toto+json"
+    payload = base64.b64decode(envelope["payload"])
+    told = json.loads(payload)
+    assert set(told) == {"_type", "subject", "predicateType", "predicate"}
+    assert told["_type"] == "https://in-toto.io/Statement/v1"
+    assert told["predicate"]["epsilon"] == 1.0
+    files = sorted(path for path in honest.iterdir() if path.name != SIGNATURES)
+    assert told["subject"] == [
+        {"name": path.name, "digest": {"sha256": hashlib.sha256(path.read_bytes()).hexdigest()}}
+        for path in files
+    ]
+    (one,) = envelope["signatures"]
+    assert set(one) == {"keyid", "sig"}
+    key: Any = load_pem_public_key((keys / "ann.pub").read_bytes())
+    kind = envelope["payloadType"]
+    message = f"DSSEv1 {len(kind)} {kind} {len(payload)} ".encode() + payload
+    key.verify(base64.b64decode(one["sig"]), message)
+
+
+def test_a_signed_release_is_valid_with_and_without_the_key(honest: Path, keys: Path) -> None:
+    report = verify(honest, keys=public(keys, "ann"))
+    assert (report.problems, report.signed_by) == ((), (str(keys / "ann.pub"),))
+    bare = verify(honest)
+    assert bare.valid
+    assert bare.untested[-1] == "whose the 1 signature may be: give public keys (`key`)"
+    assert Release.load(honest).certificate["epsilon"] == 1.0
+
+
+def test_another_key_did_not_sign(honest: Path, keys: Path) -> None:
+    problems = verify(honest, keys=public(keys, "ann", "eve")).problems
+    assert problems == (f"it is not signed by {keys / 'eve.pub'}",)
+
+
+def test_several_people_sign_one_envelope(copy: Path, keys: Path) -> None:
+    sign(copy, keys / "bob")
+    sign(copy, keys / "bob")
+    envelope = Envelope.read(copy / SIGNATURES)
+    assert len(envelope.signatures) == 2
+    assert verify(copy, keys=public(keys, "bob", "ann")).problems == ()
+    assert verify(copy, keys=public(keys, "eve")).problems != ()
+
+
+def altered_file(folder: Path) -> None:
+    path = folder / "features.json"
+    path.write_text(path.read_text() + " ")
+
+
+def added_file(folder: Path) -> None:
+    (folder / "more.txt").write_text("x")
+
+
+def removed_file(folder: Path) -> None:
+    (folder / "weights.parquet").unlink()
+
+
+def altered_payload(folder: Path) -> None:
+    change(folder, lambda envelope: {"payload": swapped(envelope["payload"])})
+
+
+def swapped(payload: str) -> str:
+    told = json.loads(base64.b64decode(payload))
+    told["predicate"]["epsilon"] = 0.1
+    return base64.b64encode(json.dumps(told).encode()).decode()
+
+
+def no_signature(folder: Path) -> None:
+    change(folder, lambda _: {"signatures": []})
+
+
+def another_signature(folder: Path) -> None:
+    def flipped(envelope: dict[str, Any]) -> dict[str, Any]:
+        (one,) = envelope["signatures"]
+        raw = bytearray(base64.b64decode(one["sig"]))
+        raw[3] ^= 1
+        return {"signatures": [one | {"sig": base64.b64encode(raw).decode()}]}
+
+    change(folder, flipped)
+
+
+def another_type(folder: Path) -> None:
+    change(folder, lambda _: {"payloadType": "application/json"})
+
+
+def a_field_more(folder: Path) -> None:
+    change(folder, lambda _: {"labels": [1, 2, 3]})
+
+
+def stripped(folder: Path) -> None:
+    (folder / SIGNATURES).unlink()
+
+
+def nonsense(folder: Path) -> None:
+    (folder / SIGNATURES).write_text('{"signatures": 3}')
+
+
+def change(folder: Path, how: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    path = folder / SIGNATURES
+    envelope = json.loads(path.read_text())
+    path.write_text(json.dumps(envelope | how(envelope), indent=1) + "\n")
+
+
+@pytest.mark.parametrize(
+    "forgery",
+    [
+        altered_file, added_file, removed_file, altered_payload, no_signature,
+        another_signature, another_type, a_field_more, stripped, nonsense,
+    ],
+    ids=lambda forgery: forgery.__name__,
+)  # fmt: skip
+def test_whatever_was_changed_since_is_noticed(
+    copy: Path, keys: Path, forgery: Callable[[Path], None]
+) -> None:
+    forgery(copy)
+    assert not verify(copy, keys=public(keys, "ann")).valid
+
+
+def test_a_release_made_again_is_not_the_one_that_was_signed(copy: Path, tmp_path: Path) -> None:
+    """A forger who writes all files anew and keeps the envelope."""
+    rows = source(400)
+    other = saved(small_plan(SHAPED, rows).release(rows), tmp_path / "other")
+    shutil.copy(copy / SIGNATURES, other / SIGNATURES)
+    assert verify(other).problems == (
+        f"{SIGNATURES} was signed over other files: some were altered, added or removed since",
+    )
+
+
+def test_what_does_not_verify_is_not_signed(copy: Path, keys: Path) -> None:
+    altered_file(copy)
+    before = (copy / SIGNATURES).read_bytes()
+    with pytest.raises(ReleaseError, match="is not valid and is not signed"):
+        sign(copy, keys / "bob")
+    assert (copy / SIGNATURES).read_bytes() == before
+
+
+def test_keys_are_their_owners_alone(keys: Path, copy: Path, tmp_path: Path) -> None:
+    assert (keys / "ann").stat().st_mode & 0o777 == 0o600
+    assert b"BEGIN PRIVATE KEY" in (keys / "ann").read_bytes()
+    with pytest.raises(ReleaseError, match="already exists"):
+        make_key(keys / "ann")
+    shutil.copy(keys / "bob", tmp_path / "open")
+    os.chmod(tmp_path / "open", 0o640)
+    with pytest.raises(InputError, match="can be read by others"):
+        sign(copy, tmp_path / "open")
+
+
+def test_a_key_with_a_passphrase(copy: Path, tmp_path: Path) -> None:
+    made = make_key(tmp_path / "locked", "open sesame")
+    assert b"BEGIN ENCRYPTED PRIVATE KEY" in (tmp_path / "locked").read_bytes()
+    for passphrase, words in ((None, "has a passphrase"), (lambda: "x", "is another one")):
+        with pytest.raises(InputError, match=words):
+            sign(copy, tmp_path / "locked", passphrase)
+    sign(copy, tmp_path / "locked", lambda: "open sesame")
+    assert verify(copy, keys=[made]).valid
+
+
+def test_files_that_are_no_keys_are_refused(copy: Path, keys: Path, tmp_path: Path) -> None:
+    (tmp_path / "none").write_text("no key")
+    os.chmod(tmp_path / "none", 0o600)
+    for path in (tmp_path / "none", tmp_path / "absent"):
+        with pytest.raises(InputError):
+            sign(copy, path)
+        with pytest.raises(InputError):
+            PublicKey.read(path)
+    with pytest.raises(InputError, match="no public key"):
+        PublicKey.read(keys / "ann")
+
+
+def test_the_commands(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LABELDP_PASSPHRASE", "open sesame")
+    made = labeldp("keygen", tmp_path / "me", "--passphrase", "--json")
+    assert (made.code, made.json["public"]) == (0, str(tmp_path / "me.pub"))
+    signed = labeldp("sign", copy, "--key", tmp_path / "me", "--json")
+    assert (signed.code, signed.json["keyid"]) == (0, made.json["keyid"])
+    result = labeldp("verify", copy, "--key", tmp_path / "me.pub")
+    assert result.code == 0
+    assert f"signed by {tmp_path / 'me.pub'}" in result.out
+    assert "--key" in labeldp("verify", copy).out
+    (copy / SIGNATURES).unlink()
+    assert labeldp("verify", copy, "--key", tmp_path / "me.pub").code == 1
+    assert labeldp("keygen", tmp_path / "me").code == 2
+
+
+def test_without_the_package_the_remedy_is_said(
+    keys: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'labeldp\[sign\]'"):
+        PublicKey.read(keys / "ann.pub")

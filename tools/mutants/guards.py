@@ -1,0 +1,177 @@
+"""Which tests guard which module: a table, quick ones first, since the first failure ends a trial.
+
+The last entry of a room stands for all its modules; a module's own tests come before it.
+"""
+
+from __future__ import annotations
+
+_CURVES = ("tests/contracts/test_curve.py", "tests/golden")
+_MECHANISMS = ("tests/golden", "tests/contracts/test_mechanism.py", "tests/test_plan_binding.py")
+_RELEASES = ("tests/test_verification.py", "tests/test_forgeries.py")
+_FLAG = ("tests/mechanisms/test_floors.py", "tests/mechanisms/test_person_sketch.py")
+_BAGS = ("tests/mechanisms/test_bags.py", "tests/mechanisms/test_draws.py")
+_BAG_LAWS = ("tests/mechanisms/test_laws.py", "tests/mechanisms/test_groups_over_draw.py")
+
+GUARDS: dict[str, tuple[str, ...]] = {
+    "_random.py": (
+        "tests/test_random_streams.py",
+        "tests/test_door.py",
+        "tests/mechanisms/test_stream.py",
+    ),
+    "door.py": (
+        "tests/test_door_in_doubt.py",
+        "tests/test_door.py",
+        "tests/test_door_laplace.py",
+        "tests/test_door_radial.py",
+        "tests/test_compact.py",
+    ),
+    "source/labels.py": (
+        "tests/source/test_source_labels.py",
+        "tests/statistics/test_exact_sums.py",
+        "tests/golden",
+    ),
+    "engines/checkpoint.py": (
+        "tests/engines/test_checkpoint_binding.py",
+        "tests/engines/test_local_engine.py",
+    ),
+    "signoff/": ("tests/signoff/test_ledger.py", "tests/signoff/test_joint.py"),
+    "accounting/contour.py": (
+        "tests/accounting/test_accounting_contour.py",
+        "tests/accounting/test_accounting_sketch.py",
+        *_CURVES,
+    ),
+    "accounting/family.py": (
+        "tests/accounting/test_accounting_family.py",
+        "tests/accounting/test_accounting_groups.py",
+        *_CURVES,
+    ),
+    "accounting/gaussian.py": ("tests/accounting/test_accounting_gaussian.py", *_CURVES),
+    "accounting/laplace.py": (
+        "tests/contracts/test_curve.py",
+        "tests/mechanisms/test_noisy_rows.py",
+    ),
+    "accounting/radial.py": (
+        "tests/accounting/test_accounting_radial.py",
+        "tests/mechanisms/test_radial_noise.py",
+        *_CURVES,
+    ),
+    "accounting/random_mu.py": (
+        "tests/accounting/test_accounting_random_mu.py",
+        "tests/accounting/test_accounting_noisy_wtd_lag.py",
+        *_CURVES,
+    ),
+    "accounting/mixture.py": (
+        "tests/accounting/test_accounting_random_mu.py",
+        "tests/accounting/test_accounting_noisy_wtd_lag.py",
+        *_CURVES,
+    ),
+    "accounting/paper": (
+        "tests/accounting/test_accounting_paper.py",
+        "tests/accounting/test_accounting_paper_bags.py",
+        *_CURVES,
+    ),
+    "accounting/compose.py": (
+        "tests/signoff/test_joint.py",
+        "tests/accounting/test_accounting_radial.py",
+        *_CURVES,
+    ),
+    "accounting/floor.py": ("tests/accounting/test_accounting_floor.py", *_CURVES, *_FLAG),
+    "accounting/draw.py": (
+        "tests/accounting/test_accounting_sampled_wtd_flag.py",
+        *_CURVES,
+        "tests/mechanisms/test_groups_over_draw.py",
+    ),
+    "accounting/": (
+        "tests/accounting/test_accounting_search.py",
+        "tests/accounting/test_accounting_groups.py",
+        "tests/accounting/test_accounting_wtd_flag.py",
+        "tests/accounting/test_accounting_sampled_wtd_flag.py",
+        *_CURVES,
+    ),
+    "statistics/factor.py": (
+        "tests/statistics/test_factor_and_residual.py",
+        "tests/statistics/test_wide_tables.py",
+        "tests/golden",
+    ),
+    "statistics/residual.py": ("tests/statistics/test_factor_and_residual.py", "tests/golden"),
+    "statistics/leverage.py": (
+        "tests/statistics/test_factor_and_residual.py",
+        "tests/statistics/test_compound_sums.py",
+        "tests/golden",
+    ),
+    "statistics/persons.py": (
+        "tests/statistics/test_persons.py",
+        "tests/mechanisms/test_person.py",
+    ),
+    "statistics/stacked.py": (
+        "tests/statistics/test_stacked.py",
+        "tests/mechanisms/test_bag_blocks.py",
+        "tests/golden",
+    ),
+    "statistics/w": (
+        "tests/statistics/test_shape.py",
+        "tests/statistics/test_wide_tables.py",
+        "tests/statistics/test_persons.py",
+    ),
+    "statistics/short_weights.py": (
+        "tests/statistics/test_shape.py",
+        "tests/statistics/test_wide_tables.py",
+        "tests/statistics/test_persons.py",
+    ),
+    "statistics/quadratic_form.py": (
+        "tests/statistics/test_shape.py",
+        "tests/statistics/test_wide_tables.py",
+        "tests/statistics/test_factor_and_residual.py",
+    ),
+    "statistics/": (
+        "tests/statistics/test_exact_sums.py",
+        "tests/statistics/test_compound_sums.py",
+        "tests/golden",
+    ),
+    "mechanisms/wtd_flag/": (*_FLAG, *_MECHANISMS, "tests/test_compact.py", "tests/test_law.py"),
+    "mechanisms/shaped_flag/": (
+        "tests/mechanisms/test_shaped_flag.py",
+        "tests/mechanisms/test_radial_noise.py",
+        "tests/mechanisms/test_person.py",
+        *_MECHANISMS,
+    ),
+    "mechanisms/noisy_rows/": ("tests/mechanisms/test_noisy_rows.py", *_MECHANISMS),
+    "mechanisms/sampled_wtd_flag/": (
+        *_BAGS,
+        "tests/mechanisms/test_bag_blocks.py",
+        "tests/mechanisms/test_plan_facts.py",
+        *_MECHANISMS,
+        *_BAG_LAWS,
+    ),
+    "mechanisms/sampled_noisy_wtd_lag/": (
+        "tests/mechanisms/test_noisy_lag.py",
+        *_BAGS,
+        *_MECHANISMS,
+        *_BAG_LAWS,
+    ),
+    "mechanisms/floor": (*_FLAG, *_MECHANISMS, "tests/mechanisms/test_laws.py"),
+    "mechanisms/laws.py": ("tests/mechanisms/test_feature_laws.py", *_MECHANISMS),
+    "mechanisms/bags.py": (*_BAGS, "tests/mechanisms/test_bag_blocks.py", *_MECHANISMS),
+    "mechanisms/survey.py": ("tests/mechanisms/test_plan_facts.py", *_MECHANISMS),
+    "mechanisms/curves.py": ("tests/mechanisms/test_curves.py", *_MECHANISMS),
+    "mechanisms/account.py": ("tests/accounting/test_account_bags_command.py", *_MECHANISMS),
+    "mechanisms/structure.py": ("tests/test_parquet_form.py", *_RELEASES),
+    "mechanisms/check": ("tests/mechanisms/test_floors.py", "tests/golden", *_RELEASES),
+    "mechanisms/": (*_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
+    "release/parquet.py": ("tests/test_parquet_form.py", "tests/test_release_files.py", *_RELEASES),
+    "release/files.py": (
+        "tests/test_release_files.py",
+        "tests/test_parquet_form.py",
+        "tests/learners/test_released_rows.py",
+        *_RELEASES,
+    ),
+    "release/budget.py": ("tests/test_budget.py", *_RELEASES),
+    "release/statement.py": ("tests/test_signing.py",),
+    "release/": ("tests/golden", "tests/test_release_files.py", *_RELEASES),
+}
+
+
+def guards(path: str) -> tuple[str, ...]:
+    """The tests of a module of the package, by the longest entry that its path begins with."""
+    found = max((entry for entry in GUARDS if path.startswith(entry)), key=len)
+    return tuple(dict.fromkeys(GUARDS[found]))
