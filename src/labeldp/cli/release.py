@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from labeldp import InputError, LabelDPError
-from labeldp._random import Randomness
 from labeldp.cli.derived import given
 from labeldp.cli.options import Budget, Json, LedgerOptions, PassOptions, Table, Verbose
 from labeldp.cli.output import emit_facts, emit_json, note, number
@@ -92,6 +91,8 @@ def release(
         made, _ = planned(options.mechanism, chosen, source, runner)
     show_notes(made, verbose)
     payment = paying.payment()
+    from labeldp._random import Randomness  # late: it brings NumPy, which no help needs
+
     with _noted(plan, made, out, again=again or bool(payment)):
         keys = Randomness.from_os()  # given, so that a doubt about its use is told here alone
         released = made.release_to(
