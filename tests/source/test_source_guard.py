@@ -105,6 +105,22 @@ def test_label_bytes_that_are_no_text(tmp_path: Path) -> None:
     assert refused(source)
 
 
+@pytest.mark.parametrize(("name", "ending"), [("t.csv", b"\r"), ("t.csv.gz", b"\n")])
+@pytest.mark.parametrize("label", [b"\xff", b"\x00", b"\xe9\x00"])
+def test_the_header_alone_tells_the_encoding(
+    name: str, ending: bytes, label: bytes, tmp_path: Path
+) -> None:
+    """Where no line feed ends it, or the file is packed, rows are read along with it."""
+    rows = [b"a,c,y", b"9,z," + label, *(b"%d,\xc3\xa9,5" % k for k in range(9))]
+    packed = gzip.compress if name.endswith("gz") else bytes
+    (tmp_path / name).write_bytes(packed(ending.join(rows) + ending))
+    source = scan(tmp_path / name, label="y", label_range=(0, 10))
+    assert source.reader.encoding == "utf-8"
+    assert source.total_rows == 10
+    assert {row["c"] for row in features(source)} == {"\u00e9", "z"}
+    assert refused(source)
+
+
 def test_features_that_lack_a_field_or_close_no_quote_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,c,y\n1,x,5\n2,5\n")

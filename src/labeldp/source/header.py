@@ -63,14 +63,15 @@ def told_apart(names: Sequence[str]) -> list[str]:
 
 
 def _start(path: Path) -> bytes:
+    """The header line, whatever ends it: what follows holds labels. Of UTF-16 some more."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     with opened(path, "rb") as file:
-        start = bytes(file.read(_MOST) if path.suffix == ".gz" else file.readline(_MOST))
-    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or b"\0" in start[:64]:
+        line = re.split(rb"[\r\n]", bytes(file.readline(_MOST)), maxsplit=1)[0]
+    if line[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or b"\0" in line[:64]:
         with opened(path, "rb") as file:
             start = bytes(file.read(1 << 16))
         return start[: len(start) & ~1]
-    return start.partition(b"\n")[0]
+    return line
 
 
 def _encoding(start: bytes) -> str:
