@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -213,6 +216,51 @@ def test_a_row_outside_the_feature_map_has_no_bound() -> None:
     features, weights = prepared(of(data), winsor=0)
     far = data.set_column(0, "height", pa.array(np.append(np.full(ROWS - 1, 170.0), 9e5)))
     assert found(of(far), features, weights).length == np.inf
+
+
+def test_a_row_just_outside_the_feature_map_has_no_bound_however_short() -> None:
+    data = with_ids(IDS)
+    features, weights = prepared(of(data), winsor=0)
+    heights = data["height"].to_numpy().copy()
+    heights[0] = heights.max() + 100.0
+    far = data.set_column(0, "height", pa.array(heights))
+    small = Weights(weights.kept, weights.matrix / 64)
+    assert found(of(data), features, small).length < np.inf
+    assert found(of(far), features, small).length == np.inf
+
+
+def test_more_rows_than_the_feature_map_knows_have_no_bound() -> None:
+    """Units are as small as sums of so many rows allow: those of more might overflow."""
+    rows = of(with_ids(IDS))
+    features, weights = prepared(rows)
+    fewer = replace(features, rows=ROWS - 1)
+    assert found(rows, fewer, weights).length == np.inf
+
+
+def test_what_cancels_in_a_length_is_allowed_for() -> None:
+    """Two columns that are nearly one, and weights of their difference: doubles lose its digits.
+
+    Squares of 2**17 make up a length of about 1, so that rounding far exceeds a unit.
+    """
+    random = np.random.default_rng(0)
+    first = random.integers(0, 2**18, 200)
+    second = first + random.integers(1, 3, 200)
+    data = pa.table({"x": first, "z": second, "id": np.arange(200), "label": np.ones(200)})
+    features = fit_features(of(data), intercept=False, winsor=0)
+    weights = Weights((0, 1), np.array([[2.0**-30, 0.0], [-0.3, 0.3]]))
+    (batch,) = of(data).feature_batches()
+    rows = Encoder(features)(batch)
+    for place, codes in enumerate(features.integers(rows)):
+        tally, whole = PersonScan(features, weights), PersonScan(features, weights)
+        tally.add(rows.part(place, place + 1))
+        whole.merge(tally.share())
+        square = sum(sum(map(mul, row, map(int, codes))) ** 2 for row in exact(weights.matrix))
+        longest = largest_persons(whole, pytest.fail, whole.result())
+        assert square <= Fraction(longest.length) ** 2
+
+
+def exact(matrix: np.ndarray) -> list[list[Fraction]]:
+    return [[Fraction(entry) for entry in row] for row in matrix.tolist()]
 
 
 def test_ids_that_cannot_be_used_are_refused() -> None:
