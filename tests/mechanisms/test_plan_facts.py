@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labeldp import Plan, PlanError, scan
+from labeldp import InputError, Plan, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.features import fit_features
 from labeldp.mechanisms import floors
 from labeldp.mechanisms.sampled_wtd_flag import plan as sampled_plan
 from labeldp.statistics import LabelGrid
 from tests.features import feature_twin
-from tests.mechanisms.cases import ROWS, SAMPLED, SMALL, small_plan
+from tests.mechanisms.cases import ROWS, SAMPLED, SHAPED, SMALL, small_plan
 from tests.plans import plan
 from tests.tables import source, table
 
@@ -61,6 +61,16 @@ def test_a_claim_prices_the_change_of_a_label_as_rounded(mechanism: str) -> None
     claim = made.claim.to_json()
     assert claim["label_range"] == rounded
     assert claim["label_width"] == rounded[1] - rounded[0]
+
+
+def test_labels_that_would_all_round_to_one_place_are_refused() -> None:
+    """Without an intercept they count from 0, and steps are as wide as their size asks for."""
+    far = (1e6, 1e6 + 1)
+    data = table(ROWS).set_column(4, "label", pa.array(np.linspace(*far, ROWS)))
+    rows = scan(data, label="label", label_range=far)
+    with pytest.raises(InputError, match="too far from 0 for its width"):
+        small_plan(SHAPED, rows, intercept=False)
+    assert small_plan(SHAPED, rows).labels.range == far
 
 
 # --- a declared floor: every bag has to reach it --------------------------------------------

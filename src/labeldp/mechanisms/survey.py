@@ -30,6 +30,8 @@ from labeldp.statistics.persons import Seen
 ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""
 HEADROOM = 1e-9
+_FEWEST_STEPS = 256
+"""Of the label grid within the label range: with fewer, rounding would cost what labels tell."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def survey(
         factor = factorise(gram, features.keep(kept), saturated=saturated)
         leverage = engine.fold("leverages", source, LeverageScan(features, factor))
     labels = LabelGrid.for_range(source.label_range, intercept=features.intercept)
+    _check_steps(labels)
     facts = Facts(
         rows=gram.rows,
         label_range=labels.range,
@@ -143,6 +146,15 @@ def feature_bound(features: FeatureMap) -> float:
     for _, columns in features.derived:
         square += sum((column.reach * column.scale) ** 2 for column in columns)
     return math.sqrt(square) * (1 + 1e-12)
+
+
+def _check_steps(labels: LabelGrid) -> None:
+    """Without an intercept labels count from 0, and far from it the steps between them are wide."""
+    if labels.high - labels.low < math.ldexp(_FEWEST_STEPS, labels.exponent):
+        raise InputError(
+            f"`label_range` {labels.low:g} {labels.high:g} is too far from 0 for its width; "
+            "subtract a public number from all labels, or keep the intercept"
+        )
 
 
 def _constant(source: Source, features: FeatureMap, formula: str | None) -> list[str]:
