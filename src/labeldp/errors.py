@@ -4,6 +4,7 @@
     ├── InputError          the request is wrong; the command line exits with 2
     │   ├── DataError       a file, a column or a row is not what was said
     │   ├── PlanError       the budget and the data admit no such release
+    │   │   └── SpentError  so a measurement says, and what it cost is spent
     │   ├── ReleaseError    a release directory is missing, incomplete or in the way
     │   └── LedgerError     the ledger is lost, altered, or has no budget left
     └── MissingExtraError   an optional package is needed; the message is the remedy
@@ -27,6 +28,7 @@ __all__ = [
     "MissingExtraError",
     "PlanError",
     "ReleaseError",
+    "SpentError",
     "at_least",
     "end_share",
     "finite",
@@ -51,6 +53,10 @@ class DataError(InputError):
 
 class PlanError(InputError):
     """The budget and the public facts admit no such release."""
+
+
+class SpentError(PlanError):
+    """A run was refused by what it had measured: to try again is to measure, and pay, again."""
 
 
 class ReleaseError(InputError):

@@ -16,6 +16,7 @@ from labeldp.cli.derived import given
 from labeldp.cli.options import Budget, Json, LedgerOptions, PassOptions, Table, Verbose
 from labeldp.cli.output import emit_facts, emit_json, note, number
 from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, read_plan, show_notes
+from labeldp.errors import SpentError
 from labeldp.files import check_target, obstacle
 from labeldp.mechanisms import Demonstration, Encoding, demonstrations, mechanism_named, names
 
@@ -124,8 +125,9 @@ def release(
 def _noted(path: Path | None, made: Plan, out: Path, *, again: bool) -> Iterator[None]:
     """Beside a plan file, before labels are read, stands that it is released: once is enough.
 
-    A run that is refused or stopped has published nothing and takes the note back; one that was
-    killed cannot, and may have left what it drew.
+    A run that is refused or stopped has published nothing and takes the note back, unless it was
+    refused by a measurement: tried until one is lucky, that would say nothing any more. One that
+    was killed cannot, and may have left what it drew.
     """
     if path is None:
         yield
@@ -140,8 +142,8 @@ def _noted(path: Path | None, made: Plan, out: Path, *, again: bool) -> Iterator
     _write_notes(marker, [*notes, seal])
     try:
         yield
-    except (LabelDPError, KeyboardInterrupt, MemoryError):
-        if not out.exists():
+    except (LabelDPError, KeyboardInterrupt, MemoryError) as problem:
+        if not out.exists() and not isinstance(problem, SpentError):
             _write_notes(marker, notes)
         raise
 

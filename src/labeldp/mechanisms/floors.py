@@ -25,7 +25,7 @@ from labeldp.accounting import (
     added_variance,
     default_measurement,
 )
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError, PlanError, SpentError
 from labeldp.mechanisms import FloorOptions
 from labeldp.release import Claim, FloorOutcome
 from labeldp.statistics import LabelGrid, Residual
@@ -214,7 +214,7 @@ def settle_floor(
     shown = claim.measurement.lower_bound(measured, half_step, claim.facts.width)
     missing = added_variance(claim.floor, shown)
     if claim.mode is FloorMode.MEASURED and missing > 0:
-        raise PlanError(
+        raise SpentError(
             f"the measured residual shows a sum of squares of {shown**2:.6g}, the plan needs "
             f"{claim.floor:.6g}; ask for fewer bags or use `floor='measured+added'` "
             "(this measurement has spent its part of the budget)"
