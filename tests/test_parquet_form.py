@@ -67,6 +67,13 @@ def test_many_pages_and_row_groups_have_our_form(tmp_path: Path) -> None:
     check_form(tmp_path / "t.parquet")
 
 
+def test_columns_that_could_have_gaps_are_not_ours(copy: Path) -> None:
+    whole = pq.read_table(copy / AGGREGATES)
+    loose = pa.schema([each.with_nullable(True) for each in whole.schema], whole.schema.metadata)
+    write(whole.cast(loose), copy / AGGREGATES)
+    assert "intercept: double not null" in problem_of(copy)
+
+
 FOREIGN: dict[str, tuple[dict[str, Any], str]] = {
     "statistics": ({"write_statistics": True}, "statistics"),
     "an index": ({"write_page_index": True}, "statistics, an index"),

@@ -115,6 +115,17 @@ def test_single_rows_count_for_all_rows_of_a_person(shaped: Path) -> None:
         compose([person, released(persons(1500, 3, "who"), mechanism="shaped-flag")])
 
 
+def test_of_tables_alike_in_rows_the_larger_persons_count(shaped: Path) -> None:
+    """A release of single rows may be of either table, in whatever order they are given."""
+    few, many = (
+        released(persons(2000, each), mechanism="shaped-flag", noise="gaussian") for each in (2, 4)
+    )
+    row = Release.load(shaped).certificate["mu"]
+    mus = [compose(each).mu for each in ([shaped, few, many], [many, few, shaped])]
+    whole = [4 * row, few.certificate["mu"], many.certificate["mu"]]
+    assert mus == [pytest.approx(math.hypot(*whole), rel=1e-12)] * 2
+
+
 def test_what_does_not_verify_is_refused(shaped: Path, tmp_path: Path) -> None:
     forged = tmp_path / "forged"
     shutil.copytree(shaped, forged)

@@ -222,7 +222,11 @@ def _without_sketches(mu: float, points: Atoms, epsilon: float) -> Bounds:
 
 
 def _merged(families: tuple[SketchFamily, ...]) -> list[SketchFamily]:
-    """Sketches under the same facts and floor are one, their bags added."""
+    """Sketches under the same facts and floor are one, their bags added.
+
+    Their residuals may differ by what each had added. u − v and u·v are 1/σ² times what they share,
+    so u and v grow with 1/σ²: the one of least residual, which is above the floor, bounds all.
+    """
 
     def kind(family: SketchFamily) -> tuple[float, ...]:
         return family.tau, family.leverage, family.cosine, family.inflation

@@ -99,8 +99,8 @@ def _layouts(release: Release) -> Iterator[str]:
         except (KeyError, TypeError, ValueError) as problem:
             yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
             continue
-        if (shown.names, shown.types) != (expected.names, expected.types):
-            columns = ", ".join(f"{field.name} ({field.type})" for field in expected)
+        if not shown.equals(expected):
+            columns = ", ".join(map(str, expected))
             yield f"{file_name(name)} does not have the columns that it should: {columns}"
 
 

@@ -138,7 +138,10 @@ def _of_one_unit(claims: Sequence[Claim]) -> tuple[list[Curve], str]:
             f"ids stand in columns {' and '.join(sorted(map(repr, columns)))}: nothing says that "
             "they are of the same persons; compose releases made with one `person` column"
         )
-    most = {n: c.person.rows for n, c in zip(rows, claims, strict=True) if c.person is not None}
+    most: dict[int, int] = {}  # tables of as many rows cannot be told apart: the larger counts
+    for n, claim in zip(rows, claims, strict=True):
+        if claim.person is not None:
+            most[n] = max(most.get(n, 0), claim.person.rows)
     if not set(rows) <= most.keys():
         raise InputError(
             "how many rows a person has in a table is known of no release of "
