@@ -22,6 +22,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 METHODS: dict[str, Callable[..., Any]] = {
     "Plan.release": Plan.release,
     "Plan.release_to": Plan.release_to,
+    "Plan.save": Plan.save,
+    "Plan.load": Plan.load,
     "Release.save": Release.save,
     "Release.load": Release.load,
     "Release.training_frame": Release.training_frame,

@@ -372,3 +372,32 @@ def test_a_plan_that_a_measurement_refused_is_tried_again_on_demand_alone(folder
     assert not (folder / "r").exists()
     assert "was released before" in command(*again).error
     assert "has spent its part of the budget" in command(*again, "--again").error
+
+
+def test_in_python_a_plan_file_is_released_once_too(folder: Path, book: Ledger) -> None:
+    rows, marker = source(), folder / "plan.json.released"
+    loaded = labeldp.Plan.load(folder / "plan.json")
+    with pytest.raises(labeldp.DataError):
+        loaded.release(table().drop_columns("height"), label="label")
+    assert not marker.exists(), "nothing was published"
+    loaded.release(rows)
+    assert len(marker.read_text().split()) == 1
+    for once_more in (loaded, labeldp.Plan.load(folder / "plan.json")):
+        with pytest.raises(InputError, match="was released before"):
+            once_more.release(rows)
+        with pytest.raises(InputError, match="again=True"):
+            once_more.release_to(folder / "b", rows)
+    assert not (folder / "b").exists()
+    loaded.release_to(folder / "b", rows, again=True)
+    loaded.release(rows, ledger=book, dataset="t")
+
+
+def test_a_plan_is_saved_and_loaded(made: labeldp.Plan, tmp_path: Path) -> None:
+    made.save(tmp_path / "p.json")
+    assert labeldp.Plan.load(tmp_path / "p.json") == made
+    with pytest.raises(labeldp.ReleaseError, match="already exists"):
+        made.save(tmp_path / "p.json")
+    text = (tmp_path / "p.json").read_text()
+    (tmp_path / "p.json").write_text(text.replace('"epsilon": 1.0', '"epsilon": 0.5', 1))
+    with pytest.raises(InputError, match=r"p\.json: the plan was altered"):
+        labeldp.Plan.load(tmp_path / "p.json")

@@ -23,7 +23,7 @@ from labeldp.cli.output import (
     note,
     number,
 )
-from labeldp.files import check_target, new_path, read_json
+from labeldp.files import check_target, new_path
 from labeldp.mechanisms import (
     AUTO,
     LINEAR,
@@ -107,7 +107,7 @@ def plan(
     made, offers = planned(options.mechanism, chosen, source, runner, compared=compare)
     show_notes(made, verbose)
     if out is not None:
-        _write(out, made)
+        made.save(out)
     if report is not None:
         from labeldp.signoff.report import plan_report
 
@@ -229,25 +229,6 @@ def show_bases(made: Plan) -> None:
             for each in made.bases
         ],
     )
-
-
-def _write(path: Path, made: Plan) -> None:
-    from json import dumps
-
-    text = dumps(made.to_json(), indent=1, ensure_ascii=False)
-    with new_path(path) as partial:
-        partial.write_text(text + "\n", encoding="utf-8")
-
-
-def read_plan(path: Path) -> Plan:
-    """Read what `_write` wrote."""
-    from labeldp import Plan
-
-    document = read_json(path)
-    try:
-        return Plan.from_json(document)
-    except InputError as problem:
-        raise InputError(f"{path}: {problem}") from None
 
 
 def show_plan(made: Plan) -> None:

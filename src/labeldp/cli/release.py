@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp import InputError, LabelDPError
+from labeldp import InputError
 from labeldp.cli.derived import given
 from labeldp.cli.options import Budget, Json, LedgerOptions, PassOptions, Table, Verbose
 from labeldp.cli.output import emit_facts, emit_json, note, number
-from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, read_plan, show_notes
-from labeldp.errors import SpentError
-from labeldp.files import check_target, obstacle
+from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, show_notes
+from labeldp.files import check_target
 from labeldp.mechanisms import Demonstration, Encoding, demonstrations, mechanism_named, names
 
 if TYPE_CHECKING:
@@ -86,7 +81,9 @@ def release(
             emit_json({"release": str(out), "certificate": None, "warning": warning})
         return 0
     if plan is not None:
-        made = read_plan(plan)
+        from labeldp import Plan
+
+        made = Plan.load(plan)
     else:
         chosen = asked(context, budget, options, encoding)
         made, _ = planned(options.mechanism, chosen, source, runner)
@@ -94,11 +91,10 @@ def release(
     payment = paying.payment()
     from labeldp._random import Randomness  # late: it brings NumPy, which no help needs
 
-    with _noted(plan, made, out, again=again or bool(payment)):
-        keys = Randomness.from_os()  # given, so that a doubt about its use is told here alone
-        released = made.release_to(
-            out, source, engine=runner, about=about, randomness=keys, **payment
-        )
+    keys = Randomness.from_os()  # given, so that a doubt about its use is told here alone
+    released = made.release_to(
+        out, source, engine=runner, about=about, randomness=keys, again=again, **payment
+    )
     from labeldp.learners.afterwards import estimated  # late: a refusal needs no learner
 
     said = released.certificate["about"]
@@ -119,66 +115,6 @@ def release(
         "its budget is spent, but think before you publish (--anyway: exit 0 all the same)"
     )
     return 0 if options.anyway or made.anyway else 1
-
-
-@contextmanager
-def _noted(path: Path | None, made: Plan, out: Path, *, again: bool) -> Iterator[None]:
-    """Beside a plan file, before labels are read, stands that it is released: once is enough.
-
-    A run that is refused or stopped has published nothing and takes the note back, unless it was
-    refused by a measurement: tried until one is lucky, that would say nothing any more. One that
-    was killed cannot, and may have left what it drew.
-    """
-    if path is None:
-        yield
-        return
-    marker, seal = path.with_name(path.name + ".released"), made.to_json()["seal"]
-    notes = _read_notes(marker)
-    if seal in notes and not again:
-        raise InputError(
-            f"{path} was released before ({marker.name} says so), and every release costs its "
-            "budget again; keep a `ledger`, or say `again=True`"
-        )
-    _write_notes(marker, [*notes, seal])
-    try:
-        yield
-    except (LabelDPError, KeyboardInterrupt, MemoryError) as problem:
-        if not out.exists() and not isinstance(problem, SpentError):
-            _write_notes(marker, notes)
-        raise
-
-
-def _read_notes(marker: Path) -> list[str]:
-    reason = obstacle(marker)
-    try:
-        if reason is not None:
-            raise ValueError(reason)
-        notes = marker.read_text(encoding="utf-8").split() if marker.exists() else []
-        if not all(re.fullmatch("[0-9a-f]{64}", seal) for seal in notes):
-            raise ValueError("something else")
-        return notes
-    except (OSError, ValueError) as problem:
-        why = getattr(problem, "strerror", None) or "it holds no notes"
-        raise InputError(
-            f"{marker} cannot be read ({reason or why}), so that a second release would go "
-            "unnoticed; keep a `ledger`, or copy the plan"
-        ) from None
-
-
-def _write_notes(marker: Path, notes: list[str]) -> None:
-    try:
-        if notes:
-            with marker.open("w", encoding="utf-8") as file:
-                file.write("".join(f"{seal}\n" for seal in notes))
-                file.flush()
-                os.fsync(file.fileno())
-        else:
-            marker.unlink()
-    except OSError as problem:
-        raise InputError(
-            f"{marker} cannot be written ({problem.strerror}), so that a second release would go "
-            "unnoticed; keep a `ledger`, or copy the plan"
-        ) from None
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:

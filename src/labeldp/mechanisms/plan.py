@@ -8,10 +8,11 @@ curve. `Plan.release` then reads the labels once and can change nothing of what 
 
 from __future__ import annotations
 
+import json
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,8 +23,9 @@ from labeldp.cards import Card, budget
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, LabelDPWarning, PlanError
 from labeldp.features import FeatureMap
-from labeldp.files import check_target, json_digest
+from labeldp.files import check_target, json_digest, new_path, read_json
 from labeldp.mechanisms.forecast import Forecast, explained_ms
+from labeldp.mechanisms.once import noted
 from labeldp.mechanisms.payment import Book, Receipt, Unpaid
 from labeldp.mechanisms.protocol import number
 from labeldp.mechanisms.registry import check_persons, mechanism_named, read_claim
@@ -76,6 +78,8 @@ class Plan:
     """Whether it was asked for although it cannot beat the constant predictor (`worth.py`)."""
     bases: tuple[dict[str, Any], ...] = field(default=(), repr=False, compare=False)
     """What was tried, and what each would cost, where the basis was chosen (`curves.py`)."""
+    path: Path | None = field(default=None, repr=False, compare=False)
+    """The file that it was read from, beside which a release is noted (`once.py`)."""
 
     @property
     def _card(self) -> Card:
@@ -151,6 +155,7 @@ class Plan:
         ledger: Book | None = None,
         dataset: str | None = None,
         about: Any = None,
+        again: bool = False,
         **table: Any,
     ) -> Release:
         """Read the labels once and draw the release, in memory.
@@ -170,6 +175,8 @@ class Plan:
         about
             what only the curator knows, for the certificate: a TOML file or a mapping with
             name, curator, contact, purpose, region, licence, date, why_label_range, why_epsilon.
+        again
+            release a plan from a file (`load`) once more without a ledger: it costs again.
         table
             other keywords of `scan`, such as `clip` and `drop_missing_labels`.
 
@@ -205,7 +212,10 @@ class Plan:
         check_memory(*self.claim.extent(len(self.features.names), len(self.features.columns)))
         said = read_about(about)
         engine = engine or engine_for(source)
-        with self._paid(source, engine, ledger, dataset) as receipt:
+        with (
+            noted(self, None, again=again or ledger is not None),
+            self._paid(source, engine, ledger, dataset) as receipt,
+        ):
             made = self._draw(source, engine, randomness, receipt, said).collect()
             receipt.done(made.certificate["seal"])
         self._doubt(made, source, randomness)
@@ -223,6 +233,7 @@ class Plan:
         ledger: Book | None = None,
         dataset: str | None = None,
         about: Any = None,
+        again: bool = False,
         **table: Any,
     ) -> Release:
         """Read the labels once and draw the release into a new directory, in bounded memory.
@@ -231,7 +242,7 @@ class Plan:
         ----------
         directory
             where to; it must not exist, and is there whole or not at all.
-        source, label, engine, randomness, ledger, dataset, about, table
+        source, label, engine, randomness, ledger, dataset, about, again, table
             as for `release`.
 
         Returns
@@ -253,10 +264,13 @@ class Plan:
         ...     made.release_to(f"{place}/published", table, label="income").bags
         2
         """
-        check_target(Path(directory))
+        check_target(target := Path(directory))
         source = self._table(source, label, table)
         engine, said = engine or engine_for(source), read_about(about)
-        with self._paid(source, engine, ledger, dataset) as receipt:
+        with (
+            noted(self, target, again=again or ledger is not None),
+            self._paid(source, engine, ledger, dataset) as receipt,
+        ):
             certificate = self._draw(source, engine, randomness, receipt, said).write(directory)
             receipt.done(certificate["seal"])
         made = Release.load(directory, verify=False)
@@ -363,6 +377,35 @@ class Plan:
             anyway=bool(document.get("anyway", False)),
             bases=tuple(document.get("bases", ())),
         )
+
+    @checked
+    def save(self, path: str | Path) -> None:
+        """Write the plan as a new JSON file, for `load` and `labeldp release --plan`.
+
+        Parameters
+        ----------
+        path
+            where to; it must not exist.
+        """
+        text = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
+        with new_path(Path(path)) as partial:
+            partial.write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    @checked
+    def load(cls, path: str | Path) -> Plan:
+        """Read a plan file. It is released once, unless a ledger is kept or `again=True`.
+
+        Parameters
+        ----------
+        path
+            what `save` or `labeldp plan --out` wrote.
+        """
+        document = read_json(Path(path))
+        try:
+            return replace(cls.from_json(document), path=Path(path))
+        except InputError as problem:
+            raise InputError(f"{path}: {problem}") from None
 
     def bind(self, source: Source, *sound: bool) -> None:
         """What must hold before a label is read: the plan is sound and is for these labels.
