@@ -8,26 +8,29 @@ import re
 import shutil
 import subprocess
 from dataclasses import fields
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import labeldp
-from labeldp import ReleaseError
+from labeldp import ReleaseError, scan
 from labeldp.accounting import Gaussian
 from labeldp.release import About
 from labeldp.signoff import risk
+from labeldp.signoff.charts import curve_chart
 from labeldp.signoff.report import plan_report, release_report, report
 from labeldp.signoff.report_page import page
 from labeldp.signoff.signing import make_key, sign
 from tests.console import labeldp as run
 from tests.plans import plan
-from tests.tables import source
+from tests.tables import RANGE, source, table
 
 ROWS = 2000
 CASES: list[dict[str, Any]] = [
@@ -239,6 +242,32 @@ def test_what_the_curator_said_is_told_and_the_rest_is_listed(directory: Path) -
     told = report(certificate | {"about": {"curator": "Office of Weeks", "contact": None}})
     assert told["about"] == [("curator", "Office of Weeks")]
     assert {"contact", "purpose", "why epsilon"} <= set(told["not_stated"])
+
+
+def test_persons_are_told_of_persons() -> None:
+    data = table(ROWS).append_column("who", pa.array(np.arange(ROWS) // 2))
+    rows = scan(data, label="label", label_range=RANGE, person="who")
+    told = plan_report(plan(rows, epsilon=1.0, delta=0.0, mechanism="shaped-flag"))
+    assert "had all labels of one person been anything else" in told["promise"]
+    text = page(told)
+    assert "everything but all labels of one person" in text
+    assert "Someone with more than 2 rows, or several persons together" in text
+
+
+def test_when_and_by_what_is_told(directory: Path) -> None:
+    certificate = labeldp.Release.load(directory).certificate
+    told = dict(report(certificate)["published"])
+    assert told["drawn"].startswith(certificate["released_at"])
+    assert certificate["software"]["version"] in told["drawn"]
+
+
+def test_the_floor_of_the_curve_is_called_what_it_is() -> None:
+    """A pure guarantee ends at 0, which is no power of ten."""
+    pure = curve_chart([(0.0, 0.2), (0.5, 0.03), (1.0, 0.0), (2.0, 0.0)], (1.0, 0.0))
+    mixed = curve_chart([(0.0, 0.2), (1.0, 1e-3)], (1.0, 1e-3))
+    labels = partial(re.findall, 'text-anchor="end">([^<]*)<')
+    assert labels(pure) == ["1", "1e−1", "1e−2", "0"]
+    assert labels(mixed) == ["1", "1e−1", "1e−2", "1e−3"]
 
 
 @given(st.floats(1e-12, 1e6), st.integers(1, 5))

@@ -15,10 +15,12 @@ LEFT, RIGHT, TOP, BOTTOM = 74, 16, 14, 44
 
 
 def curve_chart(points: Sequence[tuple[float, float]], claim: tuple[float, float]) -> str:
-    """δ over ε, δ in powers of ten; where it is 0 the line ends on the floor of the chart."""
+    """δ over ε, δ in powers of ten; the floor is called 0 where the line comes to lie on it."""
     shown = [(e, d) for e, d in points if d > 0.0]
+    ends = len(shown) < len(points)
     lowest = math.floor(min([math.log10(d) for _, d in shown], default=-6.0))
-    low = max(-12.0, min(-1.0, lowest))
+    least = max(-12, min(-1, lowest))
+    low = float(least - ends)
     across = _Scale(0.0, max(e for e, _ in points), LEFT, WIDTH - RIGHT)
     down = _Scale(0.0, low, TOP, HEIGHT - BOTTOM)
 
@@ -27,9 +29,10 @@ def curve_chart(points: Sequence[tuple[float, float]], claim: tuple[float, float
 
     line = " ".join(place(e, d) for e, d in points)
     x, y = place(*claim).split(",")
-    step = max(1, round(-low / 5))
+    powers = range(0, 1 - least, max(1, round(-low / 5)))
     parts = [
-        *_rules([(down(-k), _power(k)) for k in range(0, int(-low) + 1, step)]),
+        *_rules([(down(-k), _power(k)) for k in powers]),
+        *_rules([(down(low), "0")] * ends),
         *_ticks([(across(e), f"{e:g}") for e in _round_numbers(across.high)]),
         f'<polyline class="line" points="{line}"/>',
         f'<circle class="mark" cx="{x}" cy="{y}" r="5"/>',

@@ -89,6 +89,7 @@ def report(certificate: dict[str, Any]) -> dict[str, Any]:
         "epsilon": epsilon,
         "delta": delta,
         "unit": certificate["unit"],
+        "whose": _whose(certificate),
         "promise": _promise(certificate),
         "weak": list(certificate["weak"]),
         "curve": curve,
@@ -105,6 +106,7 @@ def report(certificate: dict[str, Any]) -> dict[str, Any]:
         "attacks": [
             {"false_alarms": rate, "found": risk.found(curve, rate)} for rate in risk.FALSE_ALARMS
         ],
+        "beyond": _beyond(certificate),
         "groups": [
             {"rows": group["rows"], "epsilon": group["epsilon"], "delta": group["delta"]}
             for group in certificate["groups"]
@@ -135,18 +137,41 @@ def _published(certificate: dict[str, Any]) -> list[tuple[str, str]]:
         ("private label", f"{column or 'as planned'}, between {low:,g} and {high:,g}"),
         ("mechanism", certificate["mechanism"]),
         *described.plan,
+        *_drawn(certificate),
     ]
 
 
+def _drawn(certificate: dict[str, Any]) -> list[tuple[str, str]]:
+    """When, and by what; a plan has nothing of it, and an experiment no date."""
+    if "software" not in certificate:
+        return []
+    software = certificate["software"]
+    when = certificate["released_at"] or "as an experiment, without a date"
+    return [("drawn", f"{when}, by {software['name']} {software['version']}")]
+
+
+def _whose(certificate: dict[str, Any]) -> str:
+    """What one neighbour has another of."""
+    return "one label" if certificate.get("person") is None else "all labels of one person"
+
+
+def _beyond(certificate: dict[str, Any]) -> str:
+    """Whom the table of groups is about."""
+    person = certificate.get("person")
+    if person is None:
+        return "Someone with several rows"
+    return f"Someone with more than {person['rows']:,} rows, or several persons together"
+
+
 def _promise(certificate: dict[str, Any]) -> str:
-    whose = "one label" if certificate.get("person") is None else "all labels of one person"
     epsilon, delta = certificate["epsilon"], certificate["delta"]
     rest = (
         "" if delta == 0 else f", but for a probability of δ = {delta:g} on which this may not hold"
     )
     return (
-        f"Whatever was published would have come out nearly as likely if {whose} had been another "
-        f"in the range: no outcome is more than e^ε = {_factor(epsilon)} times as likely{rest}. "
+        f"Whatever was published would have come out nearly as likely, had {_whose(certificate)} "
+        f"been anything else in the range: no outcome is more than e^ε = {_factor(epsilon)} times "
+        f"as likely{rest}. "
         "That holds against anyone, whatever they know already and whatever they compute."
     )
 

@@ -27,6 +27,7 @@ h2 { font-size: 1.1rem; margin: 1.4rem 0 .3rem; }
 p.lead { font-size: 1.05rem; }
 .soft { color: var(--soft); }
 table { border-collapse: collapse; width: 100%; margin: .3rem 0; }
+table.numbers { margin-top: .8rem; }
 caption { text-align: left; color: var(--soft); padding-bottom: .2rem; }
 th, td { border-bottom: 1px solid var(--rule); padding: .2rem .5rem .2rem 0; text-align: left;
   vertical-align: top; overflow-wrap: anywhere; }
@@ -52,7 +53,9 @@ svg .mark { stroke: var(--ink); stroke-width: 2; fill: var(--paper); }
   h1 { font-size: 1.2rem; } h2 { font-size: .85rem; margin: .45rem 0 .1rem; }
   p.lead { font-size: 1.1em; }
   p, ul { margin: .2rem 0; } th, td { padding: .05rem .4rem .05rem 0; }
-  h2, table, svg, .weak, .sign { break-inside: avoid; } h2, h2 + p { break-after: avoid; }
+  h2, table, svg, .weak, .sign { break-inside: avoid; }
+  h2, h2 + p, svg { break-after: avoid; }
+  table.numbers { margin-top: .3rem; }
   svg { max-width: 19rem; } .sign { margin-top: 1.6rem; }
 }
 </style></head><body><main>
@@ -65,7 +68,7 @@ $weak
 <h2>Who and why</h2>$about$not_stated
 <h2>What was published</h2>$published
 <h2>How much risk</h2>
-<p>Someone who knows everything but one label, and two values that it may have, holds one of them
+<p>Someone who knows everything but $whose, and two cases that are possible, holds one of them
 likely to some degree. The release can move that belief only so far$exceeded.</p>
 $belief_chart$beliefs$attacks$groups
 <h2>The privacy curve</h2>
@@ -94,6 +97,7 @@ def page(told: Mapping[str, Any]) -> str:
         about=_facts(told["about"]) if told["about"] else "",
         not_stated=_not_stated(told["not_stated"]),
         published=_facts(told["published"]),
+        whose=escape(told["whose"]),
         exceeded=_exceeded(told["exceeded"]),
         belief_chart=belief_chart(spans),
         beliefs=_numbers(
@@ -110,11 +114,11 @@ def page(told: Mapping[str, Any]) -> str:
         ),
         attacks=_numbers(
             "The best attack",
-            ("false alarms allowed", "labels found, at most"),
+            ("false alarms allowed", "found, at most"),
             [(_share(e["false_alarms"]), _most(e["found"])) for e in told["attacks"]],
         ),
         groups=_numbers(
-            "Someone with several rows",
+            told["beyond"],
             ("rows", "ε", "δ"),
             [(f"{e['rows']:,}", _bound(e["epsilon"]), f"{e['delta']:.3g}") for e in told["groups"]],
         ),
