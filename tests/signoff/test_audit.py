@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,15 @@ import pytest
 
 from labeldp import Audit, InputError, audit, door
 from labeldp.accounting import Gaussian, invert
+from labeldp.mechanisms import mechanism_named
 from labeldp.mechanisms.noisy_rows import run as noisy_rows
+from labeldp.mechanisms.sampled_wtd_flag import bagwise
 from labeldp.mechanisms.shaped_flag import plan as shaped_plan
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.signoff import audit as module
 from labeldp.signoff.evidence import ALARM, lower_bound
 from tests.console import labeldp
+from tests.mechanisms.test_floors import THEOREM2, promised
 from tests.mechanisms.test_person import with_ids
 from tests.tables import RANGE, table
 
@@ -32,6 +36,8 @@ LAPLACE = {"mechanism": "noisy-rows", "delta": 0.0}
 NORMAL = {"mechanism": "noisy-rows", "epsilon": 4.0, "delta": 0.05}
 FLAG = {"mechanism": "wtd-flag", "bags": 40, "floor": "added"}
 BAGS = {"mechanism": "sampled-noisy-wtd-lag", "bags": 20, "bag_size": 15, "bag_seed": 1}
+SKETCHED = {"mechanism": "sampled-wtd-flag", "bags": 60, "bag_size": 32, "bag_seed": 1}
+SKETCHED |= {"floor": "added"}
 CASES = {"shaped": SHAPED, "laplace": LAPLACE, "normal": NORMAL, "flag": FLAG, "bags": BAGS}
 
 
@@ -200,9 +206,63 @@ def test_a_bound_of_epsilon_is_one_and_not_far_below() -> None:
     assert lower_bound(mine, mine[::-1], delta, 1) == 0.0
 
 
-def test_mechanisms_that_do_not_say_how_are_refused() -> None:
-    with pytest.raises(InputError, match="sampled-wtd-flag does not say how it is audited"):
-        tried(mechanism="sampled-wtd-flag", bags=12, bag_size=32)
+@pytest.fixture(scope="module")
+def many() -> pa.Table:
+    return table(2000)
+
+
+@pytest.mark.parametrize("floor", ["added", "measured+added"])
+def test_one_sum_of_each_bag_has_its_law(
+    floor: str, many: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enough(monkeypatch, 20_000, 300)
+    found = tried(many, **SKETCHED | {"floor": floor})
+    assert found.passed, failed(found)
+    assert found.worst["moves"] > 0.999 * found.worst["priced"]
+    assert ("law of floor: scale" in {check.name for check in found.checks}) == (floor != "added")
+    scaled(monkeypatch, 0.95)
+    assert "law of aggregates: scale" in failed(tried(many, **SKETCHED | {"floor": floor}))
+
+
+@pytest.mark.slow
+def test_one_per_cent_is_noticed_in_sums_of_bags(
+    many: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert tried(many, seconds=1e3, **SKETCHED).notices < 0.01
+    scaled(monkeypatch, 0.99)
+    assert "scale" in failed(tried(many, seconds=1e3, **SKETCHED))
+
+
+def test_a_leverage_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of numbers alone, so that no row is the only one of its level in a bag."""
+    honest = bagwise.bag_facts
+
+    def smaller(*args: Any, **named: Any) -> Any:
+        facts = honest(*args, **named)
+        return replace(facts, max_leverage=0.8 * (facts.max_leverage or 1.0))
+
+    monkeypatch.setattr("labeldp.mechanisms.sampled_wtd_flag.plan.bag_facts", smaller)
+    monkeypatch.setattr("labeldp.mechanisms.sampled_wtd_flag.run.LabelledBags._check", ignored)
+    found = tried(table(2000).select(["height", "label"]), seconds=0.2, **SKETCHED)
+    assert "worst neighbour" in failed(found)
+    assert found.worst["moves"] == pytest.approx(found.worst["priced"] / 0.8, rel=1e-6)
+
+
+def ignored(*_: Any) -> None:
+    """In the place of a check."""
+
+
+def test_mechanisms_that_do_not_say_how_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = replace(mechanism_named("noisy-rows"), trial=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "mechanism_named", lambda _: silent)
+        with pytest.raises(InputError, match="noisy-rows does not say how it is audited"):
+            tried(**LAPLACE)
+    over = SKETCHED | {"over_draw": True, "bag_seed": None, "delta": 1e-3}
+    with pytest.raises(InputError, match="leave `over_draw` out"):
+        tried(table(2000), **over)
+    with pytest.raises(InputError, match="audit `accountant='exact'`"):
+        audit(promised(), min_eigenvalue=0.9, bags=1, **THEOREM2)
     with pytest.raises(InputError, match="leave `compact` out"):
         tried(mechanism="wtd-flag", bags=40, compact=True)
     with pytest.raises(InputError, match="audit `accountant='exact'` given the bags"):

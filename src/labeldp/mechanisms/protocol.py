@@ -7,7 +7,7 @@ what it refers to with `later` is imported when it is first called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from operator import attrgetter
@@ -95,9 +95,9 @@ class Inspection:
 class Trial:
     """How `labeldp audit` tries to break a mechanism's claim; see `trial.py`."""
 
-    moves: Callable[[Plan, Reals, int], Reals]
-    """(plan, encoded rows before their scales, the number of the first) ↦ how far each row's label
-    moves what is shown."""
+    moves: Callable[[Plan, Iterable[Reals]], Reals]
+    """(plan, all encoded rows before their scales, in pieces) ↦ how far each row's label moves what
+    is shown."""
     most: Callable[[Plan], float]
     """What the claim prices of that, for all rows that are covered together."""
     know: Callable[[Plan, Source, Engine, Rows], Known]

@@ -133,14 +133,10 @@ class Worst:
 
 def worst_rows(plan: Plan, trial: Trial, source: Source) -> Worst:
     """Of one row, or of a person; looked for in plain floating point."""
-    moves, marks, first = [], [], 0
-    for batch in source.feature_batches(plan.features.columns):
-        rows = plan.features.integers(plan.features.encode(batch))
-        moves.append(trial.moves(plan, rows, first))
-        first += len(rows)
-        whose = read_marks(batch)
-        marks += [] if whose is None else [whose]
-    each = np.concatenate(moves)
+    batches = partial(source.feature_batches, plan.features.columns)
+    encoded = (plan.features.integers(plan.features.encode(batch)) for batch in batches())
+    each = trial.moves(plan, encoded)
+    marks = [whose for batch in batches() if (whose := read_marks(batch)) is not None]
     if not marks:
         place = int(np.argmax(each))
         return Worst(np.array([place]), float(each[place]), trial.most(plan))

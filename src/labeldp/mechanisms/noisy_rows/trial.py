@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
@@ -12,9 +14,9 @@ from labeldp.mechanisms.workbench import Engine, Plan, Release, Source
 _LAWS = {"laplace": LAPLACE, "gaussian": NORMAL}
 
 
-def moves(plan: Plan, rows: Reals, first: int) -> Reals:  # noqa: ARG001
+def moves(plan: Plan, _: Iterable[Reals]) -> Reals:
     """Every label moves one number, by as much."""
-    return np.ones(len(rows))
+    return np.ones(plan.features.rows)
 
 
 def most(plan: Plan) -> float:

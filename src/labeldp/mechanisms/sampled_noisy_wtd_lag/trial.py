@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
@@ -20,13 +22,13 @@ def _claim(plan: Plan) -> NoisyLagClaim:
     return plan.claim
 
 
-def moves(plan: Plan, rows: Reals, first: int) -> Reals:
+def moves(plan: Plan, _: Iterable[Reals]) -> Reals:
     """μ of every row: how far its label moves the sum of its bag, over the noise there."""
     claim, weights = _claim(plan), _claim(plan).weights(None)
     each = np.abs(weights.values) * claim.width / weights.noise(claim.noise_std)[:, None]
     every = np.zeros(claim.draw.rows)
     every[claim.draw.members] = each
-    return np.asarray(every[first : first + len(rows)])
+    return every
 
 
 def most(plan: Plan) -> float:

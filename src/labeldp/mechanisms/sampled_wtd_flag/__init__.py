@@ -17,6 +17,7 @@ from labeldp.mechanisms import (
     Mechanism,
     Options,
     ResidualQuestion,
+    Trial,
     describe_draw,
     describe_floor,
     later,
@@ -79,4 +80,12 @@ MECHANISM = Mechanism(
         later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
     ),
     rehearse=later(f"{__name__}.run:rehearse"),
+    trial=Trial(
+        later(f"{__name__}.trial:moves"),
+        later(f"{__name__}.trial:most"),
+        later(f"{__name__}.trial:Sketched"),
+        private=("floor", "utility", "label_noise_std"),
+        any_labels=later(f"{__name__}.trial:any_labels"),
+        refusal=later(f"{__name__}.trial:refusal"),
+    ),
 )

@@ -75,7 +75,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     rows = BagRows(features, claim.draw)
     values = rows.read_labelled(source, engine)
     plan.check_sums(rows.digest())
-    bags = _Bags(claim, features, labels, rows, values)
+    bags = LabelledBags(claim, features, labels, rows, values)
     outcome = bags.settle(source, engine, randomness)
     grid = door.grid_for(math.sqrt(claim.floor))
     schema = aggregate_schema(features, source.label or "label")
@@ -91,7 +91,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     return Drawing(features, schema, batches(), certificate, files)
 
 
-class _Bags:
+class LabelledBags:
     """The bags with their labels: private, so it prints as nothing."""
 
     def __init__(
@@ -109,10 +109,23 @@ class _Bags:
         self._place = {column: at for at, column in enumerate(features.kept_columns)}
 
     def __repr__(self) -> str:
-        return "_Bags(private)"
+        return "LabelledBags(private)"
 
     def settle(self, source: Source, engine: Engine, randomness: Randomness) -> FloorOutcome:
         """Check every bag's public facts again and establish the floor under them all."""
+        promise = self._claim.promise
+        if promise is None:
+            return settle_floor(self._claim, self.smallest(engine), self._labels, randomness)
+        self._look(engine)
+        check_eigenvalue(promise.min_eigenvalue, self._features, self._labels, source, engine)
+        return FloorOutcome()
+
+    def smallest(self, engine: Engine) -> list[Residual]:
+        """Exact residuals of the bags one of which has the smallest, after a look at all."""
+        return self._smallest(*self._look(engine))
+
+    def _look(self, engine: Engine) -> tuple[Labels, Labels]:
+        """Between what the root of every bag's residual lies; their public facts are checked."""
         claim = self._claim
         low, high = np.empty(claim.bags), np.empty(claim.bags)
         with engine.progress("residuals of bags", claim.bags) as advance:
@@ -123,12 +136,7 @@ class _Bags:
                 if self._stays:
                     self._fits.append(fits)
                 advance(block.bags)
-        if claim.promise is not None:
-            check_eigenvalue(
-                claim.promise.min_eigenvalue, self._features, self._labels, source, engine
-            )
-            return FloorOutcome()
-        return settle_floor(claim, self._smallest(low, high), self._labels, randomness)
+        return low, high
 
     def draw(
         self, added_variance: float, grid: int, randomness: Randomness

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from labeldp import door
@@ -34,9 +36,10 @@ def _of(plan: Plan) -> tuple[ShapedFlagClaim, Weights]:
     return claim, weights
 
 
-def moves(plan: Plan, rows: Reals, _: int) -> Reals:
+def moves(plan: Plan, pieces: Iterable[Reals]) -> Reals:
     """‖C·x‖ of every row."""
-    return np.asarray(np.linalg.norm(rows @ _of(plan)[1].matrix.T, axis=1))
+    matrix = _of(plan)[1].matrix
+    return np.concatenate([np.linalg.norm(rows @ matrix.T, axis=1) for rows in pieces])
 
 
 def most(plan: Plan) -> float:

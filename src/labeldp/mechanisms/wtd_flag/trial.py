@@ -7,6 +7,7 @@ density of a release is that of σ̂ times that of the labels given σ̂ and Z.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -38,12 +39,12 @@ def _claim(plan: Plan) -> WeightedFlagClaim:
     return plan.claim
 
 
-def moves(plan: Plan, rows: Reals, _: int) -> Reals:
+def moves(plan: Plan, pieces: Iterable[Reals]) -> Reals:
     """The leverage of every row."""
-    factor = plan.factor
-    assert factor is not None  # which planning has just made
-    whitened = np.linalg.solve(factor.root().T, rows.T)
-    return np.asarray(np.square(whitened).sum(axis=0))
+    assert plan.factor is not None  # which planning has just made
+    root = plan.factor.root().T
+    whitened = (np.linalg.solve(root, rows.T) for rows in pieces)
+    return np.concatenate([np.square(each).sum(axis=0) for each in whitened])
 
 
 def most(plan: Plan) -> float:
