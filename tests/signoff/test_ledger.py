@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from pyarrow import csv
 
 import labeldp
 from labeldp import InputError, Ledger, LedgerError, Source, compose, scan, verify
+from labeldp.accounting import gaussian_mu
 from labeldp.engines import LocalEngine
 from labeldp.signoff.identity import identity
 from tests.console import labeldp as command
@@ -342,6 +344,25 @@ def test_the_commands(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "choose create, show, limit" in command("ledger", "burn", book).error
     assert "--epsilon" in command("ledger", "create", folder / "c").error
     assert "needs the name" in command("ledger", "limit", book, "--epsilon", "2").error
+
+
+def test_whose_labels_a_total_covers_is_shown(book: Ledger) -> None:
+    """Once persons are protected, releases of single rows count for all rows of one."""
+    data = table().append_column("who", pa.array([k // 2 for k in range(2000)]))
+    persons = scan(data, label="label", label_range=RANGE, person="who")
+    rows, asked = source(), GAUSSIAN | {"epsilon": 0.2}
+    plan(rows, **asked).release(rows, ledger=book, dataset="t")
+    assert "a row" in command("ledger", "show", book.path).out
+    before = book.account("t").spent
+    plan(persons, **asked).release(persons, ledger=book, dataset="t")
+    shown = command("ledger", "show", book.path).out
+    assert "a person" in shown
+    assert "a row" not in shown
+    account = book.account("t")
+    row, person = (gaussian_mu(claim.law) or 0.0 for claim in account.claims)
+    assert account.together is not None
+    assert account.together.mu == pytest.approx(math.hypot(2 * row, person), rel=1e-9)
+    assert account.spent > 2 * before
 
 
 def test_a_plan_that_was_released_is_released_again_on_demand_alone(folder: Path) -> None:

@@ -64,9 +64,8 @@ def _show(book: Ledger, told: dict[str, Any]) -> None:
         ],
     )
     if told["tables"]:
-        emit_table(
-            "Tables", ("table", "releases", "ε spent", "of", "at δ"), map(_table, told["tables"])
-        )
+        names = ("table", "releases", "ε spent", "of", "at δ", "for all labels of")
+        emit_table("Tables", names, map(_table, told["tables"]))
     if told["releases"]:
         names = ("entry", "at", "dataset", "mechanism", "epsilon", "delta", "total_epsilon", "run")
         emit_table(
@@ -77,8 +76,10 @@ def _show(book: Ledger, told: dict[str, Any]) -> None:
 
 
 def _table(told: dict[str, Any]) -> list[Any]:
-    cap = told["cap"]
-    return [told["dataset"], told["releases"], *map(_short, (told["epsilon"], *cap.values()))]
+    cap, unit = told["cap"], told["unit"] or ""
+    whose = "a person" if "person" in unit.partition(",")[0] else "a row"
+    spent = map(_short, (told["epsilon"], *cap.values()))
+    return [told["dataset"], told["releases"], *spent, whose]
 
 
 def _short(value: Any) -> Any:
