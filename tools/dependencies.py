@@ -2,9 +2,9 @@
 
 python -m tools.dependencies [--auditor PYTHON]
 
-Exit code 1 if something was found, 2 if the database of vulnerabilities could not be asked: then
-nothing is known about them. `--auditor` is a Python that has pip-audit; it looks at the packages
-of the Python that runs this, so that its own are not among them.
+Exit code 1 if something was found, 2 if the database of vulnerabilities could not be asked about
+a package: then nothing is known about it. `--auditor` is a Python that has pip-audit; it looks at
+the packages of the Python that runs this, so that its own are not among them.
 """
 
 from __future__ import annotations
@@ -88,18 +88,27 @@ def vulnerable(answer: str) -> list[str]:
     ]
 
 
-def ask(auditor: str) -> tuple[list[str], str]:
-    """Vulnerabilities that are known, and why the database could not be asked ("" if it could)."""
+def unknown(answer: str) -> list[str]:
+    """A line for each package that the database has not heard of; labeldp is in none."""
+    return [
+        f"{package['name']}: {package['skip_reason']}"
+        for package in json.loads(answer)["dependencies"]
+        if "skip_reason" in package and package["name"] != "labeldp"
+    ]
+
+
+def ask(auditor: str) -> tuple[list[str], list[str]]:
+    """Vulnerabilities that are known, and what the database could not be asked, and why."""
     where = sysconfig.get_paths()["purelib"]
     options = ["--path", where, "--format", "json", "--progress-spinner", "off"]
     done = subprocess.run(
         [auditor, "-m", "pip_audit", *options], capture_output=True, text=True, check=False
     )
     try:
-        return vulnerable(done.stdout), ""
+        return vulnerable(done.stdout), unknown(done.stdout)
     except ValueError:
         said = done.stderr.strip().splitlines() or ["pip-audit said nothing"]
-        return [], said[-1]
+        return [], [f"the database was not reached: {said[-1]}"]
 
 
 def main() -> None:
@@ -109,10 +118,10 @@ def main() -> None:
     odd = list(unlicensed(packages.values()))
     _tell(f"licences of {len(packages)} packages", odd)
     holes, unasked = ask(parser.parse_args().auditor)
-    if unasked:
-        print(f"known vulnerabilities: NOT CHECKED, the database was not reached ({unasked})")
-        sys.exit(2)
     _tell(f"known vulnerabilities of {len(packages)} packages", holes)
+    if unasked:
+        print("known vulnerabilities: NOT CHECKED", *unasked, sep="\n  ")
+        sys.exit(2)
     sys.exit(bool(odd or holes))
 
 

@@ -12,8 +12,32 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-def cores() -> int:
-    """How many this process may use."""
+_ROOM = 1000
+"""MB of addresses for each thread, where they are limited."""
+
+
+def workers(wanted: int = 0) -> int:
+    """So many threads (0: one for each core that this process may use), as far as there is room.
+
+    OpenBLAS takes room for each thread that computes, and ends the process where it gets none: no
+    error could be caught.
+    """
+    limit, wanted = addresses(), wanted or _cores()
+    return wanted if limit is None else max(1, min(wanted, limit // _ROOM))
+
+
+def addresses() -> int | None:
+    """MB of addresses that this process may use; None: no limit was set (ulimit -v, -d)."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return None
+    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
+    set_ones = [limit for limit in limits if limit != resource.RLIM_INFINITY]
+    return min(set_ones) // 10**6 if set_ones else None
+
+
+def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

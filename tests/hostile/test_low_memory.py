@@ -8,8 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from labeldp import _threads
 from labeldp.cli import room
 from tests.cli.conftest import LABEL, Write
 from tests.console import labeldp
@@ -69,6 +73,29 @@ def test_other_errors_are_not_taken_for_it() -> None:
     assert not room.is_lack_of_room(RuntimeError("something else"))
     assert not room.is_lack_of_room(ImportError("no module named x"))
     assert room.is_lack_of_room(MemoryError())
+
+
+def test_threads_share_what_room_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each that computes takes room in OpenBLAS, which ends the process where it gets none."""
+    monkeypatch.setattr(_threads, "_cores", lambda: 8)
+    for limit, wanted, threads in ((None, 0, 8), (700, 0, 1), (700, 5, 1), (3100, 0, 3)):
+        monkeypatch.setattr(_threads, "addresses", lambda limit=limit: limit)
+        assert _threads.workers(wanted) == threads
+
+
+@pytest.mark.hostile
+def test_a_wide_table_ends_in_a_line(tmp_path: Path, tried: Tried) -> None:
+    """Where BLAS found no room, OpenBLAS ended the process with words and a code of its own."""
+    draw, data = np.random.default_rng(3), tmp_path / "wide.parquet"
+    columns = {f"c{number}": draw.normal(size=20_000) for number in range(300)}
+    pq.write_table(pa.table({**columns, "label": draw.uniform(0, 51, 20_000)}), data)
+    limits = [600, 610, 620, 630, 640, 650]
+    for megabytes in limits:
+        asked = ("--label", "label", "--label-range", 0, 51, "--mechanism", "wtd-flag")
+        done = run(megabytes, "plan", "--anyway", data, *asked)
+        assert done.returncode == 2, (megabytes, done)
+        assert "out of memory" in done.stderr.splitlines()[-1]
+    tried("memory limit", len(limits))
 
 
 @pytest.mark.hostile

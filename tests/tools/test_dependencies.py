@@ -64,15 +64,38 @@ def test_vulnerabilities_are_told_with_their_cure() -> None:
     assert dependencies.vulnerable(json.dumps(answer)) == ["a 1: PYSEC-1, mended in 2.0"]
 
 
-def test_a_database_that_is_not_reached_is_said_and_is_no_success(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+_UNHEARD = {"dependencies": [{"name": "numpy", "skip_reason": "not found"}]}
+_HEARD = {
+    "dependencies": [
+        {"name": "labeldp", "skip_reason": "not found"},
+        {"name": "numpy", "version": "9", "vulns": []},
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("out", "err", "code", "said"),
+    [
+        ("", "connection refused", 2, "NOT CHECKED\n  the database was not reached: connection"),
+        (json.dumps(_UNHEARD), "", 2, "NOT CHECKED\n  numpy: not found"),
+        (json.dumps(_HEARD), "", 0, "none to look at"),
+    ],
+)
+def test_a_package_that_was_not_asked_about_is_said_and_is_no_success(
+    out: str,
+    err: str,
+    code: int,
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
     auditor = tmp_path / "python"
-    auditor.write_text("#!/bin/sh\necho 'connection refused' >&2\nexit 1\n")
+    auditor.write_text(f"#!/bin/sh\necho '{out}'\necho '{err}' >&2\nexit 1\n")
     auditor.chmod(0o755)
     monkeypatch.setattr(sys, "argv", ["dependencies", "--auditor", str(auditor)])
     monkeypatch.setattr(dependencies, "distributions", list)
     with pytest.raises(SystemExit) as ended:
         dependencies.main()
-    assert ended.value.code == 2
-    assert "NOT CHECKED" in capsys.readouterr().out
+    assert ended.value.code == code
+    assert said in capsys.readouterr().out

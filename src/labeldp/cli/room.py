@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
+from labeldp._threads import addresses
+
 _LEAST = 600
 _THREAD = 10
 """MB of address space for libraries and a small table on two cores, and for every further core."""
@@ -27,7 +29,7 @@ OUT_OF_MEMORY = "out of memory; allow more (ulimit -v), free some, or read with 
 
 def too_little() -> str | None:
     """Be modest where address space is limited; why that is not enough, if so."""
-    limit = _limit()
+    limit = addresses()
     if limit is None or _LIGHT & set(sys.argv[1:]) or len(sys.argv) < 2:
         return None
     need = least()
@@ -56,17 +58,6 @@ def is_lack_of_room(problem: BaseException) -> bool:
         "failed to map" in said or "cannot allocate" in said.lower()
     )
     return unmapped or (isinstance(problem, RuntimeError) and "can't start new thread" in said)
-
-
-def _limit() -> int | None:
-    """Of this process, in MB."""
-    try:
-        import resource
-    except ImportError:  # not on this system
-        return None
-    limits = [resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA)]
-    least = [limit for limit in limits if limit != resource.RLIM_INFINITY]
-    return min(least) // 10**6 if least else None
 
 
 def _share_one_arena() -> None:

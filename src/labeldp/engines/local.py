@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from labeldp._threads import workers
 from labeldp.arguments import plain
 from labeldp.engines.checkpoint import Checkpoint, Finished
 from labeldp.engines.memory import Memory
@@ -125,11 +125,11 @@ class _Pass:
 
     def _round(self, parts: Sequence[Part], advance: Callable[[int], None]) -> None:
         """Let every thread tally some of the batches; fewer threads if their sums are large."""
-        workers = self._engine.threads or os.cpu_count() or 1
-        workers = max(1, min(workers, _SUMS // max(1, self._needs.room)))
+        most = max(1, _SUMS // max(1, self._needs.room))
+        count = min(workers(self._engine.threads), most)
         streams = Streams(parts, lambda pair: int(pair[0].num_rows), advance)
-        with ThreadPoolExecutor(workers) as pool, streams.stopping():
-            jobs = [pool.submit(self._shares, streams) for _ in range(workers)]
+        with ThreadPoolExecutor(count) as pool, streams.stopping():
+            jobs = [pool.submit(self._shares, streams) for _ in range(count)]
             try:
                 shares = [job.result() for job in jobs]
             except DataError:

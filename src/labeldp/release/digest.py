@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp._arrow import arrow_words, numpy_numbers
-from labeldp._threads import cores
+from labeldp._threads import workers
 from labeldp.source.kinds import is_text
 
 
@@ -47,7 +47,7 @@ class Digest:
         self._columns = [
             [hashlib.sha256() for _ in range(1 + is_text(kind))] for kind in schema.types
         ]
-        self._threads = max(1, min(cores(), len(self._columns)))
+        self._threads = max(1, min(workers(), len(self._columns)))
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="labeldp digest")
         self._pending: list[Future[None]] = []
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from labeldp import door
-from labeldp._threads import cores, in_order
+from labeldp._threads import in_order, workers
 from labeldp.errors import PlanError
 from labeldp.mechanisms.workbench import (
     OTHER_FEATURES,
@@ -90,9 +90,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     schema = aggregate_schema(features, source.label or "label")
 
     draw: Callable[..., Generator[Aggregates, None, None]] = (
-        draw_compact
-        if claim.compact
-        else partial(draw_aggregates, threads=engine.threads or cores())
+        draw_compact if claim.compact else partial(draw_aggregates, threads=workers(engine.threads))
     )
     law = LabelLaw(residual, labels, outcome.added_variance, features.intercept)
     drawn = draw(
