@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from labeldp.accounting.invert import largest_integer, root, smallest_integer
@@ -29,6 +29,7 @@ SMALL = st.integers(0, 12)
 
 
 @given(SMALL, SMALL, st.integers(-3, 20), SMALL)
+@example(1, 0, 0, 0)
 def test_whole_numbers_are_those_of_a_search_one_by_one(first, lowest, guess, more):
     """From wherever it starts, and never beyond the cap, which may be where it begins."""
     cap = lowest + more

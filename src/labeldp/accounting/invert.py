@@ -207,11 +207,11 @@ def smallest_integer(
     """The smallest n in [lowest, cap] that passes, for a test that passes from some n on."""
     if passes(lowest):
         return lowest
-    low, high = lowest, max(lowest + 1, min(guess, cap))
-    while not passes(high):
-        if high >= cap:
-            return None
+    low, high = lowest, min(max(lowest + 1, guess), cap)
+    while low < high and not passes(high):
         low, high = high, min(2 * high, cap)
+    if low == high:
+        return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if passes(middle) else (middle, high)
