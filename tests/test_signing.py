@@ -179,6 +179,14 @@ def test_whatever_was_changed_since_is_noticed(
     assert not verify(copy, keys=public(keys, "ann")).valid
 
 
+@pytest.mark.parametrize("towards", [SIGNATURES, "nowhere"])
+def test_a_link_that_leads_nowhere_is_no_envelope(copy: Path, towards: str) -> None:
+    (copy / SIGNATURES).unlink(missing_ok=True)
+    (copy / SIGNATURES).symlink_to(towards)
+    (problem,) = verify(copy).problems
+    assert problem == f"{copy / SIGNATURES} is no ordinary file; restore the original one"
+
+
 def test_a_release_made_again_is_not_the_one_that_was_signed(copy: Path, tmp_path: Path) -> None:
     """A forger who writes all files anew and keeps the envelope."""
     rows = source(400)

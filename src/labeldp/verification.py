@@ -140,7 +140,7 @@ def verify(
     problems = misshapen(folder, release)
     if problems:
         return Verification(tuple(map(_shown, problems)))
-    envelope = Envelope.read(folder / SIGNATURES) if (folder / SIGNATURES).exists() else None
+    envelope = Envelope.of(folder)
     problems = [*altered(folder, release), *_unsigned(envelope, keys), *_claim(release)]
     if data is not None and not problems:
         problems = _table(release, data, engine)

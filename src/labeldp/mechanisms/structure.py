@@ -131,11 +131,10 @@ def _forms(folder: Path, release: Release) -> Iterator[str]:
 
 def _envelope(folder: Path) -> Iterator[str]:
     """Whether signatures, if there are any, can be read."""
-    if (folder / SIGNATURES).exists():
-        try:
-            Envelope.read(folder / SIGNATURES)
-        except ReleaseError as problem:
-            yield str(problem)
+    try:
+        Envelope.of(folder)
+    except ReleaseError as problem:
+        yield str(problem)
 
 
 def _seals(folder: Path, release: Release) -> Iterator[str]:

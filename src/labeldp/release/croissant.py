@@ -77,17 +77,15 @@ def _type(kind: pa.DataType) -> str:
     return "number" if pa.types.is_floating(kind) else "string"
 
 
-def files_of(folder: Path) -> tuple[File, ...]:
-    """All files of a release."""
-    paths = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".parquet"))
-    return tuple(map(File.of, paths))
+def files_of(folder: Path, but: tuple[str, ...] = ()) -> tuple[File, ...]:
+    """All files of a release but some, which are not opened."""
+    paths = (path for path in folder.iterdir() if path.suffix in (".json", ".parquet"))
+    return tuple(File.of(path) for path in sorted(paths) if path.name not in but)
 
 
 def croissant_of(folder: Path, certificate: dict[str, Any]) -> str:
     """The description of a release in this folder, but for itself and what came after it."""
-    later = (CROISSANT, SIGNATURES)
-    drawn = tuple(file for file in files_of(folder) if file.name not in later)
-    return croissant_text(certificate, drawn)
+    return croissant_text(certificate, files_of(folder, (CROISSANT, SIGNATURES)))
 
 
 def title(certificate: dict[str, Any]) -> str:

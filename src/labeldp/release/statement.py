@@ -11,6 +11,7 @@ import base64
 import binascii
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,12 @@ class Envelope:
         return json.dumps(self.to_json(), indent=1) + "\n"
 
     @classmethod
+    def of(cls, folder: Path) -> Envelope | None:
+        """That of a release, if it has one; a link of that name is refused wherever it leads."""
+        path = folder / SIGNATURES
+        return cls.read(path) if os.path.lexists(path) else None
+
+    @classmethod
     def read(cls, path: Path) -> Envelope:
         """An envelope as `text` wrote it; anything else is refused."""
         check_plain(path)
@@ -112,9 +119,9 @@ def statement(folder: Path, certificate: dict[str, Any]) -> bytes:
 
 def signature_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
     """Where an envelope in a release does not speak of the release; nothing if there is none."""
-    if not (folder / SIGNATURES).exists():
+    envelope = Envelope.of(folder)
+    if envelope is None:
         return
-    envelope = Envelope.read(folder / SIGNATURES)
     keys = [each.keyid for each in envelope.signatures]
     if len(set(keys)) < len(keys):
         yield f"{SIGNATURES} has two signatures of one key"

@@ -69,9 +69,10 @@ def _checked(folder: Path, checked: Verification) -> list[str]:
 
 def _signed(folder: Path, command: str) -> list[str]:
     """By which keys; whose these are, only the reader can know."""
-    if not (folder / SIGNATURES).exists():
+    envelope = Envelope.of(folder)
+    if envelope is None:
         return ["no key has signed these files yet; labeldp sign does"]
-    keys = [each.keyid[:_SHOWN] for each in Envelope.read(folder / SIGNATURES).signatures]
+    keys = [each.keyid[:_SHOWN] for each in envelope.signatures]
     return [
         f"signatures in {SIGNATURES} by {len(keys)} key{'s' * (len(keys) > 1)} ({', '.join(keys)}…)"
         f"; whether one is of someone you know: {command} --key PUBLIC_KEY"

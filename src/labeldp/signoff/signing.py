@@ -98,11 +98,11 @@ def sign(directory: str | Path, key: str | Path, passphrase: Passphrase | None =
     certificate = Release.load(folder, verify=False).certificate
     fresh = Envelope(statement(folder, certificate), ())
     owner = PublicKey.of(secret.public_key(), str(key))
-    there = folder / SIGNATURES
-    others = Envelope.read(there).signatures if there.exists() else ()
+    before = Envelope.of(folder)
+    others = before.signatures if before else ()
     kept = [each for each in others if each.keyid != owner.keyid]
     added = Signature(owner.keyid, secret.sign(fresh.message))
-    _replace(there, Envelope(fresh.payload, (*kept, added)).text())
+    _replace(folder / SIGNATURES, Envelope(fresh.payload, (*kept, added)).text())
     return owner
 
 
