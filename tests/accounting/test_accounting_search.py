@@ -8,7 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from labeldp.accounting.invert import largest_integer, root, smallest_integer
+from labeldp.accounting.bounds import Bounds
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.invert import epsilon, largest_integer, limit, root, smallest_integer
 
 PLACES = st.floats(-50.0, 700.0)
 
@@ -48,3 +50,20 @@ def test_few_values_are_needed():
 
     root(gap, 0.0, 1e6, 1.0)
     assert len(asked) < 15
+
+
+@pytest.mark.parametrize("delta", [1e-100, 1e-6, 0.5, 0.99, 0.999999])
+def test_an_extreme_delta_needs_few_values_too(delta: float, monkeypatch: pytest.MonkeyPatch):
+    """Near 1 it hardly moves, and steps of one length took millions of them."""
+    asked, law = [], Gaussian.delta
+
+    def counted(self: Gaussian, epsilon: float) -> Bounds:
+        asked.append(epsilon)
+        assert len(asked) < 1000
+        return law(self, epsilon)
+
+    monkeypatch.setattr(Gaussian, "delta", counted)
+    mu = limit(Gaussian(1.0), "mu", 1.0, delta)
+    assert law(Gaussian(mu), 1.0).upper <= delta < law(Gaussian(mu * (1.0 + 1e-5)), 1.0).upper
+    asked.clear()
+    assert epsilon(Gaussian(mu), delta) == pytest.approx(1.0, rel=1e-4)

@@ -12,9 +12,10 @@ nothing else in the package searches.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cache
+from itertools import count
 from typing import ClassVar
 
 from labeldp.accounting.bounds import Bounds
@@ -145,18 +146,24 @@ def _steps(where: Range, ask: _Question) -> float:
 def _sharp(where: Range, ask: _Question) -> float:
     if where.grows:
         place = between(ask.sharp_gap, where.low, where.high, absolute=1e-14, relative=2.0**-50)
-        guess = where.value(place)
+        guess, lengths = where.value(place), _lengths()
         while not ask.passes(guess):
-            guess *= 1.0 - 1e-13
+            guess *= 1.0 - next(lengths)
         return guess
     if ask.passes(where.low):
         return where.low
     if not ask.passes(where.high):
         return math.inf
     guess = between(ask.sharp_gap, where.low, where.high, absolute=1e-14, relative=1e-14)
+    lengths = _lengths()
     while not ask.passes(guess):
-        guess += 1e-13 * (1.0 + guess)
+        guess += next(lengths) * (1.0 + guess)
     return guess
+
+
+def _lengths() -> Iterator[float]:
+    """Of steps to the safe side: short, then ever longer, since a δ near 1 hardly moves."""
+    return (1e-13 * 1.1 ** max(0, taken - 100) for taken in count())
 
 
 def _halving(where: Range, ask: _Question) -> float:
