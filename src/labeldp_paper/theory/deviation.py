@@ -28,9 +28,9 @@ def gaussian_deviation_epsilon(kappa: float, delta: float) -> float:
 
     (The paper prints X₁ on both sides.)
     """
-    at_least(0.0, kappa=kappa)
     in_range(0.0, 1.0, delta=delta)
-    log = math.log(2.0 / delta)
-    if kappa > _MOST:
+    if kappa > _MOST:  # inf too: where there is no κ there is no ε
         return math.inf
+    at_least(0.0, kappa=kappa)
+    log = math.log(2.0 / delta)
     return kappa**2 + (2 + 2 * math.sqrt(2)) * kappa * math.sqrt(log) + 2 * kappa * log
