@@ -19,7 +19,7 @@ from labeldp_paper.experiments.result import Row
 
 _FRAME = 2
 """Raised when a change of the shared code changes results."""
-_RECIPE = 2
+_RECIPE = 3
 """Raised when a change of the stand-ins changes their rows."""
 
 
