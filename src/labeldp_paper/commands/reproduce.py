@@ -101,7 +101,7 @@ def reproduce(
 
 
 _INTERRUPTED = 130
-_WITHOUT_PICTURES = {"statistics", "table1", "random-projection"}
+_WITHOUT_PICTURES = {"statistics", "random-projection"}
 
 
 def _set() -> bool:
@@ -119,7 +119,7 @@ def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list
         result = Result(
             name, name, "none", skipped=f"the run was stopped before its end: {problem}"
         )
-    seconds = max(time.monotonic() - started, sum(run.cells.spent[before:]))
+    seconds = max(time.monotonic() - started, sum(cell.wall for cell in run.cells.spent[before:]))
     facts = {
         "profile": run.profile,
         "seed": run.seed,
@@ -149,5 +149,7 @@ def _show(result: Result) -> None:
     for table in result.tables:
         header = [REMARKS if "because" in name else name for name in table.header]
         emit_table(table.caption, header, table.lines)
-    for text in result.notes:
+        if table.below:
+            print(f"{'; '.join(table.below)}.\n")
+    for text in (*result.glances.values(), *result.notes):
         print(f"{text}\n")

@@ -2,9 +2,10 @@
 
 printed      what the paper prints
 run          a run: its directory, size and data; cells: a grid that can be stopped and resumed
-result       rows, tables and pictures as plain values; writing: as files
+result       rows, tables and pictures as plain values; squares: tables over m and k
+writing      a result as files
 design       a table in memory; training: the paper's, linear; networks, lessons: its network
-agreement    paper against ours, cell by cell
+agreement    paper against ours, cell by cell; today: what the same ε buys by other mechanisms
 statistics, table1, random_projection, figures, sampled, noisy, bags_table, real_data:
              the experiments
 page         all of them as one page of documentation

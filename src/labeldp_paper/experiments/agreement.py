@@ -45,12 +45,17 @@ def _diagonal(rows: Sequence[Row]) -> Curve:
 def nearness(rows: Sequence[Row]) -> str:
     """How far the cells are from the paper's, in a sentence."""
     ratios = sorted(row["mse"] / row["paper_mse"] for row in rows)
-    near = sum(abs(ratio - 1) <= 0.1 for ratio in ratios)
     within = sum(abs(row["mse"] - row["paper_mse"]) <= 2 * row["paper_mse_std"] for row in rows)
     return (
-        f"ours are {ratios[0]:.2f} to {ratios[-1]:.2f} times the paper's, {near} of {len(ratios)} "
+        f"ours are {ratios[0]:.2f} to {ratios[-1]:.2f} times the paper's, {near(rows)} "
         f"within 10 %, {within} within two of its standard deviations"
     )
+
+
+def near(rows: Sequence[Row]) -> str:
+    """How many of how many cells are within 10 % of the paper's."""
+    count = sum(abs(row["mse"] / row["paper_mse"] - 1) <= 0.1 for row in rows)
+    return f"{count} of {len(rows)}"
 
 
 def falls(rows: Sequence[Row], along: str, across: str) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.design import TEST_PART, Design, Reals, rank, solve
 from labeldp_paper.experiments.printed import BAG_SIZES, BAGS, PARAMETERS, Spread
-from labeldp_paper.experiments.result import Row, Table, shown, spread
+from labeldp_paper.experiments.result import Row
 from labeldp_paper.experiments.run import Data, Run
 
 TARGETS = (1.0, 4.0)
@@ -114,36 +114,6 @@ def mean_and_spread(errors: Sequence[float]) -> Row:
         "mse_std": float(np.std(errors, ddof=1)) if several else 0.0,
         "seeds": len(errors),
     }
-
-
-def cell_text(row: Row) -> str:
-    """An error with the ε it is had at, or why there is none."""
-    if row["mse"] is None:
-        return str(row["reason"])
-    error = spread(row["mse"], row["mse_std"]) if row["seeds"] > 1 else f"{row['mse']:,.2f}"
-    printed = f"; paper {shown(row['paper_mse'])}" if row.get("paper_mse") else ""
-    return f"{error} ({epsilon_text(row)}{printed})"
-
-
-def epsilon_text(row: Row) -> str:
-    """ε as a cell of a table shows it."""
-    if row["epsilon"] is None:
-        return str(row["reason"])
-    text = f"ε = {row['epsilon']:.3g}"
-    if row["form"] == "as printed" and row.get("epsilon_a_priori"):
-        text += f", a priori {row['epsilon_a_priori']:.3g}"
-    return text
-
-
-def square(caption: str, rows: Sequence[Row]) -> Table:
-    """A line for each number of bags, a column for each bag size."""
-    sizes = sorted({row["bag_size"] for row in rows})
-    lines = []
-    for bags in sorted({row["bags"] for row in rows}):
-        found = {row["bag_size"]: cell_text(row) for row in rows if row["bags"] == bags}
-        lines.append((shown(bags), *(found.get(size, "–") for size in sizes)))
-    header = ("m", *(f"k = {size}" for size in sizes))
-    return Table(caption, header, tuple(lines))
 
 
 def falling(

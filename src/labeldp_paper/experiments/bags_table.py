@@ -59,7 +59,7 @@ _WAYS = (
 def bags_table(run: Run) -> Result:
     """The table, on real data if they were given."""
     data = _data(run)
-    releases = run.size(1, 2, 10)
+    releases, epochs = run.size(1, 2, 10), run.size(1, 10, 30)
     ways = [way for way in _WAYS if way.model == "linear" or has_torch()]
     cells = [
         Cell(
@@ -69,8 +69,9 @@ def bags_table(run: Run) -> Result:
                 "model": way.model,
                 "target": epsilon,
                 "releases": releases,
+                **({} if way.model == "linear" else {"epochs": epochs}),
             },
-            partial(_errors, way, data.source, epsilon, releases),
+            partial(_errors, way, data.source, epsilon, releases, epochs),
         )
         for way in ways
         for epsilon in EPSILONS
@@ -88,7 +89,9 @@ def bags_table(run: Run) -> Result:
         "sampled-noisy-wtd-lag are the paper's mechanisms with exact accounting and the noise that "
         "they need; shaped-flag and noisy-rows are what labeldp offers besides.",
     ]
-    if not has_torch():
+    if has_torch():
+        notes.append(f"The network is trained for {epochs} epochs.")
+    else:
         notes.append("No network: PyTorch is not installed (pip install 'labeldp[torch]').")
     return Result(
         NAME,
@@ -97,6 +100,7 @@ def bags_table(run: Run) -> Result:
         tuple(rows),
         (_shown(rows),),
         (_picture(rows),),
+        {NAME: _glance(rows)},
         notes=tuple(notes),
     )
 
@@ -124,6 +128,15 @@ def _picture(rows: list[Row]) -> Picture:
     )
 
 
+def _glance(rows: list[Row]) -> str:
+    best = []
+    for epsilon in EPSILONS:
+        mine = [row for row in rows if row["epsilon"] is not None and row["target"] == epsilon]
+        least = min(mine, key=lambda row: float(row["mse"]))
+        best.append(f"at ε = {epsilon:g} {_way(least)}")
+    return f"Least is added {' and '.join(best)}."
+
+
 def _way(row: Row) -> str:
     model = "" if row["model"] == "linear" else ", network"
     draw = ", over the draw" if row["guarantee"] == "over the draw" else ""
@@ -144,7 +157,7 @@ def _data(run: Run) -> Data:
     return Data(source, made.path, f"{made.text}; features {', '.join(_FEATURES)}", key)
 
 
-def _errors(way: Way, source: Source, epsilon: float, releases: int) -> Row:
+def _errors(way: Way, source: Source, epsilon: float, releases: int, epochs: int) -> Row:
     made = plan(
         source,
         epsilon=epsilon,
@@ -158,7 +171,8 @@ def _errors(way: Way, source: Source, epsilon: float, releases: int) -> Row:
     for seed in range(releases):
         release = made.release(source)
         if way.model != "linear":
-            model: Any = BagRegressor(hidden=(128, 64), epochs=30, seed=seed).fit(release, source)
+            network = BagRegressor(hidden=(128, 64), epochs=epochs, seed=seed)
+            model: Any = network.fit(release, source)
         elif way.mechanism in ("sampled-noisy-wtd-lag", "noisy-rows"):
             model = LinearRegressor(clip=False).fit(release, source)
         else:

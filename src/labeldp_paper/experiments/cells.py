@@ -33,6 +33,14 @@ class Cell:
     """Of small matrices threads would wait for each other. None: as many as there are."""
 
 
+@dataclass(frozen=True)
+class Spent:
+    """Seconds of a clock on the wall, which other programs lengthen, and of the processor."""
+
+    wall: float
+    processor: float
+
+
 class UnfinishedError(Exception):
     """Cells are missing and are not to be computed."""
 
@@ -45,8 +53,8 @@ class Cells:
     progress: Progress
     finished_only: bool = False
     """Compute nothing: an experiment that lacks a cell it cannot do without is left out."""
-    spent: list[float] = field(default_factory=list)
-    """Seconds that each cell took, in this run or in an earlier one."""
+    spent: list[Spent] = field(default_factory=list)
+    """What each cell took, in this run or in an earlier one."""
 
     def run(
         self,
@@ -84,17 +92,20 @@ class Cells:
 
     def _result(self, path: Path, cell: Cell, advance: Callable[[int], None]) -> Row:
         if not path.exists():
-            started = time.monotonic()
+            wall, processor = time.monotonic(), time.process_time()
             with threadpool_limits(cell.threads):
                 result = cell.compute()
-            spent = round(time.monotonic() - started, 3)
+            seconds = {
+                "seconds": round(time.monotonic() - wall, 3),
+                "processor": round(time.process_time() - processor, 3),
+            }
             text = json.dumps(
-                {"parameters": cell.parameters, "seconds": spent, "result": result}, allow_nan=False
+                {"parameters": cell.parameters, **seconds, "result": result}, allow_nan=False
             )
             replace_file(path, lambda new: new.write_text(text, encoding="utf-8"))
             advance(cell.cost)
         found = json.loads(path.read_text(encoding="utf-8"))
-        self.spent.append(found["seconds"])
+        self.spent.append(Spent(found["seconds"], found["processor"]))
         result = found["result"]
         return dict(result)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.networks import Bags, Lesson, train
 from labeldp_paper.experiments.printed import NOISY_FRACTIONS
 from labeldp_paper.experiments.result import Row
-from labeldp_paper.experiments.training import BATCH_ROWS, EPOCHS
+from labeldp_paper.experiments.training import BATCH_ROWS, EPOCHS, RATE
 
 _VERSION = 1
 
@@ -33,12 +33,11 @@ class Effort:
 
     @classmethod
     def of(cls, grid: Grid) -> Effort:
-        paper = BATCH_ROWS[grid.name]
         if grid.run.full:
-            return cls(10, EPOCHS, 10**12, paper, 1e-3, 10**9, 10**9, 10**12)
+            return cls(10, EPOCHS, 10**12, BATCH_ROWS[grid.name], 1e-3, 10**9, 10**9, 10**12)
         if grid.run.small:
             return cls(1, 2, 10**12, 256, 1e-3, 500, 1000, 10**12)
-        seen, rate = (500_000, 1e-3) if grid.name == "criteo" else (600_000, 5e-3)
+        seen, rate = (500_000, 1e-3) if grid.name == "criteo" else (1_500_000, 5e-3)
         return cls(1, EPOCHS, seen, 1024, rate, 50_000, 200_000, 1_000_000)
 
     def lesson(self, bags: int, size: int) -> Lesson:
@@ -93,6 +92,23 @@ def network_instance(grid: Grid, work: Effort) -> list[Row]:
     return _means(found, ("rows",))
 
 
+def network_whole(grid: Grid, work: Effort) -> list[Row]:
+    """The smallest cell without noise after the paper's whole training; none if all had that."""
+    if grid.run.full or grid.run.small:
+        return []
+    whole = replace(work, rows_seen=10**12, batch_rows=BATCH_ROWS[grid.name], rate=RATE)
+    bags, size = grid.bags[0], grid.sizes[0]
+    cell = Cell(
+        {"bags": bags, "bag_size": size, "seed": grid.run.seed, **_key(whole, bags, size)},
+        partial(_bags, grid, bags, size, grid.run.seed, whole, (0.0,)),
+        cost=EPOCHS * bags * size,
+        threads=None,
+    )
+    return grid.run.rows(
+        "noisy-networks-whole", _VERSION, grid.data.key, [cell], some=True, none=True
+    )
+
+
 def _key(work: Effort, bags: int, size: int) -> Row:
     lesson = work.lesson(bags, size)
     return {
@@ -120,10 +136,17 @@ def _means(found: list[Row], names: tuple[str, ...]) -> list[Row]:
     ]
 
 
-def _bags(grid: Grid, bags: int, size: int, seed: int, work: Effort) -> Row:
+def _bags(
+    grid: Grid,
+    bags: int,
+    size: int,
+    seed: int,
+    work: Effort,
+    fractions: tuple[float, ...] = NOISY_FRACTIONS,
+) -> Row:
     members = grid.draw(seed, bags, size)
     weights, random = grid.weights(seed, bags, size)
-    return _learnt(grid, members, weights, random, seed, work)
+    return _learnt(grid, members, weights, random, seed, work, fractions)
 
 
 def _instance(grid: Grid, rows: int, seed: int, work: Effort) -> Row:
@@ -140,13 +163,12 @@ def _learnt(
     random: np.random.Generator,
     seed: int,
     work: Effort,
+    fractions: tuple[float, ...] = NOISY_FRACTIONS,
 ) -> Row:
     """Unit noise on a part of the labels; rows that are noisy for one ρ are so for larger ones."""
     labels = grid.design.labels[members].astype(float)
     coins, noise = random.random(members.shape), random.standard_normal(members.shape)
-    totals = [
-        np.einsum("bk,bk->b", weights, labels + noise * (coins < part)) for part in NOISY_FRACTIONS
-    ]
+    totals = [np.einsum("bk,bk->b", weights, labels + noise * (coins < part)) for part in fractions]
     bags = Bags(members, weights.astype(np.float32), np.array(totals, dtype=np.float32))
     made = train(grid.design, bags, work.lesson(*members.shape), random)
     return {"errors": made.test_mse(grid.design, grid.design.shuffled(seed)[1][: work.test_rows])}

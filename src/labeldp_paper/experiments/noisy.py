@@ -12,17 +12,25 @@ from functools import partial
 import numpy as np
 
 from labeldp.pictures import Picture
-from labeldp_paper.experiments.agreement import against, nearness
-from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread, square
+from labeldp_paper.experiments.agreement import against, near, nearness
+from labeldp_paper.experiments.bag_grid import Grid, falling, mean_and_spread
 from labeldp_paper.experiments.bag_law import no_privacy
 from labeldp_paper.experiments.cells import Cell, UnfinishedError
 from labeldp_paper.experiments.design import least_squares
-from labeldp_paper.experiments.lessons import Effort, network_errors, network_instance
+from labeldp_paper.experiments.lessons import (
+    Effort,
+    network_errors,
+    network_instance,
+    network_whole,
+)
 from labeldp_paper.experiments.networks import has_torch
-from labeldp_paper.experiments.noisy_law import PRINTED, kinds, realised
+from labeldp_paper.experiments.noisy_law import kinds, realised
 from labeldp_paper.experiments.printed import NOISY, NOISY_FRACTIONS, NOISY_INSTANCE
 from labeldp_paper.experiments.result import Result, Row, Table
 from labeldp_paper.experiments.run import Run
+from labeldp_paper.experiments.squares import PRINTED, square
+from labeldp_paper.experiments.today import above, today, today_levels
+from labeldp_paper.experiments.training import bags_a_step
 
 NAME = "noisy"
 _VERSION = 2
@@ -35,6 +43,7 @@ def noisy(run: Run) -> Result:
     rows: list[Row] = []
     tables: list[Table] = []
     pictures: list[Picture] = []
+    glances: dict[str, str] = {}
     notes, texts = [_MODEL if has_torch() else _ABSENT], []
     for name in _DATASETS:
         grid = Grid(run, name)
@@ -53,8 +62,11 @@ def noisy(run: Run) -> Result:
             notes.append(_network_note(grid, networks, Effort.of(grid)))
         if networks and not run.small:
             pictures.append(_agreement(grid, networks))
+            glances[pictures[-1].name] = _apart(networks)
         if mine:
-            pictures.append(_picture(grid, mine))
+            others = today(grid)
+            pictures.append(_picture(grid, mine, others))
+            glances[pictures[-1].name] = above(_all_noisy(mine), others, grid.sizes[-1])
         rows += [*networks, *mine]
     return Result(
         NAME,
@@ -63,6 +75,7 @@ def noisy(run: Run) -> Result:
         tuple(rows),
         tuple(tables),
         tuple(pictures),
+        glances,
         notes=(*notes, _WHY),
     )
 
@@ -171,39 +184,53 @@ def _agreement(grid: Grid, rows: list[Row]) -> Picture:
     )
 
 
+def _apart(rows: list[Row]) -> str:
+    ours, paper = (
+        f"from {min(row[key] for row in rows):.0f} to {max(row[key] for row in rows):.0f}"
+        for key in ("mse", "paper_mse")
+    )
+    return (
+        f"Of the points {near(rows)} are within 10 % of the line; ours go {ours}, the paper's "
+        f"{paper}."
+    )
+
+
 def _tables(grid: Grid, rows: list[Row]) -> list[Table]:
-    tables = []
-    for model in dict.fromkeys(row["model"] for row in rows):
-        for fraction in NOISY_FRACTIONS:
-            for form in (PRINTED, *(f"ε = {target:g}" for target in TARGETS)):
-                mine = [
-                    row
-                    for row in rows
-                    if (row["model"], row["noisy_fraction"], row["form"]) == (model, fraction, form)
-                ]
-                caption = f"{grid.name}, {model}, ρ = {fraction:g}, {form}: test MSE"
-                if any(row["mse"] is not None for row in mine):
-                    tables.append(square(caption, mine))
-    return tables
-
-
-def _picture(grid: Grid, rows: list[Row]) -> Picture:
-    size = grid.sizes[-1]
-    mine = [
-        row
-        for row in rows
-        if row["model"] == "linear"
-        and row["bag_size"] == size
-        and row["mse"] is not None
-        and row["noisy_fraction"] == 1.0
+    return [
+        square(
+            f"{grid.name}, ρ = {fraction:g}",
+            _by_kind([row for row in rows if row["noisy_fraction"] == fraction]),
+        )
+        for fraction in NOISY_FRACTIONS
     ]
+
+
+def _by_kind(rows: list[Row]) -> dict[str, list[Row]]:
+    """The network, the linear model, and that with noise, wherever any is enough."""
+    kinds: dict[str, list[Row]] = {}
+    for row in rows:
+        model = "network" if row["model"] == NETWORK else row["model"]
+        title = model if row["form"] == PRINTED else f"{model}, {row['form']}"
+        kinds.setdefault(title, []).append(row)
+    return {
+        title: mine for title, mine in kinds.items() if any(row["mse"] is not None for row in mine)
+    }
+
+
+def _picture(grid: Grid, rows: list[Row], others: list[Row]) -> Picture:
+    size = grid.sizes[-1]
+    mine = [row for row in _all_noisy(rows) if row["bag_size"] == size and row["mse"] is not None]
     return falling(
         f"noisy-{grid.name}",
         f"sampled-noisy-wtd-LAg, linear, {grid.kind} {grid.name}, k = {size}",
         mine,
-        (),
+        today_levels(others),
         lambda row: f"ρ = {row['noisy_fraction']:g}, {row['form']}",
     )
+
+
+def _all_noisy(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["noisy_fraction"] == 1.0]
 
 
 def _note(grid: Grid, seeds: int) -> str:
@@ -227,5 +254,19 @@ def _network_note(grid: Grid, rows: list[Row], work: Effort) -> str:
     return (
         f"{grid.name}, network: {work.text(grid)}.{said} With all labels of "
         f"{min(work.instance_rows, grid.train_rows):,} rows (paper: all training rows): "
-        f"{', '.join(parts)}."
+        f"{', '.join(parts)}.{_whole(grid, work)}"
     )
+
+
+def _whole(grid: Grid, work: Effort) -> str:
+    """What the paper's whole training gives where that was affordable."""
+    said = ""
+    for row in network_whole(grid, work):
+        mean, deviation = NOISY[grid.name][0.0][0][0]
+        steps = -(-row["bags"] // bags_a_step(row["batch_rows"], row["bag_size"])) * row["epochs"]
+        said += (
+            f" After the paper's whole training, {steps:,} steps if a batch counts rows, the cell "
+            f"m = {row['bags']:,}, k = {row['bag_size']}, ρ = 0 has {row['errors'][0]:.1f} (paper "
+            f"{mean} ± {deviation})."
+        )
+    return said

@@ -11,8 +11,8 @@ from labeldp_paper.experiments.bag_grid import TARGETS, Grid
 from labeldp_paper.experiments.bag_law import MOST_EPSILON, judged, no_privacy
 from labeldp_paper.experiments.printed import NOISY_FRACTIONS
 from labeldp_paper.experiments.result import Row
+from labeldp_paper.experiments.squares import PRINTED
 
-PRINTED = "as printed"
 _SCALED = 2.0
 """Width of the scaled labels, [−1, 1]."""
 

@@ -33,17 +33,27 @@ road, with certificates.
 - **Fits.** "Adam" is the paper's training of linear models: rate 0.001 falling along a cosine, 200
   epochs, a batch counted in rows. That last reading is an inference; early stopping is left out.
   Least squares is the optimum of the same loss. Networks get as far as their notes say.
+- **Size.** {size}
 - **Noise.** The tables "as printed" have the paper's noise, and their ε is what it is: usually
   none at all. The tables "ε = 1" and "ε = 4" have as much noise as that ε needs. The simulations of
   sampled-noisy-wtd-LAg draw weights once, as the paper's algorithm does; a release by default draws
   again where a bag's weights are unlucky (the literal algorithm: `--accountant exact-worst-case`).
 
 In pictures "paper against ours" a cell is a point: across what the paper prints, up what came out
-here, with bars of one standard deviation over seeds; on the dotted line both are equal.
+here, with bars of one standard deviation over seeds; on the dotted line both are equal. "None" in a
+line "ε as printed" means that there is no privacy; the letter leads to the reason below the table.
 
-Cells took {minutes:.0f} minutes of wall time in all, on whatever else the machine was doing;
-seed {seed}; {versions}.
+Cells took {processor:.0f} minutes of processor time ({wall:.0f} by the clock on the wall, which
+counts whatever else the machine was doing); seed {seed}; {versions}.
 """
+
+
+_SIZES = {
+    False: """`--quick`: every row and column of every table at the paper's m and k with fewer seeds
+  (each note says how many); stand-ins of a million rows and more instead of the paper's rows;
+  networks that each see some million rows, at least one epoch, instead of 200 epochs.""",
+    True: "`--full`: the paper's seeds, epochs and batches.",
+}
 
 
 _STOPPED = """
@@ -87,7 +97,9 @@ def _head(results: Sequence[Result], run: Run) -> str:
         stopped=_STOPPED if run.finished else "",
         note=NOT_PRIVATE,
         data=data,
-        minutes=sum(run.cells.spent) / 60,
+        size=_SIZES[run.full],
+        processor=sum(cell.processor for cell in run.cells.spent) / 60,
+        wall=sum(cell.wall for cell in run.cells.spent) / 60,
         seed=run.seed,
         versions=", ".join(f"{name} {value}" for name, value in versions().items()),
     )

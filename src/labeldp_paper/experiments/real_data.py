@@ -7,6 +7,7 @@ knows, and its fits are drawn from their exact law.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -20,16 +21,21 @@ from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.figures import Covariance
 from labeldp_paper.experiments.result import Result, Row, Table, spread
 from labeldp_paper.experiments.run import Data, Run
+from labeldp_paper.experiments.today import MECHANISMS, released
 from labeldp_paper.experiments.truth import FERTILITY, FLIGHTS, HOUSEHOLD_WAGES, RealTable, Truth
 
 NAME = "real-data"
 DELTA = 1e-6
-ALSO = ("shaped-flag", "noisy-rows")
 _VERSION = 2
 _EPSILONS = (0.25, 1.0, 2.0, 4.0, 8.0, 16.0, 24.0)
 _FEW = (1.0, 4.0, 16.0, 24.0)
 """For a table whose plan takes long, in a quick run."""
 _TABLES = (FERTILITY, HOUSEHOLD_WAGES, FLIGHTS)
+_LABELS = {
+    "exact": "wtd-flag, exact accountant",
+    "paper": "wtd-flag, paper's accountant, told the true γ",
+    **{name: name for name in MECHANISMS},
+}
 _ABSENT = "no real tables were given; use --data DIR or set LABELDP_REAL_DATA"
 
 
@@ -57,6 +63,7 @@ def real_data(run: Run) -> Result:
         tuple(rows),
         tuple(tables),
         tuple(pictures),
+        {picture.name: _glance(table, rows) for table, picture in zip(here, pictures, strict=True)},
         notes=(
             "Ours are certified releases: the ε is the certificate's, whatever the labels. The "
             "paper's accountant rests on the promise of γ, here the true one.",
@@ -114,31 +121,14 @@ def _point(run: Run, table: RealTable, data: Data, epsilon: float, releases: int
         "forecast_high": truth.residual_ms * (1 + law.excess_high),
         "residual_ms": truth.residual_ms,
     }
-    others = [_also(data, name, epsilon, releases) for name in ALSO]
+    others = [_also(data, name, epsilon, releases) for name in MECHANISMS]
     return {"points": [ours, _by_paper(run, table, truth, epsilon), *others]}
 
 
 def _also(data: Data, mechanism: str, epsilon: float, releases: int) -> Row:
     """What the same ε buys by another mechanism, certified too; its own features and fit."""
-    made = plan(
-        data.source, epsilon=epsilon, delta=DELTA, mechanism=mechanism, winsor=0, anyway=True
-    )
-    truth = Truth(data.source, made)
-    errors = []
-    for _ in range(releases):
-        release = made.release(data.source)
-        model = LinearRegressor(clip=False)
-        fitted = (
-            model.fit(release, data.source) if mechanism == "noisy-rows" else model.fit(release)
-        )
-        errors.append(truth.mse(fitted))
-    return {
-        "accountant": mechanism,
-        "bags": None,
-        "reason": "",
-        **mean_and_spread(errors),
-        "residual_ms": truth.residual_ms,
-    }
+    found = released(data, mechanism, epsilon, DELTA, releases)
+    return {"accountant": mechanism, "bags": None, "reason": "", **found}
 
 
 def _by_paper(run: Run, table: RealTable, truth: Truth, epsilon: float) -> Row:
@@ -173,7 +163,7 @@ def _shown(table: RealTable, rows: list[Row]) -> Table:
                 spread(ours["mse"], ours["mse_std"]),
                 f"{theirs['bags']:,}",
                 theirs["reason"] or spread(theirs["mse"], theirs["mse_std"]),
-                *(spread(mine[name]["mse"], mine[name]["mse_std"]) for name in ALSO),
+                *(spread(mine[name]["mse"], mine[name]["mse_std"]) for name in MECHANISMS),
             )
         )
     residual = rows[0]["residual_ms"]
@@ -184,20 +174,28 @@ def _shown(table: RealTable, rows: list[Row]) -> Table:
         "MSE, exact",
         "bags, paper",
         "MSE, paper",
-        *(f"MSE, {name}" for name in ALSO),
+        *(f"MSE, {name}" for name in MECHANISMS),
     )
     return Table(caption, header, tuple(lines))
 
 
+def _glance(table: RealTable, rows: list[Row]) -> str:
+    mine = [row for row in rows if row["table"] == table.key and row["mse"] is not None]
+    epsilons = sorted({row["epsilon"] for row in mine})
+    lowest = Counter(
+        min((row for row in mine if row["epsilon"] == epsilon), key=lambda row: float(row["mse"]))[
+            "accountant"
+        ]
+        for epsilon in epsilons
+    )
+    parts = [f"{_LABELS[name]} at {count}" for name, count in lowest.most_common()]
+    return f"Lowest of {len(epsilons)} ε: {', '.join(parts)}."
+
+
 def _picture(table: RealTable, rows: list[Row]) -> Picture:
     """The excess over the fit with all labels, logarithmic."""
-    labels = {
-        "exact": "wtd-flag, exact accountant",
-        "paper": "wtd-flag, paper's accountant, told the true γ",
-        **{name: name for name in ALSO},
-    }
     curves = []
-    for colour, (name, label) in enumerate(labels.items()):
+    for colour, (name, label) in enumerate(_LABELS.items()):
         mine = [row for row in rows if row["accountant"] == name and row["mse"] is not None]
         above = [row for row in mine if row["mse"] > row["residual_ms"]]
         x = tuple(row["epsilon"] for row in above)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from labeldp.pictures import Picture
@@ -21,6 +21,8 @@ class Table:
     caption: str
     header: tuple[str, ...]
     lines: tuple[tuple[str, ...], ...]
+    below: tuple[str, ...] = ()
+    """What must be said once about several cells."""
 
     @classmethod
     def of_rows(cls, caption: str, columns: Mapping[str, str], rows: Sequence[Row]) -> Table:
@@ -39,6 +41,8 @@ class Result:
     rows: tuple[Row, ...] = ()
     tables: tuple[Table, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    glances: Mapping[str, str] = field(default_factory=dict)
+    """What a glance at a picture shows, by its name."""
     notes: tuple[str, ...] = ()
     skipped: str | None = None
     """Why there is nothing."""

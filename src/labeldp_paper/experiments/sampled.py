@@ -16,14 +16,16 @@ import numpy as np
 from labeldp import Facts
 from labeldp.accounting import SizedBag, Sketch, invert
 from labeldp.pictures import Picture
-from labeldp_paper.experiments.agreement import against, falls, nearness
-from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread, square
+from labeldp_paper.experiments.agreement import against, falls, near, nearness
+from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread
 from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import least_squares
 from labeldp_paper.experiments.printed import SAMPLED, SAMPLED_INSTANCE
 from labeldp_paper.experiments.result import Result, Row, Table
 from labeldp_paper.experiments.run import Run
+from labeldp_paper.experiments.squares import PRINTED, square
+from labeldp_paper.experiments.today import above, today, today_levels, today_table
 from labeldp_paper.experiments.training import BATCH_ROWS, EPOCHS, bags_a_step, train_linear
 
 NAME = "sampled"
@@ -41,19 +43,24 @@ def sampled(run: Run) -> Result:
     rows: list[Row] = []
     tables: list[Table] = []
     pictures: list[Picture] = []
-    notes, texts = [_general(seeds, run)], []
+    glances: dict[str, str] = {}
+    notes, texts = [_general(seeds, Grid(run, "census"))], []
     for name in _DATASETS:
         grid = Grid(run, name)
         trained = _trained(run, grid)
         solved, instance = _solved(run, grid, seeds)
-        tables += _tables(grid, [*trained, *solved])
+        others = today(grid)
+        tables.append(_table(grid, [*trained, *solved]))
+        tables += [today_table(grid, others)] if others else []
         notes.append(_trained_note(grid, trained))
         if not run.small:
             pictures.append(_agreement(grid, trained, solved))
+            glances[pictures[-1].name] = _near(trained, solved)
         if instance is not None:
             notes += _notes(grid, instance)
-            pictures.append(_picture(grid, trained, solved, instance))
-        rows += [*trained, *solved]
+            pictures.append(_picture(grid, [*trained, *solved], instance, others))
+            glances[pictures[-1].name] = above(solved, others, grid.sizes[-1])
+        rows += [*trained, *solved, *others]
         texts.append(grid.data.text)
     return Result(
         NAME,
@@ -62,16 +69,17 @@ def sampled(run: Run) -> Result:
         tuple(rows),
         tuple(tables),
         tuple(pictures),
+        glances,
         notes=tuple(notes),
     )
 
 
-def _tables(grid: Grid, rows: list[Row]) -> list[Table]:
-    tables = []
-    for fit, form in dict.fromkeys((row["fit"], row["form"]) for row in rows):
-        chosen = [row for row in rows if (row["fit"], row["form"]) == (fit, form)]
-        tables.append(square(f"{grid.name}, {form}, {fit}: test MSE", chosen))
-    return tables
+def _table(grid: Grid, rows: list[Row]) -> Table:
+    kinds: dict[str, list[Row]] = {}
+    for row in rows:
+        title = row["fit"] if row["form"] == PRINTED else f"{row['fit']}, {row['form']}"
+        kinds.setdefault(title, []).append(row)
+    return square(grid.name, kinds)
 
 
 def _agreement(grid: Grid, trained: list[Row], solved: list[Row]) -> Picture:
@@ -85,20 +93,29 @@ def _agreement(grid: Grid, trained: list[Row], solved: list[Row]) -> Picture:
     )
 
 
-def _picture(grid: Grid, trained: list[Row], solved: list[Row], instance: Row) -> Picture:
+def _near(trained: list[Row], solved: list[Row]) -> str:
+    printed = [row for row in solved if "paper_mse" in row]
+    return (
+        f"Of Adam's points {near(trained)} are within 10 % of the line, of those of least squares "
+        f"{near(printed)}."
+    )
+
+
+def _picture(grid: Grid, rows: list[Row], instance: Row, others: list[Row]) -> Picture:
     size = grid.sizes[-1]
     return falling(
         f"sampled-{grid.name}",
         f"sampled-wtd-FLAg, linear, {grid.kind} {grid.name}, k = {size}",
-        [row for row in (*trained, *solved) if row["bag_size"] == size],
-        (("all labels", instance["mse"]),),
+        [row for row in rows if row["bag_size"] == size],
+        (("all labels", instance["mse"]), *today_levels(others)),
         lambda row: f"{row['form']}, {row['fit']}",
     )
 
 
-def _seeds(run: Run, rows: int) -> int:
-    """More where a cell is small: it is cheap, and its errors vary most."""
-    return run.size(2, 10 if rows <= _SMALL_CELL else 3, 10)
+def _seeds(grid: Grid, rows: int) -> int:
+    """The paper's ten where columns are few or the cell is small, whose errors vary most."""
+    cheap = grid.name == "criteo" or rows <= _SMALL_CELL
+    return grid.run.size(2, 10 if cheap else 3, 10)
 
 
 def _trained(run: Run, grid: Grid) -> list[Row]:
@@ -116,11 +133,11 @@ def _trained(run: Run, grid: Grid) -> list[Row]:
                     "dataset": grid.name,
                     "bags": m,
                     "bag_size": k,
-                    "seeds": _seeds(run, m * k),
+                    "seeds": _seeds(grid, m * k),
                     **common,
                 },
-                partial(_train, grid, m, k, _seeds(run, m * k), epochs, batch_rows),
-                cost=_seeds(run, m * k) * m * (k + 200),
+                partial(_train, grid, m, k, _seeds(grid, m * k), epochs, batch_rows),
+                cost=_seeds(grid, m * k) * m * (k + 200),
             )
             for m in grid.bags
             for k in grid.sizes
@@ -131,7 +148,7 @@ def _trained(run: Run, grid: Grid) -> list[Row]:
     return [
         {
             **grid.common(cell, "linear"),
-            "form": "as printed",
+            "form": PRINTED,
             "fit": TRAINED,
             "noise_std": 0.0,
             **{name: cell[name] for name in ("mse", "mse_std", "seeds")},
@@ -250,7 +267,7 @@ def _rows(grid: Grid, cell: Row, exact: Row) -> list[Row]:
     rows = [
         {
             **common,
-            "form": "as printed",
+            "form": PRINTED,
             "noise_std": 0.0,
             **cell["errors"][0],
             **exact,
@@ -263,16 +280,16 @@ def _rows(grid: Grid, cell: Row, exact: Row) -> list[Row]:
     return rows
 
 
-def _general(seeds: int, run: Run) -> str:
+def _general(seeds: int, census: Grid) -> str:
     return (
         f"Means and standard deviations over seeds of split, bags and weights: {seeds} for least "
-        f"squares, {_seeds(run, _SMALL_CELL + 1)} for the paper's training, or {_seeds(run, 1)} in "
-        f"cells of up to {_SMALL_CELL:,} rows. ε as printed holds given the "
-        "bags of the first seed, if every bag's residual is promised to be at least the smallest "
-        "there. Least squares hardly depends on k: its error follows the closed form "
-        "γ(1 + d/(m−d−1)). Adam has not arrived there after 200 epochs of few steps, which makes "
-        "the paper's errors fall with k too: a batch of rows holds fewer bags as they grow, so "
-        "there are more steps. That the batch counts rows is our inference."
+        f"squares; {_seeds(census, 1)} for the paper's training on Criteo and in cells of up to "
+        f"{_SMALL_CELL:,} rows, {_seeds(census, _SMALL_CELL + 1)} in larger cells of the census. ε "
+        "as printed holds given the bags of the first seed, if every bag's residual is promised to "
+        "be at least the smallest there. Least squares hardly depends on k: its error follows the "
+        "closed form γ(1 + d/(m−d−1)). Adam has not arrived there after 200 epochs of few steps, "
+        "which makes the paper's errors fall with k too: a batch of rows holds fewer bags as they "
+        "grow, so there are more steps. That the batch counts rows is our inference."
     )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from labeldp import Facts
 from labeldp.accounting import Sketch, Theorem1, invert
+from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table, shown
@@ -38,6 +39,8 @@ def table1(run: Run) -> Result:
         + ("" if all("exact" not in row for row in rows) else ", but for the column exact"),
         tuple(rows),
         tuple(_shown(name, [row for row in rows if row["dataset"] == name]) for name in TABLE1),
+        (_picture(rows),),
+        {NAME: _GLANCE},
         notes=_notes(rows),
     )
 
@@ -76,11 +79,48 @@ def _reason(dataset: str, epsilon: int, theorem: int, why: str) -> str:
     if dataset == "census":
         return f"a slip of one digit: the theorem gives {theorem:,} where {printed:,} is printed"
     said = PARAMETERS[dataset]
-    halved = (-CRITEO_BOUND_USED, CRITEO_BOUND_USED)
-    used = Theorem1(said.rows, halved, said.residual_ms).max_bags(epsilon, said.delta).value
+    used = _halved(epsilon)
     stated = f"with the stated B_Y = {said.label_bound:g} "
     stated += f"no bag: {why}" if why else f"the theorem gives {theorem:,}"
-    return f"{stated}; B_Y = {CRITEO_BOUND_USED:g} gives {int(used or 0):,}"
+    return f"{stated}; B_Y = {CRITEO_BOUND_USED:g} gives {used:,}"
+
+
+def _halved(epsilon: int) -> int:
+    """Criteo's bags by the theorem with half the stated bound."""
+    said = PARAMETERS["criteo"]
+    halved = (-CRITEO_BOUND_USED, CRITEO_BOUND_USED)
+    answer = Theorem1(said.rows, halved, said.residual_ms).max_bags(epsilon, said.delta)
+    return int(answer.value or 0)
+
+
+_GLANCE = (
+    "The census's points and Criteo's with half the stated bound lie on the line, Criteo's with "
+    "the stated bound below it."
+)
+
+
+def _picture(rows: list[Row]) -> Picture:
+    """Every printed number of bags against the theorem's; where that allows none, no point."""
+    points = {
+        "census": [(r["paper_printed"], r["theorem"]) for r in rows if r["dataset"] == "census"],
+        "Criteo, B_Y = 127 as stated": [
+            (r["paper_printed"], r["theorem"]) for r in rows if r["dataset"] == "criteo"
+        ],
+        f"Criteo, B_Y = {CRITEO_BOUND_USED:g}": [
+            (bags, _halved(epsilon)) for epsilon, bags in TABLE1["criteo"].items()
+        ],
+    }
+    ends = tuple(float(end(b for c in TABLE1.values() for b in c.values())) for end in (min, max))
+    curves = [Curve("equal", ends, ends, style="line", colour=5)]
+    for colour, (label, pairs) in enumerate(points.items()):
+        some = [(float(x), float(y)) for x, y in pairs if y]
+        curves.append(
+            Curve(label, tuple(x for x, _ in some), tuple(y for _, y in some), colour=colour)
+        )
+    title = "Table 1: paper against theorem, a point for each ε"
+    return Picture(
+        NAME, title, "bags, printed", "bags, theorem", tuple(curves), log_x=True, log_y=True
+    )
 
 
 def residual_interval(dataset: str, label_bound: float) -> tuple[float, float]:

@@ -76,6 +76,7 @@ def body(result: Result, prefix: str, *, pictures: bool, suffix: str = ".svg") -
     if pictures:
         for picture in result.pictures:
             lines += [f"![{picture.title}]({prefix}{picture.name}{suffix})", ""]
+            lines += [result.glances[picture.name], ""] if picture.name in result.glances else []
     for table in result.tables:
         lines += [*_table(table), ""]
     lines += [f"- {note}" for note in result.notes]
@@ -91,6 +92,7 @@ def _table(table: Table) -> list[str]:
         head,
         rule,
         *("| " + " | ".join(_cell(text) for text in line) + " |" for line in table.lines),
+        *(["", "; ".join(table.below) + "."] if table.below else []),
     ]
 
 

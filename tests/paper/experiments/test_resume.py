@@ -70,6 +70,22 @@ def test_a_cell_is_computed_once_and_again_if_anything_that_decides_it_changes(
     assert computed == [1, 2, 1, 1, 1, 3]
 
 
+def test_what_cells_took_is_known_from_an_earlier_run_too(tmp_path: Path, quiet: Progress) -> None:
+    def sleep() -> dict[str, int]:
+        time.sleep(0.05)
+        return {}
+
+    seen = []
+    for _ in range(2):
+        cells = Cells(tmp_path / "cells", quiet)
+        cells.run("sleeps", 1, {}, [Cell({}, sleep)])
+        seen.append(list(cells.spent))
+    assert seen[0] == seen[1]
+    (spent,) = seen[0]
+    assert spent.processor < spent.wall
+    assert spent.wall >= 0.05
+
+
 def test_a_failure_leaves_no_cell(tmp_path: Path, quiet: Progress) -> None:
     def fail() -> dict[str, int]:
         raise KeyboardInterrupt
