@@ -134,16 +134,34 @@ def test_missing_levels_and_literal_names():
         ({"a": 12, "c": 4}, ("a",), "none", False, "a"),
         ({"a": 1, "b": 2, "c": 3}, (), "none", True, None),
         ({"a": 50, "A ": 4, "b": 60}, ("a", "b"), "none", False, None),
-        ({"a": 50, "A": 60, " a": 4}, ("A", "a"), "none", False, "A"),
+        ({"a": 50, "A": 60, " a": 4}, ("A", "a"), "none", False, None),
         ({"a": 5, "A": 6, "b": 60}, ("A", "b"), "none", False, None),
         ({"a": 200, "A": 20, "b": 60}, ("a", "b"), "none", False, None),
         ({"a": 199, "A": 20, "b": 60}, ("A", "a", "b"), "none", False, None),
+        (
+            {"Sales": 30, "SALES": 30, " sales": 20, "IT": 9, "IT ": 9},
+            ("IT", "SALES"),
+            "none",
+            False,
+            None,
+        ),
+        ({"AA": 40, "Aa": 50, "aa": 60, "aa ": 3}, ("AA", "Aa", "aa"), "none", False, None),
+        ({"Y": 30, "yes": 9, "YES": 40, "n": 8, "no": 7}, ("YES", "n"), "none", False, None),
+        ({"yes": 90, "y": 30, "no": 2}, ("y", "yes"), "none", False, "yes"),
+        ({"t": 50, "f": 50, "n": 50}, ("f", "n", "t"), "none", False, None),
+        ({"yes": 50, "no": 50, "maybe": 50}, ("maybe", "no", "yes"), "none", False, None),
     ],
 )
 def test_merging(counts, levels, missing, other, rest):
     column = merge_levels("k", Counter(counts), 10, [])
     assert (column.levels, column.missing, column.other) == (levels, missing, other)
     assert column.rest == rest
+    rows: Counter[str] = Counter()
+    codes = column.table(pa.array(list(counts), pa.string()))
+    for code, number in zip(codes, counts.values(), strict=False):
+        rows[column.labels[code]] += number
+    assert rows.total() == sum(counts.values())
+    assert all(rows[level] >= 10 for level in levels)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from labeldp.errors import DataError
 from labeldp.features.grid import Grid
 from labeldp.features.levels import (
-    alike,
+    Spellings,
     names_of,
     nearest_places,
-    only_spellings,
     other_spelling,
     place_name,
     whole_number,
@@ -188,7 +187,7 @@ class CategoricalColumn:
         code = self._index.get(spelt)
         if code is None and self.nearest:
             code = self._nearest_code(spelt)
-        return self._alike.get(alike(level), self._rest) if code is None else code
+        return self._index.get(self._spellings.of(level), self._rest) if code is None else code
 
     def _nearest_code(self, level: str) -> int | None:
         number = whole_number(level)
@@ -205,10 +204,8 @@ class CategoricalColumn:
         return [number for number, _ in known], [code for _, code in known]
 
     @cached_property
-    def _alike(self) -> dict[str, int]:
-        """Codes of levels that no other is spelt like, by their common spelling."""
-        once = only_spellings(self.levels)
-        return {form: self._index[level] for form, level in once.items()}
+    def _spellings(self) -> Spellings:
+        return Spellings(self.levels)
 
     @property
     def _rest(self) -> int:

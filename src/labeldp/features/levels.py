@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -99,17 +99,63 @@ def nearest_places(levels: Sequence[int], numbers: Iterable[int]) -> list[int]:
     return places
 
 
+def spaced(text: str) -> str:
+    """The same for texts that differ only in spaces."""
+    return " ".join(text.split())
+
+
 def alike(text: str) -> str:
     """The same for texts that differ only in capitals and in spaces."""
-    return " ".join(text.casefold().split())
+    return spaced(text.casefold())
 
 
-def only_spellings(levels: Iterable[str]) -> dict[str, str]:
-    """The level of every common spelling that only one of them has."""
-    by_form: dict[str, list[str]] = {}
+YES_AND_NO = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"), ("on", "off"))
+_TRUTHS = {word: pair[0] for pair in zip(*YES_AND_NO, strict=True) for word in pair}
+
+
+def truth(text: str) -> str | None:
+    """yes or no, if a text is a word for that."""
+    return _TRUTHS.get(alike(text))
+
+
+class Spellings:
+    """Of which of some levels a text is another spelling, if of one alone.
+
+    Those that differ in spaces come before those that differ in capitals too; where the levels are
+    a word for yes and one for no, other words for these are spellings of them.
+    """
+
+    def __init__(self, levels: Iterable[str]) -> None:
+        known = list(levels)
+        truths = _once(known, truth) if len(known) == 2 else {}
+        self._ways: list[tuple[Callable[[str], str | None], dict[str | None, str]]] = [
+            (spaced, _once(known, spaced)),
+            (alike, _once(known, alike)),
+            (truth, truths if len(truths) == 2 else {}),
+        ]
+
+    def of(self, text: str) -> str | None:
+        """The level, if there is one."""
+        found = (levels.get(form(text)) for form, levels in self._ways)
+        return next((level for level in found if level is not None), None)
+
+
+def _once(levels: Iterable[str], form: Callable[[str], str | None]) -> dict[str | None, str]:
+    """The level of every form that only one of them has."""
+    groups = grouped(levels, form)
+    return {shape: group[0] for shape, group in groups.items() if len(group) == 1}
+
+
+def grouped(
+    levels: Iterable[str], form: Callable[[str], str | None]
+) -> dict[str | None, list[str]]:
+    """The levels by their form; those that have none are left out."""
+    groups: dict[str | None, list[str]] = {}
     for level in levels:
-        by_form.setdefault(alike(level), []).append(level)
-    return {form: group[0] for form, group in by_form.items() if len(group) == 1}
+        shape = form(level)
+        if shape is not None:
+            groups.setdefault(shape, []).append(level)
+    return groups
 
 
 def _decimal(value: Decimal) -> str | None:

@@ -7,11 +7,20 @@ them is ever given up for others that have not. Whole numbers that are rare join
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from labeldp.features.columns import CategoricalColumn
-from labeldp.features.levels import alike, nearest_places, only_spellings, whole_number
-from labeldp.features.notes import JOINED, MERGED, SPELLINGS, Said
+from labeldp.features.levels import (
+    YES_AND_NO,
+    Spellings,
+    alike,
+    grouped,
+    nearest_places,
+    spaced,
+    truth,
+    whole_number,
+)
+from labeldp.features.notes import JOINED, MERGED, SPELLINGS, TRUTHS, Said
 from labeldp.features.tally import CODES
 
 Counts = Counter[str | None]
@@ -20,13 +29,16 @@ _SCALE = 4
 """Fewer whole numbers than these are names rather than a scale with neighbours."""
 _SELDOM = 10
 """So many times the rows of another spelling make one the proper one."""
+_WORD = 4
+"""Signs from which capitals make no other word: AA, Aa and aa may be three things."""
 
 
 def merge_levels(name: str, counts: Counts, min_count: int, notes: list[Said]) -> CategoricalColumn:
     """Merge levels with fewer than `min_count` rows; missing counts as a level.
 
-    A level that is spelt like a kept one but for capitals and spaces counts as that, if it has a
-    tenth of the rows at most: what is frequent in two spellings may be two things. The others
+    Spellings of one word are one level: texts that differ in spaces or, from four signs on, in
+    capitals; shorter ones if one is ten times as frequent, for what is frequent in two spellings
+    may be two things. So are words for yes and for no, if there are no others. The other levels
     together are "(other)"; where even that has too few rows, it is missing and the others, and
     where missing is rare too, they count as the most frequent level, the `rest`. Of whole numbers
     there are no others: each joins the level it is nearest to (`_neighbours`).
@@ -35,10 +47,16 @@ def merge_levels(name: str, counts: Counts, min_count: int, notes: list[Said]) -
         found = _neighbours(name, counts, min_count, notes)
         if found is not None:
             return found
+    truths = _truths(counts, min_count)
+    if truths is not None:
+        notes.append(TRUTHS.say(name=name, levels=len(counts), yes=truths["yes"], no=truths["no"]))
+        counts = _respelt(counts, lambda level: truths.get(truth(level) or ""))
+    proper = _proper(counts)
+    every, counts = counts, _respelt(counts, proper.get)
     kept = _kept(counts, min_count)
-    once = only_spellings(level for level in kept if level is not None)
+    known = Spellings(level for level in kept if level is not None)
     rare = counts.keys() - kept
-    same = {level for level in rare if level is not None and alike(level) in once}
+    same = {level for level in rare if level is not None and known.of(level) is not None}
     merged = rare - same
     rows = sum(counts[level] for level in merged)
     own, rest = None in kept, None
@@ -47,8 +65,9 @@ def merge_levels(name: str, counts: Counts, min_count: int, notes: list[Said]) -
         rest = _most_frequent(counts, names) if names and not own else None
         own = False
     other = bool(merged) and rest is None
-    if merged or same:
-        notes.append(_told(name, counts, merged, same, rest, min_count))
+    if merged or same or proper:
+        spelt = len(same) + len(every) - len(counts)
+        notes.append(_told(name, counts, merged, spelt, len(every), rest, min_count))
     return CategoricalColumn(
         name=name,
         levels=tuple(sorted(level for level in kept if level is not None)),
@@ -124,16 +143,59 @@ def _middle(run: list[int], numbers: dict[int, int]) -> int:
 def _kept(counts: Counts, min_count: int) -> set[str | None]:
     """Levels with rows enough, and one of those that have them under several spellings only."""
     kept = {level for level, rows in counts.items() if rows >= min_count}
-    spellings: dict[str, list[str]] = {}
-    for level in counts:
-        if level is not None:
-            spellings.setdefault(alike(level), []).append(level)
-    for group in filter(lambda group: len(group) > 1, spellings.values()):
+    for group in _several(counts, alike):
         first = _most_frequent(counts, group)
         kept -= {level for level in group if _SELDOM * counts[level] <= counts[first]}
         if not kept.intersection(group) and sum(counts[level] for level in group) >= min_count:
             kept.add(first)
     return kept
+
+
+def _truths(counts: Counts, min_count: int) -> dict[str, str] | None:
+    """The word for yes and that for no, where there are more of them and no other words.
+
+    Of every pair of words that is frequent in one half the other half is there: y, n and f are not
+    two words for no.
+    """
+    words = [level for level in counts if level is not None]
+    forms = {alike(level) for level in words if counts[level] >= min_count}
+    groups, there = grouped(words, truth), set(map(alike, words))
+    halved = any(len(there.intersection(pair)) == 1 for pair in YES_AND_NO if forms & {*pair})
+    if len(words) < 3 or halved or sum(map(len, groups.values())) < len(words):
+        return None
+    if len(groups) < 2 or any(sum(counts[w] for w in g) < min_count for g in groups.values()):
+        return None
+    return {str(form): _most_frequent(counts, group) for form, group in groups.items()}
+
+
+def _proper(counts: Counts) -> dict[str, str]:
+    """The proper spelling of levels that are surely spelt in several ways: the most frequent."""
+    one = {
+        level: _most_frequent(counts, group)
+        for group in _several(counts, spaced)
+        for level in group
+    }
+    folded = _respelt(counts, one.get)
+    two = {
+        level: _most_frequent(folded, group)
+        for group in _several(folded, alike)
+        if len(alike(group[0])) >= _WORD
+        for level in group
+    }
+    return one | two | {level: two[first] for level, first in one.items() if first in two}
+
+
+def _several(counts: Counts, form: Callable[[str], str]) -> list[list[str]]:
+    groups = grouped((level for level in counts if level is not None), form)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _respelt(counts: Counts, proper: Callable[[str], str | None]) -> Counts:
+    """The rows of every level under its proper spelling."""
+    found: Counts = Counter()
+    for level, rows in counts.items():
+        found[level if level is None else proper(level) or level] += rows
+    return found
 
 
 def _most_frequent(counts: Counts, levels: Iterable[str]) -> str:
@@ -145,19 +207,20 @@ def _told(
     name: str,
     counts: Counts,
     merged: set[str | None],
-    same: set[str],
+    same: int,
+    levels: int,
     rest: str | None,
     min_count: int,
 ) -> Said:
     if not merged:
-        return SPELLINGS.say(name=name, same=len(same), levels=len(counts))
+        return SPELLINGS.say(name=name, same=same, levels=levels)
     rows = sum(counts[level] for level in merged)
     where = "merged into (other)" if rest is None else f"too few to be told apart, taken as {rest}"
-    spelt = f"; {len(same)} more differ only in capitals or spaces" if same else ""
+    spelt = f"; {same} more differ only in capitals or spaces" if same else ""
     return MERGED.say(
         name=name,
         merged=len(merged),
-        levels=len(counts),
+        levels=levels,
         where=where,
         rows=rows,
         least=min_count,

@@ -80,6 +80,10 @@ SPELLINGS = Form(
     "{name}: {same} of {levels} levels differ only in capitals or spaces",
     (("same", _COUNT), ("levels", _COUNT)),
 )
+TRUTHS = Form(
+    "{name}: {levels} words for yes and no, taken as {yes} and {no}",
+    (("levels", _COUNT), ("yes", _NAME), ("no", _NAME)),
+)
 MERGED = Form(
     "{name}: {merged} of {levels} levels {where}, {rows} rows; a level needs {least} rows{spelt}",
     (
@@ -101,7 +105,9 @@ PAIRS = Form(
     "`interaction_columns` for more",
     (("left", _COUNT), ("most", _COUNT)),
 )
-_FORMS = (EMPTY, CONSTANT, ONE_LEVEL, LEFT_OUT, CODES, OUTLIERS, SPELLINGS, MERGED, JOINED, PAIRS)
+_FORMS = (
+    EMPTY, CONSTANT, ONE_LEVEL, LEFT_OUT, CODES, OUTLIERS, SPELLINGS, TRUTHS, MERGED, JOINED, PAIRS,
+)  # fmt: skip
 
 _CLIPPED = "winsorised at public quantiles: ", "; `winsor=0` to change that"
 
