@@ -300,4 +300,4 @@ def test_a_line_of_units_under_the_header(tmp_path: Path) -> None:
     assert [column(found, name)["kind"] for name in ("stamp", "wind")] == ["date", "number"]
     assert found["options"][2:4] == ["--na", "UTC,mph"]
     assert found["label"]["words"] == ["°F"]
-    assert any("°F" in finding and "`na`" in finding for finding in found["findings"])
+    assert any("add `na=" in finding and "°F" in finding for finding in found["findings"])

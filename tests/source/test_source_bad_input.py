@@ -44,8 +44,8 @@ def test_directory_with_sub_directories(tmp_path):
 
 
 def test_unknown_extension_and_url(tmp_path):
-    (tmp_path / "t.txt").write_text("")
-    refused("unknown format.*\\.parquet", lambda: scan(tmp_path / "t.txt"))
+    (tmp_path / "t.doc").write_text("")
+    refused("unknown format.*\\.parquet", lambda: scan(tmp_path / "t.doc"))
     refused("only local files", lambda: scan("s3://bucket/t.parquet"))
 
 
@@ -246,5 +246,5 @@ def test_hidden_one_shot_is_found_out():
 
 
 def test_mixed_pandas_column():
-    frame = pd.DataFrame({"a": pd.Series(["x", 1, 2.5], dtype=object), "b": [1, 2, 3]})
+    frame = pd.DataFrame({"a": pd.Series([[1], "x", 2.5], dtype=object), "b": [1, 2, 3]})
     refused("column 'a' mixes types", lambda: scan(frame))

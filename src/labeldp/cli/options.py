@@ -33,17 +33,22 @@ class Budget:
     delta: float = option(DELTA, "but for a chance δ; 0: pure ε.")
 
 
+def _several(help: str, default: tuple[str, ...] | None = ()) -> Any:
+    """Names with commas between them; the option may be repeated."""
+    return option(default, help, metavar="A,B", parse=column_names)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ColumnOptions:
     """What columns are."""
 
-    categorical: str | None = option(None, "Columns that are codes, not numbers.", metavar="A,B")
-    numeric: str | None = option(None, "Columns that are numbers, not codes.", metavar="A,B")
-    drop: str | None = option(None, "Columns to leave out.", metavar="A,B")
+    categorical: tuple[str, ...] = _several("Columns that are codes, not numbers.")
+    numeric: tuple[str, ...] = _several("Columns that are numbers, not codes.")
+    drop: tuple[str, ...] = _several("Columns to leave out.")
 
     def column_keywords(self) -> dict[str, Any]:
         """For `scan`."""
-        return {each.name: names(getattr(self, each.name)) for each in fields(ColumnOptions)}
+        return {each.name: getattr(self, each.name) for each in fields(ColumnOptions)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +61,20 @@ class SpellingOptions:
     encoding: str | None = option(
         None, "Of a text file; default: UTF-8, else cp1252 (Latin-1).", metavar="NAME"
     )
+    skip_lines: int | None = option(
+        None, "Lines above the header; default: titles and remarks.", metavar="N"
+    )
+    skip_footer: int | None = option(
+        None, "Lines below the last row; default: totals and remarks.", metavar="N"
+    )
     decimal: str | None = option(
         None, "Decimal sign, . or ,; default: by the columns.", metavar="SIGN"
     )
     thousands: str | None = option(
         None, "Sign between groups of digits; default: by the columns.", metavar="SIGN"
     )
-    na: str | None = option(
-        None,
-        "Texts that mean missing, besides NA, null and the like; '': empty cells only.",
-        metavar="A,B",
+    na: tuple[str, ...] | None = _several(
+        "Texts that mean missing, besides NA, null and the like; '': empty cells only.", None
     )
     date_format: str | None = option(
         None, "Format of dates, such as %d.%m.%Y; default: by the columns.", metavar="FORMAT"
@@ -74,7 +83,6 @@ class SpellingOptions:
     def spelling_keywords(self) -> dict[str, Any]:
         """For `scan`."""
         said = {each.name: getattr(self, each.name) for each in fields(SpellingOptions)}
-        said["na"] = None if self.na is None else names(self.na)
         return said | {"delimiter": _sign(self.delimiter)}
 
 
@@ -82,13 +90,13 @@ class SpellingOptions:
 class TextOptions(SpellingOptions):
     """How the text of a table is spelt, and what is made of dates."""
 
-    date_parts: str | None = option(
-        None, "Dates whose year, month and weekday become columns too.", metavar="A,B"
+    date_parts: tuple[str, ...] = _several(
+        "Dates whose year, month and weekday become columns too."
     )
 
     def text_keywords(self) -> dict[str, Any]:
         """For `scan`."""
-        return self.spelling_keywords() | {"date_parts": names(self.date_parts)}
+        return self.spelling_keywords() | {"date_parts": self.date_parts}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,9 +109,7 @@ class _Labelled:
     person: str | None = option(
         None, "Column of ids: protect all rows of a person together.", metavar="COLUMN"
     )
-    features: str | None = option(
-        None, "Feature columns; default: all but the label.", metavar="A,B"
-    )
+    features: tuple[str, ...] = _several("Feature columns; default: all but the label.")
     clip: bool = option(False, "Clip labels to the range.")
     drop_missing_labels: bool = option(
         False, "Leave out rows without a label (who lacks one becomes visible)."
@@ -131,7 +137,7 @@ class Table(TextOptions, ColumnOptions, _Labelled):
             label=label,
             label_range=self.label_range,
             person=self.person,
-            features=names(self.features) or None,
+            features=self.features or None,
             **self.column_keywords(),
             clip=self.clip,
             drop_missing_labels=self.drop_missing_labels,

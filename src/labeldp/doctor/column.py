@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,9 @@ def describe(column: Column, values: pa.ChunkedArray, verdict: Verdict) -> Facts
 
 
 def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A category by its type as the texts it stands for."""
+    """A category by its type as the texts it stands for; a column of no type as missing texts."""
+    if pa.types.is_null(values.type):
+        return values.cast(pa.string())
     return values.cast(plain(values.type)) if pa.types.is_dictionary(values.type) else values
 
 
@@ -62,6 +65,8 @@ def _judged(
         return "id", verdict.why, "drop"
     if is_text(values.type) and distinct > filled / 2 and _mean_length(values) > _LONG:
         return "text", "long texts that hardly repeat", "drop"
+    if is_text(values.type) and not column.declared and _all_rare(values, distinct):
+        return "text", f"{distinct} texts, none in rows enough to be told apart", "drop"
     if verdict.kind == "category":
         why = "true or false" if pa.types.is_boolean(values.type) else verdict.why
         if not column.undecided:
@@ -82,6 +87,15 @@ def _is_scale(name: str, values: pa.ChunkedArray) -> bool:
     width = ends["max"] - ends["min"] + 1
     scale = width == pc.count_distinct(values, mode="only_valid").as_py()
     return bool(scale) and not (named_like_a_code(name) or surely_id(name) or cyclic(name))
+
+
+def _all_rare(values: pa.ChunkedArray, distinct: int) -> bool:
+    """Whether no text is as frequent as a level must be."""
+    least = math.isqrt(len(values))
+    if distinct <= FEW[-1] or distinct * least < len(values) - values.null_count:
+        return False
+    counts = values.drop_null().value_counts().field("counts")
+    return bool(pc.max(counts).as_py() < least)
 
 
 def _mean_length(values: pa.ChunkedArray) -> float:

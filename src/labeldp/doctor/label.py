@@ -86,6 +86,7 @@ def _design(table: pa.Table) -> list[NDArray[np.float64]]:
         if is_number(values.type):
             x = _numbers(values)
             x = np.where(np.isnan(x), np.nanmean(x) if not np.isnan(x).all() else 0.0, x)
+            x = np.clip(x, *np.quantile(x, [0.001, 0.999]))
             columns.append((x - x.mean()) / (x.std() or 1.0))
             continue
         codes = values.combine_chunks().dictionary_encode()

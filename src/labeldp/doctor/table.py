@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +21,8 @@ from labeldp.doctor.column import Facts, decoded, describe
 from labeldp.doctor.label import describe_label
 from labeldp.errors import InputError
 from labeldp.features.judging import Verdict, judge
+from labeldp.features.merging import merge_levels
+from labeldp.features.notes import Said
 from labeldp.features.tally import LevelsAndRanges
 from labeldp.source import Column, Source, scan
 from labeldp.source.delimited import DelimitedReader
@@ -26,6 +31,7 @@ from labeldp.source.kinds import is_text, plain
 from labeldp.source.labels import to_labels
 from labeldp.source.spelling import SOFT_BLANKS, Reading, number_pattern
 from labeldp.source.table import open_table
+from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
 
 _MOST_ROWS = 1_000_000
@@ -85,8 +91,9 @@ def look(
         "categorical": tuple(categorical),
         "numeric": tuple(numeric),
     }
-    reader = _open(data, reading)
-    reader, strays, words = _strays(reader, label, known)
+    said = _said(reading)
+    reader = open_table(data, said)
+    reader, strays, words = _strays(reader, label, known, said)
     known["categorical"] += words
     source = scan(data, label=label, **known, **_with_strays(reading, strays))
     if source.reader.engine is not None:
@@ -94,6 +101,8 @@ def look(
     table = _rows(source)
     tally = _tallied(source, table)
     columns = [describe(c, table[c.name], _verdict(c, tally)) for c in source.columns]
+    for facts in columns:
+        facts["levels"] = _levels(facts, tally)
     kinds = {facts["name"]: facts["kind"] for facts in columns}
     _add_blanks(columns, reader, strays)
     answer = {
@@ -112,15 +121,10 @@ def look(
     return answer | _options(answer, known, reading, strays)
 
 
-def _open(data: Any, reading: Mapping[str, Any]) -> Any:
-    said = {name: value for name, value in reading.items() if value}
-    return open_table(
-        data, Reading(**{n: v for n, v in said.items() if n != "date_parts"} | _na(said))
-    )
-
-
-def _na(said: Mapping[str, Any]) -> dict[str, Any]:
-    return {"na": tuple(said["na"])} if said.get("na") else {}
+def _said(reading: Mapping[str, Any]) -> Reading:
+    """What is said of how text is spelt."""
+    told = {name: value for name, value in reading.items() if value and name != "date_parts"}
+    return Reading(**told | ({"na": tuple(told["na"])} if "na" in told else {}))
 
 
 def _rows(source: Source) -> pa.Table:
@@ -155,45 +159,54 @@ def _verdict(column: Column, tally: LevelsAndRanges) -> Verdict:
     return judge(column, tally.extremes.get(name), tally.levels.get(name), least)
 
 
+def _levels(facts: Facts, tally: LevelsAndRanges) -> list[str]:
+    """What would be said of the levels of a category that are spelt in several ways or rare."""
+    levels, notes = tally.levels.get(facts["name"]), list[Said]()
+    if facts["kind"] == "category" and levels is not None and not levels.too_many:
+        merge_levels(facts["name"], levels.counts, math.isqrt(tally.rows), notes)
+    return [str(note) for note in notes]
+
+
 def _decoded(values: pa.Array) -> pa.Array:
     return decoded(pa.chunked_array([values])).chunk(0)
 
 
 def _strays(
-    reader: Any, label: str | None, known: Mapping[str, Sequence[str]]
+    reader: Any, label: str | None, known: Mapping[str, Sequence[str]], reading: Reading
 ) -> tuple[Any, dict[str, list[str]], tuple[str, ...]]:
     """Texts among numbers or dates, for which they would be no such: blanks if they are few.
 
     With the reader, which then knows its encoding.
     """
-    if not isinstance(reader, DelimitedReader):
-        return reader, {}, ()
     taken = (label, *known["drop"], *known["categorical"])
-    names = [name for name in reader.schema.names if name not in taken]
-    reader, types = reader.looked(names)
+    names = [n for n in reader.schema.names if n not in taken and _is_text(reader.schema, n)]
+    if isinstance(reader, DelimitedReader):
+        reader, types = reader.looked(names)
+    else:
+        types = TextTypes.of(reader, names, reading) if names else TextTypes()
     strays: dict[str, list[str]] = {}
     words: list[str] = []
     for name, looks in types.looks.items():
         if looks.misspelt(name in known["numeric"], False) or looks.nearly_dates:
-            found = _stray_words(reader, name, looks.nearly_dates)
-            if len(found) <= _MOST_STRAYS and not any("," in word for word in found):
+            found = _stray_words(reader, name, looks.nearly_dates, reading)
+            if len(found) <= _MOST_STRAYS:
                 strays[name] = found
             else:
                 words.append(name)
     return reader, strays, tuple(words)
 
 
-def _stray_words(reader: Any, name: str, dates: bool) -> list[str]:
+def _stray_words(reader: Any, name: str, dates: bool, reading: Reading) -> list[str]:
     """Texts that are no numbers; among dates, those without any digit."""
-    reading, found = reader.reading, set[str]()
+    found = set[str]()
     numbers = [number_pattern(sign, reading.thousands) for sign in reading.decimals()]
     for batch in reader.batches([name], _BATCH):
-        texts = pc.utf8_trim_whitespace(batch.column(0).drop_null().unique())
+        texts = pc.utf8_trim_whitespace(_decoded(batch.column(0)).drop_null().unique())
         for pattern in [r"\d"] if dates else numbers:
             fits = pc.match_substring_regex(texts, pattern)
             texts = texts.filter(pc.invert(fits))
         found.update(texts.to_pylist())
-    return sorted(found - set(SOFT_BLANKS))
+    return sorted(found - {*SOFT_BLANKS, *reading.nulls(False)})
 
 
 def _with_strays(reading: Mapping[str, Any], strays: Mapping[str, list[str]]) -> dict[str, Any]:
@@ -243,7 +256,7 @@ def _label(source: Source, table: pa.Table, kinds: dict[str, str]) -> dict[str, 
     ]
     labels = np.concatenate([values for values, _ in read])[: table.num_rows]
     unreadable = any(bad for _, bad in read)
-    strange = _stray_words(source.reader, label, False) if unreadable else []
+    strange = _stray_words(source.reader, label, False, Reading()) if unreadable else []
     told = describe_label(label, labels, unreadable, table, kinds)
     return told | {"words": strange[:_MOST_WORDS]}
 
@@ -277,6 +290,7 @@ def _about(facts: Facts) -> Iterator[str]:
     name = facts["name"]
     if facts["advice"] is not None or facts["kind"] == "constant":
         yield f"{name}: {facts['kind']}, {facts['why']}"
+    yield from facts["levels"]
     outlier = facts["outlier"]
     if outlier is not None:
         after = outlier["leverage_winsorised"]
@@ -288,14 +302,17 @@ def _about(facts: Facts) -> Iterator[str]:
 
 def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
     for name in label["alike"]:
-        yield f"{name} is the label in other units (for the curator only): is it a feature?"
+        yield (
+            f"{name} is the label in other units (for the curator only): features are public, so "
+            f"are the labels then; add `drop={shlex.quote(_list([name]))}`"
+        )
     if (label["r_squared"] or 0.0) > 0.999:
         yield "R² is near 1 (for the curator only): is the label among the features?"
     if label["unreadable"]:
-        shown = ", ".join(map(repr, label["words"]))
+        words = _list(label["words"])
         yield (
-            f"some labels are text that is no number (for the curator only: {shown}): if that "
-            f"means missing, say so (`na`), else correct it"
+            f"some labels are text that is no number (for the curator only): if that means "
+            f"missing, add `na={shlex.quote(words)}`, else correct it"
         )
 
 
@@ -316,11 +333,19 @@ def _options(
     words = [] if label is None else ["--label", label["name"]]
     for name, value in told.items():
         if value:
-            text = value if isinstance(value, str) else ",".join(dict.fromkeys(value))
-            words += ["--" + name.replace("_", "-"), text]
+            words += ["--" + name.replace("_", "-"), _list(value)]
     if label is not None and label["missing"]:
         words.append("--drop-missing-labels")
     needed = ["--label-range LO HI", "--out DIR"]
     if label is None:
         return {"options": words, "needed": ["--label COLUMN", *needed]}
     return {"options": [*words, "--clip"], "needed": needed}
+
+
+def _list(value: Any) -> str:
+    """A value of an option as the command line takes it; names with commas in quotes."""
+    if isinstance(value, str | int):
+        return str(value)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(dict.fromkeys(value))
+    return text.getvalue()

@@ -2,7 +2,7 @@
 
     3 to 12 whole numbers                      a category: they are codes more often than not
     more, named like codes, with rows enough   a category: zip; or like ids, with many: store_id
-    whole numbers named like ids               no feature, nor are texts that hardly repeat
+    named like ids, and not often repeated     no feature, nor are texts that hardly repeat
     all others                                 numbers
 
 The same rows give the same verdict in any order, in any format and on any engine.
@@ -45,7 +45,7 @@ def judge(
     """The verdict on a column; where somebody said what it is, that."""
     if column.kind == "categorical":
         assert levels is not None, "texts are counted"
-        return _texts(column, levels)
+        return _texts(column, levels, min_count)
     if not column.undecided:
         return NUMBER
     assert extremes is not None, "numbers have ends"
@@ -53,7 +53,7 @@ def judge(
     return _integers(column, extremes, levels, min_count)
 
 
-def _texts(column: Column, levels: Levels) -> Verdict:
+def _texts(column: Column, levels: Levels, min_count: int) -> Verdict:
     """Texts of which nearly every one is different say who a row is, not what."""
     filled = levels.counts.total() - levels.counts[None]
     distinct = len(levels.counts) - (None in levels.counts)
@@ -63,6 +63,8 @@ def _texts(column: Column, levels: Levels) -> Verdict:
         return Verdict("id", f"more than {levels.limit:,} different texts")
     if filled >= FEWEST and distinct >= UNIQUE * filled:
         return Verdict("id", "nearly every text is different")
+    if surely_id(column.name) and distinct > FEW[-1] and 2 * distinct * min_count > filled:
+        return Verdict("id", "named like an id")
     return Verdict("category", f"{distinct} levels")
 
 

@@ -19,7 +19,8 @@ _CODES = frozenset((
     "isco", "isic", "type", "class", "category", "group", "region", "district", "county", "state",
     "country", "store", "branch", "department", "dept", "occupation", "industry", "sector",
     "cluster", "segment", "status", "carrier", "species", "brand", "tract", "precinct", "bin",
-    "bucket", "bracket", "band", "tier", "stratum", "cohort",
+    "bucket", "bracket", "band", "tier", "stratum", "cohort", "fip", "statefip", "countyfip",
+    "puma", "race",
 ))  # fmt: skip
 
 _PERSONS = frozenset((
@@ -48,8 +49,8 @@ def surely_id(name: str) -> bool:
 
 
 def named_like_an_id(name: str) -> bool:
-    """Whether a name ends as those of identifiers do: userId, order_no, E-Mail."""
-    return surely_id(name) or _head(name) in _MAYBE_IDS
+    """Whether a name ends as those of identifiers do: userId, order_no, respondent."""
+    return surely_id(name) or _head(name) in _MAYBE_IDS | _PERSONS
 
 
 def named_like_a_code(name: str) -> bool:

@@ -7,6 +7,7 @@ takes the groups that it has and adds fields of its own. Nothing here is slow to
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -29,8 +30,9 @@ def required(words: str, **told: Any) -> Any:
 
 
 def column_names(texts: Iterable[str]) -> tuple[str, ...]:
-    """Comma-separated lists of columns."""
-    return tuple(part.strip() for text in texts for part in text.split(",") if part.strip())
+    """Comma-separated lists of columns; a name that has a comma stands in double quotes."""
+    rows = (next(csv.reader([text], skipinitialspace=True), []) for text in texts)
+    return tuple(part.strip() for row in rows for part in row if part.strip())
 
 
 def _end_shares(winsor: float | Mapping[str, float]) -> None:

@@ -3,14 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labeldp._arrow import arrow_numbers, no_value
+
+MOMENT = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$"
+"""Dates and times as ISO has them, without a zone."""
+
 _MONTH = "(?:0?[1-9]|1[0-2])"
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
-_TIMES = {"": "", " 9:9": " %H:%M", " 9:9:9": " %H:%M:%S", "T9:9": "T%H:%M", "T9:9:9": "T%H:%M:%S"}
-_SHAPED = re.compile(r"(?P<day>.*?)(?P<time>[ T]9:9(:9)?)?")
+ISO = "%F"
+"""Among several formats: dates and times as ISO has them."""
+_TIMES = {
+    "": "",
+    " 9:9": " %H:%M",
+    " 9:9:9": " %H:%M:%S",
+    "T9:9": "T%H:%M",
+    "T9:9:9": "T%H:%M:%S",
+    " 9:9 p": " %I:%M %p",
+    " 9:9:9 p": " %I:%M:%S %p",
+}
+_SHAPED = re.compile(r"(?P<day>.*?)(?P<time>[ T]9:9(:9)?( p)?)?")
 _ORDERS: dict[str, tuple[str, ...]] = {
     "Y/9/9": ("%Y/%m/%d",),
     "Y.9.9": ("%Y.%m.%d",),
@@ -34,6 +51,8 @@ _FIELDS = {
     "%H": r"\d{1,2}",
     "%M": r"\d{2}",
     "%S": r"\d{2}",
+    "%I": r"\d{1,2}",
+    "%p": "[AaPp][Mm]",
 }
 
 
@@ -47,6 +66,37 @@ def date_formats(texts: pa.Array, counts: pa.Array) -> dict[str, int]:
     return {form: count for form, count in found.items() if count}
 
 
+def together(counts: Mapping[str, int]) -> list[str]:
+    """The formats of texts of several shapes: of each shape the order that most have."""
+    best: dict[str, str] = {}
+    for form in sorted(counts, key=lambda form: (-counts[form], form.startswith("%m"), form)):
+        other = other_order(form)
+        best.setdefault(min(form, other or form), form)
+    return sorted(best.values(), key=lambda form: (-counts[form], form))
+
+
+def read_times(texts: pa.Array, form: str) -> pa.Array:
+    """The times that texts of one format say, null for others."""
+    if form == ISO:
+        found = pc.if_else(pc.match_substring_regex(texts, MOMENT), texts, no_value(texts.type))
+        return found.cast(pa.timestamp("us"))
+    times = pc.strptime(texts, format=form, unit="us", error_is_null=True)
+    if "%Y" not in form:
+        return times
+    # a 31st of a month of 30 days would be taken for a 1st
+    early = pc.less_equal(pc.day(times), arrow_numbers(np.array([3]))[0])
+    days = pc.replace_substring_regex(texts, r"[ T]\d+:.*$", "")
+    late = pc.match_substring_regex(days, r"(?:^|\D)(?:29|30|31)(?:\D|$)")
+    return pc.if_else(pc.and_(early, late), no_value(times.type), times)
+
+
+def of_format(texts: pa.Array, form: str) -> pa.Array:
+    """The texts that look like dates of a format, null for others."""
+    if form == ISO:
+        return texts
+    return pc.if_else(pc.match_substring_regex(texts, _pattern(form)), texts, no_value(texts.type))
+
+
 def other_order(form: str) -> str | None:
     """The format that differs in the order of day and month, if there is one."""
     for orders in _ORDERS.values():
@@ -58,7 +108,8 @@ def other_order(form: str) -> str | None:
 
 def _shapes(texts: pa.Array) -> list[str]:
     """The texts with Y for years, 9 for other numbers and b for words."""
-    shape = pc.replace_substring_regex(texts, r"[A-SU-Za-z][A-Za-z]{2,8}", "b")
+    shape = pc.replace_substring_regex(texts, r" [AaPp][Mm]$", " p")
+    shape = pc.replace_substring_regex(shape, r"[A-SU-Za-z][A-Za-z]{2,8}", "b")
     shape = pc.replace_substring_regex(shape, r"\d{4}", "Y")
     return [str(text) for text in pc.replace_substring_regex(shape, r"\d{1,2}", "9").unique()]
 

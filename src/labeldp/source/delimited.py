@@ -9,7 +9,7 @@ fact that depends on them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -28,8 +28,9 @@ from labeldp.source.files import (
 from labeldp.source.files import (
     reading as reading_file,
 )
-from labeldp.source.guard import Layout, guarded, header
-from labeldp.source.header import FALLBACK, delimiter_of, first_line, told_apart
+from labeldp.source.guard import Layout, guarded, header, opened
+from labeldp.source.header import FALLBACK, delimiter_of, start_of, told_apart
+from labeldp.source.margins import NO_MARGINS, Margins, left_out, lines_below
 from labeldp.source.spelling import Reading, Wording
 from labeldp.source.text import TextTypes
 from labeldp.source.wording import applied, decided, text_among_numbers
@@ -58,6 +59,8 @@ class DelimitedReader:
     wording: Wording = field(default_factory=Wording, repr=False)
     repeated: tuple[str, ...] = ()
     """Names that several columns have; all but the first of them are numbered."""
+    margins: Mapping[Path, Margins] = field(default_factory=dict, repr=False)
+    """What stands above and below the table, by file."""
 
     @classmethod
     def open(
@@ -66,20 +69,21 @@ class DelimitedReader:
         """Read the header lines; refuse files that do not belong together."""
         said = said or Reading()
         with reading_file(paths[0], format):
-            line, encoding = first_line(paths[0], said.encoding)
-        delimiter = said.delimiter or delimiter_of(line, DELIMITERS[format])
-        opened = cls(paths, format, pa.schema([]), delimiter, encoding, said)
+            start = start_of(paths[0], said.encoding, said.delimiter, said.skip_lines)
+        delimiter = said.delimiter or delimiter_of(start.line, DELIMITERS[format])
+        found = cls(paths, format, pa.schema([]), delimiter, start.encoding, said)
         schemas = []
         for path in paths:
-            with opened._parsing(path):
-                written = opened._names(path)
+            with found._parsing(path):
+                found = found._above(path)
+                written = found._names(path)
             names = told_apart(written)
             unique_names(names, path)
             again = {old for old, new in zip(written, names, strict=True) if old != new}
-            opened = replace(opened, repeated=tuple(sorted({*opened.repeated, *again})))
+            found = replace(found, repeated=tuple(sorted({*found.repeated, *again})))
             schemas.append(pa.schema([(name, pa.string()) for name in names]))
             same_schema(schemas[0], schemas[-1], (paths[0], path))
-        return replace(opened, schema=schemas[0])
+        return replace(found, schema=schemas[0])._with_ends()
 
     def prepared(
         self,
@@ -135,14 +139,40 @@ class DelimitedReader:
     def _open(self, path: Path, convert: csv.ConvertOptions) -> csv.CSVStreamingReader:
         """The label's bytes are kept from deciding where rows end."""
         names, private = self.schema.names, self.reading.private
-        if private not in names:
-            return self._parsed(path, self.encoding, convert)
-        layout = Layout(path, self.delimiter, len(names), names.index(private))
-        return self._parsed(guarded(path, self.encoding, layout), "utf-8", convert)
+        margins = self.margins.get(path, NO_MARGINS)
+        if private in names:
+            layout = Layout(path, self.delimiter, len(names), names.index(private))
+            file = guarded(path, self.encoding, layout, margins)
+            return self._parsed(file, "utf-8", convert)
+        if margins:
+            file = pa.PythonFile(opened(path, self.encoding, margins), mode="r")
+            return self._parsed(file, "utf-8", convert)
+        return self._parsed(path, self.encoding, convert)
+
+    def _above(self, path: Path) -> DelimitedReader:
+        """The reader that knows where a file's header is."""
+        start = start_of(path, self.reading.encoding, self.delimiter, self.reading.skip_lines)
+        return replace(self, margins={**self.margins, path: Margins(start.above)})
+
+    def _with_ends(self) -> DelimitedReader:
+        """The reader that knows where the rows of its files end."""
+        names, said = self.schema.names, self.reading
+        private = names.index(said.private) if said.private in names else None
+        found = {}
+        for path, margins in self.margins.items():
+            below = said.skip_footer
+            if below is None:
+                with reading_file(path, self.format):
+                    below = lines_below(path, self.encoding, self.delimiter, len(names), private)
+            found[path] = replace(margins, below=below)
+        return replace(self, margins=found)
 
     def _names(self, path: Path) -> list[str]:
         """By the header alone: no row is looked at, since labels are in them."""
-        convert, alone = csv.ConvertOptions(check_utf8=False), header(path, self.encoding)
+        convert, alone = (
+            csv.ConvertOptions(check_utf8=False),
+            header(path, self.encoding, self.margins[path].above),
+        )
         names: list[str] = self._parsed(pa.BufferReader(alone), "utf-8", convert).schema.names
         return names
 
@@ -170,6 +200,7 @@ class DelimitedReader:
             yield f"fields are divided by {sign!r}; `delimiter` to change"
         if self.encoding not in (self.reading.encoding, "utf-8"):
             yield f"the text is read as {self.encoding}; `encoding` to change"
+        yield from left_out(self.margins.values(), self.reading)
         for name in filter(None, self.repeated):
             yield f"several columns are named {name!r}: the later ones are '{name} (2)' and so on"
 
@@ -222,6 +253,7 @@ def _explain(path: Path, format: str, message: str) -> DataError:
         want, got = widths.groups()
         return DataError(
             f"{path}: a line has {got} fields where the header has {want}; correct the quoting, "
-            f"or name the `delimiter`"
+            f"name the `delimiter`, or leave lines above or below the table out (`skip_lines`, "
+            f"`skip_footer`)"
         )
     return DataError(f"{path} cannot be parsed as {format}; check quoting and delimiter")

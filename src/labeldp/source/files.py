@@ -25,6 +25,10 @@ FORMATS = {
     ".csv.gz": "CSV",
     ".tsv": "TSV",
     ".tsv.gz": "TSV",
+    ".tab": "TSV",
+    ".psv": "CSV",
+    ".txt": "CSV",
+    ".txt.gz": "CSV",
     ".arrow": "Arrow",
     ".feather": "Arrow",
     ".ipc": "Arrow",
@@ -38,6 +42,8 @@ FORMATS = {
 }
 """Data files are known by how their names end."""
 DELIMITERS = {"CSV": ",", "TSV": "\t"}
+_BY_NAME_ONLY = (".txt", ".txt.gz")
+"""Text that may be anything: no part of a directory's table, unless it is named."""
 
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", ".incomplete")
 
@@ -262,7 +268,7 @@ def _inside(place: Path) -> tuple[Path, ...]:
     if any(entry.is_dir() for entry in entries):
         # Leaving a part of the rows out without a word would be worse than asking.
         raise DataError(f"{place} has sub-directories; pass a glob such as '{place}/**/*.parquet'")
-    wanted = (*FORMATS, *_UNFINISHED)
+    wanted = tuple(end for end in (*FORMATS, *_UNFINISHED) if end not in _BY_NAME_ONLY)
     files = tuple(entry for entry in entries if entry.name.lower().endswith(wanted))
     if not files:
         raise DataError(f"{place} holds no data files (names ending in {', '.join(FORMATS)})")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +10,28 @@ import pyarrow as pa
 from labeldp.errors import DataError, MissingExtraError
 from labeldp.source.files import same_schema, unique_names
 from labeldp.source.frames import FrameReader
+from labeldp.source.margins import MOST, NO_MARGINS, Margins, left_out, rows_above, rows_below
+from labeldp.source.spelling import Reading, Wording
 
 
-def foreign_reader(paths: tuple[Path, ...], form: str) -> FrameReader:
+def foreign_reader(paths: tuple[Path, ...], form: str, reading: Reading) -> FrameReader:
     """One table in one or more files of another program."""
-    tables = [_read(path, form) for path in paths]
+    read = [_read(path, form, reading) for path in paths]
+    tables = [table for table, _ in read]
     for path, table in zip(paths, tables, strict=True):
         unique_names(table.schema.names, path)
         same_schema(tables[0].schema, table.schema, (paths[0], path))
     whole = pa.concat_tables(tables)
-    return FrameReader(whole, whole.schema, whole.num_rows, form, paths, text=form == "Excel")
+    wording = Wording(notes=tuple(left_out([margins for _, margins in read], reading)))
+    text = form == "Excel"
+    return FrameReader(whole, whole.schema, whole.num_rows, form, paths, text, wording=wording)
 
 
-def _read(path: Path, form: str) -> pa.Table:
+def _read(path: Path, form: str, reading: Reading) -> tuple[pa.Table, Margins]:
     try:
-        return _READERS[form](path)
+        if form == "Excel":
+            return _excel(path, reading)
+        return _statistical(_READERS[form], path), NO_MARGINS
     except ModuleNotFoundError:
         raise MissingExtraError(f"reading {form} files", "tables") from None
     except PermissionError:
@@ -37,8 +43,8 @@ def _read(path: Path, form: str) -> pa.Table:
         ) from None
 
 
-def _excel(path: Path) -> pa.Table:
-    """The first sheet; its first row names the columns."""
+def _excel(path: Path, reading: Reading) -> tuple[pa.Table, Margins]:
+    """The first sheet; the first row below titles names the columns."""
     from openpyxl import load_workbook
 
     book = load_workbook(path, read_only=True, data_only=True)
@@ -46,12 +52,21 @@ def _excel(path: Path) -> pa.Table:
         rows = list(book.worksheets[0].iter_rows(values_only=True))
     finally:
         book.close()
+    above = rows_above(rows[:MOST]) if reading.skip_lines is None else reading.skip_lines
+    rows = rows[above:]
     names = ["" if name is None else str(name) for name in (rows[0] if rows else ())]
     while names and not names[-1]:
         names.pop()
     filled = [row for row in rows[1:] if any(value is not None for value in row)]
+    below = _below(filled, names, reading) if reading.skip_footer is None else reading.skip_footer
+    filled = filled[: len(filled) - below]
     columns = [[row[place] for row in filled] for place in range(len(names))]
-    return pa.table([_array(column) for column in columns], names=names)
+    return pa.table([_array(column) for column in columns], names=names), Margins(above, below)
+
+
+def _below(rows: list[tuple[Any, ...]], names: list[str], reading: Reading) -> int:
+    private = names.index(reading.private) if reading.private in names else None
+    return rows_below([row[: len(names)] for row in rows], private)
 
 
 def _array(values: list[Any]) -> pa.Array:
@@ -62,22 +77,17 @@ def _array(values: list[Any]) -> pa.Array:
         return pa.array([None if value is None else str(value) for value in values])
 
 
-def _statistical(name: str) -> Callable[[Path], pa.Table]:
-    """A reader of pyreadstat: values, not their printed labels."""
+def _statistical(reader: str, path: Path) -> pa.Table:
+    """By a reader of pyreadstat: values, not their printed labels."""
+    import pyreadstat
 
-    def read(path: Path) -> pa.Table:
-        import pyreadstat
-
-        frame, _ = getattr(pyreadstat, name)(str(path))
-        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
-
-    return read
+    frame, _ = getattr(pyreadstat, reader)(str(path))
+    return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
 
 
-_READERS: dict[str, Callable[[Path], pa.Table]] = {
-    "Excel": _excel,
-    "Stata": _statistical("read_dta"),
-    "SPSS": _statistical("read_sav"),
-    "SAS": _statistical("read_sas7bdat"),
-    "SAS transport": _statistical("read_xport"),
+_READERS = {
+    "Stata": "read_dta",
+    "SPSS": "read_sav",
+    "SAS": "read_sas7bdat",
+    "SAS transport": "read_xport",
 }

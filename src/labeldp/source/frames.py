@@ -6,20 +6,24 @@ table. A pyarrow dataset stays where it is, and only the columns that are needed
 
 from __future__ import annotations
 
+import datetime
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from labeldp.errors import DataError
 from labeldp.source.files import Reader, sliced, unique_names
 from labeldp.source.spelling import Reading, Wording
-from labeldp.source.spelt import spelt
+from labeldp.source.spelt import SpeltReader, spelt
 
 ELSEWHERE = {"pyspark.sql": "labeldp.spark.reader"}
 """Frames that another room reads, by the module of their type; it is imported when one is met."""
@@ -86,6 +90,7 @@ class FrameReader:
             raise DataError(f"data of type {name} cannot be read as a table; {cure}")
         if hasattr(frame, "__next__"):
             raise _once(name)
+        frame = _of_one_type(frame)
         with _exporting(name):
             schema = _stream(frame).schema.remove_metadata()
         unique_names(schema.names, f"the {name}")
@@ -99,7 +104,11 @@ class FrameReader:
         reading: Reading,
     ) -> Reader:
         """The frame holds its types; text is read."""
-        return spelt(self, features, numeric, categorical, reading)
+        found = spelt(self, features, numeric, categorical, reading)
+        if found is self or not self.wording.notes:
+            return found
+        notes = (*self.wording.notes, *found.wording.notes)
+        return SpeltReader(self, found.schema, replace(found.wording, notes=notes))
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns."""
@@ -114,6 +123,32 @@ class FrameReader:
     def units(self) -> tuple[FrameReader, ...]:
         """One stream."""
         return (self,)
+
+
+def _of_one_type(frame: Any) -> Any:
+    """A pandas frame whose columns of several types are text, as a CSV file would have them."""
+    if type(frame).__module__.partition(".")[0] != "pandas" or not frame.columns.is_unique:
+        return frame
+    kind_of = import_module("pandas.api.types").infer_dtype
+    objects = [name for name, kind in frame.dtypes.items() if str(kind) == "object"]
+    mixed = {name: frame[name] for name in objects if kind_of(frame[name]).startswith("mixed")}
+    texts = {name: _texts_of_mixed(column.tolist()) for name, column in mixed.items()}
+    told = {name: column for name, column in texts.items() if column is not None}
+    return frame.assign(**told) if told else frame
+
+
+def _texts_of_mixed(values: list[Any]) -> list[str | None] | None:
+    """Texts and numbers, or the like, all as texts; None if they are of one kind, or of others."""
+    kinds = {type(value) for value in values if not _is_missing(value)}
+    plain = (str, int, float, bool, Decimal, datetime.date, datetime.datetime, np.generic)
+    if len(kinds) < 2 or str not in kinds or not all(issubclass(kind, plain) for kind in kinds):
+        return None
+    return [None if _is_missing(value) else str(value) for value in values]
+
+
+def _is_missing(value: Any) -> bool:
+    absent = value is None or type(value).__name__ in ("NAType", "NaTType")
+    return absent or (isinstance(value, float) and math.isnan(value))
 
 
 def _stream(frame: Any, columns: list[str] | None = None) -> pa.RecordBatchReader:

@@ -27,6 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
+from labeldp.source.margins import NO_MARGINS, Body, Margins
 
 _BLOCK = 1 << 20
 _MOST = 1 << 20
@@ -97,7 +98,8 @@ class Layout:
         got = line.count(self.delimiter.encode()) + 1
         return DataError(
             f"{self.path}: a line has {got} fields where the header has {self.fields}; correct the "
-            "quoting, or name the `delimiter`"
+            "quoting, name the `delimiter`, or leave lines above or below the table out "
+            "(`skip_lines`, `skip_footer`)"
         )
 
 
@@ -251,17 +253,18 @@ def _per_line(marks: NDArray[np.bool_], starts: NDArray[np.intp]) -> NDArray[np.
     return counts
 
 
-def opened(path: Path, encoding: str) -> Any:
-    """The text of a file as UTF-8, unpacked."""
+def opened(path: Path, encoding: str, margins: Margins = NO_MARGINS) -> Any:
+    """The text of a file as UTF-8, unpacked, without what stands above and below the table."""
     file = pa.input_stream(str(path))
-    plain = codecs.lookup(encoding).name == "utf-8"
-    return file if plain else pa.transcoding_input_stream(file, encoding, "utf-8")
+    if codecs.lookup(encoding).name != "utf-8":
+        file = pa.transcoding_input_stream(file, encoding, "utf-8")
+    return Body(file, margins) if margins else file
 
 
-def header(path: Path, encoding: str) -> bytes:
+def header(path: Path, encoding: str, above: int = 0) -> bytes:
     """The header of a file and nothing of its rows."""
     text = b""
-    with opened(path, encoding) as file:
+    with opened(path, encoding, Margins(above)) as file:
         while not (found := _HEADER.match(text)) and (fresh := bytes(file.read(_BLOCK))):
             text += fresh
             if len(text) > 16 * _MOST:
@@ -271,6 +274,6 @@ def header(path: Path, encoding: str) -> bytes:
     return found[0]
 
 
-def guarded(path: Path, encoding: str, layout: Layout) -> Any:
+def guarded(path: Path, encoding: str, layout: Layout, margins: Margins = NO_MARGINS) -> Any:
     """The text of a file for Arrow."""
-    return pa.PythonFile(Guard(opened(path, encoding), layout), mode="r")
+    return pa.PythonFile(Guard(opened(path, encoding, margins), layout), mode="r")

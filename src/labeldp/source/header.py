@@ -1,4 +1,4 @@
-"""The first line of a delimited file: its encoding and delimiter, which no label can sway."""
+"""The header of a delimited file: its encoding and delimiter, which no label can sway."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import gzip
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from labeldp.errors import DataError, InputError
+from labeldp.source.margins import MOST, lines_above, lines_of
 from labeldp.source.values import NUMBER
 
 _MOST = 1 << 20
@@ -25,19 +27,38 @@ _CANDIDATES = ",;\t|"
 _QUOTED = re.compile(r'"[^"]*"')
 
 
-def first_line(path: Path, encoding: str | None) -> tuple[str, str]:
-    """The header line as text, and the encoding that it shows."""
-    start = _start(path)
-    known = encoding or _encoding(start)
+@dataclass(frozen=True)
+class Start:
+    """The header line of a file as text, the encoding that it shows, and the lines above it."""
+
+    line: str
+    encoding: str
+    above: int
+
+
+def start_of(path: Path, encoding: str | None, delimiter: str | None, above: int | None) -> Start:
+    """How a file begins; by what is said of it, else by its first lines."""
+    lines = _first_lines(path, (above or 0) + MOST)
+    known = encoding or _encoding(lines[0])
+    if above is None:
+        texts = [_text(line, known, path, strict=False) for line in lines]
+        above = lines_above([text.lstrip("\ufeff") for text in texts], delimiter)
+    before = b"".join(lines[: above + 1])
+    known = encoding or _encoding(before)
+    line = _text(lines[above] if above < len(lines) else b"", known, path, encoding is not None)
+    return Start(line.lstrip("\ufeff"), known, above)
+
+
+def _text(line: bytes, encoding: str, path: Path, strict: bool) -> str:
     try:
-        text = start.decode(known, errors="ignore" if encoding is None else "strict")
+        text = line.decode(encoding, errors="strict" if strict else "ignore")
     except LookupError:
         raise InputError(
             f"`encoding` {encoding!r} is unknown; try utf-8, cp1252 or utf-16"
         ) from None
     except UnicodeDecodeError:
         raise DataError(f"{path} is not {encoding} text; name another `encoding`") from None
-    return text.lstrip("\ufeff").splitlines()[0] if text.strip() else "", known
+    return text.rstrip("\r\n")
 
 
 def delimiter_of(line: str, usual: str) -> str:
@@ -62,16 +83,24 @@ def told_apart(names: Sequence[str]) -> list[str]:
     return apart
 
 
-def _start(path: Path) -> bytes:
-    """The header line, whatever ends it: what follows holds labels. Of UTF-16 some more."""
+def _first_lines(path: Path, most: int) -> list[bytes]:
+    """At least one; those of a file in UTF-16 keep that, each with the mark of its first."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
     with opened(path, "rb") as file:
-        line = re.split(rb"[\r\n]", bytes(file.readline(_MOST)), maxsplit=1)[0]
-    if line[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) or b"\0" in line[:64]:
-        with opened(path, "rb") as file:
-            start = bytes(file.read(1 << 16))
-        return start[: len(start) & ~1]
-    return line
+        first = bytes(file.readline(_MOST))
+        line = re.split(rb"[\r\n]", first, maxsplit=1)[0]  # what follows it holds labels
+        if b"\0" in line[:64] or line[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return _wide_lines(first + bytes(file.read(_MOST)), most)
+        lines = [first, *(bytes(file.readline(_MOST)) for _ in range(most))]
+    return [piece for line in lines for piece in line.splitlines(keepends=True)][:most] or [b""]
+
+
+def _wide_lines(start: bytes, most: int) -> list[bytes]:
+    known = _encoding(start)
+    mark = start[:2] if known == "utf-16" else b""
+    plain = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}.get(mark, known)
+    text = start[len(mark) : len(start) & ~1].decode(plain, errors="ignore")
+    return [mark + line.encode(plain) for line in lines_of(text)[:most]]
 
 
 def _encoding(start: bytes) -> str:

@@ -70,7 +70,8 @@ class LabelCheck:
         if "text" in self._raised:
             raise DataError(
                 f"{who} holds text that is not a number (in a text file it may be a delimiter or "
-                f"quote too many in a line); correct it ({_UNNAMED})"
+                f"quote too many in a line); correct it, or say what means missing (`na`) "
+                f"({_UNNAMED})"
             )
         if "infinite" in self._raised:
             raise DataError(f"{who} holds infinities; replace or remove those rows ({_UNNAMED})")

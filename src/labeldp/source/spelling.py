@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from labeldp._arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError, InputError
+from labeldp.source.dates import of_format, read_times
 from labeldp.source.kinds import is_text, plain
 from labeldp.source.values import NULL_WORDS
 
@@ -29,10 +30,15 @@ SOFT_BLANKS = (
 )  # fmt: skip
 """Texts that mean "missing" among numbers, dates or truth values; among words they are words."""
 
-UNITS = r"\p{Sc}|USD|EUR|GBP|CHF|%"
-"""What may stand beside a number: a currency or a percent sign."""
+UNITS = (
+    r"\p{Sc}|USD|EUR|GBP|CHF|%|km²|km2|m²|m2|ft²|sqft|sq ft|kWh|kg|km|cm|mm|mg|lbs|lb|miles|"
+    r"minutes|mins|min|mi|hours|hrs|years|yrs|days|°C|°F"
+)
+"""What may stand beside a number: a currency, a percent sign or a unit; longer ones first."""
 _SPACES = " \u00a0\u2009\u202f'’"
 _SIGN = "[-+−]?"
+_MOST_LINES = 1000
+_MOST_FORMS = 8
 _INSIDE = {".": f"(?:,|[{_SPACES}])", ",": rf"(?:\.|[{_SPACES}])"}
 """By the decimal sign: what may stand between groups of three digits."""
 
@@ -57,6 +63,8 @@ class Reading:
 
     delimiter: str | None = None
     encoding: str | None = None
+    skip_lines: int | None = None
+    skip_footer: int | None = None
     decimal: str | None = None
     thousands: str | None = None
     na: tuple[str, ...] | None = None
@@ -72,6 +80,11 @@ class Reading:
             sign = getattr(self, name)
             if sign is not None and len(sign) != 1:
                 raise InputError(f"`{name}` must be one character, not {sign!r}")
+        for name in ("skip_lines", "skip_footer"):
+            if not 0 <= (getattr(self, name) or 0) <= _MOST_LINES:
+                raise InputError(
+                    f"`{name}` must be 0 to {_MOST_LINES} lines, not {getattr(self, name)}"
+                )
         if self.decimal not in (None, ".", ","):
             raise InputError(f"`decimal` must be '.' or ',', not {self.decimal!r}")
         if self.date_format is not None and not _is_format(self.date_format):
@@ -155,28 +168,26 @@ class Spelling:
         return pc.if_else(texts.is_null(), no_value(pa.float64()), arrow_numbers(values))
 
     def _times(self, texts: pa.Array, name: str) -> pa.Array:
-        form = self.date_format
-        times = pc.strptime(texts, format=form, unit="us", error_is_null=True)
+        forms = str(self.date_format).split("|")
+        if len(forms) == 1:
+            times = read_times(texts, forms[0])
+        else:
+            times = pc.coalesce(*(read_times(of_format(texts, form), form) for form in forms))
         lost = pc.and_not(times.is_null(), texts.is_null())
-        if "%Y" in str(form):  # a 31st of a month of 30 days would be taken for a 1st
-            early = pc.less_equal(pc.day(times), arrow_numbers(np.array([3]))[0])
-            days = pc.replace_substring_regex(texts, r"[ T]\d+:.*$", "")
-            late = pc.match_substring_regex(days, r"(?:^|\D)(?:29|30|31)(?:\D|$)")
-            turned = pc.and_(early, late)
-            lost = pc.or_kleene(lost, turned)
         first = pc.index(lost, _falses(1, True)[0]).as_py()
         if first >= 0:
             raise DataError(
-                f"column {name!r} holds dates like {form} but also {texts[first].as_py()[:40]!r}; "
-                f"correct it, name its format (`date_format`) or declare the column categorical"
+                f"column {name!r} holds dates like {' or '.join(forms)} but also "
+                f"{texts[first].as_py()[:40]!r}; correct it, name its format (`date_format`) or "
+                f"declare the column categorical"
             )
         return times
 
 
 def _is_format(value: Any) -> bool:
     """A short format of dates: no place for anything else that would then be published."""
-    return (
-        isinstance(value, str) and re.fullmatch(r"(%[A-Za-z]|[-/., :T]){1,16}", value) is not None
+    return isinstance(value, str) and all(
+        re.fullmatch(r"(%[A-Za-z]|[-/., :T]){1,16}", form) for form in value.split("|", _MOST_FORMS)
     )
 
 

@@ -14,19 +14,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from labeldp.errors import InputError
+from labeldp.errors import DataError, InputError
 from labeldp.source.files import Reader
 from labeldp.source.kinds import is_text, plain
 from labeldp.source.parts import column_or_part, split_part, with_parts
 from labeldp.source.spelling import Reading, Spelling, Wording
 from labeldp.source.text import ALMOST, Looks, TextTypes
-from labeldp.source.wording import Decision
+from labeldp.source.wording import Decision, text_among_numbers
 
 SAMPLE = 1 << 12
 """First rows of a typed table that show which text columns may be something else."""
 
 Ask = Callable[[Sequence[str], int | None], TextTypes]
 """Looks at these columns: at all of their rows, or at the first."""
+Refuse = Callable[[str], DataError | None]
+"""The refusal of the first text among the numbers of a column."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,10 @@ def spelt(
     def ask(names: Sequence[str], most: int | None) -> TextTypes:
         return TextTypes.of(reader, names, reading, most)
 
-    wording = wording_of(reader.schema, features, numeric, categorical, reading, ask)
+    def refuse(name: str) -> DataError | None:
+        return text_among_numbers(reader, name, reading, f"the {reader.format} table")
+
+    wording = wording_of(reader.schema, features, numeric, categorical, reading, ask, refuse)
     if not wording.spellings:
         return reader
     return SpeltReader(reader, retyped(reader.schema, wording), wording)
@@ -108,19 +113,25 @@ def wording_of(
     categorical: Sequence[str],
     reading: Reading,
     ask: Ask,
+    refuse: Refuse,
 ) -> Wording:
-    """How the text columns of a typed table are read.
+    """How the text columns of a typed table are read; numbers with a few words are refused.
 
     A column whose first rows are words is words: only others are looked at from end to end.
     """
-    types = {name: schema.field(name).type for name in features}
-    words = [name for name, type_ in types.items() if is_text(plain(type_))]
+    stored = {name: schema.field(name).type for name in features}
+    words = [name for name, type_ in stored.items() if is_text(plain(type_))]
     nulls = reading.nulls(False)
-    open_ = [name for name in words if name not in categorical and is_text(types[name])]
+    open_ = [name for name in words if name not in categorical and is_text(stored[name])]
     if open_:
         sample = ask(open_, SAMPLE).looks
         open_ = [name for name in open_ if name in numeric or _undecided(sample[name])]
-    looks = ask(open_, None).looks if open_ else {}
+    types = ask(open_, None) if open_ else TextTypes()
+    wrong = types.misspelt(numeric, categorical)
+    refusal = None if wrong is None else refuse(wrong)
+    if refusal is not None:
+        raise refusal
+    looks = types.looks
     decision = Decision(numeric, categorical, reading, nulls)
     found = decision.worded({name: look for name, look in looks.items() if look.values})
     spellings = {name: Spelling(pa.string(), blanks=nulls) for name in words if nulls}

@@ -198,6 +198,8 @@ def scan(
     batch_rows: int | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    skip_lines: int | None = None,
+    skip_footer: int | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
     na: Sequence[str] | None = None,
@@ -239,6 +241,9 @@ def scan(
     delimiter, encoding, decimal, thousands
         how a text file is spelt; by default found out from its header and its features, never from
         labels, and said in `notes`.
+    skip_lines, skip_footer
+        how many lines of a text or Excel file stand above its header and below its last row; by
+        default titles, remarks, totals and empty lines are found out, and said in `notes`.
     na
         texts that mean missing, besides the usual ones ("NA", "null", …); an empty list: only empty
         cells do.
@@ -272,6 +277,8 @@ def scan(
     reading = Reading(
         delimiter=delimiter,
         encoding=encoding,
+        skip_lines=skip_lines,
+        skip_footer=skip_footer,
         decimal=decimal,
         thousands=thousands,
         na=None if na is None else tuple(na),
@@ -390,12 +397,15 @@ def open_table(data: Any, reading: Reading | None = None) -> Reader:
     _refuse_for_text(form, reading)
     if form == "Parquet":
         return ParquetReader.open(paths)
-    return ArrowReader.open(paths) if form == "Arrow" else foreign_reader(paths, form)
+    if form == "Arrow":
+        return ArrowReader.open(paths)
+    return foreign_reader(paths, form, reading or Reading())
 
 
 def _refuse_for_text(form: str, reading: Reading | None) -> None:
     """An option that would silently not count is refused."""
-    for name in ("delimiter", "encoding"):
+    names = ["delimiter", "encoding"] + ["skip_lines", "skip_footer"] * (form != "Excel")
+    for name in names:
         if reading is not None and getattr(reading, name) is not None:
             raise InputError(f"`{name}` is for text files, not for {form}; leave it out")
 
@@ -455,6 +465,9 @@ def _known(name: str, part: str, known: Sequence[str]) -> None:
     else:
         shown = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
         hint = f"the columns are {shown}"
+    longer = next((each for each in known if "," in each and name in each), None)
+    if longer is not None:
+        hint = f"a name that has a comma stands in double quotes: '\"{longer}\"'"
     raise DataError(f"{part}: there is no column {name!r}; {hint}")
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp._arrow import arrow_words
-from labeldp.source.dates import date_formats
+from labeldp.source.dates import ISO, MOMENT, date_formats, together
 from labeldp.source.spelling import SOFT_BLANKS, UNITS, Reading, number_pattern
 from labeldp.source.values import NUMBER
 
@@ -34,7 +34,7 @@ _LOOKS = {
     "long": r"^[ \t]*-?[1-9]\d{18,}[ \t]*$",
     "decimal": NUMBER,
     "boolean": r"^(true|True|TRUE|false|False|FALSE)$",
-    "moment": r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$",
+    "moment": MOMENT,
     "zoned": r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)$",
 }
 _TWO_WAYS = r"^[ \t]*[+-]?[1-9]\d{0,2}\.\d{3}[ \t]*$"
@@ -113,7 +113,8 @@ class Looks:
     def _add_others(self, rest: pa.Array, counts: pa.Array, reading: Reading) -> None:
         """Blanks, numbers with separators or units, dates; what remains is text."""
         words = pc.utf8_trim_whitespace(rest)
-        blank = pc.is_in(words, value_set=arrow_words(SOFT_BLANKS, words.type))
+        missing = (*SOFT_BLANKS, *reading.nulls(False))
+        blank = pc.is_in(words, value_set=arrow_words(missing, words.type))
         rest, counts = self._take("blank", blank, rest, counts)
         either = _match(rest, "^$")
         for sign in reading.decimals():
@@ -161,9 +162,20 @@ class Looks:
 
     @property
     def formats(self) -> list[str]:
-        """Formats of dates that every value has, the likelier first."""
+        """Formats of dates that every value has, the likelier first: twelve hours are American."""
         whole = [form for form, count in self.dates.items() if count == self.values]
-        return sorted(whole, key=lambda form: form.startswith("%m"))
+        return sorted(whole, key=lambda form: form.startswith("%m") != ("%p" in form))
+
+    @property
+    def date_format(self) -> str | None:
+        """The format of all values, or those that they have together, if they are dates."""
+        if self.formats:
+            return self.formats[0]
+        forms = together(self.dates)
+        known = self.moment + sum(self.dates[form] for form in forms)
+        if not forms or known < self.values:
+            return None
+        return "|".join([ISO] * (self.moment > 0) + forms)
 
     @property
     def nearly_dates(self) -> bool:
@@ -180,7 +192,7 @@ class Looks:
     def misspelt(self, numeric: bool, categorical: bool) -> bool:
         """Whether the column should be numbers, by declaration or by majority, and is not."""
         wholes = (self.numbers, self.boolean, self.moment, self.zoned, self.declared)
-        if categorical or self.values in wholes or self.formats:
+        if categorical or self.values in wholes or self.date_format:
             return False
         return numeric or self.numbers >= ALMOST * self.values
 

@@ -74,7 +74,7 @@ class Decision:
             return str(known)
         if self.reading.date_format is not None and look.declared == look.values:
             return self.reading.date_format
-        return look.formats[0] if look.formats else None
+        return look.date_format
 
     def _number(
         self, name: str, look: Looks, decimal: str, blanks: tuple[str, ...]

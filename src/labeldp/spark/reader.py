@@ -111,20 +111,23 @@ class ClusterReader:
     ) -> ClusterReader:
         """Decide the types of text as for local tables."""
         if not self.text:
-            wording = wording_of(
-                self.schema, features, numeric, categorical, reading, partial(self._looks, reading)
-            )
+            ask, refuse = partial(self._looks, reading), partial(self._stray, reading)
+            wording = wording_of(self.schema, features, numeric, categorical, reading, ask, refuse)
             return replace(self, schema=retyped(self.schema, wording), wording=wording)
         asked = replace(self, nulls=reading.nulls(True))
         types = asked._looks(reading, features, None)
         wrong = types.misspelt(numeric, categorical)
-        if wrong is not None:
-            where = "its Spark partition"
-            ask = partial(text_among_numbers, name=wrong, reading=reading, where=where)
-            raise next(filter(None, asked.parts([wrong], ask)))
+        refusal = None if wrong is None else asked._stray(reading, wrong)
+        if refusal is not None:
+            raise refusal
         wording = decided(types, numeric, categorical, reading)
         schema = applied(wording, self.schema)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
+
+    def _stray(self, reading: Reading, name: str) -> DataError | None:
+        where = "its Spark partition"
+        ask = partial(text_among_numbers, name=name, reading=reading, where=where)
+        return next(filter(None, self.parts([name], ask)), None)
 
     def _looks(self, reading: Reading, names: Sequence[str], most: int | None) -> TextTypes:
         """What text columns look like, all of their rows or some."""
