@@ -89,7 +89,7 @@ def test_files(write: Write, out: Path, tmp_path: Path) -> None:
     assert "no such file" in refused(out, tmp_path / "missing.parquet")
     assert "did you mean" in refused(out, write("data.parquet").with_name("dat.parquet"))
     assert "matches no files" in refused(out, tmp_path / "*.csv")
-    notes = tmp_path / "notes.txt"
+    notes = tmp_path / "notes.doc"
     notes.write_text("31337.25")
     assert "unknown format" in refused(out, notes)
     whole = write("data.parquet").read_bytes()

@@ -91,7 +91,7 @@ def look(
         "categorical": tuple(categorical),
         "numeric": tuple(numeric),
     }
-    said = _said(reading)
+    said = _said(reading, label)
     reader = open_table(data, said)
     reader, strays, words = _strays(reader, label, known, said)
     known["categorical"] += words
@@ -121,10 +121,11 @@ def look(
     return answer | _options(answer, known, reading, strays)
 
 
-def _said(reading: Mapping[str, Any]) -> Reading:
+def _said(reading: Mapping[str, Any], label: str | None) -> Reading:
     """What is said of how text is spelt."""
+    named = () if label is None else (label,)
     told = {name: value for name, value in reading.items() if value and name != "date_parts"}
-    return Reading(**told | ({"na": tuple(told["na"])} if "na" in told else {}))
+    return Reading(**told | ({"na": tuple(told["na"])} if "na" in told else {}), named=named)
 
 
 def _rows(source: Source) -> pa.Table:

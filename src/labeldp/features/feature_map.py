@@ -236,7 +236,7 @@ class FeatureMap:
         """The raw columns of a source, a path, a batch or a frame, some rows at a time."""
         if isinstance(rows, Source):
             return rows.feature_batches(self.columns)
-        reading = Reading(known=self.spelt, na=self.na)
+        reading = Reading(known=self.spelt, na=self.na, named=self.columns)
         reader = open_table(rows, reading)
         there = reader.schema.names
         missing = [n for n in self.columns if n not in there and split_part(n)[0] not in there]

@@ -170,11 +170,7 @@ def _truths(counts: Counts, min_count: int) -> dict[str, str] | None:
 
 def _proper(counts: Counts) -> dict[str, str]:
     """The proper spelling of levels that are surely spelt in several ways: the most frequent."""
-    one = {
-        level: _most_frequent(counts, group)
-        for group in _several(counts, spaced)
-        for level in group
-    }
+    one = {level: spaced(level) for group in _several(counts, spaced) for level in group}
     folded = _respelt(counts, one.get)
     two = {
         level: _most_frequent(folded, group)

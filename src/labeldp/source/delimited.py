@@ -69,7 +69,7 @@ class DelimitedReader:
         """Read the header lines; refuse files that do not belong together."""
         said = said or Reading()
         with reading_file(paths[0], format):
-            start = start_of(paths[0], said.encoding, said.delimiter, said.skip_lines)
+            start = start_of(paths[0], said, said.delimiter)
         delimiter = said.delimiter or delimiter_of(start.line, DELIMITERS[format])
         found = cls(paths, format, pa.schema([]), delimiter, start.encoding, said)
         schemas = []
@@ -151,7 +151,7 @@ class DelimitedReader:
 
     def _above(self, path: Path) -> DelimitedReader:
         """The reader that knows where a file's header is."""
-        start = start_of(path, self.reading.encoding, self.delimiter, self.reading.skip_lines)
+        start = start_of(path, self.reading, self.delimiter)
         return replace(self, margins={**self.margins, path: Margins(start.above)})
 
     def _with_ends(self) -> DelimitedReader:

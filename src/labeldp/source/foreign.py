@@ -10,6 +10,7 @@ import pyarrow as pa
 from labeldp.errors import DataError, MissingExtraError
 from labeldp.source.files import same_schema, unique_names
 from labeldp.source.frames import FrameReader
+from labeldp.source.header import told_apart
 from labeldp.source.margins import MOST, NO_MARGINS, Margins, left_out, rows_above, rows_below
 from labeldp.source.spelling import Reading, Wording
 
@@ -52,12 +53,16 @@ def _excel(path: Path, reading: Reading) -> tuple[pa.Table, Margins]:
         rows = list(book.worksheets[0].iter_rows(values_only=True))
     finally:
         book.close()
-    above = rows_above(rows[:MOST]) if reading.skip_lines is None else reading.skip_lines
+    said = reading.skip_lines
+    above = rows_above(rows[:MOST], reading.named) if said is None else said
     rows = rows[above:]
     names = ["" if name is None else str(name) for name in (rows[0] if rows else ())]
     while names and not names[-1]:
         names.pop()
-    filled = [row for row in rows[1:] if any(value is not None for value in row)]
+    names = told_apart(names)
+    rest = (None,) * len(names)  # a row may end with its last value
+    whole = [(*row, *rest)[: len(names)] for row in rows[1:]]
+    filled = [row for row in whole if any(value is not None for value in row)]
     below = _below(filled, names, reading) if reading.skip_footer is None else reading.skip_footer
     filled = filled[: len(filled) - below]
     columns = [[row[place] for row in filled] for place in range(len(names))]
@@ -66,7 +71,7 @@ def _excel(path: Path, reading: Reading) -> tuple[pa.Table, Margins]:
 
 def _below(rows: list[tuple[Any, ...]], names: list[str], reading: Reading) -> int:
     private = names.index(reading.private) if reading.private in names else None
-    return rows_below([row[: len(names)] for row in rows], private)
+    return rows_below(rows, private)
 
 
 def _array(values: list[Any]) -> pa.Array:

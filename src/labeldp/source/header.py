@@ -12,6 +12,7 @@ from pathlib import Path
 
 from labeldp.errors import DataError, InputError
 from labeldp.source.margins import MOST, lines_above, lines_of
+from labeldp.source.spelling import Reading
 from labeldp.source.values import NUMBER
 
 _MOST = 1 << 20
@@ -36,13 +37,14 @@ class Start:
     above: int
 
 
-def start_of(path: Path, encoding: str | None, delimiter: str | None, above: int | None) -> Start:
+def start_of(path: Path, said: Reading, delimiter: str | None) -> Start:
     """How a file begins; by what is said of it, else by its first lines."""
+    encoding, above = said.encoding, said.skip_lines
     lines = _first_lines(path, (above or 0) + MOST)
     known = encoding or _encoding(lines[0])
     if above is None:
         texts = [_text(line, known, path, strict=False) for line in lines]
-        above = lines_above([text.lstrip("\ufeff") for text in texts], delimiter)
+        above = lines_above([text.lstrip("\ufeff") for text in texts], delimiter, said.named)
     before = b"".join(lines[: above + 1])
     known = encoding or _encoding(before)
     line = _text(lines[above] if above < len(lines) else b"", known, path, encoding is not None)

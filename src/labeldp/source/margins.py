@@ -7,8 +7,9 @@
     Total,,,"1,234,567"            a total: more than half of its features are empty
     Source: the till               a line that is no row
 
-A line above the header is told by itself; rows are looked at only if the first lines name fewer
-than two columns, which no label and feature could have. Below the table no label has a say: its
+A line above the header is told by itself, or by a name that the header must have; rows are looked
+at only if the first lines name fewer than two columns, which no label and feature could have, or
+not the label. Below the table no label has a say: its
 field is left out where a line has as many fields as the header.
 """
 
@@ -72,12 +73,29 @@ def lines_of(text: str) -> list[str]:
     return _ENDS.split(text)
 
 
-def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
-    """How many of the first lines of a file are not its header yet."""
+def lines_above(lines: Sequence[str], delimiter: str | None, named: Sequence[str] = ()) -> int:
+    """How many of the first lines of a file are not its header yet.
+
+    It is the first line in which one of the columns that were `named` stands; by its form if none.
+    """
+    for number, line in enumerate(lines):
+        if _goes_on(line):
+            break
+        if not {*named}.isdisjoint(_split(line, delimiter or _divider(line))):
+            return number
+    return _titles(lines, delimiter)
+
+
+def _goes_on(line: str) -> bool:
+    """Whether a name in quotes goes on in the next line."""
+    return line.count('"') % 2 == 1
+
+
+def _titles(lines: Sequence[str], delimiter: str | None) -> int:
     for number, line in enumerate(lines):
         if not line.strip() or _REMARK.match(line):
             continue
-        if line.count('"') % 2:  # a name that goes on in the next line
+        if _goes_on(line):
             return number
         widths = [_filled(later, delimiter) for later in lines[number:]]
         titles = next((k for k, width in enumerate(widths) if width >= _FEWEST), 0)
@@ -85,8 +103,11 @@ def lines_above(lines: Sequence[str], delimiter: str | None) -> int:
     return 0
 
 
-def rows_above(rows: Sequence[Sequence[Any]]) -> int:
+def rows_above(rows: Sequence[Sequence[Any]], named: Sequence[str]) -> int:
     """The same for rows of cells."""
+    for number, row in enumerate(rows):
+        if not {*named}.isdisjoint(map(str, row)):
+            return number
     widths = [sum(cell not in (None, "") for cell in row) for row in rows]
     titles = next((k for k, width in enumerate(widths) if width >= _FEWEST), 0)
     return titles if widths and widths[0] < 2 else 0
@@ -129,8 +150,11 @@ def _is_below(row: Sequence[str], fields: int, private: int | None) -> bool:
 
 def _filled(line: str, delimiter: str | None) -> int:
     """Fields of a line that hold something, by the sign that divides it most."""
-    sign = delimiter or max(_CANDIDATES, key=line.count)
-    return sum(bool(cell.strip()) for cell in _split(line, sign))
+    return sum(bool(cell.strip()) for cell in _split(line, delimiter or _divider(line)))
+
+
+def _divider(line: str) -> str:
+    return max(_CANDIDATES, key=line.count)
 
 
 def _split(line: str, delimiter: str) -> list[str]:

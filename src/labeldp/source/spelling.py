@@ -72,6 +72,8 @@ class Reading:
     date_parts: tuple[str, ...] = ()
     private: str | None = None
     """The column whose bytes may not decide how the others are read."""
+    named: tuple[str, ...] = ()
+    """Columns that the table must have: those that somebody named."""
     known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """How columns were spelt when features were fitted (`FeatureMap.spelt`)."""
 

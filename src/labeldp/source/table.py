@@ -285,6 +285,7 @@ def scan(
         date_format=date_format,
         date_parts=tuple(date_parts),
         private=label,
+        named=tuple(filter(None, (label, person, *(features or ())))),
         known=spelt or {},
     )
     if batch_rows is not None and not 1 <= batch_rows <= _MOST_ROWS:

@@ -125,7 +125,7 @@ def text_among_numbers(reader: Reader, name: str, reading: Reading, where: str) 
     row = 0
     patterns = [NUMBER, *(number_pattern(sign, reading.thousands) for sign in reading.decimals())]
     for batch in reader.batches([name], BATCH):
-        values = batch.column(0)
+        values = batch.column(0).cast(pa.string())
         right = values.is_null()
         for pattern in patterns:
             fits = pc.match_substring_regex(values, pattern)

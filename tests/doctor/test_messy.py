@@ -1,0 +1,198 @@
+"""Synthetic tables as people export them: `look`, one release with its options, and a good fit."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+from labeldp import DataError, LinearRegressor, look, scan
+from tests.console import labeldp as run
+
+ROWS, HELD_OUT = 8_000, 2_000
+Numbers = NDArray[np.float64]
+QUESTION = "How are you, all in all?"
+
+
+class Export:
+    """A table in two forms: as a program exports it, and the columns of a clean design."""
+
+    def __init__(self, seed: int) -> None:
+        rng = self.rng = np.random.default_rng(seed)
+        n = ROWS + HELD_OUT
+        day, minute = datetime.datetime(2021, 3, 1, 8), datetime.timedelta(minutes=1)
+        when = rng.integers(0, 500 * 24 * 60, n)
+        net = rng.normal(2_000, 9_000, n)
+        area = rng.gamma(6, 20, n) + 20
+        dept = rng.choice(["Sales", "Engineering", "Legal"], n, p=[0.5, 0.4, 0.1])
+        remote = rng.random(n) < 0.4
+        mood = rng.integers(0, 3, n)
+        blank = rng.random(n) < 0.03
+        y = 40 + 4 * net / 9_000 + 0.05 * area + 6 * (dept == "Legal") + 5 * remote + 2 * mood
+        self.y = np.clip(y + rng.normal(0, 5, n), 0, 100)
+        self.clean = np.column_stack(
+            [
+                np.ones(n), when, np.where(blank, 2_000, net), blank, area, dept == "Legal",
+                dept == "Sales", remote, mood == 1, mood == 2,
+            ]
+        )  # fmt: skip
+        self.raw: dict[str, list[Any]] = {
+            "Ticket": [f"T-{k:06d}" for k in rng.permutation(n)],
+            "Full name": [f"{rng.choice(['Al', 'Bo'])} Smith{k % 5000}" for k in range(n)],
+            "Opened": [(day + m * minute).strftime("%m/%d/%Y %I:%M:%S %p") for m in when.tolist()],
+            "Net": [
+                str(rng.choice(["refused", "n/a", "-", "see Ann, HR"])) if b else _accounted(v)
+                for v, b in zip(net, blank, strict=True)
+            ],
+            "Area": [f"{v:.2f} m²" for v in area],
+            "Dept.": [str(rng.choice([d, d.upper(), d + " "])) for d in dept],
+            "Remote?": [str(rng.choice(["Y", "yes"] if r else ["N", "NO"])) for r in remote],
+            QUESTION: [("bad", "so-so", "good")[k] for k in mood],
+            "Score": ["" if rng.random() < 0.01 else f"{v:.1f}" for v in self.y],
+            "empty": [""] * n,
+        }  # fmt: skip
+
+    def part(self, place: slice) -> dict[str, list[Any]]:
+        return {name: values[place] for name, values in self.raw.items()}
+
+    def least_squares(self) -> float:
+        """Mean square error, on rows held out, of a fit with all labels on the clean table."""
+        fit = np.linalg.lstsq(self.clean[:ROWS], self.y[:ROWS], rcond=None)[0]
+        return self.error(self.clean[ROWS:] @ fit)
+
+    def error(self, predicted: Numbers) -> float:
+        return float(np.mean((predicted - self.y[ROWS:]) ** 2))
+
+
+def _accounted(value: float) -> str:
+    return f"({-value:,.0f})" if value < 0 else f"{value:,.0f}"
+
+
+def _text(columns: dict[str, list[Any]], delimiter: str = ",") -> str:
+    text = io.StringIO()
+    out = csv.writer(text, delimiter=delimiter, lineterminator="\r\n")
+    out.writerow(columns)
+    out.writerows(zip(*columns.values(), strict=True))
+    return text.getvalue()
+
+
+def as_text(columns: dict[str, list[Any]], path: Path) -> Path:
+    """With a title, a remark and a total."""
+    text = "Tickets, all of them\r\n# made by a program\r\n" + _text(columns, ";")
+    path.with_suffix(".txt").write_bytes((text + "Total;;;;;;;;;\r\n").encode("utf-16"))
+    return path.with_suffix(".txt")
+
+
+def as_excel(columns: dict[str, list[Any]], path: Path) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    sheet.append(["Tickets"])
+    sheet.append(list(columns))
+    for row in zip(*columns.values(), strict=True):
+        sheet.append([value or None for value in row])
+    book.save(path.with_suffix(".xlsx"))
+    return path.with_suffix(".xlsx")
+
+
+def as_parquet(columns: dict[str, list[Any]], path: Path) -> Path:
+    numbers = [float(v) if v else None for v in columns["Score"]]
+    nothing = pa.nulls(len(numbers))
+    pq.write_table(pa.table({**columns, "Score": numbers, "empty": nothing}), path)
+    return path
+
+
+@pytest.mark.parametrize("write", [as_text, as_excel, as_parquet])
+def test_two_commands_to_a_good_fit(write: Any, tmp_path: Path) -> None:
+    """Within 10 % of least squares with all labels on the clean table, at ε = 1."""
+    export = Export(seed=3)
+    table = write(export.part(slice(0, ROWS)), tmp_path / "t.parquet")
+    found = look(table, label="Score")
+    assert {facts["name"]: facts["kind"] for facts in found["columns"]} == {
+        "Ticket": "id",
+        "Full name": "text",
+        "Opened": "date",
+        "Net": "number",
+        "Area": "number",
+        "Dept.": "category",
+        "Remote?": "category",
+        QUESTION: "category",
+        "empty": "constant",
+    }
+    asked = ["--label-range", "0", "100", "--epsilon", "1", "--out", str(tmp_path / "r")]
+    done = run("release", str(table), *found["options"], *asked)
+    assert done.code == 0, done.err
+    rows = write(export.part(slice(ROWS, None)), tmp_path / "u.parquet")
+    predicted = LinearRegressor().fit(str(tmp_path / "r")).predict(rows)
+    assert export.error(predicted) < 1.1 * export.least_squares()
+
+
+def test_a_column_in_many_spellings(tmp_path: Path) -> None:
+    export = Export(seed=4)
+    found = look(as_text(export.part(slice(0, ROWS)), tmp_path / "t"), label="Score")
+    assert "Dept.: 6 of 9 levels differ only in capitals or spaces" in found["findings"]
+    told = "Remote?: 4 words for yes and no, taken as "
+    assert any(finding.startswith(told) for finding in found["findings"])
+
+
+def test_lists_may_be_repeated_and_names_have_commas(tmp_path: Path) -> None:
+    export = Export(seed=5)
+    table = as_text(export.part(slice(0, ROWS)), tmp_path / "t")
+    options = look(table, label="Score", drop=[QUESTION])["options"]
+    assert options[options.index("--na") + 1] == 'refused,"see Ann, HR"'
+    asked = ["--label-range", "0", "100", "--drop", "Area", "--json"]
+    done = run("plan", str(table), *options, *asked)
+    assert done.code == 0, done.err
+    used = done.json["features"]["numeric"] + done.json["features"]["categorical"]
+    assert [column["name"] for column in used] == ["Opened", "Net", "Dept.", "Remote?"]
+    assert used[2]["levels"] == ["Engineering", "Legal", "Sales"]
+    wrong = run("plan", str(table), "--label", "Score", *asked, "--categorical", QUESTION)
+    assert wrong.code == 2
+    assert f"a name that has a comma stands in double quotes: '\"{QUESTION}\"'" in wrong.err
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "pandas"])
+def test_stray_words_are_told_in_every_format(form: str, tmp_path: Path) -> None:
+    """A number spelt as a word makes no category of a thousand levels."""
+    values: list[Any] = [k * 7 % 300 + 0.5 for k in range(300)]
+    values[7], values[9] = "refused", "n/a"
+    columns = {"x": values, "y": [float(k % 9) for k in range(300)]}
+    data: Any = pd.DataFrame(columns)
+    if form == "csv":
+        data.to_csv(tmp_path / "t.csv", index=False)
+    else:
+        texts = {**columns, "x": list(map(str, values))}
+        pq.write_table(pa.table(texts), tmp_path / "t.parquet")
+    if form != "pandas":
+        data = tmp_path / f"t.{form}"
+    with pytest.raises(
+        DataError, match="column 'x' should be numeric but holds 'refused' at row 8"
+    ):
+        scan(data, label="y")
+    found = look(data, label="y")
+    assert found["options"] == ["--label", "y", "--na", "refused", "--clip"]
+    assert scan(data, label="y", na=["refused"]).columns[0].kind == "numeric"
+    assert scan(data, label="y", categorical=["x"]).columns[0].kind == "categorical"
+
+
+def test_a_column_of_nothing() -> None:
+    table = pa.table({"x": [1.5, 2.5, 3.5], "none": pa.nulls(3), "y": [1.0, 2.0, 3.0]})
+    found = look(table, label="y")
+    assert [facts["kind"] for facts in found["columns"]] == ["number", "constant"]
+
+
+def test_a_label_among_the_features_has_a_cure() -> None:
+    rng = np.random.default_rng(6)
+    y = rng.normal(size=200)
+    found = look({"a": rng.normal(size=200), "y, cents": 100 * y, "y": y}, label="y")
+    (finding,) = [text for text in found["findings"] if "other units" in text]
+    assert finding.endswith("""add `drop='"y, cents"'`""")

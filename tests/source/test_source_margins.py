@@ -1,0 +1,147 @@
+"""Titles, remarks and totals around a table: left out with a note, and never by a label's doing."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from labeldp import DataError, InputError, look, scan
+
+HEADER = "shop,area,staff,sales"
+ROWS = [f"s{k},{k}.5,{k % 7},{k % 10}" for k in range(60)]
+
+
+def written(path: Path, *lines: str, encoding: str = "utf-8", end: str = "\n") -> Path:
+    path.write_bytes(end.join(lines).encode(encoding))
+    return path
+
+
+def read(path: Path, **said: Any) -> pa.Table:
+    return pa.Table.from_batches(scan(path, label="sales", **said).feature_batches())
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> pa.Table:
+    return read(written(tmp_path_factory.mktemp("plain") / "t.csv", HEADER, *ROWS))
+
+
+ABOVE = {
+    "remarks": ["# made by export.py, 2024, v2", "## twice"],
+    "a title": ["Sales by shop"],
+    "a title in cells": ["Sales by shop,,,", ",,,"],
+    "empty lines": ["", "  "],
+    "the sign": ["sep=,"],
+    "all": ["", "Sales by shop", "# of 2024", ""],
+}
+BELOW = {
+    "a total": ["Total,,,1234"],
+    "a grand total": ['"Grand total",,,"1,234"'],
+    "a total in one field": ["Total: 60"],
+    "a source": ["Source: the till"],
+    "empty cells": [",,,", ",,,7"],
+    "all": ["Total,,,1234", ",,,", "", "Source: the till, 2024"],
+}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("above", ABOVE)
+def test_lines_above(above: str, encoding: str, end: str, plain: pa.Table, tmp_path: Path) -> None:
+    lines = [*ABOVE[above], HEADER, *ROWS]
+    path = written(tmp_path / "t.csv", *lines, encoding=encoding, end=end)
+    assert read(path) == plain
+    (note,) = [text for text in scan(path, label="sales").notes if "above" in text]
+    assert "`skip_lines=0` to change" in note
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize("below", BELOW)
+def test_lines_below(below: str, encoding: str, end: str, plain: pa.Table, tmp_path: Path) -> None:
+    lines = [HEADER, *ROWS, *BELOW[below], ""]
+    path = written(tmp_path / "t.csv", *lines, encoding=encoding, end=end)
+    assert read(path) == plain
+    assert scan(path, label="sales").total_rows == len(ROWS)
+    assert read(path, features=["area"]).num_rows == len(ROWS)
+
+
+def test_what_is_said_counts(plain: pa.Table, tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", "a, b", "c, d", HEADER, *ROWS, "x", "y,z")
+    assert read(path, skip_lines=2, skip_footer=2) == plain
+    with pytest.raises(DataError, match="`skip_lines`, `skip_footer`"):
+        read(path, skip_lines=2)
+    with pytest.raises(DataError, match="`skip_lines`, `skip_footer`"):
+        read(written(tmp_path / "u.csv", HEADER, *ROWS, "Total"), skip_footer=0)
+    with pytest.raises(InputError, match="`skip_footer` must be 0 to 1000 lines, not -1"):
+        read(path, skip_footer=-1)
+
+
+def test_packed_files(plain: pa.Table, tmp_path: Path) -> None:
+    text = "\n".join(["# remark", HEADER, *ROWS, "Total,,,5", ""])
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(text.encode()))
+    assert read(tmp_path / "t.csv.gz", skip_footer=1) == plain
+
+
+ROWS_THAT_STAY = {
+    "a shop of that name": "Total,3.5,2,4",
+    "an id alone": "s99,,,",
+    "all but the label empty, in words": "?,,,5",
+}
+
+
+@pytest.mark.parametrize("row", ROWS_THAT_STAY)
+def test_rows_are_rows(row: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", HEADER, *ROWS, ROWS_THAT_STAY[row])
+    assert scan(path, label="sales").total_rows == len(ROWS) + 1
+
+
+def test_headers_are_headers(tmp_path: Path) -> None:
+    """A sign for a name, a name of two lines, and a table of one column whose texts have commas."""
+    sign = written(tmp_path / "a.csv", "#,area,sales", *(f"{k},{k}.5,1" for k in range(30)))
+    assert scan(sign, label="sales").names == ("#", "area")
+    long = written(
+        tmp_path / "b.csv", '"shop', 'name",area,sales', *(f"a,{k}.5,1" for k in range(9))
+    )
+    assert scan(long, label="sales").names == ("shop\nname", "area")
+    one = written(tmp_path / "c.csv", "remark", "good, fine", "bad, worse", "bad, worse")
+    with pytest.raises(DataError, match="fields where the header has 1"):
+        scan(one)
+
+
+@pytest.mark.parametrize("label", ["", "7", "Total", "a,b", '"', "Total,,,", "# x"])
+def test_no_label_has_a_say(label: str, tmp_path: Path) -> None:
+    """The last row is a row, whatever its label is."""
+    header = "sales,shop,area,staff"
+    rows = [f"{k % 10},s{k},{k}.5,{k % 7}" for k in range(60)]
+    path = written(tmp_path / "t.csv", header, f"{label},s98,1.5,2", *rows, f"{label},s99,,")
+    assert scan(path, label="sales").total_rows == len(rows) + 2
+
+
+def test_excel(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Sales by shop"])
+    book.active.append([])
+    book.active.append(HEADER.split(","))
+    for k in range(60):
+        book.active.append([f"s{k}", k + 0.5, k % 7, k % 10])
+    book.active.append(["Total", None, None, 270])
+    book.save(tmp_path / "t.xlsx")
+    source = scan(tmp_path / "t.xlsx", label="sales")
+    assert (source.names, source.total_rows) == (("shop", "area", "staff"), 60)
+    assert [note.partition(":")[0] for note in source.notes[:2]] == [
+        "lines above the header, left out",
+        "lines below the last row, left out",
+    ]
+    assert scan(tmp_path / "t.xlsx", label="sales", skip_footer=0).total_rows == 61
+
+
+def test_look_passes_them_on(tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", "a, b", HEADER, *ROWS, "nothing")
+    found = look(path, label="sales", skip_lines=1, skip_footer=1)
+    assert found["rows"] == len(ROWS)
+    assert found["options"][-5:-1] == ["--skip-lines", "1", "--skip-footer", "1"]
