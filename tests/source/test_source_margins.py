@@ -121,6 +121,12 @@ def test_no_label_has_a_say(label: str, tmp_path: Path) -> None:
     assert scan(path, label="sales").total_rows == len(rows) + 2
 
 
+def test_a_quote_in_a_label_makes_no_total_of_a_row(tmp_path: Path) -> None:
+    rows = [f"s{k},{k % 10},{k}.5,{k % 7}" for k in range(60)]
+    path = written(tmp_path / "t.csv", "shop,sales,area,staff", *rows, 'Sum & Co,",1.5,2')
+    assert scan(path, label="sales").total_rows == len(rows) + 1
+
+
 def test_excel(tmp_path: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()

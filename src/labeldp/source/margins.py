@@ -122,7 +122,7 @@ def lines_below(path: Path, encoding: str, delimiter: str, fields: int, private:
         file.seek(max(0, size - _TAIL) & ~1)
         text = file.read().decode(encoding, errors="replace")
     lines = [line for line in lines_of(text) if line]
-    return _trailing([_split(line, delimiter) for line in lines[1:]], fields, private)
+    return _trailing([_cells(line, delimiter, fields) for line in lines[1:]], fields, private)
 
 
 def rows_below(rows: Sequence[Sequence[Any]], private: int | None) -> int:
@@ -155,6 +155,15 @@ def _filled(line: str, delimiter: str | None) -> int:
 
 def _divider(line: str) -> str:
     return max(_CANDIDATES, key=line.count)
+
+
+def _cells(line: str, delimiter: str, fields: int) -> list[str]:
+    """The fields of a line: fewer than a row has only if it holds fewer signs that divide them.
+
+    A quote that some label opens takes no fields away.
+    """
+    cells = _split(line, delimiter)
+    return line.split(delimiter) if len(cells) < fields <= line.count(delimiter) + 1 else cells
 
 
 def _split(line: str, delimiter: str) -> list[str]:
