@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp import InputError, Plan, PlanError, Release, scan, verify
+from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import LAWS, RowNoise, least_noise
@@ -248,6 +248,27 @@ def test_persons_are_priced_by_their_rows(tmp_path: Path) -> None:
     assert verify(folder, data).problems == ()
     other = table(ROWS).append_column("id", pa.array([k // 40 for k in range(ROWS)]))
     assert "a person has 40 rows" in " ".join(verify(folder, other).problems)
+
+
+def test_other_features_are_refused() -> None:
+    with pytest.raises(PlanError, match="not those of the plan"):
+        made_plan().release(source(ROWS, seed=1))
+
+
+def test_files_that_change_between_the_passes_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Persons are counted in one pass and labels read in the next: both must be of one table."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(table(ROWS), path)
+    made = made_plan(rows=scan(path, label="label", label_range=RANGE))
+
+    def counted(*_: object) -> None:
+        pq.write_table(table(ROWS, seed=1), path)
+
+    monkeypatch.setattr("labeldp.mechanisms.noisy_rows.run.most_rows", counted)
+    with pytest.raises(DataError, match="the files changed while they were read"):
+        made.release(path, label="label")
 
 
 # --- rows and columns ---------------------------------------------------------------------
