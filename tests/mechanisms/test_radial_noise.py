@@ -16,9 +16,12 @@ from scipy import stats
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import Pure
+from labeldp.engines import LocalEngine
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.noise import NOISES, choose
+from labeldp.mechanisms.shaped_flag.run import residual_of, residual_root
 from labeldp.release import seal
+from labeldp.statistics import GramSum, MomentSum
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, saved
 from tests.mechanisms.test_person import IDS, source_of, with_ids
@@ -176,6 +179,20 @@ def test_the_residual_is_published_with_laplace_noise(made: Plan, releases: list
     assert stats.kstest(seen / scale, "laplace").pvalue > 1e-4
     for factor in (0.5, 2.0):
         assert stats.kstest(seen / scale * factor, "laplace").pvalue < 1e-4
+
+
+def test_the_noise_on_the_residual_has_laplaces_tails(made: Plan) -> None:
+    """Normal noise of the same scale would go beyond four scales three hundred times less often."""
+    sums = GramSum(made.features), MomentSum(made.features, made.labels)
+    residual = residual_of(made, *LocalEngine(1).fold("sums", source(ROWS), *sums))
+    claim, randomness = claim_of(made), Randomness.experiment(0)
+    drawn = [residual_root(claim, residual, made.labels, randomness) for _ in range(2000)]
+    assert claim.residual_scale is not None
+    seen = (np.array(drawn) - math.sqrt(residual.square_high) * 2.0**made.labels.exponent) / (
+        claim.residual_scale
+    )
+    assert stats.kstest(seen, "laplace").pvalue > 1e-4
+    assert 0.009 < np.mean(np.abs(seen) > 4) < 0.03
 
 
 def test_the_forecast_and_the_intervals_are_those_of_the_law(
