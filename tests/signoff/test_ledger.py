@@ -273,7 +273,7 @@ def process(folder: Path, *words: Any) -> subprocess.Popen[str]:
 
 
 def answer(folder: Path, *words: Any) -> str:
-    out, err = (run := process(folder, *words)).communicate(timeout=1800)
+    out, err = (run := process(folder, *words)).communicate(timeout=7200)
     assert run.returncode == 0, err
     return out
 
