@@ -151,7 +151,7 @@ def test_a_field_of_a_certificate(case: Any) -> None:
         for path, forged in certificates(release, rng, 20)
         if path[0] not in SAID
         and path not in NAMES
-        and path not in {*UNREFUTED, ("floor", "measured")}
+        and path not in {*UNREFUTED, ("floor", "measured"), ("draw", "bag_rank")}
         and not refused(forged, place / "forged")
     ]
     assert passed == []

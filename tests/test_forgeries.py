@@ -216,6 +216,15 @@ def test_a_field_of_a_certificate(honest: dict[str, Release], tmp_path: Path) ->
     assert [found for found in told if found[1] not in UNREFUTED] == []
 
 
+def test_a_rank_that_no_bag_can_have(honest: dict[str, Release], tmp_path: Path) -> None:
+    """A smaller one than there is only who has the features can refute."""
+    release = honest["bags"]
+    columns = release.certificate["rank"]
+    for number, rank in enumerate((-1, columns + 1, release.certificate["bag_size"] + 1)):
+        document = altered(release.certificate, ("draw", "bag_rank"), rank)
+        assert not passes(replace(release, certificate=seal(document)), tmp_path / str(number))
+
+
 def test_the_list_of_what_is_not_refuted_is_not_too_long(
     honest: dict[str, Release], tmp_path: Path
 ) -> None:

@@ -174,6 +174,8 @@ def check(release: Release) -> Iterator[str]:
     """Bags are those of the seed, and the numbers are what the claim makes them."""
     claim = read_claim(release.certificate)
     yield from check_members(release.files["bags"], claim.draw)
+    if not 0 <= (claim.facts.features or 0) <= min(claim.rank, claim.draw.bag_size):
+        yield "certificate: draw.bag_rank is no rank that a bag of these columns can have"
     bound = feature_bound(release.features)
     if claim.promise is not None and claim.promise.feature_bound < bound:
         yield "certificate: the features may have longer rows than draw.feature_bound"
