@@ -64,8 +64,8 @@ def _show(book: Ledger, told: dict[str, Any]) -> None:
         ],
     )
     if told["tables"]:
-        names = ("table", "releases", "ε spent", "of", "at δ", "for all labels of")
-        emit_table("Tables", names, map(_table, told["tables"]))
+        columns = ("table", "releases", "ε spent", "of", "at δ", "for all labels of")
+        emit_table("Tables", columns, map(_table, told["tables"]))
     if told["releases"]:
         names = ("entry", "at", "dataset", "mechanism", "epsilon", "delta", "total_epsilon", "run")
         emit_table(
