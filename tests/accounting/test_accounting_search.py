@@ -67,3 +67,9 @@ def test_an_extreme_delta_needs_few_values_too(delta: float, monkeypatch: pytest
     assert law(Gaussian(mu), 1.0).upper <= delta < law(Gaussian(mu * (1.0 + 1e-5)), 1.0).upper
     asked.clear()
     assert epsilon(Gaussian(mu), delta) == pytest.approx(1.0, rel=1e-4)
+
+
+def test_the_smallest_budgets_have_a_limit_too():
+    """The search begins at a μ that is far too large for them."""
+    mu = limit(Gaussian(1.0), "mu", 1e-12, 1e-100)
+    assert 0.0 < Gaussian(mu).delta(1e-12).upper <= 1e-100

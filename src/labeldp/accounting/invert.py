@@ -163,7 +163,7 @@ def _sharp(where: Range, ask: _Question) -> float:
 
 def _lengths() -> Iterator[float]:
     """Of steps to the safe side: short, then ever longer, since a δ near 1 hardly moves."""
-    return (1e-13 * 1.1 ** max(0, taken - 100) for taken in count())
+    return (min(0.5, 1e-13 * 1.1 ** max(0, taken - 100)) for taken in count())
 
 
 def _halving(where: Range, ask: _Question) -> float:
