@@ -101,6 +101,21 @@ def test_files(write: Write, out: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1.5,red,31337.25\n2.5,blue,31338\n", "the columns are 'red'"),
+        ("1;31337,25\n2;31338,5\n", "the columns are numbers: is there a line with their names?"),
+    ],
+)
+def test_without_a_header_no_value_of_a_label_is_said(
+    text: str, shown: str, tmp_path: Path
+) -> None:
+    (tmp_path / "bare.csv").write_text(text)
+    said = labeldp("plan", tmp_path / "bare.csv", *LABEL).error
+    assert said == f"label: there is no column 'label'; {shown}"
+
+
+@pytest.mark.parametrize(
     ("options", "cause"),
     [
         (("--label", "lable"), "label: there is no column 'lable'; did you mean 'label'?"),

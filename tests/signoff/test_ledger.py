@@ -245,6 +245,14 @@ def test_an_altered_ledger_is_refused(
         made.release(source(), ledger=book, dataset="t")
 
 
+def test_a_damaged_schema_is_refused(book: Ledger) -> None:
+    """What SQLite says of it is no text."""
+    content = book.path.read_bytes()
+    book.path.write_bytes(content.replace(b"delete on entries", b"delete on \xe5ntries", 1))
+    with pytest.raises(LedgerError, match=r"cannot be used: it is damaged"):
+        Ledger(book.path)
+
+
 def test_a_lost_ledger_is_refused_and_not_made_again(
     made: labeldp.Plan, book: Ledger, tmp_path: Path
 ) -> None:

@@ -152,6 +152,8 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
             yield file
     except sqlite3.Error as problem:
         raise LedgerError(f"the ledger {path} cannot be used: {problem}") from None
+    except UnicodeDecodeError:  # what SQLite says of a damaged schema has its bytes in it
+        raise LedgerError(f"the ledger {path} cannot be used: it is damaged") from None
 
 
 @contextmanager

@@ -31,6 +31,8 @@ from labeldp.source.spelt import with_date_parts
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
 _BATCH_NUMBERS = 1 << 23
+_NUMBER = re.compile(r"([\W\d]|(?<=\d)e)*", re.IGNORECASE)
+"""Without a header names are the values of a row, and one of them its label: they are not said."""
 _INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 
 
@@ -459,13 +461,13 @@ def _with_parts(known: Sequence[str], taken: Sequence[str | None]) -> list[str]:
 def _known(name: str, part: str, known: Sequence[str]) -> None:
     if name in known:
         return
-    known = [each for each in known if not split_part(each)[1]]
+    known = [each for each in known if not split_part(each)[1] and not _NUMBER.fullmatch(each)]
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     if close:
         hint = f"did you mean {' or '.join(map(repr, close))}?"
     else:
         shown = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
-        hint = f"the columns are {shown}"
+        hint = f"the columns are {shown or 'numbers: is there a line with their names?'}"
     longer = next((each for each in known if "," in each and name in each), None)
     if longer is not None:
         hint = f"a name that has a comma stands in double quotes: '\"{longer}\"'"
