@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from tools.mutants.__main__ import report
 from tools.mutants.guards import GUARDS, guards
 from tools.mutants.known import known
 from tools.mutants.operators import mutations
@@ -109,3 +110,8 @@ def test_a_trial_tells_a_test_that_notices_from_one_that_does_not(tmp_path: Path
     assert copy.run(wrong, ["tests/test_sees.py"], 100).by == "tests/test_sees.py::test"
     assert copy.run(wrong, ["tests/test_sees.py"], 0.01).by == "time"
     assert copy.durations(["tests/test_sees.py"]), "nothing is wrong any more"
+
+
+def test_a_sample_for_which_there_was_no_time_is_no_success() -> None:
+    assert not report([], [], skipped=3)
+    assert report([], [], skipped=0)

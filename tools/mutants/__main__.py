@@ -91,7 +91,7 @@ def report(found: Tried, same: list[tuple[Mutation, Known]], skipped: int) -> bo
         print(f"\n{skipped} were not tried: the time was up")
     share = noticed / len(found) if found else 1.0
     print(f"\n{noticed} of {len(found)} noticed: {share:.1%} (at least {ENOUGH:.0%} are asked for)")
-    return share >= ENOUGH
+    return share >= ENOUGH and not (skipped and not found)
 
 
 def _why(mutation: Mutation) -> str:
