@@ -33,6 +33,11 @@ def fitted() -> LinearRegressor:
     return LinearRegressor().fit(planned().release(TABLE, label="label"))
 
 
+def _written(place: Path, text: str) -> Path:
+    (place / "t.csv").write_text(text)
+    return place / "t.csv"
+
+
 Act = Callable[[Path], Any]
 MISTAKES: dict[str, tuple[Act, str]] = {
     "label misspelt": (lambda _: scan(TABLE, label="lable"), "no column 'lable'; did you mean"),
@@ -142,6 +147,17 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda _: inspect(TABLE),
         "needs its private column named|name the label column",
     ),
+    "look, keyword misspelt": (lambda _: look(TABLE, lable="y"), "did you mean `label`"),
+    "too many lines above": (
+        lambda place: scan(_written(place, "a,y\n1,31337\n2,5\n"), label="y", skip_lines=1),
+        "no column 'y' in the line below `skip_lines`=1; correct `skip_lines`",
+    ),
+    "lines of a frame": (lambda _: scan(TABLE, skip_lines=2), "`skip_lines` is for text files"),
+    "delimiter of a frame": (lambda _: scan(TABLE, delimiter=";"), "`delimiter` is for text files"),
+    "unknown misspelt": (
+        lambda _: fitted().predict(ROWS, unknown="skip"),
+        "`unknown` must be 'base' or 'missing' or 'error', not the text 'skip'",
+    ),
     "look for no column": (lambda _: look(TABLE, label="lable"), "there is no column 'lable'"),
     "threads as text": (lambda _: labeldp.LocalEngine("two"), "`threads` must be a whole number"),
     "forecast of nothing": (
@@ -167,6 +183,16 @@ def test_extra_columns_are_no_mistake() -> None:
         ["more", *reversed(ROWS.column_names)]
     )
     assert np.array_equal(fitted_on(more), fitted_on(ROWS))
+
+
+def test_unknown_levels_are_no_mistake() -> None:
+    """They count as the base, as on the command line, and a warning says how many."""
+    town = ROWS.column_names.index("town")
+    odd = ROWS.slice(0, 3).set_column(town, "town", pa.array(["Atlantis"] * 3))
+    with pytest.warns(labeldp.LabelDPWarning, match="town: 3 rows have a level not seen before"):
+        assert np.isfinite(MODEL.predict(odd)).all()
+    with pytest.raises(labeldp.DataError, match="level 'Atlantis'"):
+        MODEL.predict(odd, unknown="error")
 
 
 def fitted_on(rows: pa.Table) -> Any:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from labeldp import Source
-    from labeldp.features.unseen import Tamer
     from labeldp.learners.protocol import Model
 
 
@@ -51,22 +50,13 @@ def predict(
     tame = Tamer(fitted.features, unknown)  # type: ignore[arg-type]  # which it checks
     source = raw_rows(data, fitted.features, kept=kept, **spelling.spelling_keywords())
     rows = _write(out, _schema(source, kept), _predictions(fitted, source, kept, tame))
-    for column, count in tame.unknown_levels.items():
-        taken = _taken(tame, column)
-        note(f"{column}: {count:,} rows have a level not seen before, taken as {taken}")
-    for column, count in tame.outside_range.items():
-        note(f"{column}: {count:,} numbers outside the public range, taken as its nearest end")
+    for text in tame.notes():
+        note(text)
     if json:
         counts = {"unknown_levels": tame.unknown_levels, "outside_range": tame.outside_range}
         emit_json({"predictions": str(out), "rows": rows, **counts})
     else:
         print(f"{rows:,} predictions in {out}")
-
-
-def _taken(tame: Tamer, column: str) -> str:
-    """What unknown levels were taken as, and why if it is not what was asked for."""
-    taken = tame.taken_as(column)
-    return taken if taken == tame.unknown else f"{taken}: none was missing in the fitted rows"
 
 
 def _predictions(

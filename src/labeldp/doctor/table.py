@@ -48,7 +48,15 @@ def look(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
-    **reading: Any,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    skip_lines: int | None = None,
+    skip_footer: int | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    na: Sequence[str] | None = None,
+    date_format: str | None = None,
+    date_parts: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What a table holds, and the options that suit it.
 
@@ -62,8 +70,8 @@ def look(
         feature.
     drop, categorical, numeric
         as for `scan`: what you know already.
-    reading
-        keywords of `scan` that say how text is spelt.
+    delimiter, encoding, skip_lines, skip_footer, decimal, thousands, na, date_format, date_parts
+        as for `scan`: how text is spelt.
 
     Returns
     -------
@@ -85,6 +93,17 @@ def look(
     >>> found["rows"], [column["kind"] for column in found["columns"]]
     (3, ['number', 'category'])
     """
+    reading = {
+        "delimiter": delimiter,
+        "encoding": encoding,
+        "skip_lines": skip_lines,
+        "skip_footer": skip_footer,
+        "decimal": decimal,
+        "thousands": thousands,
+        "na": na,
+        "date_format": date_format,
+        "date_parts": date_parts,
+    }
     data = lasting(data)
     known: dict[str, Any] = {
         "drop": tuple(drop),

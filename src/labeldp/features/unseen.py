@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -75,6 +76,15 @@ class Tamer:
         """What unknown levels of a column count as: there may be no missing one to count as."""
         column = next(each for each in self.features.categorical if each.name == name)
         return "missing" if self.unknown == "missing" and column.missing != "none" else "base"
+
+    def notes(self) -> Iterator[str]:
+        """What was changed, with counts."""
+        for name, count in self.unknown_levels.items():
+            taken = self.taken_as(name)
+            why = "" if taken == self.unknown else ": none was missing in the fitted rows"
+            yield f"{name}: {count:,} rows have a level not seen before, taken as {taken}{why}"
+        for name, count in self.outside_range.items():
+            yield f"{name}: {count:,} numbers outside the public range, taken as its nearest end"
 
     def _stand_in(self, column: CategoricalColumn, place: int) -> pa.Scalar:
         """What an unknown level counts as."""

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labeldp.arguments import checked
 from labeldp.errors import InputError, LabelDPWarning, at_least
+from labeldp.features.unseen import Tamer, Unknown
 from labeldp.learners import layers, linear, linear_fit, network, protocol
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.given import released, rows_of
@@ -42,13 +43,17 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     _kind: ClassVar[Callable[..., Model]]
 
     @checked
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, *, unknown: Unknown = "base") -> Array:
         """Predictions for raw rows (after a release) or for an array like the one fitted.
 
         Parameters
         ----------
         X
             rows: a source, a path or a frame with the feature columns; others are not looked at.
+        unknown
+            what a level counts as that the fitted rows did not have: "base", the one without a
+            column of its own; "missing"; or "error". Numbers outside the public range count as its
+            nearest end. A LabelDPWarning says how many.
 
         Returns
         -------
@@ -63,7 +68,13 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         model = self._model()
         if model.takes_array:
             X = validate_data(self, X, reset=False, dtype=np.float64)
-        return model.predict(X)
+        if model.features is None:
+            return model.predict(X)
+        tame = Tamer(model.features, unknown)
+        found = [model.predict(tame(batch)) for batch in model.features.batches(X)]
+        for note in tame.notes():
+            warnings.warn(note, LabelDPWarning, stacklevel=3)
+        return np.concatenate(found) if found else np.empty(0)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R² of the predictions for rows `X` with labels `y` (any array: numpy, Arrow, Series).

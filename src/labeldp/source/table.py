@@ -295,6 +295,12 @@ def scan(
     limits = _range(label_range)
     reader = open_table(data, reading)
     seen = state_of(reader.paths)
+    if skip_lines and label is not None and label not in reader.schema.names:
+        # what stands there may be a row, and is not shown
+        raise DataError(
+            f"there is no column {label!r} in the line below `skip_lines`={skip_lines}; correct "
+            f"`skip_lines`"
+        )
     taken = {"label": label, "person": person}
     known = _with_parts(reader.schema.names, (label, person))
     _check_names(known, taken, features, categorical, numeric, drop, reading.date_parts)
@@ -393,7 +399,9 @@ def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | Non
 def open_table(data: Any, reading: Reading | None = None) -> Reader:
     """The reader of a path or a frame; how text is read counts for files of text alone."""
     if not isinstance(data, str | bytes | PathLike):
-        return frame_reader(data)
+        reader = frame_reader(data)
+        _refuse_for_text(f"the {reader.format}", reading)
+        return reader
     paths, form = find(fsdecode(data))
     if form in DELIMITERS:
         return DelimitedReader.open(paths, form, reading)
@@ -468,8 +476,8 @@ def _known(name: str, part: str, known: Sequence[str]) -> None:
     else:
         shown = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
         hint = f"the columns are {shown or 'numbers: is there a line with their names?'}"
-    longer = next((each for each in known if "," in each and name in each), None)
-    if longer is not None:
+    longer = next((each for each in known if name in map(str.strip, each.split(","))), None)
+    if longer is not None and len(known) > 1:  # else the delimiter is another
         hint = f"a name that has a comma stands in double quotes: '\"{longer}\"'"
     raise DataError(f"{part}: there is no column {name!r}; {hint}")
 
