@@ -196,3 +196,13 @@ def test_a_label_among_the_features_has_a_cure() -> None:
     found = look({"a": rng.normal(size=200), "y, cents": 100 * y, "y": y}, label="y")
     (finding,) = [text for text in found["findings"] if "other units" in text]
     assert finding.endswith("""add `drop='"y, cents"'`""")
+
+
+@pytest.mark.parametrize("unit", ["R$ {}", "US${}", "{} kr", "{} zł", "{} kg", "{} °C", "€{}"])
+def test_units(unit: str) -> None:
+    """One unit beside every number is left out."""
+    values = [k * 37.25 for k in range(60)]
+    texts = [unit.format(f"{v:,.2f}".translate({44: ".", 46: ","})) for v in values]
+    source = scan({"x": texts, "y": values}, label="y")
+    assert [v for b in source.feature_batches() for v in b.column(0).to_pylist()] == values
+    assert "decimal sign ','" in source.notes[0]

@@ -31,7 +31,8 @@ SOFT_BLANKS = (
 """Texts that mean "missing" among numbers, dates or truth values; among words they are words."""
 
 UNITS = (
-    r"\p{Sc}|USD|EUR|GBP|CHF|%|km²|km2|m²|m2|ft²|sqft|sq ft|kWh|kg|km|cm|mm|mg|lbs|lb|miles|"
+    r"[A-Z]{1,3}\$|\p{Sc}|USD|EUR|GBP|CHF|BRL|CAD|AUD|JPY|CNY|INR|SEK|NOK|DKK|PLN|kr|zł|Kč|"
+    r"%|km²|km2|m²|m2|ft²|sqft|sq ft|kWh|kg|km|cm|mm|mg|lbs|lb|miles|"
     r"minutes|mins|min|mi|hours|hrs|years|yrs|days|°C|°F"
 )
 """What may stand beside a number: a currency, a percent sign or a unit; longer ones first."""

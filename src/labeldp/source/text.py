@@ -6,6 +6,7 @@ table can matter.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -206,7 +207,7 @@ def _total(counts: pa.Array) -> int:
 
 
 def _literal(sign: str) -> str:
-    return f"[{sign}]" if len(sign) == 1 else sign
+    return re.escape(sign)
 
 
 @dataclass(frozen=True)
