@@ -58,11 +58,17 @@ def near(rows: Sequence[Row]) -> str:
     return f"{count} of {len(rows)}"
 
 
-def falls(rows: Sequence[Row], along: str, across: str) -> tuple[int, int]:
-    """How many of the steps along a line or column of the table go down, of how many."""
-    down = steps = 0
+def falls(rows: Sequence[Row], along: str, across: str) -> str:
+    """How many steps along a line or column of the table go down, and how far others rise."""
+    rises, steps = [], 0
     for place in {row[across] for row in rows}:
         line = sorted((row for row in rows if row[across] == place), key=lambda row: row[along])
         for before, after in pairwise(line):
-            down, steps = down + (after["mse"] < before["mse"]), steps + 1
-    return down, steps
+            steps += 1
+            if after["mse"] >= before["mse"]:
+                rises.append((after["mse"] - before["mse"], after["mse_std"]))
+    text = f"{steps - len(rises)} of {steps}"
+    if rises:
+        most, deviation = max(rises)
+        text += f" (a rise of {most:.2f} at most, with a standard deviation of {deviation:.2f})"
+    return text

@@ -133,7 +133,7 @@ def _glance(rows: list[Row]) -> str:
     for epsilon in EPSILONS:
         mine = [row for row in rows if row["epsilon"] is not None and row["target"] == epsilon]
         least = min(mine, key=lambda row: float(row["mse"]))
-        best.append(f"at ε = {epsilon:g} {_way(least)}")
+        best.append(f"by {_way(least)} at ε = {epsilon:g}")
     return f"Least is added {' and '.join(best)}."
 
 

@@ -30,7 +30,7 @@ from labeldp_paper.experiments.result import Result, Row, Table
 from labeldp_paper.experiments.run import Run
 from labeldp_paper.experiments.squares import PRINTED, square
 from labeldp_paper.experiments.today import above, today, today_levels
-from labeldp_paper.experiments.training import bags_a_step
+from labeldp_paper.experiments.training import EPOCHS, bags_a_step
 
 NAME = "noisy"
 _VERSION = 2
@@ -248,13 +248,21 @@ def _network_note(grid: Grid, rows: list[Row], work: Effort) -> str:
         parts.append(f"ρ = {row['noisy_fraction']:g} {row['mse']:.1f} ({mean} ± {deviation})")
     if not parts:
         parts = ["not computed"]
-    said = "" if grid.run.small else f" Of {len(rows)} cells {nearness(rows)}."
+    said = "" if grid.run.small else f" Of {len(rows)} cells {nearness(rows)}. {_epochs(rows)}"
     if len(rows) < len(grid.bags) * len(grid.sizes) * len(NOISY_FRACTIONS):
         said += " The run was stopped before its end: cells without a number were not trained."
     return (
         f"{grid.name}, network: {work.text(grid)}.{said} With all labels of "
         f"{min(work.instance_rows, grid.train_rows):,} rows (paper: all training rows): "
         f"{', '.join(parts)}.{_whole(grid, work)}"
+    )
+
+
+def _epochs(rows: list[Row]) -> str:
+    least, most = (end(row["epochs"] for row in rows) for end in (min, max))
+    return (
+        f"A cell's rows are seen {least} to {most} times, {EPOCHS} times in the paper: that and "
+        "the data are the reasons that we know for the difference."
     )
 
 

@@ -301,8 +301,8 @@ def _trained_note(grid: Grid, rows: list[Row]) -> str:
     by_bags, by_size = falls(rows, "bags", "bag_size"), falls(rows, "bag_size", "bags")
     return (
         f"{grid.name}, trained as the paper's: {nearness(rows)}; of the steps to twice as many "
-        f"bags {by_bags[0]} of {by_bags[1]} lower the error, of those to twice the bag size "
-        f"{by_size[0]} of {by_size[1]}." + stopped + _LEVELS[grid.name]
+        f"bags {by_bags} lower the error, of those to twice the bag size {by_size}.{stopped}"
+        f"{_LEVELS[grid.name]}"
     )
 
 

@@ -123,5 +123,9 @@ def test_agreement_in_a_picture_and_in_words() -> None:
     text = nearness(ROWS)
     assert "0.75 to 1.00" in text
     assert "2 of 3 within 10 %, 2 within two" in text
-    assert falls(ROWS, "bags", "bag_size") == (1, 1)
-    assert falls(ROWS, "bag_size", "bags") == (1, 1)
+    assert falls(ROWS, "bags", "bag_size") == "1 of 1"
+    assert falls(ROWS, "bag_size", "bags") == "1 of 1"
+    risen = [*ROWS[:1], {**ROWS[1], "mse": 100.25}]
+    assert falls(risen, "bag_size", "bags") == (
+        "0 of 1 (a rise of 0.25 at most, with a standard deviation of 1.00)"
+    )
