@@ -112,14 +112,15 @@ def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list
     from labeldp_paper.experiments import EXPERIMENTS, Result, UnfinishedError
     from labeldp_paper.experiments.writing import versions, write
 
-    started, before = time.monotonic(), len(run.cells.spent)
+    started, before = time.monotonic(), set(run.cells.spent)
     try:
         result = EXPERIMENTS[name](run)
     except UnfinishedError as problem:
         result = Result(
             name, name, "none", skipped=f"the run was stopped before its end: {problem}"
         )
-    seconds = max(time.monotonic() - started, sum(cell.wall for cell in run.cells.spent[before:]))
+    spent = sum(cell.wall for path, cell in run.cells.spent.items() if path not in before)
+    seconds = max(time.monotonic() - started, spent)
     facts = {
         "profile": run.profile,
         "seed": run.seed,

@@ -53,8 +53,8 @@ class Cells:
     progress: Progress
     finished_only: bool = False
     """Compute nothing: an experiment that lacks a cell it cannot do without is left out."""
-    spent: list[Spent] = field(default_factory=list)
-    """What each cell took, in this run or in an earlier one."""
+    spent: dict[Path, Spent] = field(default_factory=dict)
+    """What each cell took, in this run or in an earlier one; once, however often it was read."""
 
     def run(
         self,
@@ -105,7 +105,7 @@ class Cells:
             replace_file(path, lambda new: new.write_text(text, encoding="utf-8"))
             advance(cell.cost)
         found = json.loads(path.read_text(encoding="utf-8"))
-        self.spent.append(Spent(found["seconds"], found["processor"]))
+        self.spent[path] = Spent(found["seconds"], found["processor"])
         result = found["result"]
         return dict(result)
 

@@ -190,7 +190,7 @@ def _glance(table: RealTable, rows: list[Row]) -> str:
         for epsilon in epsilons
     )
     parts = [f"{_LABELS[name]} at {count}" for name, count in lowest.most_common()]
-    return f"Of {len(epsilons)} ε, lowest is {', '.join(parts)}."
+    return f"Lowest is {', '.join(parts)} of {len(epsilons)} ε."
 
 
 def _picture(table: RealTable, rows: list[Row]) -> Picture:

@@ -153,7 +153,7 @@ def _notes(rows: list[Row]) -> tuple[str, ...]:
         f"Criteo: no row follows from the stated B_Y = 127 (range 254). For ε below {needs} the "
         f"theorem's condition on n fails there, so it allows no bag; {follows} (printed: ≈ 195.5).",
         _start(),
-        "exact_worst_case is the exact law under the theorem's own promise, for any features.",
+        '"exact, any features" is the exact law under the theorem\'s own promise.',
     )
 
 
