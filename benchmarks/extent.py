@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,17 @@ from pyarrow import csv
 
 LEVELS = 100
 _BATCH = 5_000
+_PROGRAM = """
+import sys
+from pathlib import Path
+from labeldp.cli import main
+
+place, status = Path(sys.argv.pop()), Path("/proc/self/status")
+try:
+    main()
+finally:
+    place.write_text(status.read_text() if status.exists() else "")
+"""
 _LABEL = ("--label", "label", "--label-range", "0", "10", "--epsilon", "1", "--delta", "1e-6")
 
 
@@ -86,23 +98,26 @@ def write_csv(path: Path, size: int) -> Path:
 
 def command(verb: str, path: Path, *options: str) -> dict[str, Any]:
     """What a command of labeldp said and took, in a process of its own."""
-    program = [sys.executable, "-c", "from labeldp.cli import main; main()", verb, str(path)]
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
+    program = [sys.executable, "-c", _PROGRAM, verb, str(path), *_LABEL, "--anyway", *options]
+    with (
+        tempfile.TemporaryFile("w+", encoding="utf-8") as said,
+        tempfile.NamedTemporaryFile("r", encoding="utf-8") as told,
+    ):
         started = time.perf_counter()
-        running = subprocess.Popen(
-            [*program, *_LABEL, "--anyway", *options], stdout=subprocess.DEVNULL, stderr=said
-        )
+        running = subprocess.Popen([*program, told.name], stdout=subprocess.DEVNULL, stderr=said)
         _, status, used = os.wait4(running.pid, 0)
         seconds = time.perf_counter() - started
         running.returncode = os.waitstatus_to_exitcode(status)
         said.seek(0)
         lines = said.read().strip().splitlines()
+        peak = re.search(r"VmHWM:\s*(\d+)", told.read())
     return {
         "exit": running.returncode,
         "said": lines[-1] if lines else "",
         "seconds": seconds,
         "cpu_seconds": used.ru_utime + used.ru_stime,
-        "peak_mib": used.ru_maxrss / 1024,
+        # ru_maxrss counts from the peak of the process that started this one
+        "peak_mib": (int(peak.group(1)) if peak else used.ru_maxrss) / 1024,
     }
 
 
