@@ -87,3 +87,17 @@ def test_bars_along_both_axes(sideways: bool) -> None:
     }
     lengths = {(0.2, 0.0), (0.4, 0.0), (0.6, 0.0), (0.0, 1.0)}
     assert widths == ({(b, a) for a, b in lengths} if sideways else lengths)
+
+
+def test_long_words_stay_on_the_paper() -> None:
+    """Also beside long names, which leave little room below."""
+    names = tuple(f"max(0, longitude - -11{place})" for place in X)
+    words = "change of the label: numbers across their range, levels against the base"
+    long = replace(PICTURE, title=f"{words}, {words}", y_label=words, sideways=True, names=names)
+    figure = render(long)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    for text in (axes.title, axes.xaxis.label):
+        box = text.get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from labeldp.errors import MissingExtraError
@@ -21,6 +22,8 @@ _MARKS = "osD^vP"
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
 _MUCH = 4.0
 """Values that differ by less need no logarithmic axis."""
+_TITLE, _AXIS = 64, 44
+"""Letters of a line that fit above a picture, and below one with long names on its left."""
 _BRIGHT = ("#56B4E9", "#E69F00", "#2CC79A", "#E9A6CE", "#F0E442", "#9AD0F5")
 """The same or lighter ones, for dark paper."""
 _PAPER_AND_INK = {False: ("#ffffff", "#1a1a1a"), True: ("#16191d", "#e6e6e6")}
@@ -102,7 +105,7 @@ def render(picture: Picture, *, dark: bool = False) -> Any:
     below, beside = picture.x_label, picture.y_label
     if picture.sideways:
         below, beside = beside, below
-    axes.set(title=picture.title, xlabel=below, ylabel=beside)
+    axes.set(title=fill(picture.title, _TITLE), xlabel=fill(below, _AXIS), ylabel=beside)
     axes.title.set_fontsize(10)
     _colour(axes, ink)
     if axes.get_legend_handles_labels()[1]:

@@ -135,3 +135,11 @@ def test_damaged_effects_are_refused() -> None:
         Effect.from_json(entry)
     with pytest.raises(ValueError, match="malformed"):
         Effect.from_json({**entry, "values": [None]})
+
+
+def test_coefficients_of_curves_are_left_to_their_own_pictures(source: Source) -> None:
+    made = planned(source, "shaped-flag", basis="splines:3+fourier:4")
+    shown = picture(LinearRegressor().fit(made.release(source))._model())
+    assert shown.title == "Coefficients, without those of curves"
+    assert not any("max(" in name or "wave" in name for name in shown.names)
+    assert "age" in shown.names

@@ -91,15 +91,21 @@ def _clipped(model: LinearModel, values: Sequence[float]) -> tuple[float, ...]:
 
 
 def _coefficients(model: LinearModel) -> Picture:
-    """Those that stand out most, numbers over the range of their column so that all compare."""
+    """Those that stand out most, numbers over the range of their column so that all compare.
+
+    One of a hinge or a wave says nothing by itself: curves have pictures of their own.
+    """
     spans = {} if model.features is None else _spans(model.features)
-    entries = [entry for entry in model.coefficients if entry.name != "intercept"]
+    apart = {"intercept", *_curves(model.features)}
+    entries = [entry for entry in model.coefficients if entry.name not in apart]
     shown = sorted(entries, key=lambda each: -abs(each.value * spans.get(each.name, 1.0)))
     shown = shown[:MOST_COEFFICIENTS]
+    most = f"the {len(shown)} largest of {len(entries)}" if len(shown) < len(entries) else ""
+    without = "without those of curves" if len(apart) > 1 else ""
     scales = [spans.get(entry.name, 1.0) for entry in shown]
     return Picture(
         name="coefficients",
-        title="Coefficients",
+        title=", ".join(filter(None, ["Coefficients", most, without])),
         x_label="",
         y_label="change of the label: numbers across their range, levels against the base",
         curves=tuple(_intervals(shown, scales, f"{100 * model.options.confidence:g} %", model)),
@@ -128,6 +134,13 @@ def _intervals(
             low, high = (tuple(v + sign * b for v, b in pairs) for sign in (-1, 1))
             curves.append(Curve(label, places, values, low, high, style, colour))
     return curves or [Curve("coefficient", places, values)]
+
+
+def _curves(features: FeatureMap | None) -> list[str]:
+    """Columns that bend or multiply others."""
+    if features is None:
+        return []
+    return [name for name, by in zip(features.names, features.degrees, strict=True) if by]
 
 
 def _spans(features: FeatureMap) -> dict[str, float]:
