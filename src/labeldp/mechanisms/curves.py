@@ -4,6 +4,9 @@ What curves gain is unknown until labels are read. What they cost is known befor
 privacy adds to a prediction, which grows with the columns and falls with the rows and the budget.
 So bases are tried from the poorest to the richest, as long as that error stays a small part of the
 label range; whatever of a basis the labels do not need, the fit leaves out (`submodels.py`).
+
+At larger budgets trees on noisy rows win on some tables (theory §11, §12). Which ones, labels
+decide; where noise leaves room for many leaves, a note says that they may.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labeldp.errors import LabelDPError
+from labeldp.mechanisms.noisy_rows.noise import least_noise
 from labeldp.mechanisms.notes import CHOICE, Note
 from labeldp.mechanisms.plan import Plan
 
@@ -28,6 +32,11 @@ BASES = (
 LITTLE = {"splines": 0.05, "fourier": 0.02}
 """Of the label range, root mean square: most that privacy may add with such a basis. Measured on
 real tables at ε = 1, splines still gain at the first, and waves seldom lose at the second."""
+
+_ROWS_FOR_NOISE = 60
+"""Rows of a leaf for every time that noise has the variance of labels (docs/which-model.md)."""
+_LEAVES = 100
+"""So many such leaves are enough for trees to win on some of the tables measured."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +85,9 @@ def choose_basis(drafted: Callable[[str], Plan]) -> tuple[str, Plan]:
         if not more.allowed:
             break
     best = [each for each in tried if each.allowed][-1]
-    note = Note(_words(best, tried), CHOICE)
+    notes = [Note(words, CHOICE) for words in (_words(best, tried), *_trees(best.plan))]
     table = tuple(each.to_json() for each in tried)
-    return best.basis, replace(best.plan, notes=(*best.plan.notes, note), bases=table)
+    return best.basis, replace(best.plan, notes=(*best.plan.notes, *notes), bases=table)
 
 
 def _words(best: Tried, tried: list[Tried]) -> str:
@@ -87,3 +96,19 @@ def _words(best: Tried, tried: list[Tried]) -> str:
         f"basis auto chose {best.basis}, {len(best.plan.features.names)} columns; what privacy "
         f"adds to a prediction, of the label range: {told}"
     )
+
+
+def _trees(made: Plan) -> list[str]:
+    """Whether trees on noisy rows may do better, if labels are spread over their range."""
+    claim, (low, high) = made.claim, made.labels.range
+    rows = 1 if claim.person is None else claim.person.rows
+    noise = least_noise(high - low, rows, claim.epsilon, claim.delta)
+    leaf = _ROWS_FOR_NOISE * noise.std**2 / ((high - low) ** 2 / 12)
+    leaves = made.features.rows / leaf
+    if leaves < _LEAVES:
+        return []
+    return [
+        f"trees on noisy rows (`use='any-model'`) may predict better at this budget: the rows feed "
+        f"some {leaves:,.0f} leaves of {leaf:,.0f} rows, in which noise averages out, if labels "
+        "are spread over their range; fewer if they crowd in a part of it"
+    ]
