@@ -87,6 +87,7 @@ LATER = {
         "added_exact",
         "residual_source",
         "fitted_ms",
+        "weighed_ms",
     ),
 }
 """Names that plan files have had since they were recorded, by the part they stand in."""

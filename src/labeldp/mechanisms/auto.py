@@ -42,7 +42,9 @@ def choose(source: Source, engine: Engine, use: str, asked: Asked) -> Plan:
         offers = [offer(each, asked, source, engine, known) for each in fitting]
         best = best_of(offers)
         told = [
-            f"{each.mechanism} {_root(each.plan.forecast.added_ms)}" for each in offers if each.plan
+            f"{each.mechanism} {_root(each.plan.forecast.weighed_ms)}"
+            for each in offers
+            if each.plan
         ]
     notes = _narrowed(closed or fitting, use, asked)
     if len(told) > 1:
@@ -86,15 +88,15 @@ def _least(
         try:
             if best is not None and mechanism.least_added is not None:
                 least = mechanism.least_added(request, source, engine)
-                if least >= best.forecast.added_ms:
+                if least >= best.forecast.weighed_ms:
                     told.append(f"{mechanism.name} ≥ {_root(least)}")
                     continue
             made = draft(mechanism, request, source, engine)
         except LabelDPError as problem:
             problems.append(problem)
             continue
-        told.append(f"{mechanism.name} {_root(made.forecast.added_ms)}")
-        if best is None or made.forecast.added_ms < best.forecast.added_ms:
+        told.append(f"{mechanism.name} {_root(made.forecast.weighed_ms)}")
+        if best is None or made.forecast.weighed_ms < best.forecast.weighed_ms:
             best = made
     if best is None:
         raise problems[0]

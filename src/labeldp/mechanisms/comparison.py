@@ -122,6 +122,7 @@ def offer(
         excess_mean=excess,
         added_ms=error - made.forecast.residual_ms,
         fitted_ms=error - made.forecast.residual_ms,
+        weighed_ms=error - made.forecast.residual_ms,
     )
     return Offer(name, replace(made, forecast=forecast), error, "simulated")
 

@@ -53,7 +53,11 @@ class Forecast:
     fitted_ms: float
     """What privacy adds to the predictions of the default fit: `added_ms`, or less where it
     shrinks them, for labels whose explained part is spread evenly and of known size: not to know
-    that costs a fit a little more where noise is as large."""
+    that costs a fit a little more where noise is as large. Where noise is shaped for fits that
+    shrink, for labels as their prior has them."""
+    weighed_ms: float
+    """What plans are compared by: `added_ms`. Where noise is shaped for fits that shrink, that of
+    the shape for least squares, less the share that is expected to be saved."""
 
 
 @checked
@@ -120,6 +124,7 @@ def forecast(
         added_exact=False,
         residual_source=residual_source,
         fitted_ms=mean * residual_ms,
+        weighed_ms=mean * residual_ms,
     )
 
 
@@ -149,6 +154,7 @@ def noise_forecast(
         added_exact=True,
         residual_source=residual_source,
         fitted_ms=mean,
+        weighed_ms=mean,
     )
 
 

@@ -73,7 +73,9 @@ from labeldp.release import (
 )
 from labeldp.source import Source
 from labeldp.statistics import (
+    FULL_COLUMNS,
     LARGE,
+    Expected,
     Factor,
     FeatureGram,
     Fits,
@@ -91,6 +93,7 @@ from labeldp.statistics import (
     Weights,
     WeightScan,
     factorise,
+    find_ridged,
     find_shape,
     fit_stack,
     largest_persons,
@@ -103,6 +106,7 @@ __all__ = [
     "BAGS",
     "CONTRADICTION",
     "FEATURES",
+    "FULL_COLUMNS",
     "HEADROOM",
     "LARGE",
     "NOISE",
@@ -119,6 +123,7 @@ __all__ = [
     "Encoded",
     "Encoding",
     "Engine",
+    "Expected",
     "Factor",
     "FeatureGram",
     "FeatureMap",
@@ -167,6 +172,7 @@ __all__ = [
     "feature_bound",
     "features_text",
     "file_name",
+    "find_ridged",
     "find_shape",
     "fit_stack",
     "floor_mode",

@@ -10,7 +10,7 @@
                                           short_weights.py where rows are very wide
     persons.py     Persons       public   Σ‖C x_i‖ and rows of every person, by the tally PersonScan
     shape.py       Shape         public   the best C, from a few passes: shape_routes.py,
-                                          shape_dual.py
+                                          shape_dual.py; ridge.py for fits that shrink
     residual.py    Residual      private  β̂ and σ² in rigorous enclosures
     stacked.py       Stack       public   factors and leverages of many bags at once
     stacked_fits.py  Fits        private  β̂ and σ of many bags at once
@@ -26,14 +26,17 @@ from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
 from labeldp.statistics.leverage import Leverage, LeverageScan
 from labeldp.statistics.persons import PersonScan, largest_persons
 from labeldp.statistics.residual import Residual
-from labeldp.statistics.shape import Shape, find_shape
+from labeldp.statistics.ridge import Expected
+from labeldp.statistics.shape import FULL_COLUMNS, Shape, find_ridged, find_shape
 from labeldp.statistics.stacked import Stack
 from labeldp.statistics.stacked_fits import Fits, fit_stack
 from labeldp.statistics.weight_scan import Sighting, WeightScan, short_length
 from labeldp.statistics.weights import Weights
 
 __all__ = [
+    "FULL_COLUMNS",
     "LARGE",
+    "Expected",
     "Factor",
     "FeatureGram",
     "Fits",
@@ -51,6 +54,7 @@ __all__ = [
     "WeightScan",
     "Weights",
     "factorise",
+    "find_ridged",
     "find_shape",
     "fit_stack",
     "largest_persons",

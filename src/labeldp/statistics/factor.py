@@ -127,6 +127,18 @@ def factorise(gram: FeatureGram, features: FeatureMap, *, saturated: bool = Fals
     raise DataError("the feature columns are too nearly collinear; drop or combine some")
 
 
+def ridged(factor: Factor, penalties: NDArray[np.float64]) -> Factor:
+    """The factor of XᵀX + diag(penalties), both scaled as the first: it is better conditioned.
+
+    Its `gram` stays that of the table.
+    """
+    plain = np.ldexp(factor.gram.astype(np.float64), -factor.exponents)
+    scaled = np.ldexp(plain.T, -factor.exponents) + np.diag(penalties)
+    found = _verified(factor.rows, factor.kept, factor.gram, factor.exponents, scaled)
+    assert found is not None
+    return found
+
+
 def _try(gram: FeatureGram, kept: list[int]) -> tuple[Factor | None, NDArray[np.float64]]:
     """The factor of these columns, if doubles can carry it, else their scaled Gram matrix."""
     order = tuple(sorted(kept))

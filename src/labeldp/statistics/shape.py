@@ -7,8 +7,9 @@ brings the rows that object; they join, and the search goes on. Kept is the C of
 trace: that of isotropic noise, C = R⁻ᵀ, is the first, so the result is never worse.
 
 Nothing here reads labels, and no guarantee rests on it: L is measured on the C that is published,
-whatever it is. Nor does anything depend on clocks, on how rows are batched, or on the number of
-cores: LAPACK works with one thread here, since its last digits follow its threads.
+whatever it is. With a ridge (`ridge.py`) it is another trace that is made least. Nor does anything
+depend on clocks, on how rows are batched, or on the number of cores: LAPACK works with one thread
+here, since its last digits follow its threads.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from labeldp.features import FeatureMap
 from labeldp.statistics.factor import Factor
+from labeldp.statistics.ridge import Ridge
 from labeldp.statistics.shape_routes import DesignRoute, FullRoute, Route
 from labeldp.statistics.weight_scan import Sighting
 from labeldp.statistics.weights import Weights, weights_of
@@ -58,25 +60,29 @@ class Shape:
     """L, at least ‖C x_i‖ of every row; at least ½ and less than 1."""
     trace: float
     """L²·tr((CᵀC)⁻¹(XᵀX)⁻¹): the expected excess is (Δ/μ)² times as much."""
+    aim: float
+    """What was made least: the trace, or with a ridge that of the noise which the ridge leaves."""
     mean_noise: float
     """L²·q0ᵀSq0/n: (Δ/μ)² times as much is the variance of the mean prediction; 0 if unknown."""
     isotropic: float
-    """The trace of isotropic noise, d·h_max."""
+    """The aim of isotropic noise: without a ridge d·h_max."""
     bound: float
-    """No C has a smaller trace."""
+    """No C has a smaller aim."""
     kind: str
     """full, design (diagonal), low-rank or isotropic."""
     passes: int
+    ridge: float = 0.0
+    """Of the whitening; 0: none."""
 
     @property
     def gap(self) -> float:
         """How far from the best possible: certified, at least 1."""
-        return self.trace / self.bound
+        return self.aim / self.bound
 
     @property
     def gain(self) -> float:
         """How many times less the excess is than with isotropic noise."""
-        return self.isotropic / self.trace
+        return self.isotropic / self.aim
 
 
 def find_shape(
@@ -89,12 +95,23 @@ def find_shape(
     import scipy.linalg  # noqa: F401  (the limit holds for libraries loaded by then)
 
     with threadpool_limits(1, "blas"):
-        search = _Search(factor, features, look, _rows_wanted(factor.rank))
-        told(search.best)
-        for route in search.routes():
-            search.follow(route, told)
-            del route  # which holds many rows, before the next one is made
-        return search.best
+        return _Search(factor, features, look, _rows_wanted(factor.rank)).run(told)
+
+
+def find_ridged(factor: Factor, features: FeatureMap, look: Look, ridge: float) -> Shape:
+    """The C of least noise for fits that shrink as this ridge does (theory §12).
+
+    Of at most `FULL_COLUMNS` columns; its trace, that of least squares, is larger.
+    """
+    import scipy.linalg  # noqa: F401  (as above)
+
+    with threadpool_limits(1, "blas"):
+        other = Ridge.of(factor, features, ridge)
+        search = _Search(other.factor, features, look, _rows_wanted(factor.rank), other.even)
+        found = search.run(lambda _best: None)
+        trace = float(np.square(found.weights.noise_root(factor)).sum())
+    trace *= found.length**2 * (1 + factor.defect)
+    return replace(found, trace=trace, ridge=ridge)
 
 
 def isotropic(factor: Factor, features: FeatureMap, look: Look) -> Shape:
@@ -105,15 +122,30 @@ def isotropic(factor: Factor, features: FeatureMap, look: Look) -> Shape:
 class _Search:
     """Rounds of proposing a C on some rows and looking at it on all of them."""
 
-    def __init__(self, factor: Factor, features: FeatureMap, look: Look, keep: int) -> None:
-        self._factor, self._features = factor, features
+    def __init__(
+        self,
+        factor: Factor,
+        features: FeatureMap,
+        look: Look,
+        keep: int,
+        even: Array | None = None,
+    ) -> None:
+        self._factor, self._features, self._even = factor, features, even
         self._look, self._keep, self._passes = look, keep, 0
         self._mean = mean_direction(factor, features)
-        self._bound = factor.rank**2 / factor.rows  # p_0 = 1
+        self._bound = _even_bound(factor, even)
         self._isotropic = math.inf
         self.best, sighting = self._seen(factor.inverse, 0.0, ISOTROPIC, float(factor.rank))
-        self.best = replace(self.best, isotropic=self.best.trace)
-        self._isotropic, self._first = self.best.trace, sighting
+        self.best = replace(self.best, isotropic=self.best.aim)
+        self._isotropic, self._first = self.best.aim, sighting
+
+    def run(self, told: Callable[[Shape], None]) -> Shape:
+        """Follow all routes."""
+        told(self.best)
+        for route in self.routes():
+            self.follow(route, told)
+            del route  # which holds many rows, before the next one is made
+        return self.best
 
     def routes(self) -> Iterator[Route]:
         """Ways to try, each only if none before it has led far enough."""
@@ -122,7 +154,8 @@ class _Search:
             yield DesignRoute(factor, self._features, rows, insure=self._mean is not None)
         simple = factor.rank > FULL_COLUMNS and self.best.gap <= _SIMPLE_ENOUGH
         if factor.rank <= MOST_FULL_COLUMNS and not simple:
-            yield FullRoute(factor, self._mean, rows, self._scaled(self._first.reserve))
+            reserve = self._scaled(self._first.reserve)
+            yield FullRoute(factor, self._mean, rows, reserve, even=self._even)
         if self.best.kind == ISOTROPIC and factor.rank > FULL_COLUMNS:
             yield FullRoute(factor, self._mean, rows, limit=_LOW_RANK_ROWS)
 
@@ -134,7 +167,7 @@ class _Search:
             shape, sighting = self._seen(proposal, 0.25, route.kind, 4 * route.trace())
             if route.kind == FULL:
                 self._raise_bound(route)
-            self.best = min(self.best, shape, key=lambda one: one.trace)
+            self.best = min(self.best, shape, key=lambda one: one.aim)
             settled = 4 * sighting.maximum <= 1 + _SETTLED and number >= _ROUNDS_TO_SETTLE
             lost = self.best is not shape and number >= 1 and route.kind != FULL
             self._restate()
@@ -185,10 +218,12 @@ class _Search:
         """With C scaled by a power of two so that L is between ½ and 1."""
         scale = -math.frexp(sighting.length)[1]
         square = sighting.length**2
+        size = square * trace * (1 + self._factor.defect)
         return Shape(
             weights=weights.scaled(scale),
             length=math.ldexp(sighting.length, scale),
-            trace=square * trace * (1 + self._factor.defect),
+            trace=size,
+            aim=size,
             mean_noise=square * along / self._factor.rows,
             isotropic=self._isotropic,
             bound=self._bound,
@@ -212,6 +247,14 @@ def mean_direction(factor: Factor, features: FeatureMap) -> Array | None:
         return None
     sums = np.ldexp(factor.gram[:, 0].astype(np.float64), -factor.exponents)
     return np.asarray(factor.inverse @ sums / math.sqrt(factor.rows))
+
+
+def _even_bound(factor: Factor, even: Array | None) -> float:
+    """The dual at p_0 = 1."""
+    if even is None:
+        return factor.rank**2 / factor.rows
+    roots = np.sqrt(np.linalg.eigvalsh(even).clip(0.0))
+    return float(roots.sum() ** 2) / factor.rows * (1 - factor.defect)
 
 
 def _rows_wanted(rank: int) -> int:

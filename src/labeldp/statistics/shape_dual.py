@@ -11,6 +11,9 @@ step multiplies every weight by a power of g_i/T; the square is known to ascend,
 two thirds of the steps on every table tried. Any p gives a lower bound of the optimum (weak
 duality), and any M an S that is feasible for these rows, so nothing rests on convergence.
 
+With a ridge in the whitening (`ridge.py`) Σ u_i u_iᵀ is some W in place of I: so is the uniform
+measure's share of M, and tr S is what the noise adds to a fit that shrinks so.
+
 Fewer rows than columns span a subspace, and M is (p_0/n)·I outside it: then all work is in the
 subspace. That is what keeps very wide tables bounded: a low-rank correction of isotropic noise.
 """
@@ -44,16 +47,20 @@ class Mixture:
     """u_i, one row each."""
     weights: Array = field(repr=False)
     uniform: float
+    even: Array | None = field(default=None, repr=False)
+    """Σ u_i u_iᵀ over all rows of the table; None: the identity."""
 
     def take(self, chosen: NDArray[np.bool_]) -> Mixture:
         """These rows alone, with all the weight."""
-        return _normal(self.rows[chosen], self.weights[chosen], self.uniform)
+        rows, weights = self.rows[chosen], self.weights[chosen]
+        return _normal(replace(self, rows=rows, weights=weights))
 
     def joined(self, rows: Array, excess: Array, share: float) -> Mixture:
         """With new rows, which get this share of the weight by how far they exceed the others."""
         fresh = share * excess / excess.sum()
         weights = np.concatenate([(1 - share) * self.weights, fresh])
-        return _normal(np.concatenate([self.rows, rows]), weights, (1 - share) * self.uniform)
+        together, uniform = np.concatenate([self.rows, rows]), (1 - share) * self.uniform
+        return _normal(replace(self, rows=together, weights=weights, uniform=uniform))
 
 
 @dataclass(frozen=True)
@@ -84,17 +91,18 @@ class Solution:
         return np.asarray(whole)
 
 
-def by_leverage(rows: Array, uniform: float) -> Mixture:
+def by_leverage(rows: Array, uniform: float, even: Array | None = None) -> Mixture:
     """Weights in proportion to the leverage: where a search starts."""
     leverage = np.square(rows).sum(axis=1)
-    return _normal(rows, (1 - uniform) * leverage / leverage.sum(), uniform)
+    weights = (1 - uniform) * leverage / leverage.sum()
+    return _normal(Mixture(rows, weights, uniform, even))
 
 
 def solve(
     start: Mixture, table_rows: int, *, steps: int, tolerance: float, least_uniform: float
 ) -> Solution:
     """Multiplicative steps until no row exceeds the mean by more than `tolerance`."""
-    basis = _basis(start.rows)
+    basis = _basis(start.rows) if start.even is None else None
     inner = start if basis is None else replace(start, rows=start.rows @ basis)
     missing = start.rows.shape[1] - inner.rows.shape[1]
     everything = np.arange(len(start.weights))
@@ -109,7 +117,7 @@ def solve(
         power = _FIRST_POWER if step == 0 else _POWER
         weights = inner.weights * point.ratios**power
         uniform = max(least_uniform, inner.uniform * point.uniform_ratio**power)
-        inner = _normal(inner.rows, weights, uniform)
+        inner = _normal(replace(inner, weights=weights, uniform=uniform))
         if step >= _SETTLED:
             idle = (inner.weights < _IDLE * inner.weights.mean()) & (point.ratios < _LOW)
             inner, kept = inner.take(~idle), kept[~idle]
@@ -159,13 +167,15 @@ class _Point:
 
     @classmethod
     def at(cls, mixture: Mixture, table_rows: int, missing: int) -> _Point:
-        rows, least = mixture.rows, mixture.uniform / table_rows
+        rows, even = mixture.rows, mixture.even
+        least = mixture.uniform / table_rows if even is None else 0.0
         found, vectors = np.linalg.eigh(_matrix(mixture, table_rows))
         roots = np.sqrt(np.maximum(found, max(least, _FLOOR * found[-1])))
         outside = least**0.5
         total = float(roots.sum()) + missing * outside
         values = np.square((rows @ vectors) / np.sqrt(roots)).sum(axis=1)
-        mean = (float((1 / roots).sum()) + missing / outside) / table_rows
+        spread = 1 / roots if even is None else ((even @ vectors) * vectors).sum(axis=0) / roots
+        mean = (float(spread.sum()) + (missing / outside if missing else 0.0)) / table_rows
         bound = _sure(found, missing * outside)
         return cls(total, roots, vectors, outside, values / total, mean / total, bound)
 
@@ -174,6 +184,8 @@ def _matrix(mixture: Mixture, table_rows: int) -> Array:
     """M."""
     rows = mixture.rows
     matrix = (rows * mixture.weights[:, None]).T @ rows
+    if mixture.even is not None:
+        return np.asarray(matrix + mixture.even * (mixture.uniform / table_rows))
     matrix[np.diag_indices_from(matrix)] += mixture.uniform / table_rows
     return np.asarray(matrix)
 
@@ -192,6 +204,6 @@ def _basis(rows: Array) -> Array | None:
     return np.asarray(np.linalg.qr(rows.T)[0])
 
 
-def _normal(rows: Array, weights: Array, uniform: float) -> Mixture:
-    total = float(weights.sum()) + uniform
-    return Mixture(rows, weights / total, uniform / total)
+def _normal(mixture: Mixture) -> Mixture:
+    total = float(mixture.weights.sum()) + mixture.uniform
+    return replace(mixture, weights=mixture.weights / total, uniform=mixture.uniform / total)

@@ -77,11 +77,13 @@ class FullRoute:
         rows: Array,
         reserve: Array | None = None,
         limit: int | None = None,
+        even: Array | None = None,
     ) -> None:
+        """`even` is Σ u_i u_iᵀ over the table, where the factor is one with a ridge."""
         self.kind = "full" if limit is None else "low-rank"
         self._factor, self._mean, self._limit = factor, mean, limit
         rows = rows if limit is None else rows[:limit]
-        self._mixture = by_leverage(_white(rows, factor), _LEAST_UNIFORM[0])
+        self._mixture = by_leverage(_white(rows, factor), _LEAST_UNIFORM[0], even)
         self._reserve = rows[:0] if reserve is None else _white(reserve, factor)
         self._root = self._weights = np.empty((0, 0))
         self._bound = self._trace = 0.0

@@ -1,9 +1,10 @@
 """shaped-flag: d sums of all rows with public weights chosen for the features, and noise."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from labeldp.errors import InputError
+from labeldp.errors import InputError, at_least
 from labeldp.mechanisms import (
     Account,
     FeaturesQuestion,
@@ -23,6 +24,8 @@ AUTO, GAUSSIAN, RADIAL = _LAWS = ("auto", "gaussian", "radial")
 _SHARE = "Share of μ² (of ε, where noise is radial) that publishes the residual's root"
 _NOISE = "Law of the noise: gaussian, radial (pure ε), or auto: that of less variance."
 
+_RIDGE = "Shape the noise for fits that shrink by this ridge; 0: for least squares; default: chosen"
+
 
 def _law(noise: str) -> None:
     if noise not in _LAWS:
@@ -40,6 +43,7 @@ class ShapedFlagOptions(GuessOptions):
 
     residual_share: float = option(RESIDUAL_SHARE, f"{_SHARE}; 0: none.", check=_share)
     noise: str = option(AUTO, _NOISE, check=_law)
+    shape_ridge: float | None = option(None, f"{_RIDGE}.", check=partial(at_least, 0))
 
 
 @dataclass(frozen=True, kw_only=True)

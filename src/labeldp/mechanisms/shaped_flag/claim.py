@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from labeldp.accounting import Curve
-from labeldp.errors import positive
+from labeldp.errors import at_least, positive
 from labeldp.mechanisms import Description, describe_person, number
 from labeldp.mechanisms.forecast import QUANTILES, noise_error, noise_utility
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
@@ -48,15 +48,19 @@ class ShapedFlagClaim(Claim):
     directions: float
     """(tr S)²/tr S²."""
     gap: float
+    """To the best possible: of what was made least, the trace or what a ridge leaves of it."""
     kind: str
     passes: int
     residual_noise_std: float | None
     """s₀; None: the residual is not published."""
     noise_law: str = GAUSSIAN
+    ridge: float = 0.0
+    """Of the whitening that the shape was sought in; 0: none."""
 
     def __post_init__(self) -> None:
         """A deviation of 0 is no noise, which nothing here prices."""
         positive(length=self.length, noise_std=self.noise_std)
+        at_least(0, ridge=self.ridge)
         if self.residual_noise_std is not None:
             positive(residual_noise_std=self.residual_noise_std)
 
@@ -157,6 +161,7 @@ class ShapedFlagClaim(Claim):
                 "passes": self.passes,
                 "residual_noise_std": self.residual_noise_std,
                 "noise_law": self.noise_law,
+                **({"ridge": self.ridge} if self.ridge else {}),
             },
         }
 
@@ -181,11 +186,12 @@ def describe(told: dict[str, Any]) -> Description:
         if claim.person is None
         else f"for persons {number(shape['gap'], 3)} times the least for single rows"
     )
-    kind = f"{shape['kind']}, {apart}"
+    ridge = f" with a ridge of {claim.ridge:g}" if claim.ridge else ""
+    kind = f"{shape['kind']}{ridge}, {apart}"
     noise = f"deviation {number(shape['noise_std'])} on each aggregate label"
     plan = (
         ("noise", f"{claim.noise_law}, {noise}"),
         ("shape of the noise", f"{kind}, after {shape['passes']} passes"),
     )
-    summary = (f"{shape['kind']} shape, {claim.noise_law} noise on aggregates",)
+    summary = (f"{shape['kind']} shape{ridge}, {claim.noise_law} noise on aggregates",)
     return Description(plan=plan, release=plan, summary=summary) + describe_person(told)

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
-
-from labeldp.errors import DataError
-from labeldp.mechanisms.forecast import noise_forecast, shrunken_ms
+from labeldp.errors import DataError, InputError
+from labeldp.mechanisms.forecast import noise_forecast
 from labeldp.mechanisms.notes import CHOICE, NOISE, Note, spared
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.mechanisms.shaped_flag.lengths import person_length
-from labeldp.mechanisms.shaped_flag.noise import choose
+from labeldp.mechanisms.shaped_flag.sizing import Sized, sized
 from labeldp.mechanisms.workbench import (
-    LARGE,
+    FULL_COLUMNS,
     Engine,
-    Factor,
     Forecast,
     Plan,
     Request,
@@ -29,67 +23,69 @@ from labeldp.mechanisms.workbench import (
     Survey,
     Weights,
     WeightScan,
-    explained_ms,
+    find_ridged,
     find_shape,
     surveyed,
 )
 
+Asked = Request[ShapedFlagOptions]
+RIDGES = (0.1, 1.0)
+"""Tried where shrinkage drops much of the noise."""
+_DROPS = 0.75
+"""Of the noise, what shrinkage leaves there at most."""
+_PAYS = 0.95
+"""Of the expected error of a fit, what a ridge leaves of it at most where it is used."""
 
-def draft(request: Request[ShapedFlagOptions], source: Source, engine: Engine) -> Plan:
+
+def draft(request: Asked, source: Source, engine: Engine) -> Plan:
     """Read the features; fix weights and noise."""
     options = request.options
     found = surveyed(request, source, engine, saturated=True)
     if not found.factor.rank:
         raise DataError("no feature column is left, so there is nothing to weigh rows by")
-    if "shape" not in request.known:  # of the features alone: any budget has the same
-        request.known["shape"] = shape_of(found, source, engine)
-    shape: Shape = request.known["shape"]
-    columns, width = found.factor.rank, found.facts.width
-    budget = request.epsilon, request.delta, options.residual_share
-    noise = choose(options.noise, *budget, columns)
-    aggregates, residual = noise.parts(*budget)
-    with engine.progress("spread of the noise", None), threadpool_limits(1, "blas"):
-        spread = _Spread.of(shape, found.factor)
-    length, person = person_length(shape, found.features, source, engine)
-    trace = shape.trace * (length / shape.length) ** 2
-    claim = ShapedFlagClaim(
-        request.accountant,
-        request.epsilon,
-        0.0 if noise.pure else request.delta,
-        bags=columns,
-        rows=found.facts.rows,
-        label_range=found.facts.label_range,
-        intercept=found.features.constant is not None,
-        length=length,
-        noise_std=noise.deviation(width * length, aggregates, columns),
-        trace=_short(trace),
-        directions=spread.directions,
-        gap=_short(trace / shape.bound),
-        kind=shape.kind,
-        passes=shape.passes,
-        residual_noise_std=None,
-        noise_law=noise.name,
-        person=person,
-    )
-    residual_std = noise.residual_deviation(claim.reach, residual)
-    claim = replace(claim, residual_noise_std=residual_std)
+    made, plain = _best(request, found, source, engine)
+    claim, width = made.claim, found.facts.width
     forecasts = forecast(claim, options.residual(width), options.residual_source)
-    explained = explained_ms(width, options.residual_guess or 0.0)
-    with engine.progress("forecast", None), threadpool_limits(1, "blas"):
-        shrunk = spread.shrunken(claim, explained)
+    with engine.progress("forecast", None):
+        forecasts = replace(forecasts, fitted_ms=made.fitted_ms)
+    if made is not plain:
+        saved = made.expected_ms / plain.expected_ms
+        forecasts = replace(forecasts, weighed_ms=plain.added_ms * saved)
+    notes = *_notes(made, plain), *spared(claim.noise_law, claim.noise.pure, request.delta)
     return Plan(
         claim,
         found.features,
         found.labels,
         found.feature_sums,
-        replace(forecasts, fitted_ms=shrunk),
-        (*found.notes, *_notes(shape, claim), *spared(noise.name, noise.pure, request.delta)),
+        forecasts,
+        (*found.notes, *notes),
         found.factor,
-        {"weights": shape.weights},
+        {"weights": made.shape.weights},
     )
 
 
-def shape_of(found: Survey, source: Source, engine: Engine) -> Shape:
+def _best(request: Asked, found: Survey, source: Source, engine: Engine) -> tuple[Sized, Sized]:
+    """The shape to use, and the one without a ridge."""
+    asked = request.options.shape_ridge
+
+    def made(ridge: float) -> Sized:
+        key = "shape", ridge
+        if key not in request.known:  # of the features alone: any budget has the same
+            request.known[key] = shape_of(found, source, engine, ridge)
+        return sized(request, found, request.known[key], source, engine)
+
+    if asked and found.factor.rank > FULL_COLUMNS:
+        raise InputError(f"`shape_ridge` takes {FULL_COLUMNS:,} design columns at most")
+    plain = made(0.0)
+    if asked is not None:
+        return (made(asked) if asked else plain), plain
+    if found.factor.rank > FULL_COLUMNS or plain.fitted_ms > _DROPS * plain.added_ms:
+        return plain, plain
+    best = min(map(made, RIDGES), key=lambda each: each.expected_ms)
+    return (best if best.expected_ms <= _PAYS * plain.expected_ms else plain), plain
+
+
+def shape_of(found: Survey, source: Source, engine: Engine, ridge: float = 0.0) -> Shape:
     """The search for a shape; between its passes a bar without an end says that it works."""
     with ExitStack() as working:
 
@@ -100,6 +96,8 @@ def shape_of(found: Survey, source: Source, engine: Engine) -> Shape:
             working.enter_context(engine.progress("shape", None))
             return sighting
 
+        if ridge:
+            return find_ridged(found.factor, found.features, look, ridge)
         return find_shape(found.factor, found.features, look)
 
 
@@ -115,57 +113,33 @@ def forecast(claim: ShapedFlagClaim, residual_ms: float, source: str = "stated")
     )
 
 
-@dataclass(frozen=True)
-class _Spread:
-    """How S = K·Kᵀ divides the noise between directions, in any unit."""
-
-    root: NDArray[np.float64] = field(repr=False)
-    """K."""
-    whole: NDArray[np.float64] = field(repr=False)
-    """S."""
-
-    @classmethod
-    def of(cls, shape: Shape, factor: Factor) -> _Spread:
-        root = shape.weights.noise_root(factor)
-        return cls(root, root @ root.T)
-
-    @property
-    def directions(self) -> float:
-        """(tr S)²/tr S²: between 1 and d."""
-        trace, squares = np.square(self.root).sum(), np.square(self.whole).sum()
-        return _short(float(trace**2 / squares))
-
-    def shrunken(self, claim: ShapedFlagClaim, explained: float) -> float:
-        """What noise adds to predictions that are shrunk, as the default fit's are.
-
-        The first column is the constant, so in whitened coordinates the first direction is the
-        mean's.
-        """
-        first, size = int(claim.intercept), claim.excess / np.square(self.root).sum()
-        root = self.root * np.sqrt(size)
-        if len(root) < LARGE:
-            slopes = np.square(np.linalg.svd(root[first:], compute_uv=False))
-        else:  # a tenth of the work, and digits enough for a forecast
-            slopes = size * np.linalg.eigvalsh(self.whole[first:, first:]).clip(0.0)
-        mean, width = float(np.square(root[:first]).sum()), claim.width
-        return shrunken_ms(slopes.tolist(), mean, rows=claim.rows, width=width, explained=explained)
+def _notes(made: Sized, plain: Sized) -> list[str]:
+    return [*([_ridge_note(made, plain)] if made.shape.ridge else []), _shape_note(made)]
 
 
-def _short(value: float) -> float:
-    """Twelve digits: more would follow the machine's rounding."""
-    return float(f"{value:.12g}")
+def _ridge_note(made: Sized, plain: Sized) -> Note:
+    less = 1 - made.expected_ms / plain.expected_ms
+    words = (
+        f"few rows for the columns: the shape has a ridge of {made.shape.ridge:g}, with which "
+        f"shrunken predictions are expected to have {less:.0%} less squared error by noise, and "
+        f"those of least squares {made.added_ms / plain.added_ms:.2g} times as much; for "
+        "coefficients and their intervals take `shape_ridge=0`"
+    )
+    return Note(words, CHOICE)
 
 
-def _notes(shape: Shape, claim: ShapedFlagClaim) -> list[str]:
+def _shape_note(made: Sized) -> Note:
+    shape, claim = made.shape, made.claim
     if claim.person is not None:
         words = (
             f"the guarantee is for all rows of a person together, at most {claim.person.rows}, "
             f"which takes {claim.length / shape.length:.3g} times the noise of one for single rows"
         )
-        return [Note(words, NOISE)]
+        return Note(words, NOISE)
     gain = f"{shape.gain:.1f} times less noise than the same in every direction"
+    aim = " for such predictions" if shape.ridge else ""
     words = (
         f"noise has a {shape.kind} shape, which adds {gain} and at most "
-        f"{shape.gap - 1:.1%} more than the best possible"
+        f"{shape.gap - 1:.1%} more than the best possible{aim}"
     )
-    return [Note(words, CHOICE)]
+    return Note(words, CHOICE)

@@ -1,0 +1,155 @@
+"""Shapes for fits that shrink: used where rows are few for the columns, and private as ever."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from labeldp import InputError, LinearRegressor, Plan, Release, Source, scan, verify
+from labeldp._random import Randomness
+from labeldp.mechanisms.shaped_flag import plan as module
+from tests.mechanisms.cases import SHAPED, saved
+from tests.plans import plan
+
+RANGE = (-3.0, 3.0)
+PLAIN: dict[str, Any] = {"shrink": False, "clip": False}
+
+
+def data(rows: int = 600, seed: int = 1) -> pa.Table:
+    """The features are the same for every seed."""
+    features, random = np.random.default_rng(0), np.random.default_rng(seed)
+    x = features.gamma(2.0, 1.0, (rows, 5))
+    labels = np.tanh(x[:, 0] - 2) + 0.5 * np.sqrt(x[:, 1]) + 0.3 * random.normal(size=rows) - 0.7
+    who = np.arange(rows) // 2
+    columns = {f"x{k}": x[:, k] for k in range(5)}
+    return pa.table({**columns, "who": who, "y": labels.clip(*RANGE)})
+
+
+def source(rows: int = 600, seed: int = 1, person: str | None = None) -> Source:
+    drop = () if person else ("who",)
+    return scan(data(rows, seed), label="y", label_range=RANGE, drop=drop, person=person)
+
+
+@cache
+def made(rows: int = 600, **options: Any) -> Plan:
+    person = options.pop("person", None)
+    asked = {"basis": "splines:6", "epsilon": 1.0, "delta": 1e-6, **options}
+    return plan(source(rows, person=person), mechanism=SHAPED, **asked)
+
+
+def released(chosen: Plan, seed: int) -> Release:
+    return chosen.release(source(), randomness=Randomness.experiment(seed))
+
+
+def ridge_of(chosen: Plan) -> float:
+    return float(chosen.claim.to_json()["shape"].get("ridge", 0.0))
+
+
+def test_it_is_used_where_shrinkage_drops_much_and_nowhere_else() -> None:
+    assert ridge_of(made()) in module.RIDGES
+    assert ridge_of(made(shape_ridge=0.0)) == 0.0
+    assert ridge_of(made(shape_ridge=0.3)) == 0.3
+    assert ridge_of(made(epsilon=40.0)) == 0.0
+    assert ridge_of(made(basis="linear", epsilon=4.0)) == 0.0
+    assert "shape" in made().claim.to_json()
+
+
+def test_a_plan_says_so_and_what_it_costs() -> None:
+    few, none = made(), made(shape_ridge=0.0)
+    assert few.forecast.fitted_ms < none.forecast.fitted_ms
+    assert few.forecast.added_ms > none.forecast.added_ms
+    told = " ".join(few.notes)
+    assert f"a ridge of {ridge_of(few):g}" in told
+    assert "`shape_ridge=0`" in told
+    assert not any("ridge" in note for note in none.notes)
+
+
+def test_auto_does_not_turn_away_from_a_ridge_for_what_it_costs_least_squares() -> None:
+    few, none = made().forecast, made(shape_ridge=0.0).forecast
+    assert few.weighed_ms < none.weighed_ms == none.added_ms < few.added_ms
+    asked = {"basis": "splines:6", "epsilon": 1.0, "delta": 1e-6}
+    rows = plan(source(), mechanism="noisy-rows", **asked).forecast.added_ms
+    assert few.weighed_ms < rows < few.added_ms
+    assert plan(source(), **asked).claim.mechanism == SHAPED
+
+
+def test_labels_have_no_say() -> None:
+    one, other = (
+        plan(source(seed=seed), 1.0, 1e-6, mechanism=SHAPED, basis="splines:6") for seed in (1, 2)
+    )
+    assert ridge_of(one) > 0
+    assert json.dumps(one.to_json()) == json.dumps(other.to_json())
+    assert Plan.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+@pytest.mark.parametrize("options", [{}, {"noise": "radial"}, {"person": "who"}], ids=str)
+def test_the_release_is_verified_against_all_rows(options: dict[str, Any], tmp_path: Path) -> None:
+    chosen, person = made(shape_ridge=0.5, **options), options.get("person")
+    folder = saved(chosen.release(source(person=person)), tmp_path / "release")
+    assert verify(folder, source(person=person)).problems == ()
+    assert ridge_of(chosen) == 0.5
+    assert Release.load(folder).certificate["shape"]["ridge"] == 0.5
+
+
+def test_the_forecast_of_least_squares_is_the_mean_over_releases() -> None:
+    chosen, rows = made(), data()
+    design, labels = chosen.features.design(rows), rows["y"].to_numpy()
+    truth = design @ np.linalg.lstsq(design, labels, rcond=None)[0]
+    errors = []
+    for seed in range(40):
+        fit = LinearRegressor(**PLAIN).fit(released(chosen, seed))
+        errors.append(np.mean((fit.predict(rows) - truth) ** 2))
+    deviation = np.std(errors) / np.sqrt(len(errors))
+    assert abs(np.mean(errors) - chosen.forecast.added_ms) < 4 * deviation
+    assert deviation < 0.2 * chosen.forecast.added_ms
+
+
+def test_shrunken_predictions_gain_by_it() -> None:
+    """Over 15 releases each, from the same seeds."""
+    rows = data()
+    design, labels = made().features.design(rows), rows["y"].to_numpy()
+    truth = design @ np.linalg.lstsq(design, labels, rcond=None)[0]
+
+    def error(chosen: Plan) -> float:
+        fits = (LinearRegressor().fit(released(chosen, seed)) for seed in range(15))
+        return float(np.mean([np.mean((fit.predict(rows) - truth) ** 2) for fit in fits]))
+
+    with_ridge, without = error(made()), error(made(shape_ridge=0.0))
+    assert with_ridge < 0.95 * without
+    assert with_ridge < made().forecast.fitted_ms
+
+
+def test_all_that_a_release_serves_is_served() -> None:
+    """Some columns, several releases, ridge and lasso: with hardly any noise as from the rows."""
+    whole = data(1200)
+    halves = [
+        scan(whole.slice(k, 600), label="y", label_range=RANGE, drop=("who",)) for k in (0, 600)
+    ]
+    asked = {"mechanism": SHAPED, "epsilon": 1e6, "delta": 1e-6, "shape_ridge": 1.0}
+    one, two = (plan(half, **asked).release(half) for half in halves)
+    rows = whole.slice(0, 600)
+    some = LinearRegressor(columns=["x0", "x1"], **PLAIN).fit(one)
+    X = np.column_stack([np.ones(600), rows["x0"], rows["x1"]])
+    best = X @ np.linalg.lstsq(X, rows["y"].to_numpy(), rcond=None)[0]
+    assert np.allclose(some.predict(rows.select(["x0", "x1"])), best, atol=0.02)
+    X, y = whole.select([f"x{k}" for k in range(5)]), whole["y"].to_numpy()
+    both = LinearRegressor(**PLAIN).fit([one, two]).predict(X)
+    ones = np.column_stack([np.ones(1200), *X.columns])
+    assert np.allclose(both, ones @ np.linalg.lstsq(ones, y, rcond=None)[0], atol=0.05)
+    for options in ({"penalty": "auto"}, {"lasso": "auto"}):
+        assert np.isfinite(LinearRegressor(**options).fit(one).predict(rows)).all()
+
+
+def test_wide_tables_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FULL_COLUMNS", 20)
+    assert ridge_of(made(delta=1.1e-6)) == 0.0
+    with pytest.raises(InputError, match=r"`shape_ridge` takes 20 design columns at most"):
+        made(shape_ridge=0.25)
+    with pytest.raises(InputError, match=r"`shape_ridge` must be at least 0"):
+        made(shape_ridge=-1.0)
