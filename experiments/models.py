@@ -1,11 +1,11 @@
 """docs/which-model.md: linear fits, curves, networks and trees at several budgets, on real tables.
 
-    python -m experiments.models --data DIR [--write docs/which-model.md] [--found FILE]
+    python -m experiments.models --data DIR [--write docs/which-model.md] [--found FILE [--no-more]]
 
 DIR (or the environment variable LABELDP_REAL_DATA) holds the Parquet tables of `tables.py`, which
 are not part of this repository. A fifth of the rows is kept aside, and R² on it measured with raw
 labels: for comparison only, none of it is private. Networks need the extra "torch". What stands
-in FILE already is not measured again.
+in FILE already is not measured again; with --no-more nothing else is.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def lines(table: Table, folder: Path, store: Store) -> list[tuple[str, ...]]:
     rows = Rows.of(table, folder)
     study = Study(table.source_of(rows.train))
     found = store.setdefault(table.key, {})
-    for way in WAYS:
+    for way in WAYS if store.grows else ():
         begun = time.perf_counter()
         if way.name not in found:
             found[way.name] = [measure(rows, study, way, epsilon) for epsilon in EPSILONS]
@@ -135,7 +135,8 @@ def _cell(values: list[float], mean: float, best: float) -> str:
 class Store(dict[str, dict[str, list[list[float]]]]):
     """What was measured, by table and way, kept in a file if one is named."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, grows: bool = True) -> None:
+        self.grows = grows
         there = path is not None and path.exists()
         super().__init__(json.loads(path.read_text()) if there and path else {})
         self._path = path
@@ -159,10 +160,11 @@ def main() -> None:
     known = [table.key for table in TABLES]
     parser.add_argument("--tables", nargs="+", choices=known, default=known)
     parser.add_argument("--found", type=Path, help="keep what was measured here, and go on from it")
+    parser.add_argument("--no-more", action="store_true", help="show what was measured, no more")
     asked = parser.parse_args()
     if asked.data is None:
         parser.error("say where the tables are: --data DIR or LABELDP_REAL_DATA")
-    text = report(Path(asked.data), Store(asked.found), asked.tables)
+    text = report(Path(asked.data), Store(asked.found, grows=not asked.no_more), asked.tables)
     print(text)
     if asked.write:
         put_between_marks(asked.write, text, "models")
