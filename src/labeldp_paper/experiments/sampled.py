@@ -307,7 +307,8 @@ def _trained_note(grid: Grid, rows: list[Row]) -> str:
 
 
 _LEVELS = {
-    "criteo": "",
+    "criteo": " With many steps Adam is below least squares, the optimum that it is on its way to: "
+    "there the fall with k ends.",
     "census": " Where steps are few the level says how far the mean of the labels has moved from "
     "the weight of AGE into those of the levels, and that depends on labels and ages that the "
     "paper does not print.",
