@@ -26,6 +26,22 @@ def test_over_the_draw_no_leverage_of_one_draw_counts() -> None:
     assert over[0] == over[1]
 
 
+def test_over_the_draw_no_draw_is_refused_for_its_rows() -> None:
+    """Bags of six rows may have five independent columns or six: tried until they have five, some
+    rows would be met more often than others (theory §14)."""
+
+    def refused(**options: Any) -> bool:
+        try:
+            small_plan(SAMPLED, bags=1, bag_size=6, epsilon=9.0, floor="measured", **options)
+        except PlanError as problem:
+            assert "determine their labels" in str(problem)
+            return True
+        return False
+
+    assert {refused(bag_seed=seed) for seed in range(12)} == {True, False}
+    assert all(refused(over_draw=True) for _ in range(12))
+
+
 def test_bags_are_drawn_anew_from_256_bits_of_the_operating_system(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

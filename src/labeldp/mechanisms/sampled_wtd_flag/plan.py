@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from labeldp.accounting import FloorMode, SizedBag, Theorem2, invert
+from labeldp.accounting import FloorMode, SizedBag, Theorem2, invert, spans_labels
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.mechanisms.sampled_wtd_flag import SampledFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
@@ -54,6 +54,8 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
     )
     bag_size = options.bag_size or _default_size(request, sizes, promise)
     bags = max(1, sizes.bags(bag_size))
+    if options.over_draw and not mode.adds:
+        _check_every_draw(bag_size, found.factor.rank)
     draw = fresh_draw(options, found.facts.rows, bags, bag_size, request.delta)
     rows = BagRows(found.features, draw).read(source, engine)
     facts = bag_facts(rows, found.features, found.labels, draw, adds=mode.adds, engine=engine)
@@ -86,6 +88,16 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
         ),
         found.notes,
     )
+
+
+def _check_every_draw(bag_size: int, rank: int) -> None:
+    """Refuse bags that might determine their labels, whichever are drawn (theory §14).
+
+    Were a draw refused for the rows that it has, whoever tries until one passes would meet some
+    rows more often than the claim says.
+    """
+    if hopeless := spans_labels(bag_size, rank):
+        raise PlanError(hopeless)
 
 
 def _mode(request: Request[SampledFlagOptions]) -> FloorMode:
