@@ -40,6 +40,19 @@ def test_contour_matches_the_references_and_brackets_them():
         assert answer.upper == pytest.approx(value, rel=3e-9, abs=0.0)
 
 
+@pytest.mark.parametrize("bags", [1, 2, 5, 100])
+@pytest.mark.parametrize(("alpha", "beta"), [(0.001, 0.1), (0.1, 0.01), (0.5, 0.0), (2.0, 0.3)])
+@pytest.mark.parametrize("off", [0.0, 1e-12, -1e-9])
+def test_it_settles_where_epsilon_is_kappa(bags, alpha, beta, off):
+    """There the integrand falls by powers alone, and a contour that bends goes the wrong way."""
+    epsilon = -bags / 2 * (math.log1p(alpha) + math.log1p(-beta)) + off
+    answer = delta(bags, alpha, beta, epsilon)
+    assert answer.estimate == pytest.approx(
+        delta_by_quadrature(bags, alpha, beta, epsilon), rel=1e-9
+    )
+    assert answer.upper == pytest.approx(answer.estimate, rel=3e-9)
+
+
 def test_quadrature_matches_the_references():
     for bags, alpha, beta, epsilon, digits in REFERENCES:
         if float(digits) < 1e-13:

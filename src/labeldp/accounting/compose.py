@@ -263,7 +263,7 @@ class _Joint:
             both = np.concatenate([alpha, u[inside]]), np.concatenate([beta, v[inside]])
             factors.append((family.bags, *both))
         loss = contour.compose(factors, self.mu)
-        total = sum(p * contour.delta(loss, self.epsilon - x, patient=True) for x, p in self.points)
+        total = sum(p * contour.delta(loss, self.epsilon - x) for x, p in self.points)
         out[:, inside] = np.asarray(total).reshape(3, 2, -1).max(axis=1)
         return np.minimum(np.nan_to_num(out, nan=1.0), 1.0)
 

@@ -142,12 +142,12 @@ def compose(
     return Loss(shape, alpha, beta, drift, float(gaussian))
 
 
-def delta(loss: Loss, epsilon: float, enough: float = 0.0, *, patient: bool = False) -> Reals:
+def delta(loss: Loss, epsilon: float, enough: float = 0.0) -> Reals:
     """Rows lower, estimate, upper of δ(ε), one column per cell; ε may be any real number.
 
-    Cells whose Chernoff bound is at most `enough` are left at it, and at an estimate of 0. With
-    `patient` what does not settle on the hyperbola is tried on the straight line, which is slower
-    but bends neither way: for products of unlike sketches at an ε near κ.
+    Cells whose Chernoff bound is at most `enough` are left at it, and at an estimate of 0. What
+    does not settle on the hyperbola is tried on the straight line, which is slower but bends
+    neither way: at an ε near κ the integrand falls by its powers alone.
 
     `upper` is the integral plus ten times the last change of the halving, plus its rounding
     (each logarithm is good to a few units in the last place, so the integrand to that
@@ -165,7 +165,7 @@ def delta(loss: Loss, epsilon: float, enough: float = 0.0, *, patient: bool = Fa
             block = seen[start : start + _BLOCK]
             cells, here = live[block], passes.take(block)
             out[:, cells] = _by_contour(loss.take(cells), epsilon, here)
-            if patient and (failed := np.flatnonzero(out[0, cells] == 0.0)).size:
+            if (failed := np.flatnonzero(out[0, cells] == 0.0)).size:
                 cells, here = cells[failed], here.take(failed)
                 out[:, cells] = _by_contour(loss.take(cells), epsilon, here, 0.0)
     return out
