@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -268,6 +269,14 @@ def test_fit_and_load_refuse_what_was_altered_unless_told_otherwise(copy: Path) 
     with pytest.raises(InputError, match="not as it was written"):
         Release.load(copy)
     assert LinearRegressor().fit(Release.load(copy, verify=False)).coef_.size
+
+
+@pytest.mark.parametrize("name", ["epsilon", "delta", "rows", "bags", "mechanism"])
+def test_a_certificate_that_nobody_verified_may_hold_anything(name: str, copy: Path) -> None:
+    path = copy / "certificate.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {name: {"a": 1}}))
+    result = labeldp("fit", copy, "--no-verify")
+    assert (result.code, len(result.error.splitlines())) == (2, 1)
 
 
 def test_every_altered_field_is_refused_by_load(copy: Path) -> None:

@@ -210,13 +210,14 @@ _COEFFICIENT = {
     "sampling_error": optional(is_number),
     "total_error": optional(is_number),
 }
-_RELEASE = {
+RELEASE = {
     "mechanism": optional(is_text),
     "epsilon": optional(is_number),
     "delta": optional(is_number),
     "rows": optional(is_count),
     "bags": optional(is_count),
 }
+"""What a model tells of a release."""
 _FIELDS = {
     "coef": list_of(is_number),
     "intercept": is_number,
@@ -252,7 +253,7 @@ def _read(document: Document, features: FeatureMap | None, _arrays: Arrays) -> L
         "feature_names": None if names is None else tuple(names),
         "label_range": None if bounds is None else (float(bounds[0]), float(bounds[1])),
         "quality": None if found is None else Quality.from_json(found),
-        "releases": tuple(checked(release, _RELEASE) for release in values["releases"]),
+        "releases": tuple(checked(release, RELEASE) for release in values["releases"]),
         "effects": tuple(map(Effect.from_json, values["effects"])),
     }
     return LinearModel(options=options, features=features, **values | learnt)

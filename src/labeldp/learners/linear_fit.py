@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.errors import InputError
+from labeldp.errors import InputError, ReleaseError
 from labeldp.features import FeatureMap
 from labeldp.learners import rules
 from labeldp.learners.bags import bag_members
 from labeldp.learners.coefficients import bare, estimated, measured, sampling_errors, with_errors
 from labeldp.learners.effects import Effect, Errors, effects, mean_row
 from labeldp.learners.least_squares import Fit, bounded_norm, require_freedom, ridge
-from labeldp.learners.linear import LinearModel, LinearOptions
-from labeldp.learners.protocol import Array, bag_source, sound
+from labeldp.learners.linear import RELEASE, LinearModel, LinearOptions
+from labeldp.learners.protocol import Array, bag_source, checked, sound
 from labeldp.learners.quality import quality
 from labeldp.learners.rows import whitened_rows
 from labeldp.learners.rules import Rule
@@ -137,8 +137,11 @@ def _fit_one(
 
 def _facts(release: Release) -> dict[str, Any]:
     """What a summary says of a release."""
-    names = ("mechanism", "epsilon", "delta", "rows", "bags")
-    return {name: release.certificate.get(name) for name in names}
+    told = {name: release.certificate.get(name) for name in RELEASE}
+    try:
+        return checked(told, RELEASE)
+    except ValueError as problem:  # of a release that nobody verified
+        raise ReleaseError(f"certificate: {problem}; get the release anew") from None
 
 
 def fit_rows(
