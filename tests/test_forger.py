@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import labeldp.verification as verification
+import labeldp.signoff.verification as verification
 from labeldp import FeatureMap, InputError, Release, scan, verify
 from labeldp.files import json_digest
 from labeldp.release import CROISSANT, SIGNATURES, claimed_fields, croissant_of, seal

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import labeldp.verification as verification
+import labeldp.signoff.verification as verification
 from labeldp import FeatureMap, Release, scan, verify
 from labeldp.files import json_digest
 from labeldp.release import claimed_fields, seal, table_digest

@@ -20,7 +20,7 @@ HOMES = labeldp._HOMES
 ROOMS = (
     "errors", "arguments", "cards", "files", "pictures", "_arrow", "_random", "_threads", "kernels",
     "source", "features", "statistics", "engines", "spark", "accounting", "door", "release",
-    "mechanisms", "doctor", "planning", "inspection", "verification", "signoff", "learners",
+    "mechanisms", "doctor", "signoff", "learners",
     "datasets", "cli",
 )  # fmt: skip
 
@@ -33,7 +33,7 @@ DATA_ROAD = {"source", "features", "statistics", "engines", "spark"}
 FORBIDDEN = {
     "accounting": DATA_ROAD,  # the privacy road does not know the data road, nor vice versa
     **{room: {"accounting"} for room in DATA_ROAD},
-    "learners": {"planning", "mechanisms"},
+    "learners": {"mechanisms"},
     "datasets": set(ROOMS),
 }
 

@@ -15,7 +15,7 @@ import pytest
 from labeldp import ACCOUNTANTS, Facts, InputError, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.accounting import invert
-from labeldp.planning import Plan
+from labeldp.mechanisms.planning import Plan
 from labeldp.source import Source
 from tests.console import labeldp
 from tests.plans import plan

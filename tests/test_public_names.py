@@ -44,7 +44,14 @@ def test_the_version_is_that_of_the_package_and_of_what_to_cite() -> None:
 
 def test_names_survive_the_import_of_modules_of_the_same_name() -> None:
     """`labeldp.release` and `labeldp.cli.plan` are modules; the functions must not vanish."""
-    for module in ("planning", "verification", "release", "source", "cli", "cli.plan"):
+    for module in (
+        "mechanisms.planning",
+        "signoff.verification",
+        "release",
+        "source",
+        "cli",
+        "cli.plan",
+    ):
         importlib.import_module(f"labeldp.{module}")
     assert callable(labeldp.plan)
     assert callable(labeldp.scan)

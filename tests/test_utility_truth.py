@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labeldp import Release, scan
 from labeldp._random import Randomness
-from labeldp.planning import Plan
+from labeldp.mechanisms.planning import Plan
 from labeldp.source import Source
 from tests.plans import plan
 from tests.tables import source

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import labeldp.verification as verification
+import labeldp.signoff.verification as verification
 from labeldp import Release, ReleaseError, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import FloorMode, added_variance, invert

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labeldp.accounting import ACCOUNTANTS, Facts, FloorMode
     from labeldp.doctor import look
+    from labeldp.doctor.inspection import inspect
     from labeldp.engines import LocalEngine
     from labeldp.errors import (
         DataError,
@@ -28,17 +29,16 @@ if TYPE_CHECKING:
         ReleaseError,
     )
     from labeldp.features import FeatureMap
-    from labeldp.inspection import inspect
     from labeldp.learners import BagRegressor, LinearRegressor
     from labeldp.mechanisms.forecast import Forecast, forecast
-    from labeldp.planning import Plan, plan
+    from labeldp.mechanisms.planning import Plan, plan
     from labeldp.release import Release
     from labeldp.signoff.audit import Audit, audit
     from labeldp.signoff.joint import Joint, compose
     from labeldp.signoff.ledger import Ledger
+    from labeldp.signoff.verification import Verification, verify
     from labeldp.source import Source, scan
     from labeldp.spark import SparkEngine
-    from labeldp.verification import Verification, verify
 
 _HOMES = {
     "ACCOUNTANTS": "accounting",
@@ -58,21 +58,21 @@ _HOMES = {
     "LinearRegressor": "learners",
     "LocalEngine": "engines",
     "MissingExtraError": "errors",
-    "Plan": "planning",
+    "Plan": "mechanisms.planning",
     "PlanError": "errors",
     "Release": "release",
     "ReleaseError": "errors",
     "Source": "source",
     "SparkEngine": "spark",
-    "Verification": "verification",
+    "Verification": "signoff.verification",
     "audit": "signoff.audit",
     "compose": "signoff.joint",
     "forecast": "mechanisms.forecast",
-    "inspect": "inspection",
+    "inspect": "doctor.inspection",
     "look": "doctor",
-    "plan": "planning",
+    "plan": "mechanisms.planning",
     "scan": "source",
-    "verify": "verification",
+    "verify": "signoff.verification",
 }
 
 __all__ = [

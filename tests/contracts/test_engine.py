@@ -15,9 +15,9 @@ import pytest
 
 from labeldp import DataError, InputError, LocalEngine, scan, verify
 from labeldp._random import Randomness
+from labeldp.doctor.inspection import inspect
 from labeldp.features import FeatureMap
 from labeldp.features.fold import Tally, fold_in_order
-from labeldp.inspection import inspect
 from labeldp.statistics import Factor, GramSum, LabelGrid, LeverageScan, MomentSum, factorise
 from tests.contracts.tallies import LabelledLevels, Levels, Spread, WeightedGram, digest
 from tests.engines.conftest import Home

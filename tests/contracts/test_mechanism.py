@@ -22,8 +22,8 @@ from labeldp import DataError, InputError, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.mechanisms import certificate_schema, mechanism_named, mechanism_names, read_claim
 from labeldp.mechanisms.bags import members_table
+from labeldp.mechanisms.planning import Plan
 from labeldp.mechanisms.shaped_flag.run import weight_table
-from labeldp.planning import Plan
 from labeldp.release import Claim, seal, table_digest
 from labeldp.source import Source
 from tests.mechanisms.cases import (

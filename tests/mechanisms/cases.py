@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from labeldp import Release
 from labeldp.mechanisms import mechanism_names, read_claim
-from labeldp.planning import Plan
+from labeldp.mechanisms.planning import Plan
 from labeldp.release import FloorOutcome, claimed_fields, seal
 from labeldp.release.digest import table_digest
 from labeldp.source import Source

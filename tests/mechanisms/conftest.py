@@ -8,7 +8,7 @@ import pytest
 
 from labeldp import Release
 from labeldp.mechanisms import bags
-from labeldp.planning import Plan
+from labeldp.mechanisms.planning import Plan
 from tests.mechanisms.cases import ROWS, SMALL, small_plan
 from tests.seeds import seeds_from
 from tests.tables import source

@@ -15,7 +15,7 @@ from labeldp.engines import LocalEngine
 from labeldp.features import fit_features
 from labeldp.mechanisms import make_request, mechanism_named, mechanism_names
 from labeldp.mechanisms.comparison import best_of, compare, simulated_mse
-from labeldp.planning import Plan
+from labeldp.mechanisms.planning import Plan
 from labeldp.source import Source
 from tests.mechanisms.cases import FLAG, NOISY, SAMPLED, SHAPED
 from tests.plans import plan

@@ -13,7 +13,7 @@ from labeldp import InputError, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.mechanisms.checks import check_scatter
 from labeldp.mechanisms.floors import FloorClaim
-from labeldp.planning import Plan
+from labeldp.mechanisms.planning import Plan
 from labeldp.source import Source
 from tests.mechanisms.cases import ROWS, SAMPLED, forged_claim, saved, small_plan
 from tests.plans import plan

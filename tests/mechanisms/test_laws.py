@@ -25,9 +25,9 @@ from labeldp.accounting.family import roots
 from labeldp.engines import LocalEngine
 from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.floors import LabelLaw
+from labeldp.mechanisms.planning import Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_factor
-from labeldp.planning import Plan
 from labeldp.source import Source
 from labeldp.statistics import MomentSum, Residual
 from tests.mechanisms.cases import NOISY, SAMPLED

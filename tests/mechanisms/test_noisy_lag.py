@@ -14,7 +14,7 @@ from scipy import optimize, stats
 
 from labeldp import DataError, InputError, PlanError, scan, verify
 from labeldp.accounting import Theorem3
-from labeldp.planning import Plan
+from labeldp.mechanisms.planning import Plan
 from labeldp.source import Source
 from tests.mechanisms.cases import NOISY, ROWS, forged_claim, saved, small_plan
 from tests.tables import RANGE, source, table

@@ -3,7 +3,7 @@
     look(data) → a dictionary of plain values     page(found) → the same as one HTML page
 
 Modules: `column` (one column), `table` (all of them together, and `look`), `label` (for the
-curator only), `page`.
+curator only), `page`; `inspection` (what mechanisms would cost on it, for the curator too).
 """
 
 from labeldp.doctor.page import page

@@ -24,7 +24,7 @@ from labeldp.release.croissant import (
     files_of,
     title,
 )
-from labeldp.verification import verify
+from labeldp.signoff.verification import verify
 
 NOT_STATED = "not stated"
 

@@ -20,7 +20,7 @@ from labeldp.errors import InputError, ReleaseError
 from labeldp.mechanisms import read_claim
 from labeldp.release import Claim, Release
 from labeldp.signoff.loss import STEP, WITHIN, PrivacyLoss, privacy_loss
-from labeldp.verification import verify
+from labeldp.signoff.verification import verify
 
 ONE_ROW = "one row's label, in all releases of this table"
 _FACTORS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)

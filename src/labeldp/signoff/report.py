@@ -16,7 +16,7 @@ from labeldp.mechanisms import mechanism_named
 from labeldp.mechanisms.plan import Plan
 from labeldp.release import CERTIFICATE, SIGNATURES, Envelope, claimed_fields
 from labeldp.signoff import risk
-from labeldp.verification import Verification, verify
+from labeldp.signoff.verification import Verification, verify
 
 _ABOUT = (
     "name",

@@ -14,7 +14,7 @@ from typing import Any
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.files import check_target, read_small
 from labeldp.release import SIGNATURES, Envelope, Release, Signature, statement
-from labeldp.verification import verify
+from labeldp.signoff.verification import verify
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 Passphrase = Callable[[], str]
