@@ -34,8 +34,7 @@ def test_over_the_draw_no_draw_is_refused_for_its_rows() -> None:
         try:
             small_plan(SAMPLED, bags=1, bag_size=6, epsilon=9.0, floor="measured", **options)
         except PlanError as problem:
-            assert "determine their labels" in str(problem)
-            return True
+            return "determine their labels" in str(problem)
         return False
 
     assert {refused(bag_seed=seed) for seed in range(12)} == {True, False}

@@ -21,7 +21,7 @@ from labeldp.accounting import Gaussian, invert
 from labeldp.mechanisms import mechanism_named
 from labeldp.mechanisms.noisy_rows import run as noisy_rows
 from labeldp.mechanisms.sampled_wtd_flag import bagwise
-from labeldp.mechanisms.shaped_flag import plan as shaped_plan
+from labeldp.mechanisms.shaped_flag import sizing
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.signoff import audit as module
 from labeldp.signoff.evidence import ALARM, lower_bound
@@ -126,13 +126,13 @@ def test_a_measured_floor_is_a_part_of_the_release(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_length_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = shaped_plan.person_length
+    honest = sizing.person_length
 
     def shorter(*args: Any) -> Any:
         length, person = honest(*args)
         return 0.9 * length, person
 
-    monkeypatch.setattr(shaped_plan, "person_length", shorter)
+    monkeypatch.setattr(sizing, "person_length", shorter)
     monkeypatch.setattr(Lengths, "problem", lambda *_: None)
     found = tried(seconds=0.2, **SHAPED)
     assert {"worst neighbour", "price of aggregates"} <= {check.name for check in found.failures}

@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from labeldp.accounting import Gaussian, invert
 from labeldp.errors import LabelDPError
-from labeldp.mechanisms.noisy_rows.noise import least_noise
 from labeldp.mechanisms.notes import CHOICE, Note
 from labeldp.mechanisms.plan import Plan
 
@@ -100,10 +100,10 @@ def _words(best: Tried, tried: list[Tried]) -> str:
 
 def _trees(made: Plan) -> list[str]:
     """Whether trees on noisy rows may do better, if labels are spread over their range."""
-    claim, (low, high) = made.claim, made.labels.range
+    claim = made.claim
     rows = 1 if claim.person is None else claim.person.rows
-    noise = least_noise(high - low, rows, claim.epsilon, claim.delta)
-    leaf = _ROWS_FOR_NOISE * noise.std**2 / ((high - low) ** 2 / 12)
+    noise = _row_noise(rows, claim.epsilon, claim.delta)
+    leaf = _ROWS_FOR_NOISE * 12 * noise**2
     leaves = made.features.rows / leaf
     if leaves < _LEAVES:
         return []
@@ -112,3 +112,11 @@ def _trees(made: Plan) -> list[str]:
         f"some {leaves:,.0f} leaves of {leaf:,.0f} rows, in which noise averages out, if labels "
         "are spread over their range; fewer if they crowd in a part of it"
     ]
+
+
+def _row_noise(rows: int, epsilon: float, delta: float) -> float:
+    """Deviation of noise on every label over their range, for persons of so many (theory §11)."""
+    laplace = math.sqrt(2.0) * rows / epsilon
+    if delta == 0.0:
+        return laplace
+    return min(laplace, math.sqrt(rows) / invert.limit(Gaussian(1.0), "mu", epsilon, delta))

@@ -100,7 +100,7 @@ def _layouts(release: Release) -> Iterator[str]:
             yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
             continue
         if not shown.equals(expected):
-            columns = ", ".join(map(str, expected))
+            columns = ", ".join(f"{field.name} ({field.type}, never missing)" for field in expected)
             yield f"{file_name(name)} does not have the columns that it should: {columns}"
 
 
