@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike, fsdecode
@@ -22,18 +20,17 @@ from labeldp.source.foreign import foreign_reader
 from labeldp.source.frames import frame_reader
 from labeldp.source.kinds import Column, column_of
 from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
-from labeldp.source.parts import SEASONS, part_names, split_part
+from labeldp.source.parts import SEASONS, split_part
 from labeldp.source.persons import check_person_type, marked
 from labeldp.source.readers import ArrowReader, ParquetReader
+from labeldp.source.roles import check_names, check_once, chosen, with_parts
 from labeldp.source.spelling import Reading, Wording
 from labeldp.source.spelt import with_date_parts
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
 _BATCH_NUMBERS = 1 << 23
-_NUMBER = re.compile(r"([\W\d]|(?<=\d)e)*", re.IGNORECASE)
 """Without a header names are the values of a row, and one of them its label: they are not said."""
-_INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 
 
 @dataclass(frozen=True)
@@ -302,17 +299,17 @@ def scan(
             f"`skip_lines`"
         )
     taken = {"label": label, "person": person}
-    known = _with_parts(reader.schema.names, (label, person))
-    _check_names(known, taken, features, categorical, numeric, drop, reading.date_parts)
+    known = with_parts(reader.schema.names, (label, person))
+    check_names(known, taken, features, categorical, numeric, drop, reading.date_parts)
     if isinstance(reader, DelimitedReader):
-        _check_once(taken, reader.repeated)
+        check_once(taken, reader.repeated)
     if drop_missing_labels and label is None:
         raise InputError("`drop_missing_labels` needs a label column (`label`)")
     if label is not None:
         check_label_type(reader.schema.field(label), parse=reader.text)
     if person is not None:
         check_person_type(reader.schema.field(person))
-    names = _chosen(reader.schema.names, (label, person), features, drop, reading.date_parts)
+    names = chosen(reader.schema.names, (label, person), features, drop, reading.date_parts)
     reader = ready(reader, names, numeric, categorical, reading)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
@@ -419,80 +416,3 @@ def _refuse_for_text(form: str, reading: Reading | None) -> None:
     for name in names:
         if reading is not None and getattr(reading, name) is not None:
             raise InputError(f"`{name}` is for text files, not for {form}; leave it out")
-
-
-def _check_names(
-    known: Sequence[str],
-    taken: dict[str, str | None],
-    features: Sequence[str] | None,
-    categorical: Sequence[str],
-    numeric: Sequence[str],
-    drop: Sequence[str],
-    date_parts: Sequence[str],
-) -> None:
-    """Refuse names that are not columns, and columns that play two parts."""
-    parts = {"features": features or (), "categorical": categorical, "numeric": numeric}
-    parts |= {"drop": drop, "date_parts": date_parts}
-    for part, names in parts.items():
-        for name in names:
-            _known(name, part, known)
-        for role, column in taken.items():
-            if column in names and (role, part) != ("person", "drop"):  # no feature anyway
-                raise InputError(f"column {column!r} is the {role} and cannot also stand in {part}")
-    for role, column in taken.items():
-        if column is not None:
-            _known(column, role, known)
-    if taken["person"] is not None and taken["person"] == taken["label"]:
-        raise InputError(f"column {taken['label']!r} is the label and cannot also be the person")
-    both = sorted(set(categorical) & set(numeric))
-    if both:
-        raise InputError(f"column {both[0]!r} is declared both categorical and numeric; choose one")
-    twice = sorted({name for name in parts["features"] if list(features or ()).count(name) > 1})
-    if twice:
-        raise InputError(f"features names column {twice[0]!r} twice; once is enough")
-
-
-def _check_once(taken: dict[str, str | None], repeated: Sequence[str]) -> None:
-    """The label under another name would be a public feature."""
-    for role, column in taken.items():
-        if column in repeated:
-            raise DataError(
-                f"several columns are named {column!r}, the {role}; rename or remove all but one"
-            )
-
-
-def _with_parts(known: Sequence[str], taken: Sequence[str | None]) -> list[str]:
-    """The columns of a table, and the parts of those that may be features."""
-    return [*known, *(part for name in known if name not in taken for part in part_names(name))]
-
-
-def _known(name: str, part: str, known: Sequence[str]) -> None:
-    if name in known:
-        return
-    known = [each for each in known if not split_part(each)[1] and not _NUMBER.fullmatch(each)]
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    if close:
-        hint = f"did you mean {' or '.join(map(repr, close))}?"
-    else:
-        shown = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
-        hint = f"the columns are {shown or 'numbers: is there a line with their names?'}"
-    longer = next((each for each in known if name in map(str.strip, each.split(","))), None)
-    if longer is not None and len(known) > 1:  # else the delimiter is another
-        hint = f"a name that has a comma stands in double quotes: '\"{longer}\"'"
-    raise DataError(f"{part}: there is no column {name!r}; {hint}")
-
-
-def _chosen(
-    known: Sequence[str],
-    taken: Sequence[str | None],
-    features: Sequence[str] | None,
-    drop: Sequence[str],
-    date_parts: Sequence[str],
-) -> list[str]:
-    if features is None:
-        features = [name for name in known if name not in taken and not _INDEX.fullmatch(name)]
-    features = [*features, *(part for name in date_parts for part in part_names(name))]
-    names = [name for name in features if name not in drop]
-    if not names:
-        raise InputError("no feature column is left; name fewer in drop or more in features")
-    return names

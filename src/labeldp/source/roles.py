@@ -1,0 +1,90 @@
+"""Which columns of a table play which part: label, person, features; names that are none."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+
+from labeldp.errors import DataError, InputError
+from labeldp.source.parts import part_names, split_part
+
+_NUMBER = re.compile(r"([\W\d]|(?<=\d)e)*", re.IGNORECASE)
+_INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
+
+
+def check_names(
+    known: Sequence[str],
+    taken: dict[str, str | None],
+    features: Sequence[str] | None,
+    categorical: Sequence[str],
+    numeric: Sequence[str],
+    drop: Sequence[str],
+    date_parts: Sequence[str],
+) -> None:
+    """Refuse names that are not columns, and columns that play two parts."""
+    parts = {"features": features or (), "categorical": categorical, "numeric": numeric}
+    parts |= {"drop": drop, "date_parts": date_parts}
+    for part, names in parts.items():
+        for name in names:
+            _known(name, part, known)
+        for role, column in taken.items():
+            if column in names and (role, part) != ("person", "drop"):  # no feature anyway
+                raise InputError(f"column {column!r} is the {role} and cannot also stand in {part}")
+    for role, column in taken.items():
+        if column is not None:
+            _known(column, role, known)
+    if taken["person"] is not None and taken["person"] == taken["label"]:
+        raise InputError(f"column {taken['label']!r} is the label and cannot also be the person")
+    both = sorted(set(categorical) & set(numeric))
+    if both:
+        raise InputError(f"column {both[0]!r} is declared both categorical and numeric; choose one")
+    twice = sorted({name for name in parts["features"] if list(features or ()).count(name) > 1})
+    if twice:
+        raise InputError(f"features names column {twice[0]!r} twice; once is enough")
+
+
+def check_once(taken: dict[str, str | None], repeated: Sequence[str]) -> None:
+    """The label under another name would be a public feature."""
+    for role, column in taken.items():
+        if column in repeated:
+            raise DataError(
+                f"several columns are named {column!r}, the {role}; rename or remove all but one"
+            )
+
+
+def with_parts(known: Sequence[str], taken: Sequence[str | None]) -> list[str]:
+    """The columns of a table, and the parts of those that may be features."""
+    return [*known, *(part for name in known if name not in taken for part in part_names(name))]
+
+
+def _known(name: str, part: str, known: Sequence[str]) -> None:
+    if name in known:
+        return
+    known = [each for each in known if not split_part(each)[1] and not _NUMBER.fullmatch(each)]
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    if close:
+        hint = f"did you mean {' or '.join(map(repr, close))}?"
+    else:
+        shown = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
+        hint = f"the columns are {shown or 'numbers: is there a line with their names?'}"
+    longer = next((each for each in known if name in map(str.strip, each.split(","))), None)
+    if longer is not None and len(known) > 1:  # else the delimiter is another
+        hint = f"a name that has a comma stands in double quotes: '\"{longer}\"'"
+    raise DataError(f"{part}: there is no column {name!r}; {hint}")
+
+
+def chosen(
+    known: Sequence[str],
+    taken: Sequence[str | None],
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+    date_parts: Sequence[str],
+) -> list[str]:
+    if features is None:
+        features = [name for name in known if name not in taken and not _INDEX.fullmatch(name)]
+    features = [*features, *(part for name in date_parts for part in part_names(name))]
+    names = [name for name in features if name not in drop]
+    if not names:
+        raise InputError("no feature column is left; name fewer in drop or more in features")
+    return names
