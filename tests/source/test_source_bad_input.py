@@ -248,3 +248,5 @@ def test_hidden_one_shot_is_found_out():
 def test_mixed_pandas_column():
     frame = pd.DataFrame({"a": pd.Series([[1], "x", 2.5], dtype=object), "b": [1, 2, 3]})
     refused("column 'a' mixes types", lambda: scan(frame))
+    numbered = pd.DataFrame({0: pd.Series([1, "2", 2.5], dtype=object), 1: [1, 2, 3]})
+    assert [column.kind for column in scan(numbered).columns] == ["numeric", "integer"]

@@ -133,8 +133,11 @@ def _of_one_type(frame: Any) -> Any:
     objects = [name for name, kind in frame.dtypes.items() if str(kind) == "object"]
     mixed = {name: frame[name] for name in objects if kind_of(frame[name]).startswith("mixed")}
     texts = {name: _texts_of_mixed(column.tolist()) for name, column in mixed.items()}
-    told = {name: column for name, column in texts.items() if column is not None}
-    return frame.assign(**told) if told else frame
+    told = frame.copy(deep=False)
+    for name, column in texts.items():
+        if column is not None:
+            told[name] = column
+    return told
 
 
 def _texts_of_mixed(values: list[Any]) -> list[str | None] | None:
