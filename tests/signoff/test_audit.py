@@ -6,6 +6,7 @@ Seeds are fixed. A right law fails an audit of 20 p-values with a chance of 2e-4
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,7 @@ from labeldp.mechanisms.sampled_wtd_flag import bagwise
 from labeldp.mechanisms.shaped_flag import sizing
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.signoff import audit as module
-from labeldp.signoff.evidence import ALARM, lower_bound
+from labeldp.signoff.evidence import ALARM, _alike, lower_bound
 from tests.console import labeldp
 from tests.mechanisms.test_floors import THEOREM2, promised
 from tests.mechanisms.test_person import with_ids
@@ -290,3 +291,10 @@ def test_the_command_line_says_what_was_found(
     broken = labeldp(*said)
     assert broken.code == 1
     assert "FAILED" in broken.out
+
+
+def test_samples_that_are_all_but_equal_are_compared_without_a_word() -> None:
+    """The exact p-value is then 1 and a rounding, which SciPy warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _alike(np.arange(5.0), np.arange(1.0, 6.0)) > 0.99
