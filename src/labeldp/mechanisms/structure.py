@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeldp.errors import InputError, ReleaseError
@@ -100,8 +101,12 @@ def _layouts(release: Release) -> Iterator[str]:
             yield f"certificate: the columns of {file_name(name)} make no sense: {problem}"
             continue
         if not shown.equals(expected):
-            columns = ", ".join(f"{field.name} ({field.type}, never missing)" for field in expected)
+            columns = ", ".join(map(_told, expected))
             yield f"{file_name(name)} does not have the columns that it should: {columns}"
+
+
+def _told(field: pa.Field) -> str:
+    return f"{field.name} ({field.type}{'' if field.nullable else ', never missing'})"
 
 
 def _counts(release: Release) -> Iterator[str]:
