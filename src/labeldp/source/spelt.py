@@ -117,6 +117,8 @@ def wording_of(
 ) -> Wording:
     """How the text columns of a typed table are read; numbers with a few words are refused.
 
+    Of many different words they are names, as the type says.
+
     A column whose first rows are words is words: only others are looked at from end to end.
     """
     stored = {name: schema.field(name).type for name in features}
@@ -127,7 +129,8 @@ def wording_of(
         sample = ask(open_, SAMPLE).looks
         open_ = [name for name in open_ if name in numeric or _undecided(sample[name])]
     types = ask(open_, None) if open_ else TextTypes()
-    wrong = types.misspelt(numeric, categorical)
+    names = [name for name, look in types.looks.items() if look.named and name not in numeric]
+    wrong = types.misspelt(numeric, (*categorical, *names))
     refusal = None if wrong is None else refuse(wrong)
     if refusal is not None:
         raise refusal

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 
 BATCH = 1 << 16
 ALMOST = 0.9
-"""A column with this share of numbers is a numeric column with typing errors."""
+"""A column with this share of numbers is a numeric column with typing errors,"""
+_CODES, _OFTEN = 12, 10
+"""unless they are so few different ones, each so often on average: codes, as they would be alone
+(`features/judging`), and words among them are others. -1 among names says that there is none."""
+MOST_STRAYS = 12
+"""Different words among numbers that are taken for mistakes; where there are more they are names,
+if the table says that its column is text."""
 
 _INTEGER = r"^[ \t]*-?(0|[1-9]\d{0,17})[ \t]*$"
 _LOOKS = {
@@ -70,10 +76,16 @@ class Looks:
     """Dates of the format that was named, whatever else they look like."""
     units: Counter[str] = field(default_factory=Counter)
     dates: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Different numbers, as many as tell codes from quantities."""
+    words: Counter[str] = field(default_factory=Counter)
+    """Different texts, as many as tell names from mistakes."""
 
     def add(self, values: pa.Array, reading: Reading) -> None:
         """Count one batch; only what is not an integer is looked at more closely."""
         values = values.drop_null()
+        if len(self.kinds) <= _CODES:
+            self._add_kinds(values.unique())
         if reading.date_format is not None:
             self._add_declared(values, reading.date_format)
         if not pa.types.is_dictionary(values.type):
@@ -91,6 +103,12 @@ class Looks:
             rest, counts = self._take(look, _match(rest, pattern), rest, counts)
         if len(rest):
             self._add_others(rest, counts, reading)
+
+    def _add_kinds(self, values: pa.Array) -> None:
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        numbers = pc.utf8_trim_whitespace(values.filter(_match(values, NUMBER))).unique()
+        self.kinds.update(numbers[: _CODES + 1].to_pylist())
 
     def _take(
         self, look: str, matches: pa.Array, rest: pa.Array, counts: pa.Array
@@ -127,6 +145,8 @@ class Looks:
         rest, counts = self._take("spelt", either, rest, counts)
         dated = _match(rest, _DATED)
         self.dates.update(date_formats(rest.filter(dated), counts.filter(dated)))
+        if len(self.words) <= MOST_STRAYS:
+            self.words.update(rest[: MOST_STRAYS + 1].to_pylist())
         self.text += _total(counts)
 
     def _add_spelt(self, numbers: pa.Array, counts: pa.Array) -> None:
@@ -195,7 +215,17 @@ class Looks:
         wholes = (self.numbers, self.boolean, self.moment, self.zoned, self.declared)
         if categorical or self.values in wholes or self.date_format:
             return False
-        return numeric or self.numbers >= ALMOST * self.values
+        return numeric or (self.numbers >= ALMOST * self.values and not self._codes)
+
+    @property
+    def named(self) -> bool:
+        """Whether so many different texts are names, whatever else is a number."""
+        return len(self.words) > MOST_STRAYS
+
+    @property
+    def _codes(self) -> bool:
+        few = len(self.kinds) <= _CODES and not self.spelt
+        return few and self.numbers >= _OFTEN * len(self.kinds)
 
 
 def _match(texts: pa.Array, pattern: str) -> pa.Array:
