@@ -1,10 +1,9 @@
 """Tables to measure on, each with what its curator says in public; none is in this repository.
 
 What is said: the label's range in round numbers (labels beyond it are clipped), and which columns
-are left out because they are the label under another name or are not known when one predicts, and
-of codes of which some are no numbers, that they are codes. All other columns are used. The ranges
-of flights' delays were settled in earlier work on these tables; beside them stand the same tables
-with the range of all delays.
+are left out because they are the label under another name or are not known when one predicts. All
+other columns are used. The ranges of flights' delays were settled in earlier work on these tables;
+beside them stand the same tables with the range of all delays.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ class Table:
     load: Callable[[Path], Any]
     """From the directory of tables to what `scan` takes."""
     drop: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
 
     def source(self, folder: Path) -> Source:
         """The table of that directory."""
@@ -45,7 +43,6 @@ class Table:
             label=self.label,
             label_range=self.label_range,
             drop=self.drop,
-            categorical=self.categorical,
             clip=True,
             drop_missing_labels=True,
         )
@@ -144,10 +141,7 @@ HOUSING = Table(
     (0, 501_000),
     file("california_housing"),
 )
-CRITEO = Table(
-    "criteo", "Criteo sample, sales", "SalesAmountInEuro", (0, 254), criteo_sales,
-    categorical=("product_brand",),
-)  # fmt: skip
+CRITEO = Table("criteo", "Criteo sample, sales", "SalesAmountInEuro", (0, 254), criteo_sales)
 DIABETES = Table("diabetes", "diabetes (scikit-learn)", "target", (25, 346), diabetes)
 EXERCISE = Table("exercise", "exercise (scikit-learn)", "Weight", (100, 300), exercise)
 

@@ -6,6 +6,7 @@ import datetime
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
@@ -303,29 +304,31 @@ def test_names_that_repeat_are_numbered_and_unnamed_columns_left_out(tmp_path):
     assert batch.to_pydict() == {"sex": [*"mfmf"], "x": [0, 1, 2, 3], "sex (2)": [*"abab"]}
 
 
-@pytest.mark.parametrize("form", ["CSV", "frame"])
-def test_words_among_a_few_numbers_that_repeat_are_levels_like_them(
-    form: str, tmp_path: Path
-) -> None:
+def test_words_among_a_few_numbers_that_repeat_are_levels_like_them(tmp_path: Path) -> None:
     """-1 among names says that there is none; of many different numbers a word is a mistake."""
     codes = pa.array(["-1"] * 150 + ["0"] * 40 + ["4C9", "A1B"] * 5)
     many = pa.array([*map(str, range(190)), *["A1B"] * 10])
 
     def kind(texts: pa.Array) -> str:
-        data = pa.table({"code": texts, "x": np.arange(200) / 7})
         path = tmp_path / "t.csv"
-        pa.csv.write_csv(data, path)
-        return scan(path if form == "CSV" else data).columns[0].kind
+        pa.csv.write_csv(pa.table({"code": texts, "x": np.arange(200) / 7}), path)
+        return scan(path).columns[0].kind
 
     assert kind(codes) == "categorical"
     with pytest.raises(DataError, match="'code' should be numeric but holds 'A1B'"):
         kind(many)
 
 
-def test_many_different_words_are_names_where_the_column_is_text() -> None:
-    """In a text file every column is: there they are refused, as mistakes among numbers are."""
-    texts = pa.array([*map(str, range(190)), *(f"n{k}" for k in range(20))])
-    data = pa.table({"code": texts, "x": np.arange(210) / 7})
-    assert scan(data).columns[0].kind == "categorical"
-    with pytest.raises(DataError, match="'code' should be numeric but holds 'n0'"):
-        scan(data, numeric=["code"])
+def test_text_that_is_nearly_numbers_is_what_its_type_says_and_that_is_told() -> None:
+    """Unless they have decimals, numbers stand beside texts, or somebody calls them numeric."""
+    texts = [*map(str, range(190)), *["A1B"] * 10]
+    data = pa.table({"code": texts, "x": np.arange(200) / 7})
+    source = scan(data)
+    assert source.columns[0].kind == "categorical"
+    assert any(note.startswith("code: whole numbers but for a few words") for note in source.notes)
+    for frame, asked in (
+        (data, ["code"]),
+        (pd.DataFrame({"code": [*range(190), *texts[190:]]}), []),
+    ):
+        with pytest.raises(DataError, match="'code' should be numeric but holds 'A1B'"):
+            scan(frame, numeric=asked)

@@ -31,11 +31,12 @@ from labeldp.source.kinds import is_text, plain
 from labeldp.source.labels import to_labels
 from labeldp.source.spelling import SOFT_BLANKS, Reading, number_pattern
 from labeldp.source.table import open_table
-from labeldp.source.text import MOST_STRAYS, TextTypes
+from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
 
 _MOST_ROWS = 1_000_000
 _MOST_WORDS = 3
+_MOST_STRAYS = 12
 _BATCH = 1 << 16
 
 
@@ -208,7 +209,7 @@ def _strays(
     for name, looks in types.looks.items():
         if looks.misspelt(name in known["numeric"], False) or looks.nearly_dates:
             found = _stray_words(reader, name, looks.nearly_dates, reading)
-            if len(found) <= MOST_STRAYS:
+            if len(found) <= _MOST_STRAYS:
                 strays[name] = found
             else:
                 words.append(name)

@@ -79,6 +79,8 @@ class FrameReader:
     text: bool = False
     engine: None = None
     wording: Wording = field(default_factory=Wording, repr=False)
+    mixed: tuple[str, ...] = ()
+    """Columns of numbers and texts, which are text here."""
 
     @classmethod
     def open(cls, frame: Any) -> FrameReader:
@@ -90,11 +92,11 @@ class FrameReader:
             raise DataError(f"data of type {name} cannot be read as a table; {cure}")
         if hasattr(frame, "__next__"):
             raise _once(name)
-        frame = _of_one_type(frame)
+        frame, mixed = _of_one_type(frame)
         with _exporting(name):
             schema = _stream(frame).schema.remove_metadata()
         unique_names(schema.names, f"the {name}")
-        return cls(frame, schema, _length(frame), name)
+        return cls(frame, schema, _length(frame), name, mixed=mixed)
 
     def prepared(
         self,
@@ -104,7 +106,7 @@ class FrameReader:
         reading: Reading,
     ) -> Reader:
         """The frame holds its types; text is read."""
-        found = spelt(self, features, numeric, categorical, reading)
+        found = spelt(self, features, numeric, categorical, reading, self.mixed)
         if found is self or not self.wording.notes:
             return found
         notes = (*self.wording.notes, *found.wording.notes)
@@ -125,10 +127,10 @@ class FrameReader:
         return (self,)
 
 
-def _of_one_type(frame: Any) -> Any:
+def _of_one_type(frame: Any) -> tuple[Any, tuple[str, ...]]:
     """A pandas frame whose columns of several types are text, as a CSV file would have them."""
     if type(frame).__module__.partition(".")[0] != "pandas" or not frame.columns.is_unique:
-        return frame
+        return frame, ()
     kind_of = import_module("pandas.api.types").infer_dtype
     objects = [name for name, kind in frame.dtypes.items() if str(kind) == "object"]
     mixed = {name: frame[name] for name in objects if kind_of(frame[name]).startswith("mixed")}
@@ -137,7 +139,7 @@ def _of_one_type(frame: Any) -> Any:
     for name, column in texts.items():
         if column is not None:
             told[name] = column
-    return told
+    return told, tuple(str(name) for name, column in texts.items() if column is not None)
 
 
 def _texts_of_mixed(values: list[Any]) -> list[str | None] | None:

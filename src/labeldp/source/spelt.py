@@ -7,7 +7,7 @@ type (a dictionary) stays one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from labeldp.source.spelling import Reading, Spelling, Wording
 from labeldp.source.text import ALMOST, Looks, TextTypes
 from labeldp.source.wording import Decision, text_among_numbers
 
+_NAMES = "{name}: whole numbers but for a few words, read as names; `numeric` and `na` to change"
 SAMPLE = 1 << 12
 """First rows of a typed table that show which text columns may be something else."""
 
@@ -91,8 +92,12 @@ def spelt(
     numeric: Sequence[str],
     categorical: Sequence[str],
     reading: Reading,
+    mixed: Collection[str] = (),
 ) -> Reader:
-    """The reader of a typed table, with the text among these columns read."""
+    """The reader of a typed table, with the text among these columns read.
+
+    `mixed` columns held numbers and texts, and are text for that alone.
+    """
 
     def ask(names: Sequence[str], most: int | None) -> TextTypes:
         return TextTypes.of(reader, names, reading, most)
@@ -100,8 +105,8 @@ def spelt(
     def refuse(name: str) -> DataError | None:
         return text_among_numbers(reader, name, reading, f"the {reader.format} table")
 
-    wording = wording_of(reader.schema, features, numeric, categorical, reading, ask, refuse)
-    if not wording.spellings:
+    wording = wording_of(reader.schema, features, numeric, categorical, reading, ask, refuse, mixed)
+    if not wording.spellings and not wording.notes:
         return reader
     return SpeltReader(reader, retyped(reader.schema, wording), wording)
 
@@ -114,11 +119,13 @@ def wording_of(
     reading: Reading,
     ask: Ask,
     refuse: Refuse,
+    mixed: Collection[str] = (),
 ) -> Wording:
-    """How the text columns of a typed table are read; numbers with a few words are refused.
+    """How the text columns of a typed table are read.
 
-    Of many different words they are names, as the type says.
-
+    Whole numbers with a few words are names, as the type says, and a note says so; where they have
+    decimals, somebody calls them numbers, or they are text only for being `mixed`, words among them
+    are refused.
     A column whose first rows are words is words: only others are looked at from end to end.
     """
     stored = {name: schema.field(name).type for name in features}
@@ -129,16 +136,19 @@ def wording_of(
         sample = ask(open_, SAMPLE).looks
         open_ = [name for name in open_ if name in numeric or _undecided(sample[name])]
     types = ask(open_, None) if open_ else TextTypes()
-    names = [name for name, look in types.looks.items() if look.named and name not in numeric]
-    wrong = types.misspelt(numeric, (*categorical, *names))
-    refusal = None if wrong is None else refuse(wrong)
-    if refusal is not None:
-        raise refusal
-    looks = types.looks
+    looks, notes = types.looks, list[str]()
+    for name, look in looks.items():
+        if look.misspelt(name in numeric, False):
+            sure = name in numeric or name in mixed or look.decimal + look.spelt > 0
+            refusal = refuse(name) if sure else None
+            if refusal is not None:
+                raise refusal
+            notes.append(_NAMES.format(name=name))
     decision = Decision(numeric, categorical, reading, nulls)
     found = decision.worded({name: look for name, look in looks.items() if look.values})
     spellings = {name: Spelling(pa.string(), blanks=nulls) for name in words if nulls}
-    return replace(found, spellings=spellings | dict(found.spellings))
+    notes = [*found.notes, *notes]
+    return replace(found, spellings=spellings | dict(found.spellings), notes=tuple(notes))
 
 
 def retyped(schema: pa.Schema, wording: Wording) -> pa.Schema:

@@ -29,9 +29,6 @@ ALMOST = 0.9
 _CODES, _OFTEN = 12, 10
 """unless they are so few different ones, each so often on average: codes, as they would be alone
 (`features/judging`), and words among them are others. -1 among names says that there is none."""
-MOST_STRAYS = 12
-"""Different words among numbers that are taken for mistakes; where there are more they are names,
-if the table says that its column is text."""
 
 _INTEGER = r"^[ \t]*-?(0|[1-9]\d{0,17})[ \t]*$"
 _LOOKS = {
@@ -78,8 +75,6 @@ class Looks:
     dates: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     """Different numbers, as many as tell codes from quantities."""
-    words: Counter[str] = field(default_factory=Counter)
-    """Different texts, as many as tell names from mistakes."""
 
     def add(self, values: pa.Array, reading: Reading) -> None:
         """Count one batch; only what is not an integer is looked at more closely."""
@@ -145,8 +140,6 @@ class Looks:
         rest, counts = self._take("spelt", either, rest, counts)
         dated = _match(rest, _DATED)
         self.dates.update(date_formats(rest.filter(dated), counts.filter(dated)))
-        if len(self.words) <= MOST_STRAYS:
-            self.words.update(rest[: MOST_STRAYS + 1].to_pylist())
         self.text += _total(counts)
 
     def _add_spelt(self, numbers: pa.Array, counts: pa.Array) -> None:
@@ -216,11 +209,6 @@ class Looks:
         if categorical or self.values in wholes or self.date_format:
             return False
         return numeric or (self.numbers >= ALMOST * self.values and not self._codes)
-
-    @property
-    def named(self) -> bool:
-        """Whether so many different texts are names, whatever else is a number."""
-        return len(self.words) > MOST_STRAYS
 
     @property
     def _codes(self) -> bool:
