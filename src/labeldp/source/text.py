@@ -27,7 +27,7 @@ BATCH = 1 << 16
 ALMOST = 0.9
 """A column with this share of numbers is a numeric column with typing errors,"""
 _CODES, _OFTEN = 12, 10
-"""unless they are so few different ones, each so often on average: codes, as they would be alone
+"""unless they are so few whole ones, each so often on average: codes, as they would be alone
 (`features/judging`), and words among them are others. -1 among names says that there is none."""
 
 _INTEGER = r"^[ \t]*-?(0|[1-9]\d{0,17})[ \t]*$"
@@ -212,7 +212,7 @@ class Looks:
 
     @property
     def _codes(self) -> bool:
-        few = len(self.kinds) <= _CODES and not self.spelt
+        few = len(self.kinds) <= _CODES and self.numbers == self.integer
         return few and self.numbers >= _OFTEN * len(self.kinds)
 
 
