@@ -40,6 +40,7 @@ def run(case):
                 os.kill(os.getpid(), case["signal"])
         return inner(*given, **more)
     setattr(owner, name, outer)
+    signal.signal(case["signal"], signal.default_int_handler)  # background jobs ignore Ctrl-C
     sys.argv = ["labeldp", *case["arguments"]]
     try:
         main()
