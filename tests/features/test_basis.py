@@ -6,7 +6,7 @@ import copy
 import hashlib
 import json
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
 from labeldp.features.knots import quantile_cells
 from labeldp.features.terms import LARGEST_CODE
-from labeldp.features.waves import AMPLITUDE, _random, cosines
+from labeldp.features.waves import AMPLITUDE, _random, cosines, meetings
 from labeldp.source import scan
 from labeldp.statistics import GramSum
 
@@ -113,7 +113,7 @@ def test_waves_are_those_of_the_slow_twin():
 
 
 def test_phases_are_spread_as_they_should():
-    """A wave is √2·cos of a direction through evenly spread numbers, of length about 1.5."""
+    """A wave is √2·cos of a direction through two evenly spread numbers, of length about 2."""
     random = np.random.default_rng(2)
     rows = pa.table({f"x{place}": random.permutation(4000).astype(float) for place in range(6)})
     features = fit_features(scan(rows), basis="fourier:200")
@@ -128,7 +128,25 @@ def test_phases_are_spread_as_they_should():
     near = np.sqrt(2) * np.cos(2 * np.pi * (shares @ turns.T + first))
     assert np.abs(waves - near).max() < 1e-2  # of quantiles and of the table's step
     lengths = 2 * np.pi * np.linalg.norm(turns, axis=1) / np.sqrt(12)
-    assert abs(np.square(lengths).mean() - 1.5**2) < 5 * 1.5**2 * np.sqrt(2 / (6 * 200))
+    assert np.all(np.count_nonzero(turns, axis=1) == 2)
+    assert abs(np.square(lengths).mean() - 2**2) < 5 * 2**2 * np.sqrt(2 / (2 * 200))
+
+
+@pytest.mark.parametrize("columns", [2, 3, 6, 9])
+def test_every_column_meets_every_other_before_two_meet_again(columns):
+    pairs = list(meetings(columns))
+    assert sorted(pairs) == list(combinations(range(columns), 2))
+    together = columns // 2
+    for start in range(0, len(pairs), together):
+        taken = [place for pair in pairs[start : start + together] for place in pair]
+        assert len(set(taken)) == 2 * together
+
+
+def test_a_column_alone_has_waves_of_its_own():
+    rows = pa.table({"x": np.arange(100.0)})
+    design = fit_features(scan(rows), basis="fourier:5").design(rows)
+    assert design.shape[1] == 7
+    assert np.linalg.matrix_rank(design) == 7
 
 
 def test_the_table_of_cosines():
@@ -230,6 +248,8 @@ def test_json_both_ways_and_strict():
         lambda d: d["basis"]["waves"][0]["inputs"][0].update(bends=[1, 2, 3]),
         lambda d: d["basis"]["waves"][0]["inputs"][0].update(levels=[0, 99]),
         lambda d: d["basis"]["waves"][0].update(turns=float("inf")),
+        lambda d: d["basis"]["waves"][0].update(span=3),
+        lambda d: d["basis"]["waves"][0].pop("span"),  # of all columns, as they were once
         lambda d: d["basis"]["products"][0].update(shift=-1),
         lambda d: d["basis"]["products"][0].update(of=[["age", None]]),
         lambda d: d["basis"]["products"][0].update(of=[["age", None], ["sex", 9]]),

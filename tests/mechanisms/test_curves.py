@@ -104,8 +104,8 @@ def test_limits_are_those_of_the_parts():
         ({"linear": 0.5}, "linear"),
         ({"linear": 0.5, "splines:5": splines}, "splines:5"),
         ({"linear": 0.5, "splines:5": splines * 1.01, "splines:10": 0.0}, "linear"),
-        (dict.fromkeys(BASES, waves), BASES[-1]),
-        (dict.fromkeys(BASES, waves * 1.01), "splines:10"),
+        (dict.fromkeys(BASES, splines) | dict.fromkeys(BASES[3:], waves), BASES[-1]),
+        (dict.fromkeys(BASES, splines) | dict.fromkeys(BASES[3:], waves * 1.01), "splines:10"),
     ]
     for shares, wanted in cases:
         assert choose_basis(_Cheap(made, shares))[0] == wanted

@@ -1,8 +1,10 @@
 """Waves: random Fourier features (theory §12), the same bytes on every machine.
 
-A wave is √2·cos 2π(φ + Σ_j m_j·u_j). The u_j are about the shares of rows below a number: its code,
-bent at public quantiles so that no row stands far out, each with a random m_j; a category adds a
-random number for each of its levels. C libraries' cosines differ in their last
+A wave is √2·cos 2π(φ + Σ_j m_j·u_j), the sum over two columns: what two columns do together is most
+of what splines lack, and waves through all of them at once take twice as many to say it. Columns
+take turns, so that each meets every other. The u_j are about the shares of rows below a number: its
+code, bent at public quantiles so that no row stands far out, each with a random m_j; a category adds
+a random number for each of its levels. C libraries' cosines differ in their last
 bits, so there is none here: phases are whole numbers of 2**-64 turns, whose sums wrap as turns do,
 and the cosine is looked up at the first 12 bits of a phase, in a table of whole numbers made by
 whole numbers. What is random comes from SHAKE-256 of the published seed: a sum of twelve 16-bit
@@ -19,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -30,8 +33,10 @@ from labeldp.features.terms import Derived, Fitted, Numbers, Sight, Writer
 from labeldp.files import Check, is_positive, is_text, is_whole, list_of
 
 SEED = "1"
-WIDTH = 1.5
+WIDTH = 2.0
 """Root mean square of the phases of standardised rows, in radians."""
+SPAN = 2
+"""Columns that a wave goes through."""
 AMPLITUDE = 2**14
 """Of the table."""
 _TABLE_BITS = 12
@@ -102,7 +107,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Waves:
-    """Cosines of random directions through some columns."""
+    """Cosines of random directions through some columns, a few of them at a time."""
 
     seed: str
     count: int
@@ -113,7 +118,7 @@ class Waves:
     @classmethod
     def through(cls, inputs: Sequence[Input], count: int) -> Waves:
         """So many through these columns, which move the phase by `WIDTH` together."""
-        turns = WIDTH / (2 * math.pi * math.sqrt(len(inputs)))
+        turns = WIDTH / (2 * math.pi * math.sqrt(min(SPAN, len(inputs))))
         return cls(SEED, count, tuple(inputs), turns)
 
     @property
@@ -134,15 +139,18 @@ class Waves:
     def draws(self, fitted: Fitted) -> Iterator[tuple[int, list[list[int]]]]:
         """Of every wave: its first phase, and for each input what its shares are multiplied by.
 
-        A category has one number for each level instead.
+        A category has one number for each level instead. Inputs that it does not go through have 0.
         """
         sizes, unit = self._sizes(fitted), Fraction(self.turns) * 2**48
         # shares run to 2**16·LEVELS evenly, which has the deviation of that over √12
         units = [unit * _ROOT_12 / (LEVELS << 16) if each.bends else unit for each in self.inputs]
-        for normals, phase in _random(self.seed, self.count, sum(sizes)):
+        drawn = _random(self.seed, self.count, sum(sizes))
+        pairs = cycle(meetings(len(sizes)))
+        for there, (normals, phase) in zip(pairs, drawn, strict=False):
             rest, found = iter(normals), []
-            for size, each in zip(sizes, units, strict=True):
-                found.append([round(next(rest) * each) % 2**64 for _ in range(size)])
+            for place, (size, each) in enumerate(zip(sizes, units, strict=True)):
+                by = each if place in there else 0
+                found.append([round(next(rest) * by) % 2**64 for _ in range(size)])
             yield phase, found
 
     def _sizes(self, fitted: Fitted) -> list[int]:
@@ -158,6 +166,7 @@ class Waves:
             "count": self.count,
             "inputs": [each.to_json() for each in self.inputs],
             "turns": self.turns,
+            "span": SPAN,
         }
 
     @classmethod
@@ -165,6 +174,22 @@ class Waves:
         check_fields(entry, _WAVES, "features: waves")
         inputs = tuple(map(Input.from_json, entry["inputs"]))
         return cls(entry["seed"], entry["count"], inputs, float(entry["turns"]))
+
+
+def meetings(columns: int) -> Iterator[tuple[int, ...]]:
+    """All pairs of columns, round by round: in a round each is in one pair, or rests if it is odd.
+
+    As players of a tournament meet: one stays in its place, the others move on by one. A column
+    that is alone meets nobody.
+    """
+    if columns == 1:
+        yield (0,)
+    places = columns + columns % 2
+    for turn in range(places - 1):
+        ring = [0, *((place + turn) % (places - 1) + 1 for place in range(places - 1))]
+        for one, other in zip(ring[: places // 2], reversed(ring), strict=False):
+            if max(one, other) < columns:
+                yield min(one, other), max(one, other)
 
 
 def _random(seed: str, count: int, each: int) -> Iterator[tuple[list[int], int]]:
@@ -181,27 +206,28 @@ class _Phases:
     """The waves of encoded rows."""
 
     def __init__(self, waves: Waves, fitted: Fitted) -> None:
-        drawn = list(waves.draws(fitted))
-        self._first = [np.uint64(phase) for phase, _ in drawn]
-        self._inputs = [
-            (each, np.array([found[place] for _, found in drawn], np.uint64))
-            for place, each in enumerate(waves.inputs)
+        self._inputs = waves.inputs
+        self._waves = [
+            (
+                np.uint64(phase),
+                [(place, np.array(by, np.uint64)) for place, by in enumerate(found) if any(by)],
+            )
+            for phase, found in waves.draws(fitted)
         ]
 
     def write(self, rows: Sight, out: Numbers) -> None:
-        numbers = [
-            (each.shares(rows.number(each.column)).view(np.uint64), by[:, 0])
-            for each, by in self._inputs
+        seen = [
+            each.shares(rows.number(each.column)).view(np.uint64)
             if each.bends
+            else rows.levels(each.column)
+            for each in self._inputs
         ]
-        levels = [(rows.levels(each.column), by) for each, by in self._inputs if not each.bends]
         phase: Phases = np.empty(len(out), np.uint64)
-        for wave, first in enumerate(self._first):
+        for wave, (first, found) in enumerate(self._waves):
             phase[:] = first
-            for shares, factors in numbers:
-                phase += shares * factors[wave]
-            for places, table in levels:
-                phase += table[wave, places]
+            for place, by in found:
+                bends = self._inputs[place].bends
+                phase += seen[place] * by[0] if bends else by[seen[place]]
             out[:, wave] = cosines()[phase >> np.uint64(64 - _TABLE_BITS)]
 
 
@@ -218,4 +244,5 @@ _WAVES: dict[str, Check] = {
     "count": lambda value: is_whole(value) and 1 <= value <= 4096,
     "inputs": lambda value: isinstance(value, list) and bool(value),
     "turns": lambda value: is_positive(value) and 1e-9 < value < 1e9,
+    "span": lambda value: value == SPAN,
 }

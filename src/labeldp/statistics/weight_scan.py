@@ -36,7 +36,7 @@ _OFFERED = 1 << 16
 """Marks remembered, so that the many equal rows of some tables are offered once."""
 _MANY_NUMBERS = 8
 """From so many on, a matrix product that finds the few rows worth a closer look pays."""
-_VERY_MANY = 512
+_VERY_MANY = 64
 """From so many on, the values by which rows are kept come from a matrix product too."""
 _BLOCK = 1 << 15
 """Rows offered to empty pools at a time: what these hold then keeps most of the others out."""
