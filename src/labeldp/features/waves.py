@@ -2,13 +2,14 @@
 
 A wave is √2·cos 2π(φ + Σ_j m_j·u_j), the sum over two columns: what two columns do together is most
 of what splines lack, and waves through all of them at once take twice as many to say it. Columns
-take turns, so that each meets every other. The u_j are about the shares of rows below a number: its
-code, bent at public quantiles so that no row stands far out, each with a random m_j; a category adds
-a random number for each of its levels. C libraries' cosines differ in their last
-bits, so there is none here: phases are whole numbers of 2**-64 turns, whose sums wrap as turns do,
-and the cosine is looked up at the first 12 bits of a phase, in a table of whole numbers made by
-whole numbers. What is random comes from SHAKE-256 of the published seed: a sum of twelve 16-bit
-numbers, which is all but normal, times exact fractions.
+take turns, so that each meets every other. The u_j are about the shares of rows below a number:
+its code, bent at public quantiles so that no row stands far out, each with a random m_j; a category
+adds a random number for each of its levels.
+
+C libraries' cosines differ in their last bits, so there is none here: phases are whole numbers of
+2**-64 turns, whose sums wrap as turns do, and the cosine is looked up at the first 12 bits of a
+phase, in a table of whole numbers made by whole numbers. What is random comes from SHAKE-256 of the
+published seed: a sum of twelve 16-bit numbers, which is all but normal, times exact fractions.
 
 Numbers beyond those of fitted rows count as the nearest: waves say nothing there.
 """
