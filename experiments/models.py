@@ -64,7 +64,8 @@ _SHAPED, _ROWS = {"mechanism": "shaped-flag"}, {"mechanism": "noisy-rows"}
 WAYS = (
     Way("linear, shaped-flag", {**_SHAPED, "basis": "linear"}, linear),
     Way("splines, shaped-flag", {**_SHAPED, "basis": "splines"}, linear),
-    Way("splines+fourier:100, shaped-flag", {**_SHAPED, "basis": "splines+fourier:100"}, linear),
+    Way("splines+fourier:200, shaped-flag", {**_SHAPED, "basis": "splines+fourier:200"}, linear),
+    Way("`--basis auto`, shaped-flag", {**_SHAPED, "basis": "auto"}, linear),
     Way("network, noisy-rows", _ROWS, network),
     Way("trees, noisy-rows", _ROWS, trees),
 )
