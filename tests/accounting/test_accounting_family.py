@@ -238,3 +238,37 @@ def test_a_vanishing_change_costs_next_to_nothing(tau: float) -> None:
     for bags in (1, 7):
         for epsilon in (0.1, 1.0, 4.0):
             assert SketchFamily(bags, tau).delta(epsilon).upper < 1e-200
+
+
+FLAT = [
+    SketchFamily(50, 2e-5, 4e-3, 1e-5),
+    SketchFamily(3000, 2e-5, 4e-3, 1.4e-6, 2.0**-30),
+    SketchFamily(1, 1e-5, 0.2, 3e-5),
+]
+
+
+@pytest.mark.parametrize("each", FLAT)
+@pytest.mark.parametrize("epsilon", [0.0, 1e-12])
+def test_a_flat_family_is_certified_as_before_by_fewer_looks(each, epsilon, monkeypatch):
+    """At tiny ε all neighbours cost the same, and no number of cells agrees to 1e-9."""
+    looks = []
+    delta = contour.delta
+
+    def counted(loss, *rest):
+        looks.append(loss.alpha.shape[1])
+        return delta(loss, *rest)
+
+    monkeypatch.setattr(contour, "delta", counted)
+    quick, few = each.delta(epsilon), sum(looks)
+    monkeypatch.setattr(family, "_in_vain", lambda bound, *_: np.zeros(len(bound), dtype=np.intp))
+    looks.clear()
+    family._supremum.cache_clear()
+    slow = each.delta(epsilon)
+    assert quick == slow
+    assert few < 0.5 * sum(looks)
+
+
+def test_cells_are_cut_to_the_same_edges():
+    left, right = family._cut(np.array([0.0, 1.0]), np.array([1.0, 3.0]), np.array([2, 1]))
+    cells = sorted(zip(left.tolist(), right.tolist(), strict=True))
+    assert cells == [(0.0, 0.25), (0.25, 0.5), (0.5, 0.75), (0.75, 1.0), (1.0, 2.0), (2.0, 3.0)]
