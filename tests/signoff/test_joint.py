@@ -94,6 +94,14 @@ def persons(rows: int, each: int, column: str = "id") -> Any:
     return scan(data, label="label", label_range=RANGE, person=column)
 
 
+def test_other_ids_of_one_table_are_not_composed() -> None:
+    """Whoever has two rows in one release has twice the other's cost."""
+    two, one = (persons(1000, each) for each in (2, 1))
+    releases = [released(rows, mechanism="shaped-flag") for rows in (two, one)]
+    with pytest.raises(InputError, match="up to 2 and up to 1 rows"):
+        compose(releases)
+
+
 def test_persons_are_protected_across_tables() -> None:
     one = released(persons(2000, 2), mechanism="shaped-flag", noise="gaussian")
     two = released(persons(1500, 3), mechanism="shaped-flag", noise="gaussian")
@@ -117,9 +125,9 @@ def test_single_rows_count_for_all_rows_of_a_person(shaped: Path) -> None:
 
 def test_of_tables_alike_in_rows_the_larger_persons_count(shaped: Path) -> None:
     """A release of single rows may be of either table, in whatever order they are given."""
-    few, many = (
-        released(persons(2000, each), mechanism="shaped-flag", noise="gaussian") for each in (2, 4)
-    )
+    other = table(4000).slice(2000).append_column("id", pa.array(np.arange(2000) // 4))
+    tables = persons(2000, 2), scan(other, label="label", label_range=RANGE, person="id")
+    few, many = (released(t, mechanism="shaped-flag", noise="gaussian") for t in tables)
     row = Release.load(shaped).certificate["mu"]
     mus = [compose(each).mu for each in ([shaped, few, many], [many, few, shaped])]
     whole = [4 * row, few.certificate["mu"], many.certificate["mu"]]

@@ -373,6 +373,33 @@ def test_whose_labels_a_total_covers_is_shown(book: Ledger) -> None:
     assert account.spent > 2 * before
 
 
+def with_persons(ids: list[Any], column: str = "who") -> Source:
+    data = table().append_column(column, pa.array(ids))
+    return scan(data, label="label", label_range=RANGE, person=column)
+
+
+def test_other_ids_do_not_make_a_second_release_cheaper(book: Ledger) -> None:
+    """Everybody alone in the second release: whoever had five rows would have spent five times."""
+    asked = GAUSSIAN | {"epsilon": 0.2}
+    fives = with_persons([k // 5 for k in range(2000)])
+    plan(fives, **asked).release(fives, ledger=book, dataset="t")
+    spent = book.account("t").spent
+    for ids, column in (
+        (list(range(2000)), "who"),
+        ([k % 400 + 7 for k in range(2000)], "who"),
+        ([k // 5 for k in range(2000)], "whose"),
+    ):
+        others = with_persons(ids, column)
+        with pytest.raises(LedgerError, match=f"person column {column!r}"):
+            plan(others, **asked).release(others, ledger=book, dataset="t")
+    assert book.account("t").spent == spent
+    spelt = with_persons([f" {k // 5:05d}.0" for k in range(2000)])
+    plan(spelt, **asked).release(spelt, ledger=book, dataset="t")
+    rows = source()
+    plan(rows, **asked).release(rows, ledger=book, dataset="t")
+    assert len(book.account("t").debits) == 3
+
+
 def test_a_plan_that_was_released_is_released_again_on_demand_alone(folder: Path) -> None:
     data, path = folder / "table.parquet", folder / "plan.json"
     asked = ("release", data, *LABEL, "--plan", path, "--anyway", "--out")

@@ -175,11 +175,16 @@ def test_an_id_that_two_files_spell_in_two_ways_is_one_person(tmp_path: Path) ->
     """Where ids had gaps, pandas writes 7.0: a person in both files would have two halves."""
     sevens = ["7", " 7", "7 ", "007", "7.0", "7.", "7.00", "+7", "\N{FULLWIDTH DIGIT SEVEN}"]
     accents = ["Jos\N{LATIN SMALL LETTER E WITH ACUTE}", "Jose\N{COMBINING ACUTE ACCENT}"]
-    alike = [sevens, ["0", "000", "0.0"], ["-7", "-07.0"], accents]
-    apart = ["7", "70", "7.5", "7.07", "a7", "a07", "7 7", "0", "-7", "A", "a"]
+    large = ["10000000000000000", "1e+16", "1E16", "1.0e16", "10.e+15", "100000000000000000e-1"]
+    larger = ["1" + 30 * "0", "1e30", "10e+29"]
+    alike = [sevens, ["0", "000", "0.0", "-0"], ["-7", "-07.0", "-7e0"], accents, large, larger]
+    apart = ["7", "70", "7.5", "7.07", "a7", "a07", "7 7", "0", "-7", "A", "a", "1e400", "7e-1"]
     for texts in alike:
         assert len(set(marks_of(pa.array(texts), "id").tolist())) == 1
     assert len(set(marks_of(pa.array(apart), "id").tolist())) == len(apart)
+    numbers = [7, 0, -7, 10**16]
+    spelt_out = marks_of(pa.array([str(number) for number in numbers]), "id")
+    assert (spelt_out == marks_of(pa.array(numbers), "id")).all()
     lines = ["x,id,label", *(f"{k % 9}.5,{k % 50},{k % 10}" for k in range(100))]
     (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
     spelt = [line.replace(f",{k % 50},", f",{k % 50}.0,") for k, line in enumerate(lines[1:])]

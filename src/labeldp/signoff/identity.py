@@ -13,6 +13,7 @@ import hmac
 import math
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from labeldp.features.fold import Needs
 
 if TYPE_CHECKING:
     from labeldp.engines import Engine
+    from labeldp.features import Encoded, FeatureMap
     from labeldp.source import Source
 
 Words = NDArray[np.uint64]
@@ -34,6 +36,16 @@ _MISSING = math.nan
 def identity(source: Source, engine: Engine, key: bytes) -> dict[str, str]:
     """A digest of every feature column by its name; the number of rows is in each."""
     return engine.fold("which table", source, ColumnSums(source.names, key))
+
+
+def persons_identity(
+    source: Source, engine: Engine, key: bytes, features: FeatureMap
+) -> dict[str, str] | None:
+    """A digest of whose the rows are, by the column of ids; None without one."""
+    if source.person is None:
+        return None
+    told = engine.fold("whose rows", source, PersonSums(features, source.person, key))
+    return {"column": source.person, "digest": told}
 
 
 class ColumnSums:
@@ -55,13 +67,7 @@ class ColumnSums:
         self._rows += rows.num_rows
         for name in self._columns:
             bits = _cells(rows.column(name))
-            for place in range(_SUMS):
-                total = int(_mixed(bits ^ self._seed(name, place)).sum(dtype=np.uint64))
-                self._sums[name][place] = (self._sums[name][place] + total) % 2**64
-
-    def _seed(self, name: str, place: int) -> np.uint64:
-        text = hmac.digest(self._key, f"{place}:{name}".encode(), "sha256")
-        return np.uint64(int.from_bytes(text[:8], "little"))
+            self._sums[name] = _plus(self._sums[name], _sums_of(bits, name, self._key))
 
     def share(self) -> dict[str, Any]:
         return {"rows": self._rows, "sums": self._sums}
@@ -69,15 +75,59 @@ class ColumnSums:
     def merge(self, share: Mapping[str, Any]) -> None:
         self._rows += share["rows"]
         for name, sums in share["sums"].items():
-            together = zip(self._sums[name], sums, strict=True)
-            self._sums[name] = [(mine + other) % 2**64 for mine, other in together]
+            self._sums[name] = _plus(self._sums[name], sums)
 
     def result(self, _row: object) -> dict[str, str]:
-        def told(name: str) -> str:
-            text = f"{self._rows}:{name}:{self._sums[name]}"
-            return hmac.digest(self._key, text.encode(), "sha256").hex()[:32]
+        return {n: _digest(self._rows, n, self._sums[n], self._key) for n in self._columns}
 
-        return {name: told(name) for name in self._columns}
+
+class PersonSums:
+    """The tally behind `persons_identity`: of the marks that ids are read as, not of their spelling.
+
+    How many rows everybody has follows from them, and with it what a release costs a person.
+    """
+
+    def __init__(self, features: FeatureMap, column: str, key: bytes) -> None:
+        self._features, self._column, self._key = features, column, key
+        self._rows, self._sums = 0, [0] * _SUMS
+
+    @property
+    def needs(self) -> Needs:
+        every = replace(self._features, kept=None)
+        return Needs(every.columns, every)
+
+    def new(self) -> PersonSums:
+        return PersonSums(self._features, self._column, self._key)
+
+    def add(self, rows: Encoded, _labels: None, _first: int) -> None:
+        assert rows.persons is not None  # a source with persons gives them
+        self._rows += rows.rows
+        self._sums = _plus(self._sums, _sums_of(rows.persons, self._column, self._key))
+
+    def share(self) -> dict[str, Any]:
+        return {"rows": self._rows, "sums": self._sums}
+
+    def merge(self, share: Mapping[str, Any]) -> None:
+        self._rows += share["rows"]
+        self._sums = _plus(self._sums, share["sums"])
+
+    def result(self, _row: object) -> str:
+        return _digest(self._rows, self._column, self._sums, self._key)
+
+
+def _sums_of(words: Words, name: str, key: bytes) -> list[int]:
+    """Of the words of a column, mixed under the key in several ways."""
+    seeds = [hmac.digest(key, f"{place}:{name}".encode(), "sha256") for place in range(_SUMS)]
+    numbers = [np.uint64(int.from_bytes(seed[:8], "little")) for seed in seeds]
+    return [int(_mixed(words ^ number).sum(dtype=np.uint64)) for number in numbers]
+
+
+def _plus(sums: Sequence[int], others: Sequence[int]) -> list[int]:
+    return [(mine + other) % 2**64 for mine, other in zip(sums, others, strict=True)]
+
+
+def _digest(rows: int, name: str, sums: Sequence[int], key: bytes) -> str:
+    return hmac.digest(key, f"{rows}:{name}:{list(sums)}".encode(), "sha256").hex()[:32]
 
 
 def _cells(column: pa.Array) -> Words:

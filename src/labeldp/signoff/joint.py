@@ -9,7 +9,7 @@ rows as a person has. Releases that drew the same bags share that draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,10 +101,11 @@ def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> 
     2
     """
     several = [releases] if isinstance(releases, str | Path | Release) else releases
-    claims = [_claim(each) for each in several]
-    if not claims:
+    certificates = [_certificate(each) for each in several]
+    if not certificates:
         raise InputError("there is nothing to compose: name at least one release")
-    return joint(claims)
+    _check_persons(certificates)
+    return joint([read_claim(each) for each in certificates])
 
 
 def joint(claims: Sequence[Claim]) -> Joint:
@@ -113,13 +114,27 @@ def joint(claims: Sequence[Claim]) -> Joint:
     return Joint(_together(claims, laws), unit, tuple(claims))
 
 
-def _claim(release: Release | str | Path) -> Claim:
+def _certificate(release: Release | str | Path) -> Mapping[str, Any]:
     if isinstance(release, Release):
-        return read_claim(release.certificate)
+        return release.certificate
     report = verify(release)
     if not report.valid:
         raise ReleaseError(f"{release} does not verify: {report.problems[0]}")
-    return read_claim(Release.load(release).certificate)
+    return Release.load(release).certificate
+
+
+def _check_persons(certificates: Sequence[Mapping[str, Any]]) -> None:
+    """Of the same features, persons with other numbers of rows are other persons."""
+    most: dict[str, int] = {}
+    for certificate in certificates:
+        if (person := certificate.get("person")) is not None:
+            known = most.setdefault(certificate["digests"]["feature_sums"], person["rows"])
+            if known != person["rows"]:
+                raise InputError(
+                    f"of one table, persons have up to {known:,} and up to {person['rows']:,} "
+                    "rows: the ids of these releases are not the same, so that nothing can be said "
+                    "of a person; compose releases made with the same ids"
+                )
 
 
 def _of_one_unit(claims: Sequence[Claim]) -> tuple[list[Curve], str]:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share
 from labeldp.mechanisms import read_claim
 from labeldp.signoff.chain import Chain, Entry, key_of
-from labeldp.signoff.identity import identity
+from labeldp.signoff.identity import identity, persons_identity
 from labeldp.signoff.joint import Joint, joint
 
 if TYPE_CHECKING:
@@ -130,11 +130,15 @@ class Ledger:
         """Pay for a release before its labels are read, or refuse."""
         _check_name(dataset)
         claim = plan.claim
-        columns = identity(source, engine, key_of(self.entries()))
+        key = key_of(self.entries())
+        columns = identity(source, engine, key)
+        persons = persons_identity(source, engine, key, plan.features)
         with self._chain.writing() as book:
             _check_table(book.entries, dataset, columns, int(claim.to_json()["rows"]))
             account = _account(book.entries, dataset)
-            told = {"label": source.label, "claim": claim.to_json(), "columns": columns}
+            _check_persons(account, persons)
+            table = {"columns": columns, "persons": persons}
+            told = {"label": source.label, "claim": claim.to_json(), **table}
             entry = book.append("debit", dataset, told | _total(account, claim))
             name = str(book.entries[0].document["ledger"])
         return Receipt(self, entry, name, len(account.debits) + 1)
@@ -251,6 +255,17 @@ def _check_table(
                 f"the ledger knows this table as {name!r}; name it so (`dataset={name!r}`): what "
                 "was spent on it counts"
             )
+
+
+def _check_persons(account: Account, persons: Mapping[str, str] | None) -> None:
+    """The ids of one column are of the same persons in all releases, or nothing adds up."""
+    known = [entry.document.get("persons") for entry in account.debits]
+    if persons and any(each and each != persons for each in known):
+        raise LedgerError(
+            f"whose rows these are was told otherwise when {account.dataset!r} was released "
+            f"before: the ids of person column {persons['column']!r} are others, so that what a "
+            "person has spent cannot be added up; take the ids and the column of that release"
+        )
 
 
 def _total(account: Account, claim: Claim) -> dict[str, float]:

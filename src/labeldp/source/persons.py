@@ -7,12 +7,14 @@ count as one person, which makes a guarantee dearer and never weaker.
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp._arrow import arrow_numbers, numpy_numbers
+from labeldp._arrow import arrow_numbers, arrow_words, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.kernels import mixed
 from labeldp.source.kinds import is_text, plain
@@ -23,6 +25,10 @@ MARKS = "\0person"
 Marks = NDArray[np.uint64]
 
 _WHOLE = r"^(?:\+|(-))?0*(\d+)(?:\.0*)?$"
+_POWER = r"^[+-]?\d+\.?\d*[eE][+-]?\d{1,2}$"
+_INTEGER = r"^-?\d{1,18}$"
+_TEXT = np.uint64(0x9E3779B97F4A7C15)
+"""Any number far from ids: the mark of a short text is not that of a small integer."""
 
 
 def check_person_type(field: pa.Field) -> None:
@@ -66,25 +72,52 @@ def marks_of(ids: pa.Array, name: str) -> Marks:
         among = ids.dictionary.take(arrow_numbers(used))
         return marks_of(among, name)[np.searchsorted(used, places)]
     if is_text(ids.type):
-        return _of_texts(_alike(ids.cast(pa.large_string())).cast(pa.large_binary()))
-    integers = numpy_numbers(ids)
-    return mixed(integers.astype(np.int64 if integers.dtype.kind == "i" else np.uint64).view("u8"))
+        return _of_spelt(_alike(ids.cast(pa.large_string())))
+    return _of_integers(ids)
 
 
 def _alike(texts: pa.Array) -> pa.Array:
-    """One spelling of ids that files may spell in several: " 7", "7", "+7", "007" and "7.0".
+    """One spelling of ids that files may spell in several: " 7", "7", "+7", "007", "7.0", "7e0".
 
     Signs that look the same have one form: an accent may be one sign with its letter, or its own.
     """
     if not pc.all(pc.string_is_ascii(texts)).as_py():
         texts = pc.utf8_normalize(texts, "NFKC")
-    return pc.replace_substring_regex(pc.utf8_trim_whitespace(texts), _WHOLE, r"\1\2")
+    texts = _without_powers(pc.utf8_trim_whitespace(texts))
+    return pc.replace_substring_regex(texts, _WHOLE, r"\1\2")
+
+
+def _without_powers(texts: pa.Array) -> pa.Array:
+    """Whole numbers in full that a program wrote as floats: "1e+16" is 10000000000000000."""
+    powers = pc.match_substring_regex(texts, _POWER)
+    if not pc.any(powers).as_py():
+        return texts
+    full = [_in_full(text) for text in texts.filter(powers).to_pylist()]
+    return pc.replace_with_mask(texts, powers, arrow_words(full, texts.type))
+
+
+def _in_full(text: str) -> str:
+    number = Decimal(text)
+    return str(int(number)) if number == number.to_integral_value() else text
+
+
+def _of_spelt(texts: pa.Array) -> Marks:
+    """Of a whole number the mark that it has in a column of integers."""
+    marks = _of_texts(texts.cast(pa.large_binary()))
+    whole = pc.match_substring_regex(texts, _INTEGER)
+    marks[numpy_numbers(whole)] = _of_integers(texts.filter(whole).cast(pa.int64()))
+    return marks
+
+
+def _of_integers(ids: pa.Array) -> Marks:
+    integers = numpy_numbers(ids)
+    return mixed(integers.astype(np.int64 if integers.dtype.kind == "i" else np.uint64).view("u8"))
 
 
 def _of_texts(texts: pa.Array) -> Marks:
     """Eight bytes after eight, texts of one length at a time."""
     lengths = numpy_numbers(pc.binary_length(texts))
-    marks = lengths.astype(np.uint64)
+    marks = lengths.astype(np.uint64) ^ _TEXT
     for length in np.unique(lengths[lengths > 0]):
         here = np.flatnonzero(lengths == length)
         some = texts.take(arrow_numbers(here))
