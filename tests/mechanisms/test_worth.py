@@ -159,6 +159,20 @@ def test_the_costliest_column_is_named_as_the_table_names_it() -> None:
     assert better < 0.5 * bench.made.forecast.added_ms
 
 
+def test_a_wide_table_is_not_planned_again_and_again() -> None:
+    """Of few rows few design columns are independent; all of them are factorised each time."""
+    wide = np.random.default_rng(0).normal(size=(60, cures._MOST_COLUMNS + 40))
+    rows = scan(
+        pa.table({f"x{k}": column for k, column in enumerate(wide.T)} | {"label": wide[:, 0]}),
+        label="label",
+        label_range=RANGE,
+    )
+    asked = {"epsilon": 0.2, "delta": 1e-6}
+    bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
+    assert len(bad.features.names) <= 60
+    assert not list(cures._Bench(bad, rows, labeldp.LocalEngine(1), asked).encodings())
+
+
 def test_anyway_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -> None:
     rows = source(500)
     bad, good = made(rows), made(rows, epsilon=8.0)

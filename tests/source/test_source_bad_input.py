@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import time
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp import look
 from labeldp.errors import DataError, InputError
 from labeldp.features import fit_features
 from labeldp.source import scan
@@ -250,3 +252,17 @@ def test_mixed_pandas_column():
     refused("column 'a' mixes types", lambda: scan(frame))
     numbered = pd.DataFrame({0: pd.Series([1, "2", 2.5], dtype=object), 1: [1, 2, 3]})
     assert [column.kind for column in scan(numbered).columns] == ["numeric", "integer"]
+
+
+@pytest.mark.parametrize("verb", [look, scan])
+def test_twenty_thousand_columns_of_text_are_refused_at_once(verb, tmp_path):
+    """Nothing may be looked at once for every pair of columns, or for every one of so many."""
+    names, path = [f"c{k}" for k in range(20_000)], tmp_path / "wide.csv"
+    lines = [",".join([*names, "label"]), *(",".join(["1.5"] * 20_001) for _ in range(3))]
+    path.write_text("\n".join(lines) + "\n")
+    start = time.process_time()
+    with pytest.raises(DataError, match="has 20000 feature columns, and at most 4096"):
+        verb(path, label="label")
+    few = scan(path, label="label", label_range=(0, 10), drop=names[20:])
+    assert few.names == tuple(names[:20])
+    assert time.process_time() - start < 8

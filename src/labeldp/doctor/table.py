@@ -199,7 +199,7 @@ def _strays(
     With the reader, which then knows its encoding.
     """
     taken = (label, *known["drop"], *known["categorical"])
-    names = [n for n in reader.schema.names if n not in taken and _is_text(reader.schema, n)]
+    names = [name for name in _texts(reader.schema) if name not in taken]
     if isinstance(reader, DelimitedReader):
         reader, types = reader.looked(names)
     else:
@@ -240,7 +240,8 @@ def _add_blanks(columns: list[Facts], reader: Any, strays: Mapping[str, list[str
     """How missing values are spelt, where that is text."""
     if isinstance(reader, DelimitedReader):
         reader = replace(reader, reading=replace(reader.reading, na=()))
-    texts = [c["name"] for c in columns if _is_text(reader.schema, c["name"])]
+    stored = set(_texts(reader.schema))
+    texts = [c["name"] for c in columns if c["name"] in stored]
     if not texts:
         return
     by_name = {facts["name"]: facts for facts in columns}
@@ -253,8 +254,8 @@ def _add_blanks(columns: list[Facts], reader: Any, strays: Mapping[str, list[str
             break
 
 
-def _is_text(schema: pa.Schema, name: str) -> bool:
-    return name in schema.names and is_text(plain(schema.field(name).type))
+def _texts(schema: pa.Schema) -> list[str]:
+    return [field.name for field in schema if is_text(plain(field.type))]
 
 
 def _count_blanks(facts: Facts, column: pa.Array, strays: Sequence[str]) -> None:

@@ -120,7 +120,7 @@ class FeatureMap:
         """The columns by name, for terms."""
         return Fitted.of(self.numeric, self.categorical)
 
-    @property
+    @cached_property
     def derived_positions(self) -> range:
         """Design positions of what the basis derives."""
         plain = sum(len(column.design_names) for column in self.numeric)

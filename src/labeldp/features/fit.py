@@ -22,6 +22,7 @@ from labeldp.features.tally import Extremes, GridSums, Levels, LevelsAndRanges, 
 from labeldp.features.winsor import Range, Winsor, check_names, winsor_notes
 from labeldp.features.wish import LINEAR, PAIR_COLUMNS, Wish
 from labeldp.source import Column, Source
+from labeldp.source.kinds import MOST_COLUMNS, check_breadth
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def fit_features(
     interactions: Sequence[str] = (),
     interaction_columns: int = PAIR_COLUMNS,
     formula: str | None = None,
-    max_columns: int = 4096,
+    max_columns: int = MOST_COLUMNS,
     progress: Callable[[int], None] | None = None,
     fold: Fold | None = None,
 ) -> FeatureMap:
@@ -110,7 +111,7 @@ def fit_features(
     columns = [
         replace(c, kind="numeric", declared=True) if c.name in log else c for c in source.columns
     ]
-    _check_breadth(columns, max_columns)
+    check_breadth(len(columns), max_columns)
     found, tails = _look(source, columns, ways.winsor, fold)
     rows, extremes, levels = found.rows, found.extremes, found.levels
     if min_count is None:
@@ -254,15 +255,6 @@ def _categorical(
         else:
             notes.append(ONE_LEVEL.say(name=name))
     return columns
-
-
-def _check_breadth(columns: Sequence[Column], most: int) -> None:
-    """Before a row is read: a pass over so many columns at once would take gigabytes."""
-    if len(columns) > most:
-        raise DataError(
-            f"the table has {len(columns)} feature columns, and at most {most} design columns are "
-            f"made of them; `drop` some"
-        )
 
 
 def _check_width(result: FeatureMap, most: int) -> None:

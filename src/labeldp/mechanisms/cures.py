@@ -94,7 +94,7 @@ class _Bench:
         """Other columns, where trying them is quick."""
         claim, features = self.made.claim, self.made.features
         values = features.rows * len(features.columns)
-        if len(features.names) > _MOST_COLUMNS or values > _MOST_VALUES:
+        if features.width > _MOST_COLUMNS or values > _MOST_VALUES:
             return
         request = make_request(mechanism_named(claim.mechanism), **self.asked)
         found = surveyed(request, self.source, self.engine, saturated=True)

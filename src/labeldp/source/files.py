@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import glob
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -251,7 +252,7 @@ def same_schema(first: pa.Schema, other: pa.Schema, paths: tuple[Path, Path]) ->
 
 def unique_names(names: Sequence[str], where: Any) -> None:
     """Refuse a table in which a name stands for two columns."""
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
         raise DataError(
             f"{where} has several columns named {', '.join(map(repr, twice[:5]))}; rename them, or "

@@ -14,6 +14,9 @@ Kind = Literal["numeric", "categorical", "integer"]
 
 _FRACTIONS = ("double", "float", "halffloat", "decimal")
 
+MOST_COLUMNS = 4096
+"""Of a design; of features therefore too."""
+
 
 @dataclass(frozen=True)
 class Column:
@@ -81,3 +84,12 @@ def _natural(type_: pa.DataType) -> Kind:
     if pa.types.is_dictionary(type_) or pa.types.is_boolean(type_) or is_text(type_):
         return "categorical"
     return "numeric"
+
+
+def check_breadth(columns: int, most: int = MOST_COLUMNS) -> None:
+    """Before a row is read: to look at so many columns would take long, and gigabytes."""
+    if columns > most:
+        raise DataError(
+            f"the table has {columns} feature columns, and at most {most} design columns are made "
+            "of them; `drop` some"
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from labeldp.errors import DataError, InputError
@@ -25,9 +26,11 @@ def check_names(
     """Refuse names that are not columns, and columns that play two parts."""
     parts = {"features": features or (), "categorical": categorical, "numeric": numeric}
     parts |= {"drop": drop, "date_parts": date_parts}
+    there = set(known)
     for part, names in parts.items():
         for name in names:
-            _known(name, part, known)
+            if name not in there:
+                _known(name, part, known)
         for role, column in taken.items():
             if column in names and (role, part) != ("person", "drop"):  # no feature anyway
                 raise InputError(f"column {column!r} is the {role} and cannot also stand in {part}")
@@ -39,7 +42,7 @@ def check_names(
     both = sorted(set(categorical) & set(numeric))
     if both:
         raise InputError(f"column {both[0]!r} is declared both categorical and numeric; choose one")
-    twice = sorted({name for name in parts["features"] if list(features or ()).count(name) > 1})
+    twice = sorted(name for name, times in Counter(parts["features"]).items() if times > 1)
     if twice:
         raise InputError(f"features names column {twice[0]!r} twice; once is enough")
 
@@ -84,7 +87,8 @@ def chosen(
     if features is None:
         features = [name for name in known if name not in taken and not _INDEX.fullmatch(name)]
     features = [*features, *(part for name in date_parts for part in part_names(name))]
-    names = [name for name in features if name not in drop]
+    left_out = set(drop)
+    names = [name for name in features if name not in left_out]
     if not names:
         raise InputError("no feature column is left; name fewer in drop or more in features")
     return names

@@ -73,7 +73,8 @@ class SpeltReader:
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns with the types of the schema."""
-        stored = [n if n in self.inner.schema.names else split_part(n)[0] for n in columns]
+        there = set(self.inner.schema.names)
+        stored = [n if n in there else split_part(n)[0] for n in columns]
         for batch in self.inner.batches(list(dict.fromkeys(stored)), batch_rows):
             batch = self.wording.read(batch)
             if batch.schema.names != list(columns):

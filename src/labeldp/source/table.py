@@ -350,8 +350,9 @@ def ready(
     reading: Reading,
 ) -> Reader:
     """The reader that delivers these columns with their final types."""
-    stored = [n if n in reader.schema.names else split_part(n)[0] for n in names]
-    dated = [split_part(name)[0] for name in names if name not in reader.schema.names]
+    there = set(reader.schema.names)
+    stored = [n if n in there else split_part(n)[0] for n in names]
+    dated = [split_part(name)[0] for name in names if name not in there]
     reader = reader.prepared(list(dict.fromkeys(stored)), numeric, categorical, reading)
     return with_date_parts(reader, list(dict.fromkeys(dated)))
 

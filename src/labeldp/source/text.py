@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from labeldp._arrow import arrow_words
 from labeldp.source.dates import ISO, MOMENT, date_formats, together
+from labeldp.source.kinds import check_breadth
 from labeldp.source.spelling import SOFT_BLANKS, UNITS, Reading, number_pattern
 from labeldp.source.values import NUMBER
 
@@ -240,6 +241,7 @@ class TextTypes:
         cls, reader: Reader, features: Sequence[str], reading: Reading, most: int | None = None
     ) -> TextTypes:
         """Look at a table, at one part of it, or at about so many of its first rows."""
+        check_breadth(len(features))
         rows, looks = 0, {name: Looks() for name in features}
         for batch in reader.batches(features, min(BATCH, most or BATCH)):
             rows += batch.num_rows
