@@ -24,7 +24,15 @@ import pytest
 import labeldp.signoff.verification as verification
 from labeldp import FeatureMap, InputError, Release, scan, verify
 from labeldp.files import json_digest
-from labeldp.release import CROISSANT, SIGNATURES, claimed_fields, croissant_of, seal
+from labeldp.release import (
+    CERTIFICATE,
+    CROISSANT,
+    FEATURES,
+    SIGNATURES,
+    claimed_fields,
+    croissant_of,
+    seal,
+)
 from labeldp.signoff.signing import PublicKey, make_key, sign
 from tests.extras import extra
 from tests.mechanisms.cases import small_plan
@@ -221,6 +229,20 @@ def test_bytes_of_any_file(case: Any) -> None:
                     passed.append((path.name, change.__name__, again))
                 shutil.rmtree(folder)
     assert passed == []
+
+
+def test_ends_of_lines(case: Any) -> None:
+    """One that a reader takes for another could spell a bit in every line."""
+    release, _, place, _ = case
+    folder = place / "lines"
+    for name in (CERTIFICATE, FEATURES, CROISSANT):
+        shutil.copytree(place / "one", folder)
+        path = folder / name
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n", 3))
+        if name != CROISSANT:
+            renew(folder, release)
+        assert not verify(folder).valid, name
+        shutil.rmtree(folder)
 
 
 def same_table(folder: Path, place: Path, name: str) -> bool:

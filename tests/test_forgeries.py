@@ -226,6 +226,15 @@ def test_a_rank_that_no_bag_can_have(honest: dict[str, Release], tmp_path: Path)
         assert not passes(replace(release, certificate=seal(document)), tmp_path / str(number))
 
 
+@pytest.mark.parametrize(("field", "value"), [("gap", 0.9), ("gap", 0.0), ("passes", 0)])
+def test_a_search_that_cannot_have_been(
+    honest: dict[str, Release], field: str, value: float, tmp_path: Path
+) -> None:
+    """No weights are better than the best, and none were found without a look at the features."""
+    document = altered(honest["shaped"].certificate, ("shape", field), value)
+    assert not passes(replace(honest["shaped"], certificate=seal(document)), tmp_path / "forged")
+
+
 def test_the_list_of_what_is_not_refuted_is_not_too_long(
     honest: dict[str, Release], tmp_path: Path
 ) -> None:

@@ -147,22 +147,26 @@ def _seals(folder: Path, release: Release) -> Iterator[str]:
     if seal(certificate)["seal"] != certificate["seal"]:
         yield "certificate: a field was altered (its seal does not match)"
     text = certificate_text(certificate)
-    if (folder / CERTIFICATE).read_text(encoding="utf-8") != text + "\n":
+    if not _is_text(folder / CERTIFICATE, text + "\n"):
         yield f"{CERTIFICATE} is not as it was written (other spacing or order)"
     for name in ("aggregates", *release.files):
         yield from _stamp(folder / file_name(name), text)
     if json_digest(release.features.to_json()) != certificate["digests"]["features"]:
         yield f"{FEATURES} was altered (its digest does not match)"
-    elif (folder / FEATURES).read_text(encoding="utf-8") != features_text(release.features):
+    elif not _is_text(folder / FEATURES, features_text(release.features)):
         yield f"{FEATURES} is not as it was written (other spacing or order)"
 
 
 def _description(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
     """The description follows from the other files, to the letter."""
-    path, text = folder / CROISSANT, croissant_of(folder, certificate)
-    expected = text.encode(errors="surrogatepass")
-    if path.stat().st_size != len(expected) or path.read_bytes() != expected:
+    if not _is_text(folder / CROISSANT, croissant_of(folder, certificate)):
         yield f"{CROISSANT} does not describe these files as labeldp does"
+
+
+def _is_text(path: Path, text: str) -> bool:
+    """To the byte: ends of lines that a reader takes for the same could spell something."""
+    expected = text.encode(errors="surrogatepass")
+    return path.stat().st_size == len(expected) and path.read_bytes() == expected
 
 
 def _stamp(path: Path, text: str) -> Iterator[str]:

@@ -80,7 +80,7 @@ class Envelope:
             envelope = cls.from_json(read_json(path, _MOST))
         except (KeyError, TypeError, AttributeError, binascii.Error, ValueError):
             raise ReleaseError(f"{path} holds no envelope of signatures; sign again") from None
-        if path.read_text(encoding="utf-8") != envelope.text():
+        if path.read_bytes() != envelope.text().encode():
             raise ReleaseError(f"{path} is not as it was written; sign again")
         return envelope
 
