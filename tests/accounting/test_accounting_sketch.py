@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg, stats
 
-from labeldp.accounting import contour, family
+from labeldp.accounting import Facts, Sketch, compose, contour, family
+from labeldp.accounting.radial import Radial
 from tests.oracles.quadrature import by_contour
 
 
@@ -130,3 +131,22 @@ def test_the_loss_of_released_numbers_has_this_law(back):
 
     assert stats.ks_2samp(log_ratio, law(bags)).pvalue > 1e-4
     assert stats.ks_2samp(log_ratio, law(1.1 * bags)).pvalue < 1e-6
+
+
+def test_two_kinds_of_sketches_beside_bounded_noise_take_bounded_work(monkeypatch):
+    """As in a ledger of three mechanisms: each box costs an integral for every point of the noise."""
+    whole = Sketch(Facts(4000, (0.0, 10.0), 5, 0.01), 3000, 4.0e6, 0.075, 1e-7)
+    bag = Sketch(Facts(96, (0.0, 10.0), 5, 0.26), 1, 8168.0, 0.075, 1e-7)
+    together, looks, integral = compose([Radial(1.0, 5), whole, bag]), [], contour.delta
+
+    def counted(loss, *rest):
+        looks.append(loss.alpha.shape[1])
+        assert sum(looks) < 60_000
+        return integral(loss, *rest)
+
+    monkeypatch.setattr(contour, "delta", counted)
+    for epsilon in (1.5, 8.0):
+        looks.clear()
+        found = together.delta(epsilon)
+        assert found.upper >= together.guess(epsilon).upper
+    assert found.upper == pytest.approx(2e-7, rel=1e-6), "what their floors cost alone"

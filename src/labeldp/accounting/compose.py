@@ -36,11 +36,12 @@ from labeldp.errors import InputError
 Reals = npt.NDArray[np.float64]
 
 _POINTS = 512  # of a bounded loss; more are shared out to so many
-_FEW_POINTS = 32  # the same beside sketches, where each costs a contour integral
+_FEW_POINTS = _POINTS, 32, 16  # the same beside so many kinds of sketches: each costs integrals
 _SHARES = 16  # of ε, at least, which are dealt out to laws without factors
 _SETS = 64  # of releases that a draw may have taken
 _AGREE = 1e-9
 _ROUNDS, _CELLS = 60, 2000
+_FEW_CELLS = 64  # at least, where each costs an integral for every point of a bounded loss
 _MARGIN = 1e-9
 _ROUNDING = 1e-12  # of sums of a few losses
 
@@ -168,7 +169,8 @@ class _Product(Curve):
     certified: bool
 
     def delta(self, epsilon: float) -> Bounds:
-        factors, most = self.whole, _FEW_POINTS if self.whole.families else _POINTS
+        factors = self.whole
+        most = _FEW_POINTS[min(len(_merged(factors.families)), len(_FEW_POINTS) - 1)]
         found = self._of(_sum(factors.atoms, most), epsilon).plus(factors.slack)
         exact = factors.exact and math.prod(map(len, factors.atoms)) <= most
         return found if exact else Bounds(0.0, found.estimate, found.upper)
@@ -180,7 +182,10 @@ class _Product(Curve):
         if len(families) == 1 and len(points) == 1 and epsilon >= points[0][0]:
             law = families[0].delta if self.certified else families[0].guess
             return law(epsilon - points[0][0], mu)
-        return _supremum(families, mu, points, epsilon, self.certified)
+        ways = product(*(list(family.charts()) for family in families))
+        slack = self.whole.slack
+        joints = [_Joint(families, charts, mu, points, epsilon, slack) for charts in ways]
+        return _supremum(joints, self.certified)
 
 
 def _sum(losses: tuple[Atoms, ...], most: int) -> Atoms:
@@ -245,6 +250,14 @@ class _Joint:
     mu: float
     points: Atoms
     epsilon: float
+    slack: float = 0.0
+    """What is added to δ in any case: far below it no digit counts."""
+
+    @property
+    def most(self) -> int:
+        """Boxes that are cut in one round; beyond it the bound is what it is, still valid."""
+        few = len(self.charts) > 1 and len(self.points) > 1
+        return max(_FEW_CELLS, _CELLS // len(self.points)) if few else _CELLS
 
     def value(self, left: Reals, right: Reals) -> Reals:
         """δ of boxes, rows lower, estimate and upper: arrays are (families, boxes)."""
@@ -272,13 +285,10 @@ class _Joint:
         return np.array(list(product(*ends))).T
 
 
-def _supremum(
-    families: list[SketchFamily], mu: float, points: Atoms, epsilon: float, certified: bool
-) -> Bounds:
+def _supremum(joints: list[_Joint], certified: bool) -> Bounds:
     """The sup over all neighbours, by the best way of bounding each family."""
-    ways = product(*(list(family.charts()) for family in families))
     best = NO_GUARANTEE
-    for joint in [_Joint(families, charts, mu, points, epsilon) for charts in ways]:
+    for joint in joints:
         corners = joint.corners()
         at_corners = _largest(joint.value(corners, corners))
         if at_corners.upper < best.upper:
@@ -297,8 +307,8 @@ def _certify(joint: _Joint, best: Bounds) -> Bounds:
     ceiling = 0.0
     for _ in range(_ROUNDS):
         bound = joint.value(left, right)
-        above = bound[1] > best.estimate * (1.0 + _AGREE)
-        if not 0 < np.sum(above) <= _CELLS:
+        above = bound[1] > best.estimate * (1.0 + _AGREE) + _ROUNDING * joint.slack
+        if not 0 < np.sum(above) <= joint.most:
             break
         ceiling = max(ceiling, float(bound[2][~above].max(initial=0.0)))
         left, right = _halves(left[:, above], right[:, above])
