@@ -259,3 +259,9 @@ def test_without_the_package_the_remedy_is_said(
     monkeypatch.setitem(__import__("sys").modules, "cryptography.hazmat.primitives", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'labeldp\[sign\]'"):
         PublicKey.read(keys / "ann.pub")
+
+
+def test_a_public_key_does_not_sign(tmp_path: Path) -> None:
+    make_key(tmp_path / "key")
+    with pytest.raises(InputError, match="is a public key; sign with the private one"):
+        sign(tmp_path, tmp_path / "key.pub")

@@ -32,6 +32,7 @@ __all__ = [
     "canonical_json",
     "check_target",
     "is_count",
+    "is_directory",
     "is_flag",
     "is_number",
     "is_positive",
@@ -101,6 +102,11 @@ def obstacle(path: Path) -> str | None:
         return f"{(problem.strerror or 'it cannot be opened').lower()}; give another path"
     ordinary = stat.S_ISREG(mode) or stat.S_ISDIR(mode)
     return None if ordinary else "it is a pipe or a device; give an ordinary file"
+
+
+def is_directory(path: Path) -> bool:
+    """Whether it is one; a name that no file can have is none (`Path.is_dir` raises)."""
+    return os.path.isdir(path)
 
 
 def read_json(path: Path, most: int | None = None) -> Any:

@@ -134,7 +134,7 @@ def test_the_loss_of_released_numbers_has_this_law(back):
 
 
 def test_two_kinds_of_sketches_beside_bounded_noise_take_bounded_work(monkeypatch):
-    """As in a ledger of three mechanisms: each box costs an integral for every point of the noise."""
+    """As in a ledger of three mechanisms: a box costs an integral for every point of the noise."""
     whole = Sketch(Facts(4000, (0.0, 10.0), 5, 0.01), 3000, 4.0e6, 0.075, 1e-7)
     bag = Sketch(Facts(96, (0.0, 10.0), 5, 0.26), 1, 8168.0, 0.075, 1e-7)
     together, looks, integral = compose([Radial(1.0, 5), whole, bag]), [], contour.delta

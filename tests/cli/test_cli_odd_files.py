@@ -101,3 +101,13 @@ def test_engines(write: Write) -> None:
     assert "--threads must be at most 1024" in error("plan", data, *LABEL, "--threads", 100_000)
     spark = ("--engine", "spark", "--checkpoint", "place")
     assert "--checkpoint is for --engine local" in error("plan", data, *LABEL, *spark)
+
+
+@pytest.mark.parametrize("command", ["verify", "compose", "describe"])
+def test_a_release_whose_name_no_file_can_have(command: str) -> None:
+    assert "not a release directory" in error(command, "9" * 400)
+
+
+def test_an_about_whose_name_no_file_can_have(write: Write, tmp_path: Path) -> None:
+    asked = ("--about", "9" * 400, "--out", tmp_path / "out")
+    assert "is missing" in error("release", "--anyway", write("t.parquet"), *LABEL, *QUICK, *asked)

@@ -230,7 +230,7 @@ def _in_vain(bound: Reals, nearby: Reals, best: float) -> Cells:
     above, lacking = bound - nearby, best * (1.0 + _AGREE) - nearby
     cuts = np.zeros(len(bound), dtype=np.intp)
     while (split := above * 0.5**cuts > lacking).any():
-        if np.sum(2.0**cuts[split]) > _CELLS:
+        if np.sum(2.0 ** cuts[split]) > _CELLS:
             return cuts
         cuts[split] += 1
     return np.zeros_like(cuts)

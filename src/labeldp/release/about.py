@@ -15,6 +15,7 @@ A TOML file with some of these lines, each a text:
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -65,7 +66,7 @@ def read_about(said: Mapping[str, Any] | str | Path | None) -> About | None:
 
 
 def _file(path: Path) -> dict[str, Any]:
-    if not path.exists() and not path.is_symlink():
+    if not os.path.lexists(path):
         raise InputError(f"{path} is missing; check the path of `about`")
     try:
         return tomllib.loads(read_small(path).decode())

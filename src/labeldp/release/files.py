@@ -35,7 +35,7 @@ from labeldp.arguments import checked
 from labeldp.cards import Card
 from labeldp.errors import ReleaseError
 from labeldp.features import FeatureMap
-from labeldp.files import new_directory, obstacle, read_json
+from labeldp.files import is_directory, new_directory, obstacle, read_json
 from labeldp.release.certificate import Certificate
 from labeldp.release.claim import seal
 from labeldp.release.croissant import CROISSANT, croissant_of
@@ -265,7 +265,7 @@ class Release:
         reason = obstacle(folder)
         if reason is not None:
             raise ReleaseError(f"{folder}: {reason}")
-        if not folder.is_dir():
+        if not is_directory(folder):
             raise ReleaseError(f"{folder} is not a release directory")
         if (folder / WARNING).exists():
             raise ReleaseError(f"{folder} is NOT private and has no certificate; see {WARNING}")

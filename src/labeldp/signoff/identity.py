@@ -82,7 +82,7 @@ class ColumnSums:
 
 
 class PersonSums:
-    """The tally behind `persons_identity`: of the marks that ids are read as, not of their spelling.
+    """The tally behind `persons_identity`: of the marks of ids, not of their spelling.
 
     How many rows everybody has follows from them, and with it what a release costs a person.
     """

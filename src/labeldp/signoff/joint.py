@@ -9,7 +9,7 @@ rows as a person has. Releases that drew the same bags share that draw.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,7 +114,7 @@ def joint(claims: Sequence[Claim]) -> Joint:
     return Joint(_together(claims, laws), unit, tuple(claims))
 
 
-def _certificate(release: Release | str | Path) -> Mapping[str, Any]:
+def _certificate(release: Release | str | Path) -> dict[str, Any]:
     if isinstance(release, Release):
         return release.certificate
     report = verify(release)
@@ -123,7 +123,7 @@ def _certificate(release: Release | str | Path) -> Mapping[str, Any]:
     return Release.load(release).certificate
 
 
-def _check_persons(certificates: Sequence[Mapping[str, Any]]) -> None:
+def _check_persons(certificates: Sequence[dict[str, Any]]) -> None:
     """Of the same features, persons with other numbers of rows are other persons."""
     most: dict[str, int] = {}
     for certificate in certificates:

@@ -108,6 +108,8 @@ def sign(directory: str | Path, key: str | Path, passphrase: Passphrase | None =
 
 def _read_secret(path: Path, passphrase: Passphrase | None) -> Any:
     tools, text = _tools(), read_small(path)
+    if b"PUBLIC KEY" in text:
+        raise InputError(f"{path} is a public key; sign with the private one")
     if os.name == "posix" and path.stat().st_mode & _OTHERS:
         raise InputError(f"{path} can be read by others; make it yours alone (chmod 600)")
     try:

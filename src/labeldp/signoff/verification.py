@@ -22,6 +22,7 @@ from labeldp.arguments import checked
 from labeldp.cards import Card
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import DataError, InputError, ReleaseError
+from labeldp.files import is_directory
 from labeldp.mechanisms import mechanism_named, read_claim
 from labeldp.mechanisms.structure import altered, misshapen
 from labeldp.release import (
@@ -130,7 +131,7 @@ def verify(
     if isinstance(directory, Release):
         return _in_memory(directory, data, engine, keys)
     folder = Path(directory)
-    if not folder.is_dir():
+    if not is_directory(folder):
         raise ReleaseError(f"{folder} is not a release directory")
     try:
         release = Release.load(folder, verify=False)
