@@ -95,7 +95,10 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         ),
         "missing",
     ),
-    "text labels": (lambda _: planned(replaced(label=["a"] * 300)), "label column 'label'"),
+    "text labels": (
+        lambda _: planned(data := replaced(label=["a"] * 300)).release(data, label="label"),
+        "label column 'label' holds text that is not a number",
+    ),
     "labels outside": (
         lambda _: planned(label_range=(0, 1)).release(TABLE, label="label"),
         "outside the range 0 to 1",

@@ -51,7 +51,24 @@ def test_dictionary_labels():
     )
 
 
-@pytest.mark.parametrize("type_", [pa.string(), pa.timestamp("us"), pa.list_(pa.int8())])
+@pytest.mark.parametrize("form", ["csv", "parquet", "dictionary"])
+def test_labels_spelt_out_in_text_are_read_in_every_format(form, tmp_path):
+    """As the same texts in a CSV file: separators, and blanks in their spellings."""
+    texts = pa.array(["1,234.5", "NULL", " 7 ", "", "-", "n/a", "refused", "$9"])
+    columns = pa.table({"x": ["1,000.5"] * 8, "y": texts})
+    if form == "csv":
+        columns.to_pandas().to_csv(tmp_path / "t.csv", index=False)
+    else:
+        y = texts.dictionary_encode() if form == "dictionary" else texts
+        pq.write_table(columns.set_column(1, "y", y), tmp_path / "t.parquet")
+    (path,) = tmp_path.iterdir()
+    said = {"label_range": (0, 2000), "drop_missing_labels": True, "na": ["refused"]}
+    np.testing.assert_array_equal(labels_of(path, **said), [1234.5, 7, 9])
+    with pytest.raises(DataError, match="label column 'y' holds text that is not a number"):
+        labels_of(path, **said | {"na": None})
+
+
+@pytest.mark.parametrize("type_", [pa.binary(), pa.timestamp("us"), pa.list_(pa.int8())])
 def test_other_types_are_refused_by_name(type_):
     with pytest.raises(DataError, match=r"label column 'y' has type .*not numeric"):
         scan(table([None, None], type_), label="y")

@@ -24,8 +24,7 @@ def foreign_reader(paths: tuple[Path, ...], form: str, reading: Reading) -> Fram
         same_schema(tables[0].schema, table.schema, (paths[0], path))
     whole = pa.concat_tables(tables)
     wording = Wording(notes=tuple(left_out([margins for _, margins in read], reading)))
-    text = form == "Excel"
-    return FrameReader(whole, whole.schema, whole.num_rows, form, paths, text, wording=wording)
+    return FrameReader(whole, whole.schema, whole.num_rows, form, paths, wording=wording)
 
 
 def _read(path: Path, form: str, reading: Reading) -> tuple[pa.Table, Margins]:

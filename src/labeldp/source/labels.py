@@ -87,12 +87,11 @@ class LabelCheck:
             )
 
 
-def check_label_type(field: pa.Field, parse: bool) -> None:
-    """Refuse a label column whose type is no number; text passes only where it is parsed."""
+def check_label_type(field: pa.Field) -> None:
+    """Refuse a label column whose type is no number and no text, which may spell numbers out."""
     type_ = plain(field.type)
-    if is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_):
-        return
-    if not (parse and is_text(type_)):
+    number = is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
+    if not (number or is_text(type_)):
         raise DataError(
             f"label column {field.name!r} has type {field.type}, which is not numeric; name "
             f"another column or convert it"
@@ -109,18 +108,18 @@ def to_labels(array: pa.Array, wording: Wording) -> tuple[NDArray[np.float64], b
     return floats_of(array), unreadable
 
 
-def present(array: pa.Array) -> pa.Array:
+def present(array: pa.Array, wording: Wording) -> pa.Array:
     """Return a mask of the rows that have a label: neither null nor NaN nor a word for that."""
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(array.type):
-        array = _without_blanks(pc.utf8_trim_whitespace(array))
+        array = _without_blanks(pc.utf8_trim_whitespace(array), wording)
     return pc.invert(pc.is_null(array, nan_is_null=True))
 
 
-def _without_blanks(words: pa.Array) -> pa.Array:
-    """Null in the place of "-", "?" and their like, as among numbers of features."""
-    return Spelling(words.type, blanks=SOFT_BLANKS).read(words, "label")
+def _without_blanks(words: pa.Array, wording: Wording) -> pa.Array:
+    """Null in the place of "NA", "-", "?" and their like, as among numbers of features."""
+    return Spelling(words.type, blanks=(*wording.nulls, *SOFT_BLANKS)).read(words, "label")
 
 
 def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, bool]:
@@ -128,7 +127,7 @@ def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, bool]:
     one, zero = arrow_words("10", text.type)
     truths = (pc.is_in(text, value_set=arrow_words(words, text.type)) for words in (_TRUE, _FALSE))
     words = pc.case_when(pc.make_struct(*truths), one, zero, text)
-    words = _without_blanks(pc.utf8_trim_whitespace(words))
+    words = _without_blanks(pc.utf8_trim_whitespace(words), wording)
     plain_numbers = pc.match_substring_regex(words, NUMBER)
     if wording.decimal == "." and pc.all(plain_numbers).as_py() in (True, None):
         return words, False

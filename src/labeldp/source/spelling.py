@@ -228,6 +228,8 @@ class Wording:
     notes: tuple[str, ...] = ()
     na: tuple[str, ...] = ()
     """Texts that were said to mean missing."""
+    nulls: tuple[str, ...] = NULL_WORDS
+    """Texts that mean missing, those that were said among them; labels have them too."""
 
     @property
     def told(self) -> dict[str, dict[str, Any]]:

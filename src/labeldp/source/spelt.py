@@ -107,7 +107,7 @@ def spelt(
         return text_among_numbers(reader, name, reading, f"the {reader.format} table")
 
     wording = wording_of(reader.schema, features, numeric, categorical, reading, ask, refuse, mixed)
-    if not wording.spellings and not wording.notes:
+    if wording == Wording():
         return reader
     return SpeltReader(reader, retyped(reader.schema, wording), wording)
 

@@ -161,7 +161,7 @@ class Source:
             numbers = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
             if dropping:
-                there = present(batch.column(len(names)))
+                there = present(batch.column(len(names)), self.wording)
                 batch, numbers = batch.filter(there), numbers[numpy_numbers(there)]
             if len(numbers):
                 yield numbers, batch
@@ -306,7 +306,7 @@ def scan(
     if drop_missing_labels and label is None:
         raise InputError("`drop_missing_labels` needs a label column (`label`)")
     if label is not None:
-        check_label_type(reader.schema.field(label), parse=reader.text)
+        check_label_type(reader.schema.field(label))
     if person is not None:
         check_person_type(reader.schema.field(person))
     names = chosen(reader.schema.names, (label, person), features, drop, reading.date_parts)

@@ -36,7 +36,8 @@ class Decision:
             for note in _notes(name, look, spellings[name], self.reading)
         ]
         na = tuple(filter(None, self.reading.na or ()))
-        return Wording(spellings, decimal, self.reading.thousands, tuple(notes), na)
+        thousands = self.reading.thousands
+        return Wording(spellings, decimal, thousands, tuple(notes), na, self.nulls)
 
     def _decimal(self, looks: Mapping[str, Looks]) -> str:
         """The table's decimal sign: the comma where columns show it and none shows the point."""
