@@ -39,6 +39,7 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "truth": lambda k: k % 3 == 0,
     "dates": lambda k: (_START + datetime.timedelta(days=k)).date(),
     "times": lambda k: _START + datetime.timedelta(seconds=k * 3601),
+    "clock": lambda k: datetime.time(k % 24, k * 7 % 60, k % 60),
     "zip": lambda k: 10_115 + k * k % 17,
     "customer_id": lambda k: 900_000 + k * 7919 % ROWS,
     "who": lambda k: f"person {k}",

@@ -19,6 +19,7 @@ from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
 from labeldp.source import scan
 from labeldp.source.spelling import Spelling, number_pattern
+from labeldp.source.values import to_float
 from tests.tables import told
 
 DAY = datetime.date(2021, 2, 1)
@@ -333,3 +334,35 @@ def test_text_that_is_nearly_numbers_is_what_its_type_says_and_that_is_told() ->
     ):
         with pytest.raises(DataError, match="'code' should be numeric but holds 'A1B'"):
             scan(frame, numeric=asked)
+
+
+@pytest.mark.parametrize(
+    ("texts", "hours"),
+    [
+        (["08:30", "23:45", None], [8.5, 23.75, None]),
+        (["8:30:36", "0:00:00", "-"], [8.51, 0.0, None]),
+        (["12:30 AM", "12:30 pm", "1:15PM"], [0.5, 12.5, 13.25]),
+        (["37:15:00", "100:30:00", "0:45:00.000"], [37.25, 100.5, 0.75]),
+    ],
+)
+def test_times_of_day_and_durations_are_hours(texts, hours):
+    """In text, and by their types."""
+    source = scan({"x": texts, "y": [1, 2, 3]}, label="y")
+    assert source.columns[0].kind == "numeric"
+    found = [to_float(batch.column(0), "x") for batch in source.feature_batches()]
+    np.testing.assert_array_equal(np.concatenate(found), np.array(hours, float))
+    assert "x: times read as hours" in source.notes
+
+
+def test_typed_times_are_hours():
+    quarter = datetime.timedelta(minutes=15)
+    for value in (pa.scalar(quarter, pa.duration("ns")), pa.scalar(datetime.time(0, 15))):
+        column = pa.array([value.as_py(), None], value.type)
+        assert to_float(column, "x").tolist()[0] == 0.25
+        assert np.isnan(to_float(column, "x")[1])
+        assert scan({"x": column, "y": [1, 2]}, label="y", categorical=["x"]).columns[0].declared
+
+
+def test_words_among_times_stay_words():
+    source = scan({"x": ["08:30", "noon", "09:15"], "y": [1, 2, 3]}, label="y")
+    assert source.columns[0].kind == "categorical"

@@ -14,7 +14,7 @@ from labeldp.features.judging import FEWEST, UNIQUE, Verdict
 from labeldp.features.naming import cyclic, named_like_a_code, surely_id
 from labeldp.features.tally import FEW
 from labeldp.source import Column
-from labeldp.source.kinds import is_moment, is_text, plain
+from labeldp.source.kinds import is_clock, is_moment, is_text, plain
 from labeldp.source.values import to_float
 
 Facts = dict[str, Any]
@@ -76,6 +76,8 @@ def _judged(
         return "category", why, None if distinct in FEW else "categorical"
     if is_moment(values.type):
         return "date", "dates: days since 1970-01-01", None
+    if is_clock(values.type):
+        return "time", "times of day or durations: hours", None
     if column.undecided and filled >= FEWEST and _counts_rows(values):
         return "id", "rises by one from row to row", "drop"
     return "number", "numbers", None

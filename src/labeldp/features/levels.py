@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from labeldp._arrow import arrow_numbers, integer_kind, numpy_numbers
 from labeldp.kernels import Positions, positions
-from labeldp.source.kinds import is_moment, is_text
+from labeldp.source.kinds import is_clock, is_moment, is_text
 
 _BEGINS_NUMBER = frozenset("0123456789+-.")
 
@@ -44,6 +44,8 @@ def names_of(dictionary: pa.Array) -> list[str | None]:
         return list(dictionary.to_pylist())
     if is_moment(dictionary.type):
         return [None if text is None else _moment(text) for text in _as_text(dictionary)]
+    if is_clock(dictionary.type):
+        return [None if value is None else str(value) for value in dictionary.to_pylist()]
     return [level_name(value) for value in dictionary.to_pylist()]
 
 

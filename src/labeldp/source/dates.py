@@ -9,10 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp._arrow import arrow_numbers, no_value
+from numpy.typing import NDArray
+
+from labeldp._arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 
 MOMENT = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$"
 """Dates and times as ISO has them, without a zone."""
+
+CLOCK = (
+    r"^(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d{1,9})?))?"
+    r"(?P<half> ?[AaPp]\.?[Mm]\.?)?$"
+)
+"""Times of day, and durations in hours, minutes and seconds."""
 
 _MONTH = "(?:0?[1-9]|1[0-2])"
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
@@ -88,6 +96,29 @@ def read_times(texts: pa.Array, form: str) -> pa.Array:
     days = pc.replace_substring_regex(texts, r"[ T]\d+:.*$", "")
     late = pc.match_substring_regex(days, r"(?:^|\D)(?:29|30|31)(?:\D|$)")
     return pc.if_else(pc.and_(early, late), no_value(times.type), times)
+
+
+def read_clock(texts: pa.Array) -> pa.Array:
+    """The time since midnight, or the duration, that texts say; null for others."""
+    parts = pc.extract_regex(texts, CLOCK)
+    hours, minutes, seconds = (
+        _numbers(parts.field(name)) for name in ("hours", "minutes", "seconds")
+    )
+    late, halved = (
+        numpy_numbers(pc.match_substring_regex(parts.field("half"), sign)) == 1
+        for sign in ("[Pp]", "[AaPp]")
+    )
+    hours = np.where(halved, hours % 12 + 12 * late, hours)
+    micros = np.rint((hours * 3600 + minutes * 60 + seconds) * 1e6).astype(np.int64)
+    times = arrow_numbers(micros).cast(pa.duration("us"))
+    return pc.if_else(parts.is_null(), no_value(times.type), times)
+
+
+def _numbers(texts: pa.Array) -> NDArray[np.float64]:
+    """0 where there is none."""
+    zero, nothing = arrow_words(["0", ""], texts.type)
+    filled = pc.fill_null(texts, zero)
+    return numpy_numbers(pc.if_else(pc.equal(filled, nothing), zero, filled).cast(pa.float64()))
 
 
 def of_format(texts: pa.Array, form: str) -> pa.Array:

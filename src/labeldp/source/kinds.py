@@ -56,6 +56,11 @@ def is_moment(type_: pa.DataType) -> bool:
     return bool(pa.types.is_date(type_) or pa.types.is_timestamp(type_))
 
 
+def is_clock(type_: pa.DataType) -> bool:
+    """Whether values are times of day or durations."""
+    return bool(pa.types.is_time(type_) or pa.types.is_duration(type_))
+
+
 def plain(type_: pa.DataType) -> pa.DataType:
     """The type of the values: a dictionary's value type, otherwise the type itself."""
     return type_.value_type if pa.types.is_dictionary(type_) else type_
@@ -64,7 +69,7 @@ def plain(type_: pa.DataType) -> pa.DataType:
 def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool = False) -> Column:
     """Describe a feature column; refuse types that no model here can use."""
     values = plain(field.type)
-    scalar = is_text(values) or is_number(values) or is_moment(values)
+    scalar = is_text(values) or is_number(values) or is_moment(values) or is_clock(values)
     if not (scalar or pa.types.is_boolean(values) or pa.types.is_null(values)):
         raise DataError(
             f"column {field.name!r} has type {field.type}, which is neither a number nor a "

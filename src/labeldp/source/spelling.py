@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from labeldp._arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError, InputError
-from labeldp.source.dates import of_format, read_times
+from labeldp.source.dates import of_format, read_clock, read_times
 from labeldp.source.kinds import is_text, plain
 from labeldp.source.values import NULL_WORDS
 
@@ -118,7 +118,7 @@ class Spelling:
     """How the texts of one column become values of one type."""
 
     type: pa.DataType
-    way: Literal["plain", "numbers", "times"] = "plain"
+    way: Literal["plain", "numbers", "times", "clock"] = "plain"
     """`plain`: as Arrow casts texts."""
     direct: bool = False
     """Whether Arrow's reader of text files gives the same."""
@@ -146,6 +146,8 @@ class Spelling:
         bare = _nulled(pc.utf8_trim_whitespace(texts), self.blanks)
         if self.way == "numbers":
             return self._numbers(bare, name)
+        if self.way == "clock":
+            return read_clock(bare)
         return self._times(bare, name) if self.way == "times" else _cast(bare, self.type, name)
 
     def _without_blanks(self, texts: pa.DictionaryArray) -> pa.Array:

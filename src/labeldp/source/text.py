@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp._arrow import arrow_words
-from labeldp.source.dates import ISO, MOMENT, date_formats, together
+from labeldp.source.dates import CLOCK, ISO, MOMENT, date_formats, together
 from labeldp.source.kinds import check_breadth
 from labeldp.source.spelling import SOFT_BLANKS, UNITS, Reading, number_pattern
 from labeldp.source.values import NUMBER
@@ -41,6 +41,7 @@ _LOOKS = {
     "boolean": r"^(true|True|TRUE|false|False|FALSE)$",
     "moment": MOMENT,
     "zoned": r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)$",
+    "clock": CLOCK,
 }
 _TWO_WAYS = r"^[ \t]*[+-]?[1-9]\d{0,2}\.\d{3}[ \t]*$"
 """Decimals that are whole numbers where the point stands between groups of digits."""
@@ -60,6 +61,8 @@ class Looks:
     boolean: int = 0
     moment: int = 0
     zoned: int = 0
+    clock: int = 0
+    """Times of day, or durations."""
     text: int = 0
     """All others, dates in other orders among them."""
     blank: int = 0
@@ -173,7 +176,7 @@ class Looks:
     @property
     def values(self) -> int:
         """Those that are not missing."""
-        return self.numbers + self.boolean + self.moment + self.zoned + self.text
+        return self.numbers + self.boolean + self.moment + self.zoned + self.clock + self.text
 
     @property
     def formats(self) -> list[str]:
@@ -206,7 +209,7 @@ class Looks:
 
     def misspelt(self, numeric: bool, categorical: bool) -> bool:
         """Whether the column should be numbers, by declaration or by majority, and is not."""
-        wholes = (self.numbers, self.boolean, self.moment, self.zoned, self.declared)
+        wholes = (self.numbers, self.boolean, self.moment, self.zoned, self.clock, self.declared)
         if categorical or self.values in wholes or self.date_format:
             return False
         return numeric or (self.numbers >= ALMOST * self.values and not self._codes)

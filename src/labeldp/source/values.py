@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from labeldp._arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError
-from labeldp.source.kinds import is_moment, is_number, is_text
+from labeldp.source.kinds import is_clock, is_moment, is_number, is_text
 
 NULL_WORDS = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
@@ -55,6 +55,8 @@ def _convert(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
         return _parse(array, name, first_row)
     if is_moment(type_):
         return _days(array)
+    if is_clock(type_):
+        return _hours(array)
     if pa.types.is_integer(type_) and type_.bit_width == 64:
         integer_ends(array, name)
     if is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_):
@@ -108,6 +110,16 @@ def _days(array: pa.Array) -> NDArray[np.float64]:
     days = ticks // per_day  # not divmod, which is slower for a fixed divisor
     rest = ticks - days * per_day
     values: NDArray[np.float64] = days.astype(np.float64) + rest / np.float64(per_day)
+    values[missing] = np.nan
+    return values
+
+
+def _hours(array: pa.Array) -> NDArray[np.float64]:
+    """Times of day and durations as hours."""
+    missing = numpy_numbers(array.is_null())
+    whole = array.cast(pa.int64() if array.type.bit_width == 64 else pa.int32()).cast(pa.int64())
+    values: NDArray[np.float64] = numpy_numbers(pc.fill_null(whole, _ZERO)) * np.float64(24)
+    values /= _PER_DAY[array.type.unit]
     values[missing] = np.nan
     return values
 

@@ -14,7 +14,7 @@ from labeldp.source.spelling import SOFT_BLANKS, Reading, Spelling, Wording, num
 from labeldp.source.text import BATCH, Looks, TextTypes
 from labeldp.source.values import NUMBER, not_a_number
 
-_MOMENT, _INSTANT = pa.timestamp("us"), pa.timestamp("us", "UTC")
+_MOMENT, _INSTANT, _DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us")
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class Decision:
             return Spelling(pa.bool_(), direct=direct, blanks=blanks)
         if look.moment == look.values:
             return Spelling(_MOMENT, direct=direct, blanks=blanks)
+        if look.clock == look.values:
+            return Spelling(_DURATION, "clock", blanks=blanks)
         return Spelling(_INSTANT, blanks=blanks) if look.zoned == look.values else words
 
     def _date_format(self, name: str, look: Looks) -> str | None:
@@ -107,6 +109,8 @@ def _notes(name: str, look: Looks, spelling: Spelling, reading: Reading) -> Iter
         known = reading.date_format or name in reading.known or not others
         doubt = "" if known else f"; {others[0]} would do as well: `date_format` to change"
         yield f"{name}: dates read as {spelling.date_format}{doubt}"
+    if spelling.way == "clock":
+        yield f"{name}: times read as hours"
     if look.numbers == look.values and look.spelt and pa.types.is_string(spelling.type):
         yield f"{name}: numbers in different spellings or units, kept as text; `drop` it or mend it"
     if look.blank and not pa.types.is_string(spelling.type):
