@@ -151,3 +151,65 @@ def test_look_passes_them_on(tmp_path: Path) -> None:
     found = look(path, label="sales", skip_lines=1, skip_footer=1)
     assert found["rows"] == len(ROWS)
     assert found["options"][-5:-1] == ["--skip-lines", "1", "--skip-footer", "1"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("label", ["sales", "9", ""])
+def test_the_header_again(
+    label: str, encoding: str, end: str, plain: pa.Table, tmp_path: Path
+) -> None:
+    """As where files were put together; the label's field has no say."""
+    again = f"shop,area,staff,{label}"
+    lines = ["Sales by shop", HEADER, *ROWS[:20], again, *ROWS[20:50], again, *ROWS[50:], again]
+    path = written(tmp_path / "t.csv", *lines, encoding=encoding, end=end)
+    assert read(path) == plain
+    assert "lines that repeat the header, left out: 3" in scan(path, label="sales").notes
+    if label == "sales":
+        assert scan(path).reader.rows == 60
+    parted = tmp_path / "parts"
+    parted.mkdir()
+    written(parted / "a.csv", HEADER, *ROWS[:20], again, *ROWS[20:30])
+    written(parted / "b.csv", HEADER, *ROWS[30:])
+    assert read(parted) == plain
+
+
+def test_the_header_again_far_down(tmp_path: Path) -> None:
+    rows = [f"shop {k},{k}.5,{k % 7},{k % 10}" for k in range(150_000)]
+    lines = [HEADER, *rows[:70_000], HEADER, *rows[70_000:], HEADER]
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    assert read(tmp_path / "t.csv.gz").column("shop").to_pylist()[69_999:70_001] == [
+        "shop 69999",
+        "shop 70000",
+    ]
+
+
+@pytest.mark.parametrize(
+    "units", [[",m²,heads,€"], ['"","area, all of it","How many?",'], [",m²,heads,1", "x,y,z,"]]
+)
+def test_units_beneath_the_header(units: list[str], plain: pa.Table, tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", HEADER, *units, *ROWS)
+    assert read(path) == plain
+    told = f"lines below the header that hold units or other words, left out: {len(units)}"
+    assert told in scan(path, label="sales").notes
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(HEADER.split(","))
+    book.active.append(["", "m²", "heads", "€"])
+    for number, row in enumerate(ROWS):
+        shop, area, staff, sales = row.split(",")
+        book.active.append([shop, float(area), int(staff), int(sales)])
+        if number == 30:
+            book.active.append(HEADER.split(","))
+    book.save(tmp_path / "t.xlsx")
+    assert read(tmp_path / "t.xlsx") == plain
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["s,NA,-,9", "s,unknown,5,9", "s,?,heads,9", "s,refused,,9", ",,,m²"],
+)
+def test_a_first_row_with_blanks_is_a_row(first: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "t.csv", HEADER, first, *ROWS)
+    said = {"categorical": ["area", "staff"], "clip": True, "label_range": (0, 9)}
+    assert scan(path, label="sales", **said).reader.rows == 61

@@ -28,7 +28,7 @@ from labeldp.source.files import (
 from labeldp.source.files import (
     reading as reading_file,
 )
-from labeldp.source.guard import Layout, guarded, header, opened
+from labeldp.source.guard import Layout, amid, guarded, header, opened
 from labeldp.source.header import FALLBACK, delimiter_of, start_of, told_apart
 from labeldp.source.margins import NO_MARGINS, Margins, left_out, lines_below
 from labeldp.source.spelling import Reading, Wording
@@ -155,16 +155,17 @@ class DelimitedReader:
         return replace(self, margins={**self.margins, path: Margins(start.above)})
 
     def _with_ends(self) -> DelimitedReader:
-        """The reader that knows where the rows of its files end."""
+        """The reader that knows where the rows of its files end, and what is none amid them."""
         names, said = self.schema.names, self.reading
         private = names.index(said.private) if said.private in names else None
         found = {}
         for path, margins in self.margins.items():
             below = said.skip_footer
-            if below is None:
-                with reading_file(path, self.format):
+            with reading_file(path, self.format):
+                if below is None:
                     below = lines_below(path, self.encoding, self.delimiter, len(names), private)
-            found[path] = replace(margins, below=below)
+                inside = amid(path, self.encoding, margins.above, self.delimiter, private)
+            found[path] = replace(inside, below=below)
         return replace(self, margins=found)
 
     def _names(self, path: Path) -> list[str]:
@@ -200,7 +201,7 @@ class DelimitedReader:
             yield f"fields are divided by {sign!r}; `delimiter` to change"
         if self.encoding not in (self.reading.encoding, "utf-8"):
             yield f"the text is read as {self.encoding}; `encoding` to change"
-        yield from left_out(self.margins.values(), self.reading)
+        yield from left_out([*self.margins.values()], self.reading)
         for name in filter(None, self.repeated):
             yield f"several columns are named {name!r}: the later ones are '{name} (2)' and so on"
 

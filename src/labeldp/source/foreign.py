@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from labeldp.errors import DataError, MissingExtraError
+from labeldp.source.amid import LOOKED_AT, lines_beneath
 from labeldp.source.files import same_schema, unique_names
 from labeldp.source.frames import FrameReader
 from labeldp.source.header import told_apart
@@ -62,15 +64,28 @@ def _excel(path: Path, reading: Reading) -> tuple[pa.Table, Margins]:
     rest = (None,) * len(names)  # a row may end with its last value
     whole = [(*row, *rest)[: len(names)] for row in rows[1:]]
     filled = [row for row in whole if any(value is not None for value in row)]
-    below = _below(filled, names, reading) if reading.skip_footer is None else reading.skip_footer
+    said = reading.skip_footer
+    below = rows_below(filled, _place(names, reading)) if said is None else said
     filled = filled[: len(filled) - below]
+    filled, inside = _without_headings(filled, names, _place(names, reading))
     columns = [[row[place] for row in filled] for place in range(len(names))]
-    return pa.table([_array(column) for column in columns], names=names), Margins(above, below)
+    margins = replace(inside, above=above, below=below)
+    return pa.table([_array(column) for column in columns], names=names), margins
 
 
-def _below(rows: list[tuple[Any, ...]], names: list[str], reading: Reading) -> int:
-    private = names.index(reading.private) if reading.private in names else None
-    return rows_below(rows, private)
+def _place(names: list[str], reading: Reading) -> int | None:
+    return names.index(reading.private) if reading.private in names else None
+
+
+def _without_headings(
+    rows: list[tuple[Any, ...]], names: list[str], private: int | None
+) -> tuple[list[tuple[Any, ...]], Margins]:
+    """The rows but for units below the header, and the header again."""
+    first = [["" if cell is None else str(cell) for cell in row] for row in rows[: 2 * LOOKED_AT]]
+    beneath = lines_beneath(first, private)
+    features = [k for k in range(len(names)) if k != private]
+    kept = [row for row in rows[beneath:] if any(row[k] != names[k] for k in features)]
+    return kept, Margins(beneath=beneath, again=len(rows) - beneath - len(kept))
 
 
 def _array(values: list[Any]) -> pa.Array:

@@ -27,7 +27,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.source.margins import NO_MARGINS, Body, Margins
+from labeldp.source.amid import Heading, Rows, fields_of
+from labeldp.source.margins import NO_MARGINS, Body, Margins, beneath
 
 _BLOCK = 1 << 20
 _MOST = 1 << 20
@@ -258,7 +259,25 @@ def opened(path: Path, encoding: str, margins: Margins = NO_MARGINS) -> Any:
     file = pa.input_stream(str(path))
     if codecs.lookup(encoding).name != "utf-8":
         file = pa.transcoding_input_stream(file, encoding, "utf-8")
-    return Body(file, margins) if margins else file
+    if margins.above or margins.below:
+        file = Body(file, margins)
+    if margins.beneath or margins.again:
+        file = Rows(file, margins.beneath, margins.heading)
+    return file
+
+
+def amid(path: Path, encoding: str, above: int, delimiter: str, private: int | None) -> Margins:
+    """What stands above a table and amid it; reads the file once."""
+    heading = Heading.of(line := header(path, encoding, above), delimiter, private)
+    if heading is None:
+        return Margins(above)
+    with opened(path, encoding, Margins(above)) as file:
+        text = bytes(file.read(_BLOCK))[len(line) :].decode(errors="replace")
+    units = beneath(text, delimiter, fields_of(line, delimiter), private)
+    with Rows(opened(path, encoding, Margins(above)), units, heading) as rows:
+        while rows.read(_BLOCK):
+            pass
+        return Margins(above, 0, units, rows.again, heading)
 
 
 def header(path: Path, encoding: str, above: int = 0) -> bytes:

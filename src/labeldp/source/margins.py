@@ -18,12 +18,13 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from labeldp.errors import DataError
+from labeldp.source.amid import LOOKED_AT, Heading, lines_beneath
 from labeldp.source.spelling import Reading
 
 MOST = 20
@@ -46,26 +47,37 @@ _WORDS = re.compile(
 
 @dataclass(frozen=True)
 class Margins:
-    """How many lines of a file stand above its header and, not counting empty ones, below."""
+    """Lines of a file that are no rows: above its header and, not counting empty ones, below.
+
+    And amid the table (`amid.py`): those beneath the header, and it again.
+    """
 
     above: int = 0
     below: int = 0
+    beneath: int = 0
+    again: int = 0
+    heading: Heading | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.above or self.below)
+        return bool(self.above or self.below or self.beneath or self.again)
 
 
 NO_MARGINS = Margins()
 
 
-def left_out(margins: Iterable[Margins], said: Reading) -> Iterator[str]:
-    """What was found above and below the files of a table, unless somebody said it."""
+def left_out(margins: Collection[Margins], said: Reading) -> Iterator[str]:
+    """What was found above, below and amid the files of a table, unless somebody said it."""
     above = sum(each.above for each in margins) if said.skip_lines is None else 0
     below = sum(each.below for each in margins) if said.skip_footer is None else 0
     if above:
         yield f"lines above the header, left out: {above}; `skip_lines=0` to change"
     if below:
         yield f"lines below the last row, left out: {below}; `skip_footer=0` to change"
+    beneath, again = (sum(getattr(each, n) for each in margins) for n in ("beneath", "again"))
+    if beneath:
+        yield f"lines below the header that hold units or other words, left out: {beneath}"
+    if again:
+        yield f"lines that repeat the header, left out: {again}"
 
 
 def lines_of(text: str) -> list[str]:
@@ -129,6 +141,13 @@ def rows_below(rows: Sequence[Sequence[Any]], private: int | None) -> int:
     """The same for rows of cells."""
     told = [["" if cell is None else str(cell) for cell in row] for row in rows[-MOST:]]
     return _trailing(told, len(rows[0]) if rows else 0, private)
+
+
+def beneath(text: str, delimiter: str, fields: int, private: int | None) -> int:
+    """How many lines that follow a header, which is left out here, are units or the like."""
+    lines = [line for line in lines_of(text)[: 2 * LOOKED_AT] if line]
+    rows = [_cells(line, delimiter, fields) for line in lines]
+    return lines_beneath([row for row in rows if len(row) == fields], private)
 
 
 def _trailing(rows: Sequence[Sequence[str]], fields: int, private: int | None) -> int:
