@@ -291,11 +291,16 @@ def test_the_command(table: Path, tmp_path: Path) -> None:
 
 
 def test_a_line_of_units_under_the_header(tmp_path: Path) -> None:
-    """Words among dates and numbers count as missing; those of the label are told."""
+    """It is left out; further down such words count as missing, and those of the label are told."""
     start = datetime.datetime(2020, 1, 1)
     rows = [f"{start + datetime.timedelta(hours=k):%Y-%m-%dT%H:%M:%SZ},{k * 7 % 37}.5,{k % 50}.25"
             for k in range(300)]  # fmt: skip
     (tmp_path / "t.csv").write_text("\n".join(["stamp,wind,temp", "UTC,mph,°F", *rows]))
+    found = look(tmp_path / "t.csv", label="temp")
+    assert found["rows"] == 300
+    assert found["options"][2:] == ["--clip"]
+    rows.insert(100, "UTC,mph,°F")
+    (tmp_path / "t.csv").write_text("\n".join(["stamp,wind,temp", *rows]))
     found = look(tmp_path / "t.csv", label="temp")
     assert [column(found, name)["kind"] for name in ("stamp", "wind")] == ["date", "number"]
     assert found["options"][2:4] == ["--na", "UTC,mph"]

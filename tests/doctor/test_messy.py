@@ -206,3 +206,45 @@ def test_units(unit: str) -> None:
     source = scan({"x": texts, "y": values}, label="y")
     assert [v for b in source.feature_batches() for v in b.column(0).to_pylist()] == values
     assert "decimal sign ','" in source.notes[0]
+
+
+def test_numbers_that_stand_for_no_answer(tmp_path: Path) -> None:
+    """99 beside 1 to 5, 999 beside hours, −999 beside amounts: not 99 among ages."""
+    rng = np.random.default_rng(7)
+    n = 4_000
+    columns: dict[str, Any] = {f"q{k}": rng.integers(1, 6, n) for k in range(20)}
+    hours, amount = rng.integers(0, 60, n), rng.gamma(3, 9, n).round(2)
+    y = 5 + sum(columns[f"q{k}"] - 3 for k in range(4)) / 2 + hours / 20 + amount / 20
+    columns |= {"age": rng.integers(18, 100, n), "hours": hours, "amount": amount}
+    for name, code in {**{f"q{k}": 99 for k in range(20)}, "hours": 999, "amount": -999}.items():
+        columns[name] = np.where(rng.random(n) < 0.05, code, columns[name])
+    columns |= {"debt": rng.normal(0, 9, n).round(), "y": np.clip(y + rng.normal(0, 1, n), 0, 20)}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    found = look(tmp_path / "t.parquet", label="y")
+    codes = {facts["name"]: facts["codes"] for facts in found["columns"] if facts["codes"]}
+    assert codes == {f"q{k}": [99] for k in range(20)} | {"hours": [999], "amount": [-999]}
+    kinds = {facts["name"]: facts["kind"] for facts in found["columns"]}
+    assert kinds["q3"] == "number", "eighty columns for so few rows would cost more than they tell"
+    assert any(text.startswith("hours: 999 far from all") for text in found["findings"])
+    words = found["options"][found["options"].index("--na") + 1]
+    assert "hours=999" in words.split(",")
+    again = look(tmp_path / "t.parquet", label="y", na=words.split(","))
+    assert again["options"][again["options"].index("--na") + 1] == words
+    assert not any(facts["codes"] for facts in again["columns"])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [*range(60, 100)],
+        [1, 2, 3, 4, 5, 9],
+        [-1, 0, 1],
+        [-9, -8, -7, -2, 0, 4],
+        [0.5, 99.5, 1.5],
+        [99, 98],
+        [77, 78, 79, 88],
+    ],
+)
+def test_numbers_that_stand_for_themselves(values: list[float]) -> None:
+    table = {"x": values * 20, "y": [1.0] * (20 * len(values))}
+    assert look(table, label="y")["columns"][0]["codes"] == []

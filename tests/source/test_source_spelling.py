@@ -366,3 +366,45 @@ def test_typed_times_are_hours():
 def test_words_among_times_stay_words():
     source = scan({"x": ["08:30", "noon", "09:15"], "y": [1, 2, 3]}, label="y")
     assert source.columns[0].kind == "categorical"
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "texts", "pandas"])
+def test_what_means_missing_in_one_column(form, tmp_path):
+    """99 is no answer to a question, and an age."""
+    columns = pa.table({
+        "age": [99, 30, 41, 99],
+        "q": [1, 99, 2, 98],
+        "share": [0.5, -1.0, 0.25, 99.0],
+        "town": ["A", "99", "B", "99"],
+        "y": [1.0, 999.0, 2.0, 3.0],
+    })  # fmt: skip
+    if form == "texts":
+        columns = pa.table({name: columns[name].cast(pa.string()) for name in columns.column_names})
+    data = columns.to_pandas() if form == "pandas" else tmp_path / f"t.{form}"
+    if form == "csv":
+        pyarrow.csv.write_csv(columns, data)
+    elif form != "pandas":
+        data = tmp_path / "t.parquet"
+        pyarrow.parquet.write_table(columns, data)
+    na = ["q=99", "q=98", "share=-1", "town=99", "y=999"]
+    source = scan(data, label="y", label_range=(0, 9), na=na, drop_missing_labels=True)
+    batches = [batch for batch, _ in source.labelled_batches()]
+    found = pa.Table.from_batches(batches).to_pydict()
+    assert found == {
+        "age": [99, 41, 99],
+        "q": [1, 2, None],
+        "share": [0.5, 0.25, 99.0],
+        "town": ["A", "B", None],
+    }
+
+
+def test_predictions_know_what_means_missing_in_one_column(tmp_path):
+    rows = {"q": [k % 40 if k % 9 else 999 for k in range(400)], "z": [k % 7 for k in range(400)]}
+    table = pa.table(rows | {"y": [float(k % 5) for k in range(400)]})
+    features = fit_features(scan(table, label="y", na=["q=999"]))
+    again = FeatureMap.from_json(features.to_json())
+    (batch,) = again.batches(pa.table({"q": [999, 3], "z": [1, 999]}))
+    assert batch.to_pydict() == {"q": [None, 3], "z": [1, 999]}
+    with pytest.raises(DataError, match="'q' should be numeric but holds 'DK'"):
+        scan({"q": ["1.5"] * 30 + ["DK"], "y": [1] * 31}, label="y", na=["z=DK"])
+    assert scan({"q": ["1.5"] * 30 + ["DK"], "y": [1] * 31}, label="y", na=["q=DK"])

@@ -74,7 +74,9 @@ class SpellingOptions:
         None, "Sign between groups of digits; default: by the columns.", metavar="SIGN"
     )
     na: tuple[str, ...] | None = _several(
-        "Texts that mean missing, besides NA, null and the like; '': empty cells only.", None
+        "Texts that mean missing, besides NA, null and the like; of one column: age=999; '': empty "
+        "cells only.",
+        None,
     )
     date_format: str | None = option(
         None, "Format of dates, such as %d.%m.%Y; default: by the columns.", metavar="FORMAT"

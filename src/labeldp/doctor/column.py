@@ -23,12 +23,18 @@ _LONG = 40
 _FAR = 8.0
 """An outlier lies so many standard deviations off, which no bell shape of 10⁹ rows does."""
 _WINSOR = 0.001
-_MANY_ROWS = 10_000
-"""From here a column for each of a few numbers costs little."""
+MANY_ROWS, COSTLY = 10_000, 250
+"""From here a column for each of a few numbers costs little; with many such columns, from here for
+each of them."""
 
 
-def describe(column: Column, values: pa.ChunkedArray, verdict: Verdict) -> Facts:
-    """Facts about a feature; `advice` says what to do with it, if anything."""
+def describe(
+    column: Column, values: pa.ChunkedArray, verdict: Verdict, many: int = MANY_ROWS
+) -> Facts:
+    """Facts about a feature; `advice` says what to do with it, if anything.
+
+    From so `many` rows on whole numbers in a row may have a column each.
+    """
     values = decoded(values)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
     filled = len(values) - values.null_count
@@ -40,7 +46,7 @@ def describe(column: Column, values: pa.ChunkedArray, verdict: Verdict) -> Facts
         "blanks": {},
         "outlier": None,
     }
-    kind, why, advice = _judged(column, values, distinct, verdict)
+    kind, why, advice = _judged(column, values, distinct, verdict, many)
     facts |= {"kind": kind, "why": why, "advice": advice}
     if kind == "number":
         facts |= _spread(to_float(_whole(values), column.name))
@@ -55,7 +61,7 @@ def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _judged(
-    column: Column, values: pa.ChunkedArray, distinct: int, verdict: Verdict
+    column: Column, values: pa.ChunkedArray, distinct: int, verdict: Verdict, many: int
 ) -> tuple[str, str, str | None]:
     """The kind, why, and the advice: drop, categorical or none."""
     filled = len(values) - values.null_count
@@ -71,7 +77,7 @@ def _judged(
         why = "true or false" if pa.types.is_boolean(values.type) else verdict.why
         if not column.undecided:
             return "category", why, None
-        if distinct in FEW and len(values) < _MANY_ROWS and _is_scale(column.name, values):
+        if distinct in FEW and len(values) < many and _is_scale(column.name, values):
             return "number", f"{why} in a row: one column costs least on few rows", "numeric"
         return "category", why, None if distinct in FEW else "categorical"
     if is_moment(values.type):
@@ -81,6 +87,14 @@ def _judged(
     if column.undecided and filled >= FEWEST and _counts_rows(values):
         return "id", "rises by one from row to row", "drop"
     return "number", "numbers", None
+
+
+def dummies(name: str, values: pa.ChunkedArray) -> int:
+    """Design columns that whole numbers in a row have as a category; 0 of other columns."""
+    if not pa.types.is_integer(values.type):
+        return 0
+    distinct = pc.count_distinct(values, mode="only_valid").as_py()
+    return distinct - 1 if distinct in FEW and _is_scale(name, values) else 0
 
 
 def _is_scale(name: str, values: pa.ChunkedArray) -> bool:

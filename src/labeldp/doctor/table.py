@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from labeldp.arguments import checked
 from labeldp.doctor.between import dependent, duplicates, persons, twins
-from labeldp.doctor.column import Facts, decoded, describe
+from labeldp.doctor.codes import stand_ins
+from labeldp.doctor.column import COSTLY, MANY_ROWS, Facts, decoded, describe, dummies
 from labeldp.doctor.label import describe_label
 from labeldp.errors import InputError
 from labeldp.features.judging import Verdict, judge
@@ -114,14 +115,22 @@ def look(
     reader = open_table(data, said)
     reader, strays, words = _strays(reader, label, known, said)
     known["categorical"] += words
-    source = scan(data, label=label, **known, **_with_strays(reading, strays))
+    reading = _with_strays(reading, strays)
+    source = scan(data, label=label, **known, **reading)
     if source.reader.engine is not None:
         raise InputError("look reads a table here; pass some rows of it, such as limit(100_000)")
     table = _rows(source)
+    codes = _codes(source, table)
+    if codes:
+        reading["na"] = (*(reading["na"] or ()), *_said_of(codes))
+        source = scan(data, label=label, **known, **reading)
+        table = _rows(source)
     tally = _tallied(source, table)
-    columns = [describe(c, table[c.name], _verdict(c, tally)) for c in source.columns]
+    many = MANY_ROWS + COSTLY * _scales(table)
+    columns = [describe(c, table[c.name], _verdict(c, tally), many) for c in source.columns]
     for facts in columns:
         facts["levels"] = _levels(facts, tally)
+        facts["codes"] = codes.get(facts["name"], [])
     kinds = {facts["name"]: facts["kind"] for facts in columns}
     _add_blanks(columns, reader, strays)
     answer = {
@@ -137,7 +146,7 @@ def look(
         "label": None if label is None else _label(source, table, kinds),
     }
     answer["findings"] = list(_findings(answer))
-    return answer | _options(answer, known, reading, strays)
+    return answer | _options(answer, known, reading)
 
 
 def _said(reading: Mapping[str, Any], label: str | None) -> Reading:
@@ -163,6 +172,18 @@ def _rows(source: Source) -> pa.Table:
     return pa.table(columns, names=list(source.names))
 
 
+def _codes(source: Source, table: pa.Table) -> dict[str, list[int]]:
+    """Numbers that stand for missing ones, by column; where somebody said what it is, none."""
+    open_ = [column.name for column in source.columns if not (column.declared or column.wanted)]
+    found = {name: stand_ins(table[name]) for name in open_ if name in table.column_names}
+    return {name: codes for name, codes in found.items() if codes}
+
+
+def _said_of(codes: Mapping[str, Sequence[int]]) -> list[str]:
+    """As `na` has it."""
+    return [f"{name}={code}" for name, found in codes.items() for code in found]
+
+
 def _tallied(source: Source, table: pa.Table) -> LevelsAndRanges:
     """What a plan of these rows would look at first."""
     tally = LevelsAndRanges(source.columns, table.num_rows, source.reader.format)
@@ -171,6 +192,11 @@ def _tallied(source: Source, table: pa.Table) -> LevelsAndRanges:
     for levels in tally.levels.values():
         levels.flush()
     return tally
+
+
+def _scales(table: pa.Table) -> int:
+    """Design columns that whole numbers in a row would have if they were categories."""
+    return sum(dummies(name, table[name]) for name in table.column_names)
 
 
 def _verdict(column: Column, tally: LevelsAndRanges) -> Verdict:
@@ -312,6 +338,9 @@ def _about(facts: Facts) -> Iterator[str]:
     if facts["advice"] is not None or facts["kind"] == "constant":
         yield f"{name}: {facts['kind']}, {facts['why']}"
     yield from facts["levels"]
+    if facts["codes"]:
+        numbers = ", ".join(map(str, facts["codes"]))
+        yield f"{name}: {numbers} far from all other numbers, taken for missing; `na` says so"
     outlier = facts["outlier"]
     if outlier is not None:
         after = outlier["leverage_winsorised"]
@@ -341,7 +370,6 @@ def _options(
     answer: Mapping[str, Any],
     known: Mapping[str, tuple[str, ...]],
     reading: Mapping[str, Any],
-    strays: Mapping[str, list[str]],
 ) -> dict[str, Any]:
     """The words to append to `labeldp release`, and what only the curator can choose."""
     advised = {
@@ -349,7 +377,7 @@ def _options(
     }
     asked = {kind: (*known[kind], *advised[kind]) for kind in known}
     shares = [f"{c['name']}={c['winsor']:g}" for c in answer["columns"] if c.get("winsor")]
-    told = asked | {"winsor": shares} | _with_strays(reading, strays)
+    told = asked | {"winsor": shares} | dict(reading)
     label = answer["label"]
     words = [] if label is None else ["--label", label["name"]]
     for name, value in told.items():

@@ -239,6 +239,7 @@ class FeatureMap:
         reading = Reading(known=self.spelt, na=self.na, named=self.columns)
         reader = open_table(rows, reading)
         there = reader.schema.names
+        reading = replace(reading, columns=tuple(there))
         missing = [n for n in self.columns if n not in there and split_part(n)[0] not in there]
         if missing:
             shown = ", ".join(map(repr, missing[:5]))

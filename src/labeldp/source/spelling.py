@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from labeldp._arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError, InputError
 from labeldp.source.dates import of_format, read_clock, read_times
-from labeldp.source.kinds import is_text, plain
-from labeldp.source.values import NULL_WORDS
+from labeldp.source.kinds import is_number, is_text, plain
+from labeldp.source.values import NULL_WORDS, NUMBER
 
 SOFT_BLANKS = (
     "-", "--", "–", "—", "?", ".", "..", "...", "none", "None", "NONE", "<NA>", "NaT", "missing",
@@ -75,6 +75,8 @@ class Reading:
     """The column whose bytes may not decide how the others are read."""
     named: tuple[str, ...] = ()
     """Columns that the table must have: those that somebody named."""
+    columns: tuple[str, ...] = ()
+    """Those of the table: `na` may be said of one of them, income=999."""
     known: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """How columns were spelt when features were fitted (`FeatureMap.spelt`)."""
 
@@ -99,11 +101,29 @@ class Reading:
 
     def nulls(self, text: bool) -> tuple[str, ...]:
         """Texts that mean missing; in a text file an empty cell always does."""
-        if self.na is None:
+        na = self.everywhere
+        if na is None:
             return NULL_WORDS
-        if not self.na or self.na == ("",):
-            return ("",) if text or self.na else ()
-        return tuple(dict.fromkeys((*NULL_WORDS, *self.na)))
+        if not na or na == ("",):
+            return ("",) if text or na else ()
+        return tuple(dict.fromkeys((*NULL_WORDS, *na)))
+
+    @property
+    def everywhere(self) -> tuple[str, ...] | None:
+        """What means missing in every column."""
+        if not self.codes:
+            return self.na
+        return tuple(word for word in self.na or () if self._code(word) is None) or None
+
+    @property
+    def codes(self) -> dict[str, tuple[str, ...]]:
+        """What means missing in one column alone, by its name."""
+        found = [code for code in map(self._code, self.na or ()) if code is not None]
+        return {name: tuple(word for n, word in found if n == name) for name, _ in found}
+
+    def _code(self, word: str) -> tuple[str, str] | None:
+        ends = (found.start() for found in re.finditer("=", word))
+        return next(((word[:k], word[k + 1 :]) for k in ends if word[:k] in self.columns), None)
 
     def decimals(self, name: str | None = None) -> tuple[str, ...]:
         """The decimal signs that come into question, for all columns or for one."""
@@ -232,13 +252,20 @@ class Wording:
     """Texts that were said to mean missing."""
     nulls: tuple[str, ...] = NULL_WORDS
     """Texts that mean missing, those that were said among them; labels have them too."""
+    codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Values that mean missing in one column."""
 
     @property
     def told(self) -> dict[str, dict[str, Any]]:
         """What predictions must know, by column."""
-        blanks = {"na": list(self.na)} if self.na else {}
         found = {name: spelling.told for name, spelling in self.spellings.items()}
-        return {name: {**told, **blanks} for name, told in sorted(found.items()) if told or blanks}
+        found |= {name: {} for name in self.codes if name not in found}
+        blanks = {n: [*self.na, *(f"{n}={word}" for word in self.codes.get(n, ()))] for n in found}
+        return {
+            name: {**told, **({"na": blanks[name]} if blanks[name] else {})}
+            for name, told in sorted(found.items())
+            if told or blanks[name]
+        }
 
     def raw(self, name: str, type_: pa.DataType) -> pa.DataType:
         """The type as which Arrow is to read a column of a text file."""
@@ -248,10 +275,39 @@ class Wording:
     def read(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with values in the place of texts."""
         for place, (name, column) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
-            spelling = self.spellings.get(name)
-            if spelling is not None and is_text(plain(column.type)):
-                batch = batch.set_column(place, name, spelling.read(column, name))
+            value = self.value(name, column)
+            if value is not column:
+                batch = batch.set_column(place, name, value)
         return batch
+
+    def value(self, name: str, column: pa.Array) -> pa.Array:
+        """The column with values in the place of texts; the same object if it has none."""
+        column = without_codes(column, self.codes.get(name, ()))
+        spelling = self.spellings.get(name)
+        texts = spelling is not None and is_text(plain(column.type))
+        return spelling.read(column, name) if spelling is not None and texts else column
+
+
+def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:
+    """Null in the place of texts, or of the numbers that they say; other values by their text."""
+    if not codes:
+        return column
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if is_text(column.type):
+        spelt = pc.utf8_trim_whitespace(column)
+    elif is_number(column.type):
+        spelt, codes = column.cast(pa.float64(), safe=False), [c for c in codes if _says(c)]
+        missing = pc.is_in(spelt, value_set=arrow_numbers(np.array(codes, np.float64)))
+        return pc.if_else(missing, no_value(column.type), column)
+    else:
+        spelt = column.cast(pa.string())
+    missing = pc.is_in(spelt, value_set=arrow_words(codes, spelt.type))
+    return pc.if_else(missing, no_value(column.type), column)
+
+
+def _says(word: str) -> bool:
+    return re.fullmatch(NUMBER, word) is not None
 
 
 def _nulled(texts: pa.Array, blanks: Sequence[str]) -> pa.Array:

@@ -244,8 +244,8 @@ def scan(
         how many lines of a text or Excel file stand above its header and below its last row; by
         default titles, remarks, totals and empty lines are found out, and said in `notes`.
     na
-        texts that mean missing, besides the usual ones ("NA", "null", …); an empty list: only empty
-        cells do.
+        texts that mean missing, besides the usual ones ("NA", "null", …), in every column or in one:
+        "age=999"; an empty list: only empty cells do.
     date_format
         the format of dates (as strptime has it) where it is none that is found out.
     date_parts
@@ -291,6 +291,7 @@ def scan(
         raise InputError(f"`batch_rows` must be 1 to {_MOST_ROWS}, not {batch_rows}")
     limits = _range(label_range)
     reader = open_table(data, reading)
+    reading = replace(reading, columns=tuple(reader.schema.names))
     seen = state_of(reader.paths)
     if skip_lines and label is not None and label not in reader.schema.names:
         # what stands there may be a row, and is not shown

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from labeldp._arrow import arrow_words
 from labeldp.source.dates import CLOCK, ISO, MOMENT, date_formats, together
 from labeldp.source.kinds import check_breadth
-from labeldp.source.spelling import SOFT_BLANKS, UNITS, Reading, number_pattern
+from labeldp.source.spelling import SOFT_BLANKS, UNITS, Reading, number_pattern, without_codes
 from labeldp.source.values import NUMBER
 
 if TYPE_CHECKING:
@@ -246,10 +246,11 @@ class TextTypes:
         """Look at a table, at one part of it, or at about so many of its first rows."""
         check_breadth(len(features))
         rows, looks = 0, {name: Looks() for name in features}
+        codes = [reading.codes.get(name, ()) for name in features]
         for batch in reader.batches(features, min(BATCH, most or BATCH)):
             rows += batch.num_rows
-            for look, column in zip(looks.values(), batch.columns, strict=True):
-                look.add(column, reading)
+            for look, column, words in zip(looks.values(), batch.columns, codes, strict=True):
+                look.add(without_codes(column, words), reading)
             if most is not None and rows >= most:
                 break
         return cls(rows, looks)

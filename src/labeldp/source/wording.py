@@ -10,7 +10,14 @@ import pyarrow.compute as pc
 
 from labeldp.errors import DataError
 from labeldp.source.files import Reader
-from labeldp.source.spelling import SOFT_BLANKS, Reading, Spelling, Wording, number_pattern
+from labeldp.source.spelling import (
+    SOFT_BLANKS,
+    Reading,
+    Spelling,
+    Wording,
+    number_pattern,
+    without_codes,
+)
 from labeldp.source.text import BATCH, Looks, TextTypes
 from labeldp.source.values import NUMBER, not_a_number
 
@@ -35,9 +42,10 @@ class Decision:
             for name, look in looks.items()
             for note in _notes(name, look, spellings[name], self.reading)
         ]
-        na = tuple(filter(None, self.reading.na or ()))
+        na = tuple(filter(None, self.reading.everywhere or ()))
         thousands = self.reading.thousands
-        return Wording(spellings, decimal, thousands, tuple(notes), na, self.nulls)
+        codes = self.reading.codes
+        return Wording(spellings, decimal, thousands, tuple(notes), na, self.nulls, codes)
 
     def _decimal(self, looks: Mapping[str, Looks]) -> str:
         """The table's decimal sign: the comma where columns show it and none shows the point."""
@@ -130,7 +138,7 @@ def text_among_numbers(reader: Reader, name: str, reading: Reading, where: str) 
     row = 0
     patterns = [NUMBER, *(number_pattern(sign, reading.thousands) for sign in reading.decimals())]
     for batch in reader.batches([name], BATCH):
-        values = batch.column(0).cast(pa.string())
+        values = without_codes(batch.column(0), reading.codes.get(name, ())).cast(pa.string())
         right = values.is_null()
         for pattern in patterns:
             fits = pc.match_substring_regex(values, pattern)

@@ -216,12 +216,11 @@ class PartReader:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _column(self, column: pa.Array, wanted: pa.Field) -> pa.Array:
-        spelling = self.wording.spellings.get(wanted.name)
-        if spelling is not None:
-            return spelling.read(column, wanted.name)
+        if wanted.name in self.wording.spellings:
+            return self.wording.value(wanted.name, column)
         if self.text:
             column = Spelling(pa.string(), blanks=self.nulls).read(column, wanted.name)
-        return column.cast(wanted.type)
+        return self.wording.value(wanted.name, column.cast(wanted.type))
 
 
 def _refuse_malformed(flags: pa.Array) -> None:
