@@ -248,3 +248,26 @@ def test_numbers_that_stand_for_no_answer(tmp_path: Path) -> None:
 def test_numbers_that_stand_for_themselves(values: list[float]) -> None:
     table = {"x": values * 20, "y": [1.0] * (20 * len(values))}
     assert look(table, label="y")["columns"][0]["codes"] == []
+
+
+@pytest.mark.parametrize(
+    "unit", ["{} ans", "{}m", "{} m", "{} mg/dL", "{} GB", "{} Jahre", "{}歳", "{} h ", "{} pcs"]
+)
+def test_units_behind_numbers(unit: str) -> None:
+    values = [k * 37.25 for k in range(60)]
+    source = scan({"x": [unit.format(v) for v in values], "y": values}, label="y")
+    assert [v for b in source.feature_batches() for v in b.column(0).to_pylist()] == values
+    assert source.notes[0].endswith(f"without {unit.format('').strip()}")
+
+
+@pytest.mark.parametrize("code", ["m{}", "h{}", "s {}", "{}A", "{}e", "T{}"])
+def test_letters_that_are_no_units(code: str) -> None:
+    table = {"x": [code.format(k % 20) for k in range(60)], "y": [1.0] * 60}
+    assert scan(table, label="y").columns[0].kind == "categorical"
+
+
+def test_numbers_of_two_units_stay_text() -> None:
+    table = {"x": [f"{k} {'kg' if k % 2 else 'g'}" for k in range(60)], "y": [1.0] * 60}
+    source = scan(table, label="y")
+    assert source.columns[0].kind == "categorical"
+    assert "different spellings or units" in source.notes[0]

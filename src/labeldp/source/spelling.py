@@ -32,10 +32,32 @@ SOFT_BLANKS = (
 
 UNITS = (
     r"[A-Z]{1,3}\$|\p{Sc}|USD|EUR|GBP|CHF|BRL|CAD|AUD|JPY|CNY|INR|SEK|NOK|DKK|PLN|kr|zł|Kč|"
+    r"MXN|ZAR|SGD|HKD|KRW|NZD|TRY|HUF|CZK|RON|THB|Ft|lei|руб\.?|"
     r"%|km²|km2|m²|m2|ft²|sqft|sq ft|kWh|kg|km|cm|mm|mg|lbs|lb|miles|"
     r"minutes|mins|min|mi|hours|hrs|years|yrs|days|°C|°F"
 )
 """What may stand beside a number: a currency, a percent sign or a unit; longer ones first."""
+AFTER = "|".join(
+    re.escape(unit)
+    for unit in sorted(
+        (
+            "m³ m3 m km/h kmh kph mph m/s ha acres acre in inch inches ft feet yd yards "
+            "g t oz lbs. stone l L ml mL dl cl hl gal kcal cal kJ mpg "
+            "W kW MW GW Wh MWh GWh V kB KB MB GB TB Mbps Gbps Hz kHz MHz GHz rpm dB "
+            "ppm ppb psi bar hPa kPa bpm mmHg mmol/L mmol/l mg/dL mg/dl mg/L mg/l g/L g/l g/dL "
+            "µg/m³ µg/m3 µg ug ng/mL IU kg/m² kg/m2 "
+            "ms s sec secs second seconds h hr hour minute day week weeks wk wks "
+            "month months mo mos year yr yo "
+            "Jahre Jahr Monate Tage Tag Wochen Stunden Std. Std Minuten Min. Min Zimmer qm Stück Stk. "
+            "Stk Punkte ans an mois jours jour heures pièces años año meses días horas anos dias "
+            "anni mesi giorni ore jaar maanden dagen uur år mån dagar kvm st lat let roků "
+            "pcs pc pieces units items rooms people persons points pts stars 歳 年 円 元 人 分 個"
+        ).split(),
+        key=len,
+        reverse=True,
+    )
+)
+"""What may stand behind a number besides; before it, it may be a part of a name: m1, h2."""
 _SPACES = " \u00a0\u2009\u202f'’"
 _SIGN = "[-+−]?"
 _MOST_LINES = 1000
@@ -50,7 +72,7 @@ def number_pattern(decimal: str, thousands: str | None) -> str:
     point = _escaped(decimal)
     grouped = rf"[1-9]\d{{0,2}}(?:{between}\d{{3}})+"
     body = rf"(?:(?:{grouped}|\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
-    whole = rf"{_SIGN}\s*(?:{UNITS})?\s*{_SIGN}\s*{body}\s*(?:{UNITS})?"
+    whole = rf"{_SIGN}\s*(?:{UNITS})?\s*{_SIGN}\s*{body}\s*(?:{UNITS}|{AFTER})?"
     return rf"^\s*(?:{whole}-?|\(\s*{whole}\s*\))\s*$"
 
 
@@ -179,7 +201,7 @@ class Spelling:
 
     def _numbers(self, texts: pa.Array, name: str) -> pa.Array:
         negative = pc.match_substring_regex(texts, r"^[^0-9.,]*[(\-−]|\d.*-$")
-        bare = pc.replace_substring_regex(texts, rf"{UNITS}|[()+−{_SPACES}\s]", "")
+        bare = pc.replace_substring_regex(texts, rf"(?:{AFTER})[)\s-]*$|{UNITS}|[()+−{_SPACES}\s]", "")
         if pc.any(pc.match_substring_regex(texts, r"\d[eE]")).as_py():
             bare = pc.replace_substring_regex(bare, "^-|-$", "")
         else:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from labeldp._arrow import arrow_words
 from labeldp.source.dates import CLOCK, ISO, MOMENT, date_formats, together
 from labeldp.source.kinds import check_breadth
-from labeldp.source.spelling import SOFT_BLANKS, UNITS, Reading, number_pattern, without_codes
+from labeldp.source.spelling import AFTER, SOFT_BLANKS, UNITS, Reading, number_pattern, without_codes
 from labeldp.source.values import NUMBER
 
 if TYPE_CHECKING:
@@ -148,7 +148,8 @@ class Looks:
 
     def _add_spelt(self, numbers: pa.Array, counts: pa.Array) -> None:
         self.separated += _total(counts.filter(_match(numbers, "[.,]")))
-        found = pc.extract_regex(numbers, f"(?P<unit>{UNITS})").field("unit")
+        beside = f"(?P<unit>(?:{AFTER})\\s*$|{UNITS})"
+        found = pc.utf8_trim_whitespace(pc.extract_regex(numbers, beside).field("unit"))
         for unit in filter(None, found.unique().to_pylist()):
             self.units[unit] += _total(counts.filter(_match(found, f"^{_literal(unit)}$")))
 
