@@ -408,3 +408,24 @@ def test_predictions_know_what_means_missing_in_one_column(tmp_path):
     with pytest.raises(DataError, match="'q' should be numeric but holds 'DK'"):
         scan({"q": ["1.5"] * 30 + ["DK"], "y": [1] * 31}, label="y", na=["z=DK"])
     assert scan({"q": ["1.5"] * 30 + ["DK"], "y": [1] * 31}, label="y", na=["q=DK"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("1 février 2021", "14 août 2021"),
+        ("1. Februar 2021", "14. August 2021"),
+        ("1 de febrero de 2021", "14 de agosto de 2021"),
+        ("1 feb. 2021", "14 aug. 2021"),
+        ("1-févr-2021", "14-août-2021"),
+        ("1 Febbraio 2021", "14 Agosto 2021"),
+    ],
+)
+def test_months_of_other_languages(first, second):
+    source = scan({"x": [first, second, None], "y": [1, 2, 3]}, label="y")
+    found = [to_float(batch.column(0), "x") for batch in source.feature_batches()]
+    days = (DAY - datetime.date(1970, 1, 1)).days
+    np.testing.assert_array_equal(np.concatenate(found), [days, days + 194, np.nan])
+    features = fit_features(source, min_count=1)
+    (batch,) = features.batches({"x": [second]})
+    assert to_float(batch.column(0), "x").tolist() == [days + 194]

@@ -22,6 +22,21 @@ CLOCK = (
 )
 """Times of day, and durations in hours, minutes and seconds."""
 
+_MONTHS = {
+    "Jan": "janvier|janv|januar|jänner|januari|enero|ene|gennaio|gen|janeiro",
+    "Feb": "février|fevrier|févr|fév|februar|februari|febrero|febbraio|fevereiro|fev",
+    "Mar": "mars|märz|mär|mrz|maart|mrt|marzo|março",
+    "Apr": "avril|avr|abril|abr|aprile|april",
+    "May": "mai|mei|maj|mayo|maggio|mag|maio",
+    "Jun": "juin|juni|junio|giugno|giu|junho",
+    "Jul": "juillet|juil|juli|julio|luglio|lug|julho",
+    "Aug": "août|aout|augustus|augusti|august|agosto|ago",
+    "Sep": "septembre|septiembre|settembre|setembro|september|sept|set",
+    "Oct": "octobre|oktober|okt|octubre|ottobre|ott|outubro|out",
+    "Nov": "novembre|noviembre|novembro|november",
+    "Dec": "décembre|decembre|déc|dezember|dez|december|diciembre|dicembre|dic|dezembro",
+}
+"""Months in German, French, Spanish, Italian, Portuguese, Dutch and Swedish."""
 _MONTH = "(?:0?[1-9]|1[0-2])"
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 ISO = "%F"
@@ -45,6 +60,7 @@ _ORDERS: dict[str, tuple[str, ...]] = {
     "9/9/9": ("%d/%m/%y", "%m/%d/%y"),
     "9.9.9": ("%d.%m.%y",),
     "9 b Y": ("%d %b %Y",),
+    "9. b Y": ("%d. %b %Y",),
     "9-b-Y": ("%d-%b-%Y",),
     "9-b-9": ("%d-%b-%y",),
     "b 9, Y": ("%b %d, %Y",),
@@ -74,6 +90,16 @@ def date_formats(texts: pa.Array, counts: pa.Array) -> dict[str, int]:
     return {form: count for form, count in found.items() if count}
 
 
+def in_english(texts: pa.Array) -> pa.Array:
+    """The same texts with English months, and without "de" between the parts of a date."""
+    if not pc.any(pc.match_substring_regex(texts, r"\d.*\p{L}{3}|\p{L}{3}.*\d")).as_py():
+        return texts
+    texts = pc.replace_substring_regex(texts, r" de ", " ")
+    for month, words in _MONTHS.items():
+        texts = pc.replace_substring_regex(texts, rf"(?i)\b(?:{words}|{month})\b\.?", month)
+    return texts
+
+
 def together(counts: Mapping[str, int]) -> list[str]:
     """The formats of texts of several shapes: of each shape the order that most have."""
     best: dict[str, str] = {}
@@ -88,6 +114,7 @@ def read_times(texts: pa.Array, form: str) -> pa.Array:
     if form == ISO:
         found = pc.if_else(pc.match_substring_regex(texts, MOMENT), texts, no_value(texts.type))
         return found.cast(pa.timestamp("us"))
+    texts = in_english(texts) if "%b" in form else texts
     times = pc.strptime(texts, format=form, unit="us", error_is_null=True)
     if "%Y" not in form:
         return times
@@ -125,7 +152,8 @@ def of_format(texts: pa.Array, form: str) -> pa.Array:
     """The texts that look like dates of a format, null for others."""
     if form == ISO:
         return texts
-    return pc.if_else(pc.match_substring_regex(texts, _pattern(form)), texts, no_value(texts.type))
+    words = in_english(texts) if "%b" in form else texts
+    return pc.if_else(pc.match_substring_regex(words, _pattern(form)), words, no_value(texts.type))
 
 
 def other_order(form: str) -> str | None:

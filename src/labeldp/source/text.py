@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp._arrow import arrow_words
-from labeldp.source.dates import CLOCK, ISO, MOMENT, date_formats, together
 from labeldp.source.kinds import check_breadth
+from labeldp.source.dates import CLOCK, ISO, MOMENT, date_formats, in_english, together
 from labeldp.source.spelling import AFTER, SOFT_BLANKS, UNITS, Reading, number_pattern, without_codes
 from labeldp.source.values import NUMBER
 
@@ -45,7 +45,7 @@ _LOOKS = {
 }
 _TWO_WAYS = r"^[ \t]*[+-]?[1-9]\d{0,2}\.\d{3}[ \t]*$"
 """Decimals that are whole numbers where the point stands between groups of digits."""
-_DATED = r"^(\d{1,2}|\d{4}|[A-Za-z]{3,9})[-/. ](\d{1,2}|[A-Za-z]{3,9}),?[-/. ]\d{1,4}([ T].*)?$"
+_DATED = r"^(\d{1,2}|\d{4}|[A-Za-z]{3,9})[-/. ]{1,2}(\d{1,2}|[A-Za-z]{3,9}),?[-/. ]\d{1,4}([ T].*)?$"
 
 
 @dataclass
@@ -142,8 +142,9 @@ class Looks:
             either = pc.or_(either, fits)
         self._add_spelt(rest.filter(either), counts.filter(either))
         rest, counts = self._take("spelt", either, rest, counts)
-        dated = _match(rest, _DATED)
-        self.dates.update(date_formats(rest.filter(dated), counts.filter(dated)))
+        words = in_english(rest)
+        dated = _match(words, _DATED)
+        self.dates.update(date_formats(words.filter(dated), counts.filter(dated)))
         self.text += _total(counts)
 
     def _add_spelt(self, numbers: pa.Array, counts: pa.Array) -> None:
