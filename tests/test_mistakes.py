@@ -163,6 +163,63 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "look for no column": (lambda _: look(TABLE, label="lable"), "there is no column 'lable'"),
     "threads as text": (lambda _: labeldp.LocalEngine("two"), "`threads` must be a whole number"),
+    "label by position": (
+        lambda _: scan(TABLE, "label"),
+        "too many positional arguments; name the others, such as label=",
+    ),
+    "label in capitals": (lambda _: scan(TABLE, label="LABEL"), "did you mean 'label'?"),
+    "labels beside rows": (
+        lambda _: plan(ROWS, TABLE["label"]),
+        "`epsilon` must be a number, not a pyarrow ChunkedArray",
+    ),
+    "several paths": (
+        lambda place: scan([place / "a.csv", place / "b.csv"]),
+        "for several files pass their directory or a glob",
+    ),
+    "an open file": (lambda place: scan(_written(place, "a,y\n1,2\n").open()), "pass a path"),
+    "range of three": (lambda _: planned(label_range=(0, 5, 10)), "`label_range` must be two"),
+    "range of texts": (lambda _: planned(label_range=("0", "10")), "`label_range` must be two"),
+    "range of all labels": (
+        lambda _: planned(label_range=TABLE.to_pandas()["label"]),
+        "`label_range` must be two numbers, the lower one first, not a pandas Series",
+    ),
+    "range half known": (lambda _: planned(label_range=(0, np.inf)), "two finite numbers"),
+    "features by number": (lambda _: planned(features=[0, 1]), "`features` must be a list of text"),
+    "no features": (lambda _: planned(features=[]), "no feature column is left"),
+    "a column of lists": (
+        lambda _: planned(replaced(more=[[1]] * 300)),
+        "column 'more' has type list.*; drop it",
+    ),
+    "an infinite feature": (
+        lambda _: planned(replaced(more=[np.inf] + [1.5] * 299)),
+        "column 'more' holds an infinity at row 1; replace it",
+    ),
+    "clip as text": (lambda _: planned(clip="yes"), "`clip` must be True or False, not the text"),
+    "winsor of two": (lambda _: planned(winsor=(0.01, 0.99)), "`winsor` must be a number or a"),
+    "interactions as text": (
+        lambda _: planned(interactions="height:town"),
+        "`interactions` must be a list of texts",
+    ),
+    "release of no data": (lambda _: planned().release(), "missing a required argument: 'source'"),
+    "fit of a list": (
+        lambda _: LinearRegressor().fit([planned().release(TABLE, label="label"), None]),
+        "a list of releases holds something else; give releases alone",
+    ),
+    "fit with another package's keyword": (
+        lambda _: LinearRegressor(alpha=1),
+        "LinearRegressor\\(\\) has no argument `alpha`; leave it out",
+    ),
+    "fit keyword misspelt": (lambda _: LinearRegressor(penalti=1), "did you mean `penalty`?"),
+    "fit of a table's path": (
+        lambda place: LinearRegressor().fit(_written(place, "a,y\n1,2\n")),
+        "is not a release directory; name the one it was saved in",
+    ),
+    "predict of one row": (lambda _: fitted().predict(ROWS.to_pandas().iloc[0]), "a Series is one"),
+    "model of a release": (
+        lambda place: LinearRegressor.load(place),
+        "cannot read a model from .*; name one that a fitted model was written to",
+    ),
+    "na as text": (lambda _: scan(TABLE, na="-"), "`na` must be a list of texts, not the text '-'"),
     "forecast of nothing": (
         lambda _: labeldp.forecast(rows=0, rank=1, bags=9, residual_ms=1, added_variance=0),
         "`rows` must be above 0",

@@ -24,7 +24,7 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from labeldp.errors import InputError
 
-__all__ = ["checked", "plain", "plain_fields", "refuse_unknown"]
+__all__ = ["checked", "named", "plain", "plain_fields", "refuse_unknown"]
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
@@ -46,12 +46,33 @@ def checked(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer
             bound = signature.bind(*args, **kwargs)
         except TypeError as problem:
             refuse_unknown(function.__name__, kwargs, signature.parameters)
-            raise InputError(f"{function.__name__}(): {problem}") from None
+            cure = _by_name(signature) if "positional" in str(problem) else ""
+            raise InputError(f"{function.__name__}(): {problem}{cure}") from None
         for name, value in bound.arguments.items():
             bound.arguments[name] = plain(name, hints()[name], value)
         return function(*bound.args, **bound.kwargs)
 
     return call
+
+
+def _by_name(signature: inspect.Signature) -> str:
+    """How to give an argument that has no place, if there is one."""
+    named = [name for name, each in signature.parameters.items() if each.kind is each.KEYWORD_ONLY]
+    return f"; name the others, such as {named[0]}=..." if named else ""
+
+
+def named(kind: type[Answer]) -> type[Answer]:
+    """The same class; keywords that its constructor does not have are an InputError."""
+    construct = kind.__init__
+    known = inspect.signature(construct).parameters
+
+    @wraps(construct)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        refuse_unknown(kind.__name__, kwargs, known)
+        construct(self, *args, **kwargs)
+
+    kind.__init__ = init  # type: ignore[assignment]
+    return kind
 
 
 def refuse_unknown(function: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> None:

@@ -79,6 +79,74 @@ MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
     "engine misspelt": (("plan", "{data}", *LABEL, "--engine", "spork"), "choose local or spark"),
     "threads without end": (("plan", "{data}", *LABEL, "--threads", 100_000), "at most 1024"),
     "option misspelt": (("plan", "{data}", *LABEL, "--epsilom", 1), "--epsilom"),
+    "range with a comma": (
+        ("plan", "{data}", "--label", "label", "--label-range", "0,10"),
+        "write two numbers with a space between: --label-range 0 10",
+    ),
+    "range with a comma, and more": (
+        ("plan", "{data}", "--label-range", "0,10", "--label", "label"),
+        "'--label-range': '0,10' is no number; write two with a space between",
+    ),
+    "range with an equals sign": (
+        ("plan", "{data}", "--label", "label", "--label-range=0,10"),
+        "--label-range 0 10",
+    ),
+    "range with thousands": (
+        ("plan", "{data}", "--label", "label", "--label-range", 0, "250,000"),
+        "'250,000' is no number",
+    ),
+    "range in brackets": (
+        ("plan", "{data}", "--label", "label", "--label-range", "[0,", "10]"),
+        "'[0,' is no number",
+    ),
+    "range in money": (
+        ("plan", "{data}", "--label", "label", "--label-range", 0, "$10"),
+        "'$10' is no number",
+    ),
+    "epsilon with a comma": (
+        ("plan", "{data}", *LABEL, "--epsilon", "0,5"),
+        "'0,5' is no number; write it with digits and a point, like 0.5",
+    ),
+    "delta as a power": (("plan", "{data}", *LABEL, "--delta=10^-6"), "'10^-6' is no number"),
+    "rows with commas": (
+        ("account", "wtd-flag", "--rows", "1,000,000", "--label-range", 0, 1),
+        "'1,000,000' is no number; write it with digits and a point, like 250000",
+    ),
+    "two tables": (("look", "{data}", "{data}"), "labeldp look --help shows what is taken"),
+    "list with a space": (
+        ("plan", "{data}", *LABEL, "--features", "height", "town"),
+        "lists have commas and no spaces (A,B)",
+    ),
+    "a short option": (
+        ("plan", "{data}", *LABEL, "-e", 1),
+        "No such option: -e; labeldp plan --help lists the options",
+    ),
+    "help as a command": (("help", "plan"), "labeldp --help lists the commands"),
+    "command nearly right": (("verfy", "{place}"), "did you mean verify?"),
+    "label in capitals": (
+        ("look", "{data}", "--label", "LABEL"),
+        "there is no column 'LABEL'; did you mean 'label'?",
+    ),
+    "delimiter of another file": (
+        ("plan", "{header}", *LABEL, "--delimiter", ";"),
+        "the only one is 'height,score,colour,town,label'; name another --delimiter",
+    ),
+    "verify of a certificate": (
+        ("verify", "{release}/certificate.json"),
+        "is not a release directory; name the one it was saved in",
+    ),
+    "model and table swapped": (
+        ("predict", "{data}", "{data}", "--out", "{place}/p.csv"),
+        "it is not JSON; name one that a fitted model was written to",
+    ),
+    "predict with a release": (
+        ("predict", "{release}", "{data}", "--out", "{place}/p.csv"),
+        "name one that a fitted model was written to",
+    ),
+    "confidence in percent": (
+        ("fit", "{release}", "--confidence", 95),
+        "--confidence must lie between 0 and 1, not 95",
+    ),
 }
 
 

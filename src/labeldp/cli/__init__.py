@@ -104,11 +104,18 @@ def _run(stop: Stop) -> int:
             return _refuse(OUT_OF_MEMORY)
         if not hasattr(problem, "format_message"):
             raise
-        code = _refuse(problem.format_message())
+        code = _refuse(_cured(problem.format_message()))
     if code == _INTERRUPTED:  # which some versions of typer return and others raise
         say(f"labeldp: {stop.told()}", error=True)
         return stop.code
     return int(code or 0)
+
+
+def _cured(message: str) -> str:
+    from labeldp.cli.mistakes import cured
+
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    return cured(message, sys.argv[1:], [*commands])
 
 
 _SPOKEN = ("release", "verify")

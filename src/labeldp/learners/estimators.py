@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labeldp.arguments import checked
+from labeldp.arguments import checked, named
 from labeldp.errors import InputError, LabelDPWarning, at_least
 from labeldp.features.unseen import Tamer, Unknown
 from labeldp.learners import layers, linear, linear_fit, network, protocol
@@ -131,6 +131,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
 
+@named
 @dataclass(eq=False, repr=False)
 class LinearRegressor(_Estimator):
     """Linear regression on a release's aggregates: least squares, ridge, lasso or bounded norm.
@@ -275,6 +276,7 @@ def _warned(model: Model) -> Model:
     return model
 
 
+@named
 @dataclass(eq=False, repr=False)
 class BagRegressor(_Estimator):
     """A network f that minimises Σ_j (t_j − Σ_r w_jr f(x_jr))² over bags j of weighted rows r.

@@ -17,7 +17,10 @@ def released(data: Any) -> Any:
         return Release.load(Path(data))
     several = isinstance(data, list | tuple)
     if several and any(isinstance(each, Release | str | PathLike) for each in data):
-        return [released(each) for each in data]
+        found = [released(each) for each in data]
+        if None in found:
+            raise InputError("a list of releases holds something else; give releases alone")
+        return found
     return data if isinstance(data, Release) else None
 
 

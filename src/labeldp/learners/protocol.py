@@ -201,6 +201,9 @@ def write(
             beside.unlink()
 
 
+_WRITTEN = "name one that a fitted model was written to"
+
+
 def read(path: str | PathLike[str]) -> tuple[Document, Arrays]:
     """The document and the arrays in a file."""
     reason = obstacle(Path(path))
@@ -213,18 +216,20 @@ def read(path: str | PathLike[str]) -> tuple[Document, Arrays]:
             arrays = _arrays(file, path) if zipped else {}
             text = arrays.pop("header", np.empty(0)).tobytes() if zipped else file.read()
     except OSError as error:
-        raise InputError(f"cannot read a model from {path}: {error.strerror}") from error
+        raise InputError(f"cannot read a model from {path}: {error.strerror}; {_WRITTEN}") from error
     try:
         document = parse_json(text.decode())
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is not a model file: it is not JSON") from error
+        raise InputError(f"{path} is not a model file: it is not JSON; {_WRITTEN}") from error
     return document if isinstance(document, dict) else {}, arrays
 
 
 def parse(learner: Learner, document: Document, arrays: Arrays, path: str | PathLike[str]) -> Model:
     """The model in what `read` found; anything out of place is an InputError."""
     if document.get("format") != learner.format:
-        raise InputError(f'{path} is not a model file: "format" is not "{learner.format}"')
+        raise InputError(
+            f'{path} is not a model file: "format" is not "{learner.format}"; {_WRITTEN}'
+        )
     if document.get("version") != VERSION:
         raise InputError(
             f"{path} is a model file of a version other than {VERSION}; update labeldp"

@@ -266,7 +266,7 @@ class Release:
         if reason is not None:
             raise ReleaseError(f"{folder}: {reason}")
         if not is_directory(folder):
-            raise ReleaseError(f"{folder} is not a release directory")
+            raise ReleaseError(f"{folder} is not a release directory; name the one it was saved in")
         if (folder / WARNING).exists():
             raise ReleaseError(f"{folder} is NOT private and has no certificate; see {WARNING}")
         certificate = _document(folder / CERTIFICATE)

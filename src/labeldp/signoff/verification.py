@@ -132,7 +132,7 @@ def verify(
         return _in_memory(directory, data, engine, keys)
     folder = Path(directory)
     if not is_directory(folder):
-        raise ReleaseError(f"{folder} is not a release directory")
+        raise ReleaseError(f"{folder} is not a release directory; name the one it was saved in")
     try:
         release = Release.load(folder, verify=False)
     except InputError as problem:

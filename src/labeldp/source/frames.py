@@ -88,6 +88,8 @@ class FrameReader:
         name, frame = _name(frame), lasting(frame)
         kind, package = type(frame).__name__, type(frame).__module__.partition(".")[0]
         cure = _CURES.get(kind) or _CURES.get(package) or _KNOWN
+        if isinstance(frame, list | tuple) and any(isinstance(e, str | Path) for e in frame):
+            cure = "for several files pass their directory or a glob, such as 'data/*.csv'"
         if kind in _CURES or not hasattr(frame, "__arrow_c_stream__") | _is_dataset(frame):
             raise DataError(f"data of type {name} cannot be read as a table; {cure}")
         if hasattr(frame, "__next__"):
