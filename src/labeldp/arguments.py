@@ -71,7 +71,7 @@ def named(kind: type[Answer]) -> type[Answer]:
         refuse_unknown(kind.__name__, kwargs, known)
         construct(self, *args, **kwargs)
 
-    kind.__init__ = init  # type: ignore[assignment]
+    kind.__init__ = init  # type: ignore[method-assign]
     return kind
 
 

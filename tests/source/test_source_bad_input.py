@@ -216,7 +216,13 @@ def test_text_declared_numeric_in_a_typed_file():
 
 
 @pytest.mark.parametrize(
-    "type_", [pa.list_(pa.int8()), pa.struct([("a", pa.int8())]), pa.binary(), pa.map_(pa.int8(), pa.int8())]
+    "type_",
+    [
+        pa.list_(pa.int8()),
+        pa.struct([("a", pa.int8())]),
+        pa.binary(),
+        pa.map_(pa.int8(), pa.int8()),
+    ],
 )
 def test_unsupported_types(type_):
     table = pa.table({"x": pa.array([None, None], type_), "a": [1.0, 2.0]})

@@ -398,7 +398,7 @@ def test_what_means_missing_in_one_column(form, tmp_path):
     }
 
 
-def test_predictions_know_what_means_missing_in_one_column(tmp_path):
+def test_predictions_know_what_means_missing_in_one_column():
     rows = {"q": [k % 40 if k % 9 else 999 for k in range(400)], "z": [k % 7 for k in range(400)]}
     table = pa.table(rows | {"y": [float(k % 5) for k in range(400)]})
     features = fit_features(scan(table, label="y", na=["q=999"]))

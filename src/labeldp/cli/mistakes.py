@@ -37,7 +37,7 @@ def _number(found: re.Match[str], words: Words, _commands: Sequence[str]) -> str
 
 def _values(option: str, words: Words) -> list[str]:
     """What stands behind an option."""
-    found = []
+    found: list[str] = []
     for place, word in enumerate(words):
         name, equals, value = word.partition("=")
         if name == option:
@@ -55,7 +55,7 @@ def _is_number(word: str) -> bool:
 
 def _extra(found: re.Match[str], words: Words, _commands: Sequence[str]) -> str:
     return (
-        f"{found[0]}; lists have commas and no spaces (A,B), names with spaces stand in quotes, and "
+        f"{found[0]}; lists have commas and no spaces (A,B), names with spaces stand in quotes; "
         f"{_help(words)} shows what is taken"
     )
 

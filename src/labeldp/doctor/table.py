@@ -94,7 +94,7 @@ def look(
     >>> found["rows"], [column["kind"] for column in found["columns"]]
     (3, ['number', 'category'])
     """
-    reading = {
+    reading: dict[str, Any] = {
         "delimiter": delimiter,
         "encoding": encoding,
         "skip_lines": skip_lines,

@@ -216,7 +216,9 @@ def read(path: str | PathLike[str]) -> tuple[Document, Arrays]:
             arrays = _arrays(file, path) if zipped else {}
             text = arrays.pop("header", np.empty(0)).tobytes() if zipped else file.read()
     except OSError as error:
-        raise InputError(f"cannot read a model from {path}: {error.strerror}; {_WRITTEN}") from error
+        raise InputError(
+            f"cannot read a model from {path}: {error.strerror}; {_WRITTEN}"
+        ) from error
     try:
         document = parse_json(text.decode())
     except (ValueError, RecursionError) as error:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
 from numpy.typing import NDArray
 
 from labeldp._arrow import arrow_numbers, arrow_words, no_value, numpy_numbers

@@ -37,26 +37,18 @@ UNITS = (
     r"minutes|mins|min|mi|hours|hrs|years|yrs|days|°C|°F"
 )
 """What may stand beside a number: a currency, a percent sign or a unit; longer ones first."""
-AFTER = "|".join(
-    re.escape(unit)
-    for unit in sorted(
-        (
-            "m³ m3 m km/h kmh kph mph m/s ha acres acre in inch inches ft feet yd yards "
-            "g t oz lbs. stone l L ml mL dl cl hl gal kcal cal kJ mpg "
-            "W kW MW GW Wh MWh GWh V kB KB MB GB TB Mbps Gbps Hz kHz MHz GHz rpm dB "
-            "ppm ppb psi bar hPa kPa bpm mmHg mmol/L mmol/l mg/dL mg/dl mg/L mg/l g/L g/l g/dL "
-            "µg/m³ µg/m3 µg ug ng/mL IU kg/m² kg/m2 "
-            "ms s sec secs second seconds h hr hour minute day week weeks wk wks "
-            "month months mo mos year yr yo "
-            "Jahre Jahr Monate Tage Tag Wochen Stunden Std. Std Minuten Min. Min Zimmer qm Stück Stk. "
-            "Stk Punkte ans an mois jours jour heures pièces años año meses días horas anos dias "
-            "anni mesi giorni ore jaar maanden dagen uur år mån dagar kvm st lat let roků "
-            "pcs pc pieces units items rooms people persons points pts stars 歳 年 円 元 人 分 個"
-        ).split(),
-        key=len,
-        reverse=True,
-    )
-)
+_BEHIND = """
+m³ m3 m km/h kmh kph mph m/s ha acres acre in inch inches ft feet yd yards g t oz lbs. stone
+l L ml mL dl cl hl gal kcal cal kJ mpg W kW MW GW Wh MWh GWh V kB KB MB GB TB Mbps Gbps Hz
+kHz MHz GHz rpm dB ppm ppb psi bar hPa kPa bpm mmHg mmol/L mmol/l mg/dL mg/dl mg/L mg/l g/L
+g/l g/dL µg/m³ µg/m3 µg ug ng/mL IU kg/m² kg/m2 ms s sec secs second seconds h hr hour
+minute day week weeks wk wks month months mo mos year yr yo Jahre Jahr Monate Tage Tag
+Wochen Stunden Std. Std Minuten Min. Min Zimmer qm Stück Stk. Stk Punkte ans an mois jours
+jour heures pièces años año meses días horas anos dias anni mesi giorni ore jaar maanden
+dagen uur år mån dagar kvm st lat let roků pcs pc pieces units items rooms people persons
+points pts stars 歳 年 円 元 人 分 個
+"""
+AFTER = "|".join(map(re.escape, sorted(_BEHIND.split(), key=len, reverse=True)))
 """What may stand behind a number besides; before it, it may be a part of a name: m1, h2."""
 _SPACES = " \u00a0\u2009\u202f'’"
 _SIGN = "[-+−]?"
@@ -201,7 +193,9 @@ class Spelling:
 
     def _numbers(self, texts: pa.Array, name: str) -> pa.Array:
         negative = pc.match_substring_regex(texts, r"^[^0-9.,]*[(\-−]|\d.*-$")
-        bare = pc.replace_substring_regex(texts, rf"(?:{AFTER})[)\s-]*$|{UNITS}|[()+−{_SPACES}\s]", "")
+        bare = pc.replace_substring_regex(
+            texts, rf"(?:{AFTER})[)\s-]*$|{UNITS}|[()+−{_SPACES}\s]", ""
+        )
         if pc.any(pc.match_substring_regex(texts, r"\d[eE]")).as_py():
             bare = pc.replace_substring_regex(bare, "^-|-$", "")
         else:

@@ -244,8 +244,8 @@ def scan(
         how many lines of a text or Excel file stand above its header and below its last row; by
         default titles, remarks, totals and empty lines are found out, and said in `notes`.
     na
-        texts that mean missing, besides the usual ones ("NA", "null", …), in every column or in one:
-        "age=999"; an empty list: only empty cells do.
+        texts that mean missing, besides the usual ones ("NA", "null", …), in every column or, as in
+        "age=999", in one; an empty list: only empty cells do.
     date_format
         the format of dates (as strptime has it) where it is none that is found out.
     date_parts

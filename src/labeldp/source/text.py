@@ -18,7 +18,14 @@ import pyarrow.compute as pc
 from labeldp._arrow import arrow_words
 from labeldp.source.kinds import check_breadth
 from labeldp.source.dates import CLOCK, ISO, MOMENT, date_formats, in_english, together
-from labeldp.source.spelling import AFTER, SOFT_BLANKS, UNITS, Reading, number_pattern, without_codes
+from labeldp.source.spelling import (
+    AFTER,
+    SOFT_BLANKS,
+    UNITS,
+    Reading,
+    number_pattern,
+    without_codes,
+)
 from labeldp.source.values import NUMBER
 
 if TYPE_CHECKING:
@@ -45,7 +52,9 @@ _LOOKS = {
 }
 _TWO_WAYS = r"^[ \t]*[+-]?[1-9]\d{0,2}\.\d{3}[ \t]*$"
 """Decimals that are whole numbers where the point stands between groups of digits."""
-_DATED = r"^(\d{1,2}|\d{4}|[A-Za-z]{3,9})[-/. ]{1,2}(\d{1,2}|[A-Za-z]{3,9}),?[-/. ]\d{1,4}([ T].*)?$"
+_DATED = (
+    r"^(\d{1,2}|\d{4}|[A-Za-z]{3,9})[-/. ]{1,2}(\d{1,2}|[A-Za-z]{3,9}),?[-/. ]\d{1,4}([ T].*)?$"
+)
 
 
 @dataclass
