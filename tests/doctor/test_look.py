@@ -306,3 +306,10 @@ def test_a_line_of_units_under_the_header(tmp_path: Path) -> None:
     assert found["options"][2:4] == ["--na", "UTC,mph"]
     assert found["label"]["words"] == ["°F"]
     assert any("add `na=" in finding and "°F" in finding for finding in found["findings"])
+
+
+def test_a_column_that_no_model_can_use_is_dropped() -> None:
+    table = pa.table({"x": [0.5, 1.5, 2.5], "list": [[1], [2], []], "y": [1.0, 2.0, 3.0]})
+    found = look(table, label="y")
+    assert found["options"][2:4] == ["--drop", "list"]
+    assert any(note.startswith("list: list<") for note in found["notes"])

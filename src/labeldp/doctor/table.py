@@ -28,7 +28,7 @@ from labeldp.features.tally import LevelsAndRanges
 from labeldp.source import Column, Source, scan
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.frames import lasting
-from labeldp.source.kinds import is_text, plain
+from labeldp.source.kinds import is_text, plain, usable
 from labeldp.source.labels import to_labels
 from labeldp.source.spelling import SOFT_BLANKS, Reading, number_pattern
 from labeldp.source.table import open_table
@@ -113,6 +113,8 @@ def look(
     }
     said = _said(reading, label)
     reader = open_table(data, said)
+    useless = _useless(reader.schema, (label, *drop))
+    known["drop"] += tuple(useless)
     reader, strays, words = _strays(reader, label, known, said)
     known["categorical"] += words
     reading = _with_strays(reading, strays)
@@ -142,7 +144,7 @@ def look(
         "persons": list(persons(table, kinds)),
         "twins": list(twins(table, kinds)),
         "dependent": list(dependent(table, kinds)),
-        "notes": list(source.notes),
+        "notes": [*source.notes, *useless.values()],
         "label": None if label is None else _label(source, table, kinds),
     }
     answer["findings"] = list(_findings(answer))
@@ -154,6 +156,13 @@ def _said(reading: Mapping[str, Any], label: str | None) -> Reading:
     named = () if label is None else (label,)
     told = {name: value for name, value in reading.items() if value and name != "date_parts"}
     return Reading(**told | ({"na": tuple(told["na"])} if "na" in told else {}), named=named)
+
+
+def _useless(schema: pa.Schema, taken: Sequence[str | None]) -> dict[str, str]:
+    """Columns of types that no model here can use, and what is said of them."""
+    names = [each.name for each in schema if each.name not in taken and not usable(each.type)]
+    why = "neither a number nor a category, left out"
+    return {name: f"{name}: {schema.field(name).type}, {why}" for name in names}
 
 
 def _rows(source: Source) -> pa.Table:

@@ -66,11 +66,16 @@ def plain(type_: pa.DataType) -> pa.DataType:
     return type_.value_type if pa.types.is_dictionary(type_) else type_
 
 
+def usable(type_: pa.DataType) -> bool:
+    """Whether a model here can use values of a type: one number, text or time each."""
+    values = plain(type_)
+    scalar = is_text(values) or is_number(values) or is_moment(values) or is_clock(values)
+    return bool(scalar or pa.types.is_boolean(values) or pa.types.is_null(values))
+
+
 def column_of(field: pa.Field, *, numeric: bool, categorical: bool, wanted: bool = False) -> Column:
     """Describe a feature column; refuse types that no model here can use."""
-    values = plain(field.type)
-    scalar = is_text(values) or is_number(values) or is_moment(values) or is_clock(values)
-    if not (scalar or pa.types.is_boolean(values) or pa.types.is_null(values)):
+    if not usable(field.type):
         raise DataError(
             f"column {field.name!r} has type {field.type}, which is neither a number nor a "
             f"category; drop it, or turn it into plain columns first"

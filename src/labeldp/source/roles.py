@@ -67,7 +67,7 @@ def _known(name: str, part: str, known: Sequence[str]) -> None:
     known = [each for each in known if not split_part(each)[1] and not _NUMBER.fullmatch(each)]
     close = [each for each in known if each.strip().casefold() == name.strip().casefold()]
     close = close or difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    if len(known) == 1 and re.search(r"[,;|\t]", known[0]):
+    if len(known) == 1 and name in re.split(r'[,;|\s"]+', known[0]):
         hint = f"the only one is {known[0][:80]!r}; name another `delimiter`"
     elif close:
         hint = f"did you mean {' or '.join(map(repr, close))}?"
