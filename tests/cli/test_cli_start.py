@@ -89,7 +89,8 @@ def test_every_command_has_help(name: str) -> None:
 def test_a_wrong_request_as_a_process(tmp_path: Path) -> None:
     result = command("verify", "nowhere", cwd=tmp_path)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "labeldp: nowhere is not a release directory\n"
+    told = "nowhere is not a release directory; name the one it was saved in"
+    assert result.stderr == f"labeldp: {told}\n"
 
 
 def test_a_reader_that_stops_listening_sees_no_traceback() -> None:
