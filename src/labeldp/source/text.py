@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp._arrow import arrow_words
-from labeldp.source.kinds import check_breadth
 from labeldp.source.dates import CLOCK, ISO, MOMENT, date_formats, in_english, together
+from labeldp.source.kinds import check_breadth
 from labeldp.source.spelling import (
     AFTER,
     SOFT_BLANKS,
