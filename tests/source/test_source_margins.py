@@ -155,7 +155,7 @@ def test_look_passes_them_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-@pytest.mark.parametrize("label", ["sales", "9", ""])
+@pytest.mark.parametrize("label", ["sales", "9", "", "1,2", '"'])
 def test_the_header_again(
     label: str, encoding: str, end: str, plain: pa.Table, tmp_path: Path
 ) -> None:

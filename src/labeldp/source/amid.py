@@ -38,7 +38,6 @@ class Heading:
 
     before: bytes
     after: bytes | None = None
-    delimiter: bytes = b","
 
     @classmethod
     def of(cls, line: bytes, delimiter: str, private: int | None) -> Heading | None:
@@ -55,18 +54,14 @@ class Heading:
         return cls(
             b"".join(field + sign for field in before),
             b"".join(sign + field for field in after),
-            sign,
         )
 
     def again(self, line: bytes) -> bool:
-        """Whether a line is the same in every field but the label's."""
+        """Whether a line is the same in every field but the label's, whatever bytes that has."""
         if self.after is None:
             return line == self.before
-        if len(line) < len(self.before) + len(self.after):
-            return False
-        middle = line[len(self.before) : len(line) - len(self.after)]
-        same = line.startswith(self.before) and line.endswith(self.after)
-        return same and self.delimiter not in middle
+        long = len(line) >= len(self.before) + len(self.after)
+        return long and line.startswith(self.before) and line.endswith(self.after)
 
     def places(self, text: bytes) -> Iterator[tuple[int, int]]:
         """Where such lines begin, and where the lines after them do."""
