@@ -50,12 +50,12 @@ def test_a_larger_budget_buys_a_richer_basis():
 
 
 def test_trees_are_named_where_noisy_rows_feed_many_leaves():
-    """60·s² over the variance of labels: at ε = 1 a leaf of 1,440 rows, at ε = 4 one of 90."""
-    for epsilon, told in ((1.0, False), (4.0, False), (6.0, True)):
+    """60·s² over the variance of labels: at ε = 1 a leaf of 1,440 rows, at ε = 16 one of 6."""
+    for epsilon, told in ((1.0, False), (12.0, False), (16.0, True)):
         notes = plan(source(6000), epsilon, 1e-6, basis="auto").notes
         assert any("trees on noisy rows" in note for note in notes) is told
     (note,) = (note for note in notes if "trees" in note)
-    assert "150 leaves of 40 rows" in note
+    assert "1,067 leaves of 6 rows" in note
     assert "`use='any-model'`" in note
 
 
