@@ -219,10 +219,11 @@ def audited(made: Plan, source: Source, engine: Engine, *, seconds: float, seed:
     kinds = (FLAT, ENDS) if trial.any_labels is None or trial.any_labels(made) else (ENDS,)
     checks, bounds = [_worst(worst)], list[float]()
     evidence = list[Evidence]()
-    seeds = count(seed << 32)
+    # apart, so that how many are drawn in the time does not decide what is replayed
+    replayed, seeds = count(seed << 32), count((seed << 32) + (1 << 31))
     for kind in kinds:
         pair = Pair(made, trial, source, worst, kind, seed, engine)
-        checks += pair.whole(seeds)
+        checks += pair.whole(replayed)
         pair.draw(seconds / len(kinds), seeds)
         checks += pair.laws()
         bounds += pair.attacks(2 * len(kinds))
