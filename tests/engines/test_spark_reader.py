@@ -79,3 +79,10 @@ def test_messy_text_is_read_as_here(spark: Any, tmp_path: Any) -> None:
     here, there = scan(tmp_path / "t.csv"), scan(read(str(tmp_path / "t.csv")))
     assert here.wording.told == there.wording.told
     assert fit_features(there, fold=SparkEngine().fold) == fit_features(here)
+
+
+def test_durations_are_hours_on_a_cluster_too(spark: Any) -> None:
+    minutes = pa.array([30 * k for k in range(60)], pa.duration("s")).cast(pa.duration("us"))
+    whole = pa.table({"lasted": minutes, "x": [k % 7 + 0.5 for k in range(60)]})
+    there = scan(spark.createDataFrame(whole))
+    assert fit_features(there, fold=SparkEngine().fold) == fit_features(scan(whole))

@@ -53,6 +53,7 @@ _TYPES = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
+    "time": pa.time64("ns"),
     "binary": pa.binary(),
     "void": pa.null(),
 }
@@ -329,5 +330,7 @@ def _arrow_type(spelt: str) -> pa.DataType:
     decimal = re.fullmatch(r"decimal\((\d+),(-?\d+)\)", spelt)
     if decimal:
         return pa.decimal128(*map(int, decimal.groups()))
+    if re.match(r"interval (day|hour|minute|second)", spelt):
+        return pa.duration("us")
     plain = re.split(r"[ (]", spelt, maxsplit=1)[0]  # varchar(9), string collate UNICODE
     return _TYPES.get(plain) or pa.opaque(pa.null(), spelt, "Spark")
