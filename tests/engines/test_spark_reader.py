@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyarrow import csv
 
