@@ -26,7 +26,7 @@ BASES = {
     "splines:5": 0.05,
     "splines:10": 0.05,
     "splines:10+fourier:50": 0.065,
-    "splines:10+fourier:100": 0.045,
+    "splines:10+fourier:100": 0.065,
     "splines:10+fourier:200": 0.0325,
 }
 """From the poorest to the richest, and the most that privacy may add with each, root mean square,
