@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, InputError, look, scan
+from labeldp.source.amid import Heading, Rows
 
 HEADER = "shop,area,staff,sales"
 ROWS = [f"s{k},{k}.5,{k % 7},{k % 10}" for k in range(60)]
@@ -213,3 +215,13 @@ def test_a_first_row_with_blanks_is_a_row(first: str, tmp_path: Path) -> None:
     path = written(tmp_path / "t.csv", HEADER, first, *ROWS)
     said = {"categorical": ["area", "staff"], "clip": True, "label_range": (0, 9)}
     assert scan(path, label="sales", **said).reader.rows == 61
+
+
+def test_a_line_longer_than_any_header_is_not_held_back() -> None:
+    """Else a file of one line would be held, and copied, over and over."""
+    text = b"a,b\n" + b"x" * (5 << 20)
+    rows = Rows(io.BytesIO(text), 0, Heading.of(b"a,b\n", ",", None))
+    assert len(rows.read(16)) == 4, "the header"
+    assert len(rows.read(16)) == 16
+    assert len(rows._rest) <= 2 << 20
+    assert len(rows.read()) == len(text) - 20

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -26,7 +27,8 @@ LOOKED_AT = 20
 _MOST_BENEATH = 3
 _FEWEST = 2
 """Columns of numbers in which a line of units has words: one would be a stray word."""
-_BLOCK = 1 << 20
+BLOCK = 1 << 20
+"""Bytes that are read at a time."""
 _VALUE = re.compile(r"\W*\d")
 _LINE = re.compile(rb"[^\r\n]*(\r\n|\n|\r|$)")
 _BLANKS = {*NULL_WORDS, *SOFT_BLANKS}
@@ -92,15 +94,12 @@ def fields_of(line: bytes, delimiter: str) -> int:
     return len(_fields(line, delimiter.encode()))
 
 
-class Rows(io.RawIOBase):
-    """The text of a table without the lines that are no rows: so many below the header, and it."""
+class Passed(io.RawIOBase):
+    """The text of a file on its way to Arrow; a pass is what `_fill` makes of some more of it."""
 
-    def __init__(self, file: Any, beneath: int, heading: Heading | None) -> None:
+    def __init__(self, file: Any) -> None:
         super().__init__()
-        self._file, self._beneath, self._heading = file, beneath, heading
-        self._ready, self._rest, self._ended, self._headed = b"", b"", False, False
-        self.again = 0
-        """How often the header came again, so far."""
+        self._file, self._ready, self._rest, self._ended = file, b"", b"", False
 
     def readable(self) -> bool:
         return True
@@ -117,12 +116,33 @@ class Rows(io.RawIOBase):
         self._file.close()
         super().close()
 
+    def _more(self) -> bytes:
+        """What was left over, and the next of the file; at its end nothing follows."""
+        fresh = bytes(self._file.read(BLOCK))
+        self._ended = not fresh
+        return self._rest + fresh
+
+    @abstractmethod
     def _fill(self) -> None:
-        fresh = bytes(self._file.read(_BLOCK))
-        text, self._ended = self._rest + fresh, not fresh
+        """Make more of it ready, or find that it has ended."""
+
+
+class Rows(Passed):
+    """The text of a table without the lines that are no rows: so many below the header, and it."""
+
+    def __init__(self, file: Any, beneath: int, heading: Heading | None) -> None:
+        super().__init__(file)
+        self._beneath, self._heading, self._headed = beneath, heading, False
+        self.again = 0
+        """How often the header came again, so far."""
+
+    def _fill(self) -> None:
+        text = self._more()
         cut = len(text) if self._ended else max(text.rfind(b"\n"), text[:-1].rfind(b"\r")) + 1
-        if not self._headed and not self._ended and len(text) < _BLOCK:
+        if not self._headed and not self._ended and len(text) < BLOCK:
             cut = 0
+        if not cut and len(text) > 2 * BLOCK:
+            cut = len(text)  # no header is so long
         body, self._rest = text[:cut], text[cut:]
         if body and not self._headed:
             self._headed = True

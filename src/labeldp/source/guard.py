@@ -14,7 +14,6 @@ from the end of a row.
 from __future__ import annotations
 
 import codecs
-import io
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,10 +26,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.source.amid import Heading, Rows, fields_of
+from labeldp.source.amid import BLOCK, Heading, Passed, Rows, fields_of
 from labeldp.source.margins import NO_MARGINS, Body, Margins, beneath
 
-_BLOCK = 1 << 20
 _MOST = 1 << 20
 """Bytes of a row: Arrow takes no longer ones."""
 _QUOTE, _CR, _LF = b'"\r\n'
@@ -104,35 +102,17 @@ class Layout:
         )
 
 
-class Guard(io.RawIOBase):
+class Guard(Passed):
     """The text of a file, for Arrow to read; labels in it that are no single field are replaced."""
 
     def __init__(self, file: Any, layout: Layout) -> None:
-        super().__init__()
-        self._file, self._layout = file, layout
-        self._ready, self._rest, self._ended = b"", b"", False
+        super().__init__(file)
+        self._layout, self._headed = layout, False
         self._end = _LF
         """What a line ends with: the sign that ends the header."""
-        self._headed = False
-
-    def readable(self) -> bool:
-        return True
-
-    def read(self, size: int = -1, /) -> bytes:
-        """As many bytes as there are, up to `size`."""
-        while not self._ready and not self._ended:
-            self._fill()
-        given = self._ready if size < 0 else self._ready[:size]
-        self._ready = self._ready[len(given) :]
-        return given
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
 
     def _fill(self) -> None:
-        fresh = bytes(self._file.read(_BLOCK))
-        text, self._ended = self._rest + fresh, not fresh
+        text = self._more()
         if not self._headed:
             text = self._header(text)
         cut = len(text) if self._ended else text.rfind(bytes([self._end])) + 1
@@ -272,10 +252,10 @@ def amid(path: Path, encoding: str, above: int, delimiter: str, private: int | N
     if heading is None:
         return Margins(above)
     with opened(path, encoding, Margins(above)) as file:
-        text = bytes(file.read(_BLOCK))[len(line) :].decode(errors="replace")
+        text = bytes(file.read(BLOCK))[len(line) :].decode(errors="replace")
     units = beneath(text, delimiter, fields_of(line, delimiter), private)
     with Rows(opened(path, encoding, Margins(above)), units, heading) as rows:
-        while rows.read(_BLOCK):
+        while rows.read(BLOCK):
             pass
         return Margins(above, 0, units, rows.again, heading)
 
@@ -284,7 +264,7 @@ def header(path: Path, encoding: str, above: int = 0) -> bytes:
     """The header of a file and nothing of its rows."""
     text = b""
     with opened(path, encoding, Margins(above)) as file:
-        while not (found := _HEADER.match(text)) and (fresh := bytes(file.read(_BLOCK))):
+        while not (found := _HEADER.match(text)) and (fresh := bytes(file.read(BLOCK))):
             text += fresh
             if len(text) > 16 * _MOST:
                 raise DataError(f"{path}: the header has no end; check the quoting of its names")
