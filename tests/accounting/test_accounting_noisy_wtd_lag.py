@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from labeldp.accounting import (
     random_mu,
     realised_mu,
 )
+from labeldp.accounting.mixture import fraction_of
 from labeldp.errors import InputError, PlanError
 
 UNIT = (-1.0, 1.0)
@@ -256,3 +258,14 @@ def test_what_cannot_be_done_says_so():
     assert delta_of(RandomWeights(5, UNIT, 0.01, rows=50), 1.0).upper == 1.0  # no noisy row
     assert min_noisy_fraction(RandomWeights(22, UNIT, 0.1), 4.0, 1e-5) == 1.0
     assert RandomWeights(5, UNIT, 0.29, rows=100).noisy_rows == 29  # 0.29·100 is below 29 in floats
+
+
+def test_a_fraction_has_as_many_rows_as_it_stands_for() -> None:
+    """count/rows as a double is often a little less, and its floor then one row too few."""
+    short = 0
+    for rows in (3, 7, 10, 49, 107, 1000):
+        for count in range(1, rows + 1):
+            fraction = Fraction(fraction_of(count, rows))
+            assert math.floor(fraction * rows) == count
+            short += Fraction(count / rows) * rows < count
+    assert short > 100
