@@ -181,3 +181,13 @@ def test_many_columns_take_no_time() -> None:
     values, calls = draw(np.zeros(4096), 1.0, -10, seed=0)
     assert len(values) == 4096
     assert calls.calls == 0
+
+
+def test_a_uniform_of_zeros_gets_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose logarithm is beyond all bounds otherwise; the other one gets them too."""
+    drawn = iter([np.array([0, 5], np.uint64), np.array([7, 9], np.uint64)])
+    monkeypatch.setattr(door, "words", lambda _stream, _count: next(drawn))
+    low, high = door._Stretch(4, Randomness.experiment(0)).bounds()
+    first, second = math.log(7) - 128 * math.log(2), math.log(5 + 9 / 2**64) - 64 * math.log(2)
+    assert low < high < low * 1.01
+    assert low * 0.99 < math.sqrt(-2 * (first + second)) < high * 1.01
