@@ -211,3 +211,11 @@ def test_labels_without_noise_pass_only_where_that_is_said(excess: int, tmp_path
     report = verify(saved(replace(release, table=forged, certificate=certificate), tmp_path / "r"))
     assert not report.valid or excess <= 3
     assert bool(verify(saved(release, tmp_path / "honest")).untested) is (excess <= 3)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_how_far_a_sum_is_from_its_rows_is_told_by_its_own_length(size: float) -> None:
+    design = np.array([[[1.0, 0.0], [1.0, 0.0]]])
+    squares, away = bag_squares(design, size * np.array([[1.0, 1.0]]), np.array([1]))
+    assert away == pytest.approx([np.sqrt(0.5)])
+    assert squares == pytest.approx([size**2 / 2])

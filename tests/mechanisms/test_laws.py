@@ -25,7 +25,6 @@ from labeldp.accounting.family import roots
 from labeldp.engines import LocalEngine
 from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.floors import LabelLaw
-from labeldp.mechanisms.laws import bag_squares
 from labeldp.mechanisms.planning import Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_factor
@@ -409,11 +408,3 @@ def test_the_a_priori_claim_is_the_mean_over_weights_and_coins(fraction: float) 
     assert abs(true.mean() - claim.delta_at(1.0)) < 4.5 * error
     assert 4.5 * error < 0.06 * claim.delta_at(1.0)
     assert claim.delta_at(1.0) <= 1e-3
-
-
-@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
-def test_how_far_a_sum_is_from_its_rows_is_told_by_its_own_length(size: float) -> None:
-    design = np.array([[[1.0, 0.0], [1.0, 0.0]]])
-    squares, away = bag_squares(design, size * np.array([[1.0, 1.0]]), np.array([1]))
-    assert away == pytest.approx([math.sqrt(0.5)])
-    assert squares == pytest.approx([size**2 / 2])
