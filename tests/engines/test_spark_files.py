@@ -183,7 +183,7 @@ def test_whatever_gives_a_data_frame_is_read(spark: Any, tmp_path: Path) -> None
         ("struct<height:double>", "named_struct('height', height)"),
         ("array<double>", "array(height)"),
         ("map<string,double>", "map(colour, height)"),
-        ("interval day", "interval '1' day"),
+        ("interval year", "interval '1' year"),
     ],
 )
 def test_nested_columns_are_refused_by_name_and_type(
