@@ -302,3 +302,13 @@ def test_scatter_is_seen_whatever_the_scale_of_the_features(scale: float) -> Non
     release = made.release(rows, randomness=Randomness.experiment(0))
     assert not list(check_scatter(release, made.claim.floor))
     assert list(check_scatter(release, 4 * made.claim.floor))
+
+
+@pytest.mark.parametrize(("intercept", "most"), [(True, 2.0**2), (False, 3.0**2)])
+def test_labels_in_a_range_leave_no_more_than_its_reach(intercept: bool, most: float) -> None:
+    """From −1 to 3: half the width about the middle, or the far end where nothing shifts them."""
+    here = scan(extremes(), label="label", label_range=(-1.0, 3.0), clip=True)
+    asked = {"mechanism": "wtd-flag", "floor": "added", "anyway": True}
+    made = plan(here, 1.0, 1e-5, intercept=intercept, **asked)
+    assert isinstance(made.claim, FloorClaim)
+    assert made.claim.residual_ms(None)[1] == pytest.approx((0.0, most), rel=1e-5)
