@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, plan, scan
@@ -16,6 +17,7 @@ from labeldp.features import fit_features
 from labeldp.features.basis import Basis
 from labeldp.features.terms import Hinges
 from labeldp.mechanisms.curves import BASES, choose_basis
+from tests.console import labeldp
 
 
 def table(rows, seed=1):
@@ -130,3 +132,12 @@ def test_the_forecast_is_the_mean_over_releases(basis, interactions):
     deviation = np.std(errors) / np.sqrt(len(errors))
     assert abs(np.mean(errors) - made.forecast.added_ms) < 4 * deviation
     assert deviation < 0.2 * made.forecast.added_ms
+
+
+def test_the_table_of_bases_shows_their_whole_names(tmp_path):
+    pq.write_table(table(6000), tmp_path / "t.parquet")
+    asked = ("--label", "y", "--label-range", "-2", "2", "--epsilon", "4", "--basis", "auto")
+    told = labeldp("plan", tmp_path / "t.parquet", *asked).out
+    made = plan(source(), 4.0, 1e-6, basis="auto")
+    assert len(made.bases) == len(BASES)
+    assert all(f" {each['basis']} " in told for each in made.bases)

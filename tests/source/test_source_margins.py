@@ -187,7 +187,13 @@ def test_the_header_again_far_down(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "units", [[",m²,heads,€"], ['"","area, all of it","How many?",'], [",m²,heads,1", "x,y,z,"]]
+    "units",
+    [
+        [",m²,heads,€"],
+        ['"","area, all of it","How many?",'],
+        [",m²,heads,1", "x,y,z,"],
+        [",m²,heads,a,b"],
+    ],
 )
 def test_units_beneath_the_header(units: list[str], plain: pa.Table, tmp_path: Path) -> None:
     path = written(tmp_path / "t.csv", HEADER, *units, *ROWS)

@@ -211,13 +211,7 @@ def show_bases(made: Plan) -> None:
     """What was tried, from the poorest to the richest."""
     emit_table(
         "Bases at this budget: the last that privacy adds little to was chosen",
-        [
-            "basis",
-            "columns",
-            "error that privacy adds",
-            "of the label range",
-            "left of the explained",
-        ],
+        ["basis", "columns", "privacy adds", "of the range", "kept"],
         [
             [
                 each["basis"],

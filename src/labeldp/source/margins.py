@@ -146,8 +146,15 @@ def rows_below(rows: Sequence[Sequence[Any]], private: int | None) -> int:
 def beneath(text: str, delimiter: str, fields: int, private: int | None) -> int:
     """How many lines that follow a header, which is left out here, are units or the like."""
     lines = [line for line in lines_of(text)[: 2 * LOOKED_AT] if line]
-    rows = [_cells(line, delimiter, fields) for line in lines]
+    rows = [_of_features(_cells(line, delimiter, fields), fields, private) for line in lines]
     return lines_beneath([row for row in rows if len(row) == fields], private)
+
+
+def _of_features(row: list[str], fields: int, private: int | None) -> list[str]:
+    """Without the label's field, and with one in its place however many signs it holds."""
+    if private is None or len(row) < fields:
+        return row
+    return [*row[:private], "", *row[len(row) - (fields - private - 1) :]]
 
 
 def _trailing(rows: Sequence[Sequence[str]], fields: int, private: int | None) -> int:
