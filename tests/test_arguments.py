@@ -219,6 +219,13 @@ def test_a_certificate_has_typed_names_and_is_its_document() -> None:
     assert list(certificate.weak) == certificate["weak"]
 
 
+@pytest.mark.parametrize(("noise", "gaussian"), [("gaussian", True), ("radial", False)])
+def test_a_certificate_has_its_mu_where_it_is_gaussian(noise: str, gaussian: bool) -> None:
+    made = planned(mechanism="shaped-flag", noise=noise).release(TABLE, label="label")
+    assert made.certificate.mu == labeldp.compose(made).mu
+    assert (made.certificate.mu is not None) == gaussian
+
+
 def test_names_of_strangers_are_escaped() -> None:
     from labeldp.cards import Card
 

@@ -297,6 +297,52 @@ def test_a_better_budget_with_all_that_follows(case: Any, field: str) -> None:
     assert refused(replace(release, certificate=seal(certificate | told)), place / "better")
 
 
+FACTS = {
+    ("max_leverage",), ("inflation",), ("draw", "bag_rank"), ("shape", "length"), ("rows",),
+    ("person", "rows"), ("label_range", 0), ("label_range", 1),
+}  # fmt: skip
+"""About features, which `--data` shows, and the range, which only the labels show."""
+ONE_NUMBER = {("floor", "measured"), ("floor", "measurement_mu"), ("floor", "measurement_slack")}
+"""What was measured is one number: it does not show with how much noise."""
+NOT_CLAIMED = {
+    "curve", "groups", "attack_risk", "utility", "weak", "seal", "digests", "numerics",
+    "randomness", "epsilon", "delta", *SAID,
+}  # fmt: skip
+"""What follows, is said elsewhere, or (a budget) has a test above."""
+
+
+def held_together(certificate: Any, path: Any, value: Any) -> Any:
+    """The certificate with another value, and with all that follows from it; None if nobody could
+    have made such a claim."""
+    document = altered(certificate, path, value)
+    try:
+        claim = verification.read_claim(document)
+        told = claimed_fields(claim, verification.FloorOutcome.of(document))
+    except (ValueError, ArithmeticError):
+        return None
+    if document["floor"] is not None:
+        told["floor"] = {**document["floor"], **told["floor"]}
+    return seal(document | told)
+
+
+def test_another_claim_with_all_that_follows(case: Any) -> None:
+    """Numbers of the claim, one at a time, up and down."""
+    release, _, place, _ = case
+    certificate = dict(release.certificate)
+    listed = {*UNREFUTED, *FACTS, *ONE_NUMBER}
+    if certificate["form"] == "compact":
+        listed.add(("bags",))  # m degrees of freedom look like m + 1
+    for path in leaves(certificate):
+        value = at(certificate, path)
+        if path[0] in NOT_CLAIMED or path in listed or isinstance(value, bool):
+            continue
+        for factor in (0.5, 0.9, 1.1, 2) if isinstance(value, int | float) else ():
+            forged = held_together(certificate, path, type(value)(factor * value))
+            if forged is None or forged == seal(certificate):
+                continue
+            assert refused(replace(release, certificate=forged), place / "other"), (path, factor)
+
+
 LEDGER = {"ledger": "0" * 16, "entry": 7, "digest": "f" * 64, "releases": 3, "delta": 1e-6}
 
 

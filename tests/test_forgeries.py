@@ -226,6 +226,14 @@ def test_a_rank_that_no_bag_can_have(honest: dict[str, Release], tmp_path: Path)
         assert not passes(replace(release, certificate=seal(document)), tmp_path / str(number))
 
 
+@pytest.mark.parametrize("case", ["whole", "bags"])
+def test_a_leverage_that_no_row_can_have(
+    honest: dict[str, Release], case: str, tmp_path: Path
+) -> None:
+    document = altered(honest[case].certificate, ("max_leverage",), 1.5)
+    assert not passes(replace(honest[case], certificate=seal(document)), tmp_path / "forged")
+
+
 @pytest.mark.parametrize(("field", "value"), [("gap", 0.9), ("gap", 0.0), ("passes", 0)])
 def test_a_search_that_cannot_have_been(
     honest: dict[str, Release], field: str, value: float, tmp_path: Path

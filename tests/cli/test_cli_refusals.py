@@ -300,6 +300,7 @@ def test_the_parser(arguments: list[str], cause: str) -> None:
         (("--max-leverage", 0.5, "--features", 0), "features must be above 0"),
         (("--max-leverage", 0, "--features", 3), "--max-leverage must be above 0"),
         (("--max-leverage", 0.001, "--features", 3), "below features/rows"),
+        (("--max-leverage", 1.5, "--features", 3), "at most 1, as every leverage is"),
     ],
 )
 def test_account(options: tuple[Any, ...], cause: str) -> None:

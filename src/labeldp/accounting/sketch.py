@@ -50,11 +50,15 @@ class Facts:
         positive(rows=self.rows)
         ordered(*self.label_range, name="label_range")
         at_least(0.0, inflation=self.inflation)
-        if self.max_leverage is not None:
-            at_least(0.0, max_leverage=self.max_leverage)
-            if (self.features or 0) > self.max_leverage * self.rows * (1.0 + 1e-9):
+        if (leverage := self.max_leverage) is not None:
+            at_least(0.0, max_leverage=leverage)
+            if leverage > 1.0:
                 raise InputError(
-                    f"`max_leverage` {self.max_leverage} is below features/rows, the average "
+                    f"`max_leverage` must be at most 1, as every leverage is, not {leverage}"
+                )
+            if (self.features or 0) > leverage * self.rows * (1.0 + 1e-9):
+                raise InputError(
+                    f"`max_leverage` {leverage} is below features/rows, the average "
                     "leverage; recompute it from the features"
                 )
 

@@ -52,6 +52,12 @@ class Certificate(dict[str, Any]):
         return str(self["unit"])
 
     @property
+    def mu(self) -> float | None:
+        """μ of the Gaussian mechanism that it is; None if it is not one."""
+        mu = self["mu"]
+        return None if mu is None else float(mu)
+
+    @property
     def attack(self) -> str:
         """What the best attack finds, in words."""
         return str(self["attack_risk"]["in_words"])

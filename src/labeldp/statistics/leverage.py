@@ -170,7 +170,7 @@ class LeverageScan:
         rows = tuple(
             CostlyRow(row(seen.row), seen.value, self._blame(seen)) for seen in self._costliest
         )
-        return Leverage(min(1.0, maximum), rows)
+        return Leverage(min(1.0, float(maximum)), rows)
 
     def _keep(self, rows: list[_Seen]) -> None:
         ranked = sorted(self._costliest + rows, key=lambda seen: seen.rank)
