@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import InputError, LinearRegressor, PlanError, scan
+from labeldp import DataError, InputError, LinearRegressor, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.engines import LocalEngine
 from labeldp.features import fit_features
@@ -159,6 +159,20 @@ def test_tables_are_surveyed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compare(source(400), **BUDGET)
     plan(source(400), **BUDGET)
     assert len(surveys) == 2
+
+
+def test_a_table_of_too_few_rows_is_surveyed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What wtd-flag refuses is seen in the survey that shaped-flag and noisy-rows have made."""
+    surveys = []
+    monkeypatch.setattr(
+        "labeldp.mechanisms.survey.fit_features",
+        lambda *given, **named: surveys.append(given) or fit_features(*given, **named),
+    )
+    few = source(5)
+    plan(few, 1.0, 1e-6, anyway=True)
+    assert len(surveys) == 1
+    with pytest.raises(DataError, match="5 rows cannot protect labels with 5 independent"):
+        plan(few, 1.0, 1e-6, mechanism=FLAG, anyway=True)
 
 
 def test_a_mechanism_that_cannot_win_is_not_drafted(monkeypatch: pytest.MonkeyPatch) -> None:

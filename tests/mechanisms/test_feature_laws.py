@@ -141,6 +141,8 @@ def test_seeds_that_nobody_drew() -> None:
     given = [f"{3:064x}", "00" * 32, "deadbeef" * 8, bytes(range(32)).hex(), f"{2**127:064x}"]
     assert not any(map(looks_drawn, given))
     assert not looks_drawn(bytes(7 * k % 256 for k in range(32)).hex())
+    ragged = bytes(k * (k + 1) // 2 for k in range(1, 17))  # all bytes and all steps differ
+    assert not looks_drawn((bytes(16) + ragged).hex()), "a number of 128 bits"
 
 
 def test_a_given_seed_is_not_called_random(tmp_path: Path) -> None:

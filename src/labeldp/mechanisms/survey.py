@@ -24,6 +24,7 @@ from labeldp.statistics import (
     PersonScan,
     factorise,
     largest_persons,
+    spanned,
 )
 from labeldp.statistics.persons import Seen
 
@@ -121,6 +122,8 @@ def surveyed(
     for found in there:
         if found.facts.rows > len(found.features.all_names):
             return found  # there are rows enough: nothing hangs on `saturated`
+        if not saturated and found.factor.rank >= found.facts.rows:
+            raise spanned(found.facts.rows, found.factor.rank)  # as a second survey would
     if saturated not in known:
         known[saturated] = survey(
             source, engine=engine, encoding=request.encoding, saturated=saturated

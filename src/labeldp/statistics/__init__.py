@@ -20,7 +20,7 @@ count, and merging is addition. What depends on labels has types of its own whos
 shows nothing.
 """
 
-from labeldp.statistics.factor import LARGE, Factor, factorise
+from labeldp.statistics.factor import LARGE, Factor, factorise, spanned
 from labeldp.statistics.gram import FeatureGram, GramSum
 from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
 from labeldp.statistics.leverage import Leverage, LeverageScan
@@ -59,4 +59,5 @@ __all__ = [
     "fit_stack",
     "largest_persons",
     "short_length",
+    "spanned",
 ]

@@ -114,10 +114,7 @@ def factorise(gram: FeatureGram, features: FeatureMap, *, saturated: bool = Fals
     factor, _ = _try(gram, likely)  # which proves them independent, many times sooner
     kept = independent_columns(gram, order) if factor is None else likely
     if gram.rows <= len(kept) and not saturated:
-        raise DataError(
-            f"{gram.rows} rows cannot protect labels with {len(kept)} independent feature columns: "
-            "the labels then lie in the span of the features; add rows or drop columns"
-        )
+        raise spanned(gram.rows, len(kept))
     for threshold in _THRESHOLDS:
         if factor is None:
             factor, scaled = _try(gram, kept)
@@ -125,6 +122,14 @@ def factorise(gram: FeatureGram, features: FeatureMap, *, saturated: bool = Fals
             return factor
         kept = _distinct(kept, scaled, threshold)
     raise DataError("the feature columns are too nearly collinear; drop or combine some")
+
+
+def spanned(rows: int, columns: int) -> DataError:
+    """The refusal of labels that features could spell out."""
+    return DataError(
+        f"{rows} rows cannot protect labels with {columns} independent feature columns: "
+        "the labels then lie in the span of the features; add rows or drop columns"
+    )
 
 
 def ridged(factor: Factor, penalties: NDArray[np.float64]) -> Factor:
