@@ -18,7 +18,7 @@ import pytest
 
 import labeldp
 from labeldp import InputError, LinearRegressor
-from labeldp.arguments import checked, plain
+from labeldp.common.arguments import checked, plain
 from labeldp.mechanisms import (
     AUTO,
     AccountantName,
@@ -227,6 +227,6 @@ def test_a_certificate_has_its_mu_where_it_is_gaussian(noise: str, gaussian: boo
 
 
 def test_names_of_strangers_are_escaped() -> None:
-    from labeldp.cards import Card
+    from labeldp.common.cards import Card
 
     assert "<script>" not in Card("<script>", (("<script>", "<script>"),)).html()

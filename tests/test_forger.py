@@ -23,7 +23,7 @@ import pytest
 
 import labeldp.signoff.verification as verification
 from labeldp import FeatureMap, InputError, Release, scan, verify
-from labeldp.files import json_digest
+from labeldp.common.files import json_digest
 from labeldp.release import (
     CERTIFICATE,
     CROISSANT,

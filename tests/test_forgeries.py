@@ -19,7 +19,7 @@ import pytest
 
 import labeldp.signoff.verification as verification
 from labeldp import FeatureMap, Release, scan, verify
-from labeldp.files import json_digest
+from labeldp.common.files import json_digest
 from labeldp.release import claimed_fields, seal, table_digest
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.tables import RANGE, table

@@ -18,10 +18,10 @@ HOMES = labeldp._HOMES
 """Where the names of the front page stand, from which commands import them."""
 
 ROOMS = (
-    "errors", "arguments", "cards", "files", "pictures", "_arrow", "_random", "_threads", "kernels",
+    "errors", "common", "_random", "kernels",
     "source", "features", "statistics", "engines", "spark", "accounting", "door", "release",
     "mechanisms", "doctor", "signoff", "learners",
-    "datasets", "cli",
+    "datasets", "cli", "__main__",
 )  # fmt: skip
 
 EXTRAS = {

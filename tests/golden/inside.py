@@ -46,7 +46,7 @@ from labeldp.accounting import (
 )
 from labeldp.accounting.curve import group_delta
 from labeldp.accounting.draw import affordable_delta
-from labeldp.files import json_digest
+from labeldp.common.files import json_digest
 from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms import registry
 from labeldp.mechanisms.options import Encoding

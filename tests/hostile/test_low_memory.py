@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import _threads
 from labeldp.cli import room
+from labeldp.common import threads as pool
 from tests.cli.conftest import LABEL, Write
 from tests.console import labeldp
 from tests.hostile.counting import Tried
@@ -77,10 +77,10 @@ def test_other_errors_are_not_taken_for_it() -> None:
 
 def test_threads_share_what_room_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each that computes takes room in OpenBLAS, which ends the process where it gets none."""
-    monkeypatch.setattr(_threads, "_cores", lambda: 8)
+    monkeypatch.setattr(pool, "_cores", lambda: 8)
     for limit, wanted, threads in ((None, 0, 8), (700, 0, 1), (700, 5, 1), (3100, 0, 3)):
-        monkeypatch.setattr(_threads, "addresses", lambda limit=limit: limit)
-        assert _threads.workers(wanted) == threads
+        monkeypatch.setattr(pool, "addresses", lambda limit=limit: limit)
+        assert pool.workers(wanted) == threads
 
 
 @pytest.mark.hostile

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from labeldp import LocalEngine, Release, ReleaseError, door, verify
 from labeldp._random import Randomness, words
-from labeldp._threads import in_order
+from labeldp.common.threads import in_order
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.mechanisms.floors import LabelLaw
 from labeldp.mechanisms.wtd_flag import run

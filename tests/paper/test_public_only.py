@@ -21,8 +21,8 @@ FORBIDDEN = {("datasets", "theory")}
 
 PUBLIC = (
     "labeldp", "labeldp.accounting", "labeldp.cli", "labeldp.datasets", "labeldp.errors",
-    "labeldp.features", "labeldp.files", "labeldp.learners", "labeldp.mechanisms",
-    "labeldp.mechanisms.account", "labeldp.mechanisms.workbench", "labeldp.pictures",
+    "labeldp.features", "labeldp.common.files", "labeldp.learners", "labeldp.mechanisms",
+    "labeldp.mechanisms.account", "labeldp.mechanisms.workbench", "labeldp.common.pictures",
     "labeldp.statistics",
 )  # fmt: skip
 """What a package on top of labeldp may import from: of each what its `__all__` lists."""

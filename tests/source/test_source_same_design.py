@@ -16,9 +16,9 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp.common.files import json_digest
 from labeldp.errors import MissingExtraError
 from labeldp.features import fit_features
-from labeldp.files import json_digest
 from labeldp.source import scan
 
 ROWS = 240

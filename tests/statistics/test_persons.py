@@ -132,6 +132,15 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert held <= 256 + 512 + 256
 
 
+def test_a_closer_look_at_some_never_waits_in_a_file() -> None:
+    """A checkpoint of one look would else be taken for that of another, at other persons."""
+    features, weights = prepared(of(with_ids(np.arange(ROWS) // 2)))
+    whole = PersonScan(features)
+    assert whole.needs.bound_to is not None
+    assert whole.of(np.arange(1 << 8) < 9).needs.bound_to is None
+    assert PersonScan(features, weights).needs.bound_to is None
+
+
 def test_persons_who_share_a_mark_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     data = with_ids(IDS)
     features, weights = prepared(of(data))

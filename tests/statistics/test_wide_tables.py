@@ -180,6 +180,15 @@ def test_the_defect_of_a_large_factor_is_a_bound(
         assert true <= large <= 10 * usual
 
 
+def test_the_defect_has_room_for_every_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the identity nothing is off: left is what 2n + 6 and twice n + 3 terms may lose."""
+    monkeypatch.setattr(factors, "LARGE", 1)
+    for size in (2, 50):
+        one = np.asfortranarray(np.eye(size))
+        room = (4 * size + 12) * factors.ROUNDOFF
+        assert room <= float(factors.defects(one, one, one)) <= 1.02 * room
+
+
 def _distance(gram: NDArray[np.object_], exponents: NDArray[np.int64], inverse: Array) -> float:
     """‖L⁻¹SL⁻ᵀ − I‖, in rationals but for the norm."""
     scale = [Fraction(2) ** -int(e) for e in exponents]

@@ -10,7 +10,7 @@ import typer
 
 from labeldp.cli.options import Json
 from labeldp.cli.output import emit_facts, emit_json, emit_table, number
-from labeldp.files import new_path
+from labeldp.common.files import new_path
 
 if TYPE_CHECKING:
     from labeldp import Joint

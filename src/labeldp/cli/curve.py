@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from labeldp.cli.output import emit_table, number
-from labeldp.pictures import Curve, Picture
+from labeldp.common.pictures import Curve, Picture
 
 if TYPE_CHECKING:
     from labeldp import Plan, Source

@@ -10,8 +10,8 @@ import typer
 
 from labeldp.cli.options import Budget, Json
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, number, progress
+from labeldp.common.files import check_target
 from labeldp.errors import in_range, positive
-from labeldp.files import check_target
 
 if TYPE_CHECKING:
     from labeldp import Source

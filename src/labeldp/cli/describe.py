@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from labeldp.cli.options import ReleaseDirectory
-from labeldp.files import check_target, new_path
+from labeldp.common.files import check_target, new_path
 
 
 def describe(

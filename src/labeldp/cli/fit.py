@@ -11,8 +11,8 @@ import typer
 from labeldp import DataError, InputError
 from labeldp.cli.options import Json, names, raw_rows
 from labeldp.cli.output import draw_all, emit_json, note, progress
-from labeldp.files import check_target, new_path
-from labeldp.pictures import need_matplotlib
+from labeldp.common.files import check_target, new_path
+from labeldp.common.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp import Release, Source

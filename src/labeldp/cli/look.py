@@ -9,7 +9,7 @@ import typer
 
 from labeldp.cli.options import ColumnOptions, Data, Json, TextOptions
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, in_flags, note, say
-from labeldp.files import check_target, new_path
+from labeldp.common.files import check_target, new_path
 
 _NO_LABEL = (
     "no label column was named, so every column is taken for a public feature: name it (--label), "

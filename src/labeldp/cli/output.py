@@ -17,7 +17,7 @@ from labeldp.cli.terminal import encodes, say
 from labeldp.mechanisms import REMARKS, Panel, number
 
 if TYPE_CHECKING:
-    from labeldp.pictures import Picture
+    from labeldp.common.pictures import Picture
 
 __all__ = [
     "REMARKS",
@@ -105,8 +105,8 @@ def _print(title: str, body: Any) -> None:
 
 def draw_all(pictures: Iterable[Picture], folder: Path) -> None:
     """Pictures as files of a new directory, for light and dark pages."""
-    from labeldp.files import new_directory
-    from labeldp.pictures import draw
+    from labeldp.common.files import new_directory
+    from labeldp.common.pictures import draw
 
     with new_directory(folder) as partial:
         for picture in pictures:

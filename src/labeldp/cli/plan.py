@@ -23,7 +23,8 @@ from labeldp.cli.output import (
     note,
     number,
 )
-from labeldp.files import check_target, new_path
+from labeldp.common.files import check_target, new_path
+from labeldp.common.pictures import need_matplotlib
 from labeldp.mechanisms import (
     AUTO,
     LINEAR,
@@ -35,7 +36,6 @@ from labeldp.mechanisms import (
     option,
 )
 from labeldp.mechanisms.notes import MOST
-from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp import Plan, Source

@@ -11,7 +11,7 @@ import typer
 from labeldp import InputError
 from labeldp.cli.options import Data, Json, SpellingOptions, names, raw_rows
 from labeldp.cli.output import emit_json, note
-from labeldp.files import check_target, new_path
+from labeldp.common.files import check_target, new_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ def _predictions(
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    from labeldp._arrow import arrow_numbers
+    from labeldp.common.arrow import arrow_numbers
 
     schema = _schema(source, kept)
     for batch in source.feature_batches():

@@ -10,7 +10,7 @@ import typer
 from labeldp.cli.options import Json, ReleaseDirectory
 from labeldp.cli.output import emit_json
 from labeldp.cli.plan import write_report
-from labeldp.files import check_target
+from labeldp.common.files import check_target
 
 
 def report(

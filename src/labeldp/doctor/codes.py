@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp._arrow import numpy_numbers
+from labeldp.common.arrow import numpy_numbers
 from labeldp.source.kinds import is_number
 
 _CUSTOM = re.compile(r"9+|9*[78]|(7|8)\1+")

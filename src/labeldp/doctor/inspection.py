@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.arguments import checked, refuse_unknown
+from labeldp.common.arguments import checked, refuse_unknown
 from labeldp.features.formula import named_label
 from labeldp.mechanisms import Encoding, check_budget, make_options, mechanisms, names
 from labeldp.mechanisms.workbench import (

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.arguments import checked
+from labeldp.common.arguments import checked
 from labeldp.doctor.between import dependent, duplicates, persons, twins
 from labeldp.doctor.codes import stand_ins
 from labeldp.doctor.column import COSTLY, MANY_ROWS, Facts, decoded, describe, dummies

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from labeldp._threads import workers
-from labeldp.arguments import plain
+from labeldp.common.arguments import plain
+from labeldp.common.threads import workers
 from labeldp.engines.checkpoint import Checkpoint, Finished
 from labeldp.engines.memory import Memory
 from labeldp.engines.protocol import Progress, quiet

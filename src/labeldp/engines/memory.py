@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp._arrow import avoid_large_pages
+from labeldp.common.arrow import avoid_large_pages
 from labeldp.engines.narrow import Narrow
 from labeldp.errors import DataError
 from labeldp.features import Encoder, Rows

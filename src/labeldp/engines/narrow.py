@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from labeldp._arrow import cast_integers, narrow_integers
+from labeldp.common.arrow import cast_integers, narrow_integers
 from labeldp.features.levels import same_dictionary
 from labeldp.source.kinds import is_text
 

@@ -11,6 +11,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp.common.files import (
+    Check,
+    is_count,
+    is_flag,
+    is_number,
+    is_positive,
+    is_text,
+    is_whole,
+    list_of,
+)
 from labeldp.errors import DataError
 from labeldp.features.grid import Grid
 from labeldp.features.levels import (
@@ -20,16 +30,6 @@ from labeldp.features.levels import (
     other_spelling,
     place_name,
     whole_number,
-)
-from labeldp.files import (
-    Check,
-    is_count,
-    is_flag,
-    is_number,
-    is_positive,
-    is_text,
-    is_whole,
-    list_of,
 )
 from labeldp.kernels import Kernels, Positions
 from labeldp.source.values import NULL_WORDS, to_float

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp._arrow import arrow_numbers, integer_kind, narrow_integers, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, integer_kind, narrow_integers, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.compounds import Compounds

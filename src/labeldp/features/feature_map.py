@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp.common.files import Check, is_count, is_flag, is_text, list_of, optional
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis
 from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
 from labeldp.features.compounds import Compounds
 from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.terms import Derived, Fitted, Term
-from labeldp.files import Check, is_count, is_flag, is_text, list_of, optional
 from labeldp.source.parts import split_part
 from labeldp.source.spelling import Reading, is_told
 from labeldp.source.table import Source, open_table, ready

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp._arrow import arrow_numbers
+from labeldp.common.arrow import arrow_numbers
 from labeldp.features.encoder import Encoded, Encoder, Rows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import kernels_for

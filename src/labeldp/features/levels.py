@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp._arrow import arrow_numbers, integer_kind, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, integer_kind, numpy_numbers
 from labeldp.kernels import Positions, positions
 from labeldp.source.kinds import is_clock, is_moment, is_text
 

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp._arrow import numpy_numbers
+from labeldp.common.arrow import numpy_numbers
 from labeldp.features.fold import Needs
 from labeldp.source.values import floats_of, to_float
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp._arrow import arrow_numbers, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.features.fold import Needs
 from labeldp.features.grid import Grid

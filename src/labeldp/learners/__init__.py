@@ -16,7 +16,7 @@ from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from labeldp.arguments import checked
+from labeldp.common.arguments import checked
 
 if TYPE_CHECKING:
     from labeldp.learners.bags import WeightedBags

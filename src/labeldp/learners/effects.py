@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from labeldp._arrow import arrow_numbers, arrow_words
+from labeldp.common.arrow import arrow_numbers, arrow_words
+from labeldp.common.files import is_number, is_text, list_of, optional
 from labeldp.features import CategoricalColumn, FeatureMap, NumericColumn
-from labeldp.files import is_number, is_text, list_of, optional
 from labeldp.learners.protocol import Array, checked
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labeldp.arguments import checked, named
+from labeldp.common.arguments import checked, named
+from labeldp.common.pictures import render
 from labeldp.errors import InputError, LabelDPWarning, at_least
 from labeldp.features.unseen import Tamer, Unknown
 from labeldp.learners import layers, linear, linear_fit, network, protocol
@@ -29,7 +30,6 @@ from labeldp.learners.pictures import picture
 from labeldp.learners.protocol import Array, Learner, Model
 from labeldp.learners.settings import Settings
 from labeldp.learners.summary import Summary, no_better
-from labeldp.pictures import render
 from labeldp.release import Release
 
 if TYPE_CHECKING:

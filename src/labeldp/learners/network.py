@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labeldp.cards import Card
+from labeldp.common.cards import Card
+from labeldp.common.files import is_count, is_number, is_positive, is_text, list_of, optional
 from labeldp.engines import Progress, quiet
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features import FeatureMap
-from labeldp.files import is_count, is_number, is_positive, is_text, list_of, optional
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.inputs import Inputs
 from labeldp.learners.layers import Layers, Matrix, averaged

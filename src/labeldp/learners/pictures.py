@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import NormalDist
 
+from labeldp.common.pictures import Curve, Picture
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap
 from labeldp.learners.effects import Effect
 from labeldp.learners.linear import LinearModel
 from labeldp.learners.protocol import Coefficient
-from labeldp.pictures import Curve, Picture
 
 _PRIVACY, _TOTAL = 0, 1
 """Colours, and with them marks and lines."""

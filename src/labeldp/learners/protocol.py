@@ -27,16 +27,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.common.files import Check, is_number, json_digest, list_of, obstacle, parse_json
 from labeldp.errors import InputError, LabelDPError, ReleaseError
 from labeldp.features import FeatureMap
-from labeldp.files import Check, is_number, json_digest, list_of, obstacle, parse_json
 from labeldp.source import Source
 
 if TYPE_CHECKING:
+    from labeldp.common.pictures import Picture
     from labeldp.engines import Progress
     from labeldp.learners.quality import Quality
     from labeldp.learners.summary import Summary
-    from labeldp.pictures import Picture
 
 VERSION = 1
 

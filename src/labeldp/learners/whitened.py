@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp._arrow import column_numbers
+from labeldp.common.arrow import column_numbers
 from labeldp.errors import InputError
 from labeldp.learners.least_squares import compressed
 from labeldp.learners.protocol import Array

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labeldp.common.files import obstacle
 from labeldp.errors import InputError, LabelDPError, SpentError
-from labeldp.files import obstacle
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.plan import Plan

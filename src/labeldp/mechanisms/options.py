@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from labeldp.arguments import plain_fields
+from labeldp.common.arguments import plain_fields
 from labeldp.errors import InputError, at_least, end_share, in_range, ordered, positive, share
 
 

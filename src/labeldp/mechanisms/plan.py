@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from labeldp._random import Randomness
-from labeldp.arguments import checked
-from labeldp.cards import Card, budget
+from labeldp.common.arguments import checked
+from labeldp.common.cards import Card, budget
+from labeldp.common.files import check_target, json_digest, new_path, read_json
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, LabelDPWarning, PlanError
 from labeldp.features import FeatureMap
-from labeldp.files import check_target, json_digest, new_path, read_json
 from labeldp.mechanisms.forecast import Forecast, explained_ms
 from labeldp.mechanisms.once import noted
 from labeldp.mechanisms.payment import Book, Receipt, Unpaid

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from typing import Any, get_type_hints
 
-from labeldp.arguments import checked
+from labeldp.common.arguments import checked
 from labeldp.errors import InputError, PlanError
 from labeldp.features.formula import named_label
 from labeldp.mechanisms import (

@@ -23,8 +23,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from labeldp.common.files import read_small
 from labeldp.errors import InputError
-from labeldp.files import read_small
 
 MOST_LETTERS = 2000
 

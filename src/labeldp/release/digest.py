@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp._arrow import arrow_words, numpy_numbers
-from labeldp._threads import workers
+from labeldp.common.arrow import arrow_words, numpy_numbers
+from labeldp.common.threads import workers
 from labeldp.source.kinds import is_text
 
 

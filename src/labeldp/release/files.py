@@ -30,12 +30,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp._arrow import arrow_numbers, column_numbers, numpy_numbers
-from labeldp.arguments import checked
-from labeldp.cards import Card
+from labeldp.common.arguments import checked
+from labeldp.common.arrow import arrow_numbers, column_numbers, numpy_numbers
+from labeldp.common.cards import Card
+from labeldp.common.files import is_directory, new_directory, obstacle, read_json
 from labeldp.errors import ReleaseError
 from labeldp.features import FeatureMap
-from labeldp.files import is_directory, new_directory, obstacle, read_json
 from labeldp.release.certificate import Certificate
 from labeldp.release.claim import seal
 from labeldp.release.croissant import CROISSANT, croissant_of

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from labeldp._random import Randomness
-from labeldp.arguments import checked
-from labeldp.cards import Card, budget
+from labeldp.common.arguments import checked
+from labeldp.common.cards import Card, budget
 from labeldp.engines import LocalEngine
 from labeldp.errors import InputError, positive
 from labeldp.mechanisms import AUTO, DELTA, EPSILON, mechanism_named, mechanisms

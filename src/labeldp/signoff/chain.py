@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from labeldp.common.files import canonical_json, new_path, obstacle
 from labeldp.errors import LedgerError
-from labeldp.files import canonical_json, new_path, obstacle
 
 FORMAT = "labeldp-ledger/1"
 FIRST = "create"

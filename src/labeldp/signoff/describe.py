@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from labeldp.common.files import read_json
 from labeldp.errors import InputError, ReleaseError
-from labeldp.files import read_json
 from labeldp.release import CERTIFICATE
 from labeldp.release.croissant import (
     JSON,

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp._arrow import arrow_numbers
 from labeldp._random import public_stream
+from labeldp.common.arrow import arrow_numbers
 from labeldp.errors import InputError
 from labeldp.mechanisms.protocol import Trial
 from labeldp.mechanisms.workbench import Plan, Source

@@ -10,8 +10,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+from labeldp.common.files import read_json
 from labeldp.errors import ReleaseError
-from labeldp.files import read_json
 from labeldp.mechanisms import mechanism_named
 from labeldp.mechanisms.plan import Plan
 from labeldp.release import CERTIFICATE, SIGNATURES, Envelope, claimed_fields

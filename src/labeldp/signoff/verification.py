@@ -18,11 +18,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labeldp.arguments import checked
-from labeldp.cards import Card
+from labeldp.common.arguments import checked
+from labeldp.common.cards import Card
+from labeldp.common.files import is_directory
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import DataError, InputError, ReleaseError
-from labeldp.files import is_directory
 from labeldp.mechanisms import mechanism_named, read_claim
 from labeldp.mechanisms.structure import altered, misshapen
 from labeldp.release import (

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp._arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 
 MOMENT = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$"
 """Dates and times as ISO has them, without a zone."""

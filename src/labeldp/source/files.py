@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp._arrow import arrow_numbers, no_value, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, no_value, numpy_numbers
+from labeldp.common.files import obstacle
 from labeldp.errors import DataError
-from labeldp.files import obstacle
 from labeldp.source.kinds import plain
 from labeldp.source.spelling import Reading, Wording
 

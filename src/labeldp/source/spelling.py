@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp._arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError, InputError
 from labeldp.source.dates import of_format, read_clock, read_times
 from labeldp.source.kinds import is_number, is_text, plain

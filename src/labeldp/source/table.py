@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp._arrow import numpy_numbers
-from labeldp.arguments import checked
+from labeldp.common.arguments import checked
+from labeldp.common.arrow import numpy_numbers
 from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.files import DELIMITERS, FileState, Reader, find, joined, state_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp._arrow import arrow_words
+from labeldp.common.arrow import arrow_words
 from labeldp.source.dates import CLOCK, ISO, MOMENT, date_formats, in_english, together
 from labeldp.source.kinds import check_breadth
 from labeldp.source.spelling import (

@@ -61,8 +61,8 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """The paper's tables and figures again, with the true ε beside every number."""
+    from labeldp.common.pictures import need_matplotlib
     from labeldp.errors import InputError
-    from labeldp.pictures import need_matplotlib
     from labeldp_paper.experiments import NOT_PRIVATE, Run, find
 
     if full and quick:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from labeldp.files import json_digest
+from labeldp.common.files import json_digest
 from labeldp_paper.datasets import Progress
 from labeldp_paper.experiments.result import Row
 

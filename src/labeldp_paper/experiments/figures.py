@@ -15,7 +15,7 @@ import numpy as np
 
 from labeldp import Facts, forecast
 from labeldp.accounting import Sketch, Theorem1, invert
-from labeldp.pictures import Curve, Picture
+from labeldp.common.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, FIGURE2_MSE, PARAMETERS

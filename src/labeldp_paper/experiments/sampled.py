@@ -15,7 +15,7 @@ import numpy as np
 
 from labeldp import Facts
 from labeldp.accounting import SizedBag, Sketch, invert
-from labeldp.pictures import Picture
+from labeldp.common.pictures import Picture
 from labeldp_paper.experiments.agreement import against, falls, near, nearness
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread
 from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags

@@ -7,7 +7,7 @@ from functools import partial
 
 from labeldp import Facts
 from labeldp.accounting import Sketch, Theorem1, invert
-from labeldp.pictures import Curve, Picture
+from labeldp.common.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table, shown

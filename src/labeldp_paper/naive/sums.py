@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp import InputError
-from labeldp.files import new_directory
+from labeldp.common.files import new_directory
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
     BAGS,

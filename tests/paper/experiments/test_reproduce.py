@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import pictures
+from labeldp.common import pictures
 from labeldp.errors import MissingExtraError
 from labeldp_paper.experiments import EXPERIMENTS, Result, Run
 from labeldp_paper.experiments.cells import Progress

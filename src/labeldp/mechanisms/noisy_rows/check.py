@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import bdtr
 
-from labeldp._arrow import arrow_numbers, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, numpy_numbers
 from labeldp.features import Encoder, raw_columns
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim, read_claim
 from labeldp.mechanisms.noisy_rows.noise import least_noise

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
-from labeldp._arrow import arrow_numbers
+from labeldp.common.arrow import arrow_numbers
 from labeldp.errors import DataError, PlanError
 from labeldp.features import raw_columns
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim

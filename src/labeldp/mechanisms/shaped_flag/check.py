@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp import door
-from labeldp._arrow import column_numbers
+from labeldp.common.arrow import column_numbers
 from labeldp.mechanisms.checks import FAR
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
-from labeldp._arrow import arrow_numbers
+from labeldp.common.arrow import arrow_numbers
 from labeldp.errors import PlanError
 from labeldp.mechanisms.layouts import weight_schema
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
