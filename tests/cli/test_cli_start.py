@@ -70,6 +70,12 @@ def test_version() -> None:
     assert (result.code, result.out, result.err) == (0, f"labeldp {version('labeldp')}\n", "")
 
 
+def test_the_module_is_the_command() -> None:
+    words = [sys.executable, "-m", "labeldp", "--version"]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert told == labeldp("--version").out
+
+
 def test_an_interruption_ends_in_one_line(data: Path, tmp_path: Path) -> None:
     with patch("labeldp.release.files.pq.ParquetWriter", side_effect=KeyboardInterrupt):
         result = labeldp("release", "--anyway", data, *LABEL, *QUICK, "--out", tmp_path / "r")
