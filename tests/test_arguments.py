@@ -173,8 +173,6 @@ def test_every_form_of_a_table_is_taken_everywhere(form: str, tmp_path: Path) ->
 def test_a_source_has_been_told() -> None:
     with pytest.raises(InputError, match="`label` is settled by the source"):
         planned(labeldp.scan(TABLE, **LABEL))
-    with pytest.raises(InputError, match="needs its private column named"):
-        planned().release(TABLE)
 
 
 def test_releases_by_their_directories(tmp_path: Path) -> None:
@@ -206,6 +204,17 @@ def test_a_look_at_itself_is_short_and_holds_no_label() -> None:
         assert 1 <= len(text.splitlines()) <= 15
         assert html.startswith("<table>")
         assert not any(f"{label:.6g}" in text for label in release.labels)
+
+
+def test_a_plan_remembers_what_was_said_of_the_labels(tmp_path: Path) -> None:
+    made = planned(TABLE, label_range=(2, 8), clip=True)
+    released = made.release(TABLE)
+    assert released.certificate.label == "label"
+    assert released.certificate["labels"]["outside_range"] == "clipped"
+    assert made.release_to(tmp_path / "r", TABLE).certificate.label == "label"
+    made.save(tmp_path / "plan.json")
+    with pytest.raises(InputError, match="private column named here; give `label`"):
+        labeldp.Plan.load(tmp_path / "plan.json").release(TABLE)
 
 
 def test_a_certificate_has_typed_names_and_is_its_document() -> None:

@@ -80,6 +80,8 @@ class Plan:
     """What was tried, and what each would cost, where the basis was chosen (`curves.py`)."""
     path: Path | None = field(default=None, repr=False, compare=False)
     """The file that it was read from, beside which a release is noted (`once.py`)."""
+    labelled: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What was said about the labels of a path or a frame, for `release`; no file has it."""
 
     @property
     def _card(self) -> Card:
@@ -165,7 +167,8 @@ class Plan:
         source
             the table that was planned for: what `scan` made, or a path or a frame.
         label
-            the private column, where `source` is a path or a frame; the plan knows the rest.
+            the private column, where `source` is a path or a frame and the plan comes from a file;
+            the plan knows the rest.
         engine
             where data are read; changes speed, never a result.
         randomness
@@ -178,7 +181,7 @@ class Plan:
         again
             release a plan from a file (`load`) once more without a ledger: it costs again.
         table
-            other keywords of `scan`, such as `clip` and `drop_missing_labels`.
+            other keywords of `scan`; `clip` and `drop_missing_labels` are as they were for `plan`.
 
         Returns
         -------
@@ -205,7 +208,7 @@ class Plan:
         >>> import labeldp
         >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
         >>> made = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
-        >>> made.release(table, label="income").bags
+        >>> made.release(table).bags
         2
         """
         source = self._table(source, label, table)
@@ -261,7 +264,7 @@ class Plan:
         >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
         >>> made = labeldp.plan(table, 1, 1e-6, label="income", label_range=(0, 100))
         >>> with tempfile.TemporaryDirectory() as place:
-        ...     made.release_to(f"{place}/published", table, label="income").bags
+        ...     made.release_to(f"{place}/published", table).bags
         2
         """
         check_target(target := Path(directory))
@@ -302,7 +305,9 @@ class Plan:
             "spelt": features.spelt,
             "na": features.na,
         }
-        return as_source(data, label=label, **known | said)
+        if label is not None:
+            said = said | {"label": label}
+        return as_source(data, **known | dict(self.labelled) | said)
 
     def _paid(
         self, source: Source, engine: Engine, ledger: Book | None, dataset: str | None

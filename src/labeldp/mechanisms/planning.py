@@ -6,7 +6,7 @@ import inspect
 import math
 import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from labeldp.common.arguments import checked
@@ -108,17 +108,21 @@ def plan(
     source = as_source(source, label=named, label_range=label_range, **said)
     engine = engine or engine_for(source)
     asked = {"epsilon": epsilon, "delta": delta, "accountant": accountant, **choices}
-    if asked.get("basis") != AUTO:
+    if asked.get("basis") == AUTO:
+        basis, made = choose_basis(
+            lambda basis: _drafted(source, engine, mechanism, use, asked | {"basis": basis})
+        )
+        asked |= {"basis": basis}
+    else:
         made = _drafted(source, engine, mechanism, use, asked)
-        return judged(made, source, engine, asked, anyway=anyway)
-    basis, made = choose_basis(
-        lambda basis: _drafted(source, engine, mechanism, use, asked | {"basis": basis})
-    )
-    return judged(made, source, engine, asked | {"basis": basis}, anyway=anyway)
+    made = judged(made, source, engine, asked, anyway=anyway)
+    return replace(made, labelled={name: getattr(source, name) for name in LABELLED})
 
 
 TABLE = tuple(inspect.signature(scan).parameters)[1:]
 """Keywords of `scan`."""
+LABELLED = ("label", "clip", "drop_missing_labels")
+"""Those about labels, which a plan repeats for its release."""
 
 
 @dataclass(frozen=True)
