@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from labeldp.cli.output import emit_table
 from labeldp.cli.terminal import SPELT_OUT, Stream, wrapped
 from tests.cli.conftest import LABEL, QUICK
 from tests.console import labeldp
@@ -86,6 +87,14 @@ def test_text_is_broken_between_words_on_a_terminal_only(monkeypatch: pytest.Mon
     assert all(len(line) <= 20 for line in lines)
     assert " ".join(" ".join(lines).split()) == "- one two three four five six"
     assert lines[1].startswith("    ")
+
+
+def test_no_word_of_a_wide_table_is_cut_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"accountant{place}" for place in range(12)]
+    emit_table("wide", ["", *names], [["row", *(["1234567.89"] * 12)]])
+    told = capsys.readouterr().out
+    assert set(names) <= set(told.split())
+    assert told.split().count("1234567.89") == 12
 
 
 def test_nothing_is_padded_when_piped(published: Path, data: Path) -> None:

@@ -17,6 +17,8 @@ from labeldp.cli.terminal import encodes, say
 from labeldp.mechanisms import REMARKS, Panel, number
 
 if TYPE_CHECKING:
+    from rich.console import JustifyMethod
+
     from labeldp.common.pictures import Picture
 
 __all__ = [
@@ -32,6 +34,9 @@ __all__ = [
     "show",
     "warnings_as_notes",
 ]
+
+_WIDEST = 10_000
+"""Letters of a line, where nobody's terminal says how many."""
 
 
 def emit_json(document: Any) -> None:
@@ -60,7 +65,8 @@ def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(header):
         words = place == 0 or name == REMARKS
-        table.add_column("" if name == REMARKS else name, justify="left" if words else "right")
+        side: JustifyMethod = "left" if words else "right"
+        table.add_column("" if name == REMARKS else name, justify=side, overflow="fold")
     for row in rows:
         table.add_row(*("–" if cell is None else str(cell) for cell in row))
     _print(title, table)
@@ -97,6 +103,8 @@ def _print(title: str, body: Any) -> None:
         console.print(title, style="bold")
         console.print(body)
         return
+    needed = console.measure(body, options=console.options.update(max_width=_WIDEST)).minimum
+    console.width = max(console.width, needed)  # a file has room for whole words
     with console.capture() as shown:  # cells are padded, which is of no use in a file
         console.print(title)
         console.print(body)
