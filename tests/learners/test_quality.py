@@ -153,7 +153,7 @@ def test_a_release_says_whether_it_beats_the_constant(mechanism: str) -> None:
         releases = [released(mechanism, epsilon, seed) for seed in range(RELEASES)]
         models = [LinearRegressor().fit(release) for release in releases]
         told = [model.quality_ for model in models]
-        says = [q.gain > 0 if q.signal is None else q.beats_the_constant for q in told]
+        says = [q.gain > 0 if q.worse is None else q.beats_the_constant for q in told]
         true = [truth(model) > 0 for model in models]
         assert np.mean(np.equal(true, good)) > 0.9
         assert np.mean(np.equal(says, true)) > 0.75
@@ -166,12 +166,12 @@ def test_a_gain_within_two_deviations_shows_nothing() -> None:
 
 
 def test_shrunken_predictions_beat_it_where_features_explain_something() -> None:
-    assert Quality(-1.0, 3.0, signal=0.996).beats_the_constant
-    assert not Quality(5.0, 0.1, signal=0.99).beats_the_constant
+    assert Quality(-1.0, 3.0, worse=0.04).beats_the_constant
+    assert not Quality(5.0, 0.1, worse=0.06).beats_the_constant
 
 
 def test_a_fit_warns_where_the_release_shows_nothing() -> None:
-    with pytest.warns(LabelDPWarning, match="hardly shows that features explain anything"):
+    with pytest.warns(LabelDPWarning, match="hardly shows that predictions beat the mean"):
         LinearRegressor().fit(released("shaped-flag", 0.05, 1))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -193,7 +193,7 @@ def test_a_release_warns_where_its_numbers_show_nothing(
         else:
             made.release_to(tmp_path / f"{epsilon} {anyway}", source(ROWS))
 
-    with pytest.warns(LabelDPWarning, match="hardly shows that features explain") as told:
+    with pytest.warns(LabelDPWarning, match="hardly shows that predictions beat the mean") as told:
         drawn(0.05, anyway=False)
     assert told[0].filename == __file__
     with warnings.catch_warnings():

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from labeldp.learners.radial import Sizes
 from labeldp.learners.shrinkage import Bayes, Posterior, Prior, prior_family
 
 Array = NDArray[np.float64]
@@ -175,6 +176,74 @@ def test_the_probability_of_a_signal_is_that_of_its_draws() -> None:
         error = np.sqrt((told * (1 - told))[inside].sum() + 1)
         assert abs((told - truth)[inside].sum()) < 4 * error
     assert np.mean(told[~truth] > 0.995) < 0.02
+
+
+def radial_draw(problem: Problem, prior: Array) -> tuple[Array, Array]:
+    """A truth, and what a release with radial noise of the problem's covariance shows of it."""
+    rng, width = problem.rng, len(prior)
+    values, vectors = np.linalg.eigh(prior)
+    truth = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.normal(size=width))
+    truth = truth + problem.mean * rng.normal() * np.sqrt(problem.mean_variance)
+    size = np.sqrt(rng.chisquare(width + 1) / (width + 1))
+    return truth, truth + size * np.linalg.cholesky(problem.noise) @ rng.normal(size=width)
+
+
+def sizes(problem: Problem, radial: int | None) -> Sizes:
+    known = (problem.family, problem.mean, problem.mean_variance)
+    return Sizes.of(radial, lambda size: Bayes.of(size * problem.noise, *known, largest=LARGEST))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_of_radial_noise_it_is_the_textbook_s_over_all_sizes(seed: int) -> None:
+    """The textbook's posterior of normal noise, on a fine grid of its size."""
+    problem = Problem(seed, columns=4)
+    _, estimate = radial_draw(problem, problem.family[1].matrix * 10.0 ** (seed - 3))
+    found = sizes(problem, 4).posterior(estimate)
+    tried = np.geomspace(1e-3, 40, 400)
+    logs, each = [], []
+    for size in tried:
+        part = Bayes.of(
+            size * problem.noise,
+            problem.family,
+            problem.mean,
+            problem.mean_variance,
+            largest=LARGEST,
+        )
+        each.append(part.posterior(estimate))
+        logs.append(2.5 * np.log(size) - 2.5 * size + each[-1].log_likelihood)  # χ²₅/5
+    weights = np.exp(np.array(logs) - max(logs))
+    weights /= weights.sum()
+    means = np.array([part.mean for part in each])
+    mean = weights @ means
+    inside = np.tensordot(weights, np.array([part.covariance for part in each]), 1)
+    covariance = inside + ((means - mean).T * weights) @ (means - mean)
+    deviations = np.sqrt(np.diag(covariance))
+    assert found.signal == pytest.approx(weights @ [part.signal for part in each], abs=1e-3)
+    assert np.all(np.abs(found.mean - mean) < 0.005 * deviations)
+    assert np.allclose(found.covariance, covariance, atol=0.01 * deviations.max() ** 2)
+    assert np.allclose(sizes(problem, 4).mean(estimate), found.mean)
+    assert found.kept == pytest.approx(float(np.trace(found.smoother)))
+
+
+def test_radial_noise_in_many_dimensions_is_normal() -> None:
+    problem = Problem(3)
+    estimate = problem.draw(problem.family[0].matrix)
+    many = sizes(problem, 180).posterior(estimate)
+    assert np.allclose(many.mean, problem.posterior(estimate).mean, atol=0.01)
+    assert len(sizes(problem, 10**6).parts) == 1
+
+
+def test_radial_noise_is_seldom_taken_for_a_signal() -> None:
+    """Where there is nothing to explain; noise that is taken for normal is, several times more."""
+    problem = Problem(4, columns=4, noise=1.0)
+    laws = {law: sizes(problem, law) for law in (4, None)}
+    called = dict.fromkeys(laws, 0)
+    for _ in range(1000):
+        _, estimate = radial_draw(problem, np.zeros((4, 4)))
+        for law, bayes in laws.items():
+            called[law] += bayes.posterior(estimate).signal > 0.95
+    assert called[None] > 6, "or the test would show nothing"
+    assert called[4] <= 0.4 * called[None]
 
 
 def test_without_a_mean_everything_may_be_shrunk() -> None:

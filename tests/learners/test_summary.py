@@ -124,12 +124,12 @@ def test_without_a_residual_sampling_is_not_known_and_that_is_said() -> None:
 
 def test_predictions_that_do_not_beat_the_constant_are_told_plainly(tmp_path: Path) -> None:
     poor = LinearRegressor().fit(released(0.05)).summary()
-    assert "hardly shows that features explain anything" in str(poor)
+    assert "hardly shows that predictions beat the mean" in str(poor)
     assert not [note for note in good().to_dict()["notes"] if "constant" in note]
     bad = LinearRegressor(shrink=False).fit(released(0.05)).summary()
     assert "are worse than a constant" in str(bad)
     released(0.05).save(tmp_path / "r")
-    assert "hardly shows that features explain" in labeldp("fit", tmp_path / "r").out
+    assert "hardly shows that predictions beat the mean" in labeldp("fit", tmp_path / "r").out
 
 
 def good() -> Summary:

@@ -124,8 +124,8 @@ def _refuse(flags: dict[str, str], why: str) -> None:
 
 
 def _shown(found: Quality) -> str:
-    if found.signal is not None:
-        return f"the probability that features explain anything is {found.signal:.2g}"
+    if found.worse is not None:
+        return f"the probability that they are worse is {found.worse:.2g}"
     gain = f"{number(found.gain)} ± {number(found.gain_error)}"
     return f"their gain in mean squared error is {gain}"
 

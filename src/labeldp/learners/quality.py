@@ -20,8 +20,8 @@ from labeldp.learners.protocol import Array, checked
 from labeldp.learners.rules import Rule, mean_direction
 from labeldp.learners.whitened import Measured, Whitened, form_error, square
 
-CLEAR = 0.995
-"""A probability that is taken for a yes: the numbers speak for it fifty to one."""
+UNCLEAR = 0.05
+"""The chance of being worse than a constant that is not accepted."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +48,18 @@ class Quality:
 
     signal: float | None = None
     """The probability that features explain anything, where predictions are the posterior mean."""
+    worse: float | None = None
+    """The probability that the constant is better, likewise."""
 
     @property
     def beats_the_constant(self) -> bool:
         """Whether the release shows that its predictions beat a constant.
 
-        Shrunken predictions do where features explain something, else they are nearly constant;
-        others show it by their gain, if that is more than two deviations.
+        Predictions that are a posterior mean show it by the posterior, others by their gain, if
+        that is more than two deviations.
         """
-        if self.signal is not None:
-            return self.signal >= CLEAR
+        if self.worse is not None:
+            return self.worse < UNCLEAR
         return self.gain > 2 * self.gain_error
 
     def to_json(self) -> dict[str, Any]:
@@ -78,7 +80,12 @@ def quality(white: Whitened, rule: Rule, constant: int | None) -> Quality | None
     spread = white.spread - np.outer(mean, mean @ white.spread)
     explained = square(white.estimate - mean * (mean @ white.estimate), spread)
     gain = _gain(white, rule, mean, explained.value)
-    bare = Quality(gain.value / white.rows, gain.error / white.rows, signal=rule.signal)
+    bare = Quality(
+        gain.value / white.rows,
+        gain.error / white.rows,
+        signal=rule.signal,
+        worse=_worse(white, rule, mean),
+    )
     if white.residual_ss is None or not white.residual_ss.is_clear:
         return bare
     return replace(bare, **_shares(gain, explained, white.residual_ss), **_residual(white))
@@ -93,6 +100,21 @@ def _gain(white: Whitened, rule: Rule, mean: Array, explained: float) -> Measure
     form = inside.T @ inside - outside.T @ outside
     risk, error = rule.risk(white), form_error(white.spread.T @ slope, form)
     return Measured(explained - risk.value, math.hypot(error, risk.error))
+
+
+def _worse(white: Whitened, rule: Rule, mean: Array) -> float | None:
+    """That 2·b̂·b is below ‖b̂‖², by the posterior of b about b̂, both without their means.
+
+    Then ‖b̂ − b‖² is more than ‖b‖², which is what the constant misses.
+    """
+    if rule.posterior is None:
+        return None
+    from scipy.special import ndtr
+
+    shown = rule.prediction(white)
+    shown = shown - mean * (mean @ shown)
+    spread = math.sqrt(max(0.0, float(shown @ rule.posterior @ shown)))
+    return float(ndtr(-0.5 * float(shown @ shown) / spread)) if spread else 0.5
 
 
 def _shares(gain: Measured, explained: Measured, residual: Measured) -> dict[str, float]:

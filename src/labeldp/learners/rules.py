@@ -22,6 +22,7 @@ from labeldp.learners.lasso import path as lasso_path
 from labeldp.learners.lasso import solve as solve_lasso
 from labeldp.learners.least_squares import bounded_norm
 from labeldp.learners.protocol import Array
+from labeldp.learners.radial import Sizes
 from labeldp.learners.shrinkage import Bayes, Prior, prior_family
 from labeldp.learners.submodels import sub_models
 from labeldp.learners.whitened import RANK_TOLERANCE, Measured, Whitened
@@ -129,12 +130,11 @@ def shrunken(
     squares = white.rows * (high - low) ** 2
     if constant is not None:
         shift[constant] = (low + high) / 2
-    bayes = Bayes.of(
-        white.noise,
-        _priors(white, mean, constant, degrees),
-        mean,
-        squares / 12,
-        largest=squares / 12 / max(1, len(white.root) - (mean is not None)),
+    priors = _priors(white, mean, constant, degrees)
+    largest = squares / 12 / max(1, len(white.root) - (mean is not None))
+    bayes = Sizes.of(
+        white.radial,
+        lambda size: Bayes.of(size * white.noise, priors, mean, squares / 12, largest=largest),
     )
     middle = white.root @ shift
     found = bayes.posterior(white.estimate - middle)

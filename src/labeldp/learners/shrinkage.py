@@ -137,12 +137,16 @@ class Bayes:
         """The posterior mean alone, which takes no product of matrices."""
         return self._average(estimate, self._weights(estimate)[0])
 
+    def log_likelihood(self, estimate: Array) -> float:
+        """Of the release, over all priors."""
+        size = len(estimate) * math.log(2 * math.pi) / 2 + float(np.log(np.diag(self.lower)).sum())
+        return self._weights(estimate)[1] - size
+
     def posterior(self, estimate: Array) -> Posterior:
         """With all that is known about it."""
-        weights, likelihood = self._weights(estimate)
+        weights, _ = self._weights(estimate)
         mean = self._average(estimate, weights)
         pulled = self._precision(weights) @ self.noise
-        size = len(estimate) * math.log(2 * math.pi) / 2 + float(np.log(np.diag(self.lower)).sum())
         shares = [float(each.sum()) for each in weights]
         return Posterior(
             mean=mean,
@@ -150,7 +154,7 @@ class Bayes:
             smoother=np.eye(len(estimate)) - pulled.T,
             signal=math.fsum(shares[1:]),
             prior=self.bases[int(np.argmax(shares))].name,
-            log_likelihood=likelihood - size,
+            log_likelihood=self.log_likelihood(estimate),
             kept=len(estimate) - float(np.trace(pulled)),
             models=self._models(shares),
         )

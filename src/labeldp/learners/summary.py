@@ -167,10 +167,10 @@ def notes(model: LinearModel) -> list[str]:
 def no_better(quality: Quality) -> str:
     """That predictions may not beat a constant, and what would mend it."""
     cure = "Publish with a larger budget, more rows or fewer columns."
-    if quality.signal is not None:
+    if quality.worse is not None:
         return (
-            "The release hardly shows that features explain anything (probability "
-            f"{quality.signal:.2g}): predictions stay near the mean of the labels. {cure}"
+            "The release hardly shows that predictions beat the mean of the labels (with "
+            f"probability {quality.worse:.2g} they are worse): they stay near it. {cure}"
         )
     if quality.gain < -2 * quality.gain_error:
         error = _pair(-quality.gain, quality.gain_error)

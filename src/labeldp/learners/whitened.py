@@ -9,9 +9,9 @@ is asked of the coefficients. Privacy adds ‖b̂ − b‖² to the squared erro
 
 shaped-flag publishes t = C·Xᵀy + s·N(0, I) beside Z = C·XᵀX. With P = Z·Cᵀ = C·XᵀX·Cᵀ = K·Kᵀ
 that is R = (C⁻¹K)ᵀ, b̃ = K⁻¹t and E = s·K⁻¹. Its noise may be radial instead, of the same
-covariance: intervals follow that law, all else takes it for normal. wtd-FLAg publishes m rows of
-[Z | t], N(0, AᵀA) each: RᵀR = ZᵀZ/m, and the noise of a fit to them is σ_t/√m in every direction
-(theory §5).
+covariance: intervals and shrinkage follow that law, all else takes it for normal. wtd-FLAg
+publishes m rows of [Z | t], N(0, AᵀA) each: RᵀR = ZᵀZ/m, and the noise of a fit to them is σ_t/√m
+in every direction (theory §5).
 """
 
 from __future__ import annotations
