@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,12 +110,16 @@ def _set() -> bool:
 
 
 def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list[str]]:
+    from labeldp.errors import LabelDPWarning
     from labeldp_paper.experiments import EXPERIMENTS, Result, UnfinishedError
     from labeldp_paper.experiments.writing import versions, write
 
     started, before = time.monotonic(), set(run.cells.spent)
     try:
-        result = EXPERIMENTS[name](run)
+        with warnings.catch_warnings():
+            # poor releases are drawn on purpose, and the tables say how poor
+            warnings.simplefilter("ignore", LabelDPWarning)
+            result = EXPERIMENTS[name](run)
     except UnfinishedError as problem:
         result = Result(
             name, name, "none", skipped=f"the run was stopped before its end: {problem}"

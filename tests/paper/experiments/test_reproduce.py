@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.common import pictures
-from labeldp.errors import MissingExtraError
+from labeldp.errors import LabelDPWarning, MissingExtraError
 from labeldp_paper.experiments import EXPERIMENTS, Result, Run
 from labeldp_paper.experiments.cells import Progress
 from labeldp_paper.experiments.page import write_page
@@ -138,6 +139,20 @@ def test_real_data_are_skipped_with_a_note(run: Run, tmp_path: Path, quiet: Prog
     assert "none of the tables" in str(empty.skipped)
     write(absent, tmp_path, FACTS, plots=False)
     assert "Skipped" in (tmp_path / "real-data.md").read_text(encoding="utf-8")
+
+
+def test_poor_releases_of_experiments_are_not_warned_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their tables say how poor they are."""
+
+    def poor(_run: Run) -> Result:
+        warnings.warn("hardly of use", LabelDPWarning, stacklevel=1)
+        return Result("table1", "a title", "none", skipped="nothing to show")
+
+    monkeypatch.setitem(EXPERIMENTS, "table1", poor)
+    done = labeldp("reproduce", "table1", "--no-plots", "--out", tmp_path / "out")
+    assert (done.code, "hardly of use" in done.err) == (0, False)
 
 
 def test_refusals(tmp_path: Path) -> None:
