@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
 from labeldp.source import scan
-from labeldp.source.spelling import Spelling, number_pattern
+from labeldp.source.spelling import Spelling
+from labeldp.source.units import numbers_among
 from labeldp.source.values import to_float
 from tests.tables import told
 
@@ -48,6 +49,7 @@ def column(path, name="x", **options):
         (["12 %", "7%", "0,5 %"], [12, 7, 0.5]),
         (["(1,200)", "(3.50)", "4"], [-1200, -3.5, 4]),
         (["1200-", "−7", "+8"], [-1200, -7, 8]),
+        (["(3.2)%", "(4.5%)", "6%"], [-3.2, -4.5, 6]),
         (["EUR 5", "7 EUR", "8"], [5, 7, 8]),
         (["1,5E+03", "2,5e-1"], [1500, 0.25]),
         (["-", "3.5", "?", " "], [None, 3.5, None, None]),
@@ -94,7 +96,7 @@ def test_a_grouped_number_is_read_back(value, decimal):
     if decimal == ",":
         text = text.translate(str.maketrans(",.", ".,"))
     texts = pa.array([text])
-    assert pa.compute.match_substring_regex(texts, number_pattern(decimal, None))[0].as_py()
+    assert numbers_among(texts, decimal, None)[0].as_py()
     found = Spelling(pa.float64(), "numbers", decimal=decimal).read(texts, "x")
     assert found.to_pylist() == [value]
 

@@ -30,7 +30,7 @@ from labeldp.source.delimited import DelimitedReader
 from labeldp.source.frames import lasting
 from labeldp.source.kinds import is_text, plain, usable
 from labeldp.source.labels import to_labels
-from labeldp.source.spelling import SOFT_BLANKS, Reading, number_pattern
+from labeldp.source.spelling import SOFT_BLANKS, Reading, among_numbers
 from labeldp.source.table import open_table
 from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
@@ -254,12 +254,10 @@ def _strays(
 def _stray_words(reader: Any, name: str, dates: bool, reading: Reading) -> list[str]:
     """Texts that are no numbers; among dates, those without any digit."""
     found = set[str]()
-    numbers = [number_pattern(sign, reading.thousands) for sign in reading.decimals()]
     for batch in reader.batches([name], _BATCH):
         texts = pc.utf8_trim_whitespace(_decoded(batch.column(0)).drop_null().unique())
-        for pattern in [r"\d"] if dates else numbers:
-            fits = pc.match_substring_regex(texts, pattern)
-            texts = texts.filter(pc.invert(fits))
+        digits = pc.match_substring_regex(texts, r"\d")
+        texts = texts.filter(pc.invert(digits if dates else among_numbers(texts, reading)))
         found.update(texts.to_pylist())
     return sorted(found - {*SOFT_BLANKS, *reading.nulls(False)})
 

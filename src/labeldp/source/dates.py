@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import month_name
 from collections.abc import Mapping
 
 import numpy as np
@@ -17,9 +18,15 @@ MOMENT = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$"
 
 CLOCK = (
     r"^(?P<hours>\d{1,3}):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d{1,9})?))?"
-    r"(?P<half> ?[AaPp]\.?[Mm]\.?)?$"
+    r"(?P<half> ?[AaPp]\.?[Mm]\.?)?(?: ?(?:Uhr|hrs|h))?$"
 )
 """Times of day, and durations in hours, minutes and seconds."""
+LAPSE = (
+    r"^(?:(?P<hours>\d+) ?(?:h|hr|hrs|hours?|Std\.?)(?:,? |$)?)?"
+    r"(?:(?P<minutes>\d+) ?(?:m|min|mins|minutes?|Min\.?)(?:,? |$)?)?"
+    r"(?:(?P<seconds>\d+(?:\.\d{1,9})?) ?(?:s|sec|secs|seconds?|Sek\.?))?$"
+)
+"""Durations in letters: 1h 25m."""
 
 _MONTHS = {
     "Jan": "janvier|janv|januar|jänner|januari|enero|ene|gennaio|gen|janeiro",
@@ -63,6 +70,11 @@ _ORDERS: dict[str, tuple[str, ...]] = {
     "9-b-Y": ("%d-%b-%Y",),
     "9-b-9": ("%d-%b-%y",),
     "b 9, Y": ("%b %d, %Y",),
+    "Y-9": ("%Y-%m",),
+    "9/Y": ("%m/%Y",),
+    "b Y": ("%b %Y",),
+    "b-Y": ("%b-%Y",),
+    "b-9": ("%b-%y",),
 }
 """Of every shape the orders it may have, the likelier first."""
 _FIELDS = {
@@ -70,7 +82,7 @@ _FIELDS = {
     "%m": _MONTH,
     "%Y": r"\d{4}",
     "%y": r"\d{2}",
-    "%b": "[A-Za-z]{3,9}",
+    "%b": "(?i:" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in month_name[1:]) + ")",
     "%H": r"\d{1,2}",
     "%M": r"\d{2}",
     "%S": r"\d{2}",
@@ -126,15 +138,20 @@ def read_times(texts: pa.Array, form: str) -> pa.Array:
 
 def read_clock(texts: pa.Array) -> pa.Array:
     """The time since midnight, or the duration, that texts say; null for others."""
-    parts = pc.extract_regex(texts, CLOCK)
+    return pc.coalesce(_elapsed(texts, CLOCK), _elapsed(texts, LAPSE))
+
+
+def _elapsed(texts: pa.Array, pattern: str) -> pa.Array:
+    parts = pc.extract_regex(texts, pattern)
     hours, minutes, seconds = (
         _numbers(parts.field(name)) for name in ("hours", "minutes", "seconds")
     )
-    late, halved = (
-        numpy_numbers(pc.match_substring_regex(parts.field("half"), sign)) == 1
-        for sign in ("[Pp]", "[AaPp]")
-    )
-    hours = np.where(halved, hours % 12 + 12 * late, hours)
+    if pattern == CLOCK:
+        late, halved = (
+            numpy_numbers(pc.match_substring_regex(parts.field("half"), sign)) == 1
+            for sign in ("[Pp]", "[AaPp]")
+        )
+        hours = np.where(halved, hours % 12 + 12 * late, hours)
     micros = np.rint((hours * 3600 + minutes * 60 + seconds) * 1e6).astype(np.int64)
     times = arrow_numbers(micros).cast(pa.duration("us"))
     return pc.if_else(parts.is_null(), no_value(times.type), times)

@@ -19,7 +19,8 @@ from labeldp.common.arrow import arrow_words, no_value
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 from labeldp.source.kinds import is_number, is_text, plain
-from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording, number_pattern
+from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording
+from labeldp.source.units import numbers_among
 from labeldp.source.values import NUMBER, floats_of
 
 _UNNAMED = "the rows are not named because labels are private"
@@ -131,7 +132,7 @@ def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, bool]:
     plain_numbers = pc.match_substring_regex(words, NUMBER)
     if wording.decimal == "." and pc.all(plain_numbers).as_py() in (True, None):
         return words, False
-    readable = pc.match_substring_regex(words, number_pattern(wording.decimal, wording.thousands))
+    readable = numbers_among(words, wording.decimal, wording.thousands)
     readable = pc.or_(readable, pc.match_substring_regex(words, _INFINITE))
     unreadable = bool(pc.any(pc.invert(readable)).as_py())
     words = pc.if_else(readable, words, no_value(words.type))

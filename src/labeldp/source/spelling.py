@@ -20,7 +20,9 @@ import pyarrow.compute as pc
 from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError, InputError
 from labeldp.source.dates import of_format, read_clock, read_times
+from labeldp.source.dress import Dress, bounds_among, is_dress, is_negative
 from labeldp.source.kinds import is_number, is_text, plain
+from labeldp.source.units import bare_number, numbers_among, scales
 from labeldp.source.values import NULL_WORDS, NUMBER
 
 SOFT_BLANKS = (
@@ -30,46 +32,8 @@ SOFT_BLANKS = (
 )  # fmt: skip
 """Texts that mean "missing" among numbers, dates or truth values; among words they are words."""
 
-UNITS = (
-    r"[A-Z]{1,3}\$|\p{Sc}|USD|EUR|GBP|CHF|BRL|CAD|AUD|JPY|CNY|INR|SEK|NOK|DKK|PLN|kr|zł|Kč|"
-    r"MXN|ZAR|SGD|HKD|KRW|NZD|TRY|HUF|CZK|RON|THB|Ft|lei|руб\.?|"
-    r"%|km²|km2|m²|m2|ft²|sqft|sq ft|kWh|kg|km|cm|mm|mg|lbs|lb|miles|"
-    r"minutes|mins|min|mi|hours|hrs|years|yrs|days|°C|°F"
-)
-"""What may stand beside a number: a currency, a percent sign or a unit; longer ones first."""
-_BEHIND = """
-m³ m3 m km/h kmh kph mph m/s ha acres acre in inch inches ft feet yd yards g t oz lbs. stone
-l L ml mL dl cl hl gal kcal cal kJ mpg W kW MW GW Wh MWh GWh V kB KB MB GB TB Mbps Gbps Hz
-kHz MHz GHz rpm dB ppm ppb psi bar hPa kPa bpm mmHg mmol/L mmol/l mg/dL mg/dl mg/L mg/l g/L
-g/l g/dL µg/m³ µg/m3 µg ug ng/mL IU kg/m² kg/m2 ms s sec secs second seconds h hr hour
-minute day week weeks wk wks month months mo mos year yr yo Jahre Jahr Monate Tage Tag
-Wochen Stunden Std. Std Minuten Min. Min Zimmer qm Stück Stk. Stk Punkte ans an mois jours
-jour heures pièces años año meses días horas anos dias anni mesi giorni ore jaar maanden
-dagen uur år mån dagar kvm st lat let roků pcs pc pieces units items rooms people persons
-points pts stars 歳 年 円 元 人 分 個
-"""
-AFTER = "|".join(map(re.escape, sorted(_BEHIND.split(), key=len, reverse=True)))
-"""What may stand behind a number besides; before it, it may be a part of a name: m1, h2."""
-_SPACES = " \u00a0\u2009\u202f'’"
-_SIGN = "[-+−]?"
 _MOST_LINES = 1000
 _MOST_FORMS = 8
-_INSIDE = {".": f"(?:,|[{_SPACES}])", ",": rf"(?:\.|[{_SPACES}])"}
-"""By the decimal sign: what may stand between groups of three digits."""
-
-
-def number_pattern(decimal: str, thousands: str | None) -> str:
-    """Texts that are numbers if this is the decimal sign."""
-    between = _INSIDE[decimal] if thousands is None else _escaped(thousands)
-    point = _escaped(decimal)
-    grouped = rf"[1-9]\d{{0,2}}(?:{between}\d{{3}})+"
-    body = rf"(?:(?:{grouped}|\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
-    whole = rf"{_SIGN}\s*(?:{UNITS})?\s*{_SIGN}\s*{body}\s*(?:{UNITS}|{AFTER})?"
-    return rf"^\s*(?:{whole}-?|\(\s*{whole}\s*\))\s*$"
-
-
-def _escaped(sign: str) -> str:
-    return "[" + "".join("\\" + letter for letter in sign) + "]" if sign != " " else "[ \u00a0]"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,13 +125,15 @@ class Spelling:
     date_format: str | None = None
     blanks: tuple[str, ...] = ()
     """Texts that mean missing here."""
+    dress: Dress | None = None
 
     @property
     def told(self) -> dict[str, Any]:
         """What must be known to read further rows in the same way; empty if nothing must."""
+        dress = {} if self.dress is None else self.dress.told
         if self.decimal == "." and self.date_format is None:
-            return {}
-        return {"decimal": self.decimal, "date_format": self.date_format}
+            return dress
+        return {"decimal": self.decimal, "date_format": self.date_format, **dress}
 
     def read(self, texts: pa.Array, name: str) -> pa.Array:
         """The values; a text that the spelling does not cover is refused."""
@@ -179,7 +145,7 @@ class Spelling:
             return _nulled(texts, self.blanks)
         bare = _nulled(pc.utf8_trim_whitespace(texts), self.blanks)
         if self.way == "numbers":
-            return self._numbers(bare, name)
+            return self._dressed(bare, name)
         if self.way == "clock":
             return read_clock(bare)
         return self._times(bare, name) if self.way == "times" else _cast(bare, self.type, name)
@@ -191,11 +157,16 @@ class Spelling:
             return texts
         return pa.DictionaryArray.from_arrays(texts.indices, values)
 
+    def _dressed(self, texts: pa.Array, name: str) -> pa.Array:
+        """Numbers, whatever they are dressed in."""
+        if self.dress is None:
+            return self._numbers(texts, name)
+        values, of = self._numbers(self.dress.undressed(texts), name), self.dress.whole(texts)
+        return values if of is None else pc.divide(values, self._numbers(of, name))
+
     def _numbers(self, texts: pa.Array, name: str) -> pa.Array:
         negative = pc.match_substring_regex(texts, r"^[^0-9.,]*[(\-−]|\d.*-$")
-        bare = pc.replace_substring_regex(
-            texts, rf"(?:{AFTER})[)\s-]*$|{UNITS}|[()+−{_SPACES}\s]", ""
-        )
+        bare = bare_number(texts)
         if pc.any(pc.match_substring_regex(texts, r"\d[eE]")).as_py():
             bare = pc.replace_substring_regex(bare, "^-|-$", "")
         else:
@@ -206,6 +177,7 @@ class Spelling:
         values = numpy_numbers(_cast(bare, pa.float64(), name)).copy()
         minus = numpy_numbers(pc.if_else(negative.is_null(), _falses(len(texts)), negative))
         values[minus] *= -1
+        values *= scales(texts)
         return pc.if_else(texts.is_null(), no_value(pa.float64()), arrow_numbers(values))
 
     def _times(self, texts: pa.Array, name: str) -> pa.Array:
@@ -252,6 +224,8 @@ _TOLD: dict[str, Callable[[Any], bool]] = {
     "decimal": lambda value: value in (".", ","),
     "date_format": lambda value: value is None or _is_format(value),
     "na": _is_blanks,
+    "dress": is_dress,
+    "negative": is_negative,
 }
 
 
@@ -320,6 +294,15 @@ def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:
         spelt = column.cast(pa.string())
     missing = pc.is_in(spelt, value_set=arrow_words(codes, spelt.type))
     return pc.if_else(missing, no_value(column.type), column)
+
+
+def among_numbers(texts: pa.Array, reading: Reading) -> pa.Array:
+    """Which texts may stand among numbers: those with units and the like, and bounds."""
+    found = pc.match_substring_regex(texts, "^$")
+    for sign in reading.decimals():
+        for which in (numbers_among, bounds_among):
+            found = pc.or_kleene(found, which(texts, sign, reading.thousands))
+    return found
 
 
 def _says(word: str) -> bool:

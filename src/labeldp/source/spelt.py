@@ -162,7 +162,8 @@ def retyped(schema: pa.Schema, wording: Wording) -> pa.Schema:
 
 
 def _undecided(look: Looks) -> bool:
-    words = look.text - max(look.dates.values(), default=0)
+    else_ = (*look.dates.values(), *map(look.dressed, ".,"), look.lapse)
+    words = look.text - max(else_)
     return words <= (1 - ALMOST) * look.values
 
 

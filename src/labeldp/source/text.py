@@ -16,16 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_words
-from labeldp.source.dates import CLOCK, ISO, MOMENT, date_formats, in_english, together
+from labeldp.source.dates import CLOCK, ISO, LAPSE, MOMENT, date_formats, in_english, together
+from labeldp.source.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
 from labeldp.source.kinds import check_breadth
-from labeldp.source.spelling import (
-    AFTER,
-    SOFT_BLANKS,
-    UNITS,
-    Reading,
-    number_pattern,
-    without_codes,
-)
+from labeldp.source.spelling import SOFT_BLANKS, Reading, without_codes
+from labeldp.source.units import numbers_among, units_of
 from labeldp.source.values import NUMBER
 
 if TYPE_CHECKING:
@@ -52,8 +47,11 @@ _LOOKS = {
 }
 _TWO_WAYS = r"^[ \t]*[+-]?[1-9]\d{0,2}\.\d{3}[ \t]*$"
 """Decimals that are whole numbers where the point stands between groups of digits."""
+_SHORT = r"^[^\d]{0,40}\d.{0,40}$"
+"""All that may be a number or a date."""
 _DATED = (
     r"^(\d{1,2}|\d{4}|[A-Za-z]{3,9})[-/. ]{1,2}(\d{1,2}|[A-Za-z]{3,9}),?[-/. ]\d{1,4}([ T].*)?$"
+    r"|^(\d{4}-\d{1,2}|\d{1,2}/\d{4}|[A-Za-z]{3,9}([- ]\d{4}|-\d\d))$"
 )
 
 
@@ -72,8 +70,10 @@ class Looks:
     zoned: int = 0
     clock: int = 0
     """Times of day, or durations."""
+    lapse: int = 0
+    """Durations in letters, such as 1h 25m; 25m may be a number too."""
     text: int = 0
-    """All others, dates in other orders among them."""
+    """All others, dates in other orders and numbers in a dress among them."""
     blank: int = 0
     """Words for "missing" that only a column of words keeps."""
     points: int = 0
@@ -86,6 +86,7 @@ class Looks:
     """Dates of the format that was named, whatever else they look like."""
     units: Counter[str] = field(default_factory=Counter)
     dates: Counter[str] = field(default_factory=Counter)
+    dresses: Dresses = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     """Different numbers, as many as tell codes from quantities."""
 
@@ -143,23 +144,32 @@ class Looks:
         missing = (*SOFT_BLANKS, *reading.nulls(False))
         blank = pc.is_in(words, value_set=arrow_words(missing, words.type))
         rest, counts = self._take("blank", blank, rest, counts)
+        short = _match(rest, _SHORT)
+        self.text += _total(counts.filter(pc.invert(short)))
+        rest, counts = rest.filter(short), counts.filter(short)
+        if not len(rest):
+            return
+        self.lapse += _total(counts.filter(_match(rest, LAPSE)))
         either = _match(rest, "^$")
         for sign in reading.decimals():
-            fits = _match(rest, number_pattern(sign, reading.thousands))
+            fits = numbers_among(rest, sign, reading.thousands)
             name = "points" if sign == "." else "commas"
             setattr(self, name, getattr(self, name) + _total(counts.filter(fits)))
             either = pc.or_(either, fits)
         self._add_spelt(rest.filter(either), counts.filter(either))
         rest, counts = self._take("spelt", either, rest, counts)
+        if not len(rest):
+            return
         words = in_english(rest)
         dated = _match(words, _DATED)
         self.dates.update(date_formats(words.filter(dated), counts.filter(dated)))
+        for sign in reading.decimals() if len(self.dresses) <= 3 * MOST else ():
+            self.dresses += dresses(rest, counts, sign, reading.thousands)
         self.text += _total(counts)
 
     def _add_spelt(self, numbers: pa.Array, counts: pa.Array) -> None:
         self.separated += _total(counts.filter(_match(numbers, "[.,]")))
-        beside = f"(?P<unit>(?:{AFTER})\\s*$|{UNITS})"
-        found = pc.utf8_trim_whitespace(pc.extract_regex(numbers, beside).field("unit"))
+        found = units_of(numbers)
         for unit in filter(None, found.unique().to_pylist()):
             self.units[unit] += _total(counts.filter(_match(found, f"^{_literal(unit)}$")))
 
@@ -214,16 +224,44 @@ class Looks:
 
     def reads(self, decimal: str) -> bool:
         """Whether every number is one with this decimal sign, in one unit."""
+        one = one_unit(self.units) and self.units["%"] in (0, self.numbers)
+        return one and self._signed(decimal)
+
+    def _signed(self, decimal: str) -> bool:
         signed = self.points if decimal == "." else self.commas
-        one_unit = len(self.units) < 2 and self.units["%"] in (0, self.numbers)
-        return one_unit and signed == self.decimal + self.spelt
+        return signed == self.decimal + self.spelt
+
+    def dress(self, decimal: str, known: Dress | None = None) -> Dress | None:
+        """What the numbers are dressed in, if all values are numbers, dressed or not."""
+        if known is not None:
+            kinds = [known.kind, "pair"] if known.kind == "share" else [known.kind]
+            rest = self.values - self.numbers - dressed(self.dresses, decimal, *kinds)
+            return known if rest == 0 and self._signed(decimal) else None
+        found = dress_of(self.dresses, decimal, self.numbers, self.units)
+        if found is None or not self._signed(decimal):
+            return None
+        rest = self.values - self.numbers - dressed(self.dresses, decimal, found.kind)
+        return found if rest == 0 else None
+
+    @property
+    def beside(self) -> list[str]:
+        """What stands beside the numbers."""
+        return sorted({*self.units, *(unit for _, _, unit in self.dresses if unit)})
+
+    def dressed(self, decimal: str) -> int:
+        """Texts that may be numbers in a dress."""
+        return dressed(self.dresses, decimal, *KINDS, "pair")
 
     def misspelt(self, numeric: bool, categorical: bool) -> bool:
         """Whether the column should be numbers, by declaration or by majority, and is not."""
         wholes = (self.numbers, self.boolean, self.moment, self.zoned, self.clock, self.declared)
-        if categorical or self.values in wholes or self.date_format:
+        if categorical or self.values in wholes or self.date_format or self._dressed:
             return False
         return numeric or (self.numbers >= ALMOST * self.values and not self._codes)
+
+    @property
+    def _dressed(self) -> bool:
+        return self.lapse == self.values or any(self.dress(sign) for sign in ".,")
 
     @property
     def _codes(self) -> bool:

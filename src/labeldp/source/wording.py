@@ -9,13 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.errors import DataError
+from labeldp.source.dress import Dress
 from labeldp.source.files import Reader
 from labeldp.source.spelling import (
     SOFT_BLANKS,
     Reading,
     Spelling,
     Wording,
-    number_pattern,
+    among_numbers,
     without_codes,
 )
 from labeldp.source.text import BATCH, Looks, TextTypes
@@ -66,16 +67,22 @@ class Decision:
         format = self._date_format(name, look)
         if format is not None:
             return Spelling(_MOMENT, "times", date_format=format, blanks=blanks)
-        if look.numbers == look.values:
+        if look.numbers == look.values or self._dresses(name, look):
             return self._number(name, look, decimal, blanks) or words
         direct = not look.blank
         if look.boolean == look.values:
             return Spelling(pa.bool_(), direct=direct, blanks=blanks)
         if look.moment == look.values:
             return Spelling(_MOMENT, direct=direct, blanks=blanks)
-        if look.clock == look.values:
+        if look.values in (look.clock, look.lapse):
             return Spelling(_DURATION, "clock", blanks=blanks)
         return Spelling(_INSTANT, blanks=blanks) if look.zoned == look.values else words
+
+    def _dresses(self, name: str, look: Looks) -> dict[str, Dress]:
+        """What the numbers are dressed in, by the decimal signs that they may have."""
+        known = Dress.of(self.reading.known.get(name, {}))
+        found = {sign: look.dress(sign, known) for sign in self.reading.decimals(name)}
+        return {sign: dress for sign, dress in found.items() if dress is not None}
 
     def _date_format(self, name: str, look: Looks) -> str | None:
         if not look.values:
@@ -93,20 +100,23 @@ class Decision:
         """How the numbers are read; None if they are codes, or of different kinds."""
         if look.identifiers and name not in self.numeric:
             return None
-        ways = [sign for sign in self.reading.decimals(name) if look.reads(sign)]
+        dresses = self._dresses(name, look)
+        signs = self.reading.decimals(name)
+        ways = [*dresses] if dresses else [sign for sign in signs if look.reads(sign)]
         if not ways:
             return None
         sign = decimal if decimal in ways else ways[0]
-        if look.spelt or (sign == "," and look.decimal):
-            thousands = self.reading.thousands
-            return Spelling(pa.float64(), "numbers", False, sign, thousands, None, blanks)
+        if dresses or look.spelt or (sign == "," and look.decimal):
+            said, dress = self.reading.thousands, dresses.get(sign)
+            return Spelling(pa.float64(), "numbers", False, sign, said, None, blanks, dress)
         whole = look.integer == look.values > 0
         return Spelling(pa.int64() if whole else pa.float64(), direct=not look.blank, blanks=blanks)
 
 
 def _notes(name: str, look: Looks, spelling: Spelling, reading: Reading) -> Iterator[str]:
     if spelling.way == "numbers":
-        unit = "".join(f", without {sign}" for sign in look.units)
+        unit = "" if spelling.dress is None else spelling.dress.note
+        unit += "".join(f", without {sign}" for sign in look.beside)
         both = look.reads(".") and look.reads(",") and look.separated + look.decimal > 0
         both = both and reading.decimal is None and name not in reading.known
         other = "," if spelling.decimal == "." else "."
@@ -136,13 +146,10 @@ def applied(wording: Wording, schema: pa.Schema) -> pa.Schema:
 def text_among_numbers(reader: Reader, name: str, reading: Reading, where: str) -> DataError | None:
     """The refusal of the first text among the numbers of a column, if it has one."""
     row = 0
-    patterns = [NUMBER, *(number_pattern(sign, reading.thousands) for sign in reading.decimals())]
     for batch in reader.batches([name], BATCH):
         values = without_codes(batch.column(0), reading.codes.get(name, ())).cast(pa.string())
-        right = values.is_null()
-        for pattern in patterns:
-            fits = pc.match_substring_regex(values, pattern)
-            right = pc.or_kleene(right, fits)
+        plain = pc.match_substring_regex(values, NUMBER)
+        right = pc.or_kleene(pc.or_kleene(values.is_null(), plain), among_numbers(values, reading))
         soft = Spelling(pa.string(), blanks=SOFT_BLANKS).read(values, name).is_null()
         first = pc.index(pc.invert(pc.or_(right, soft)), True).as_py()
         if first >= 0:
