@@ -234,6 +234,17 @@ def test_numbers_that_stand_for_no_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("values", "code"),
+    [([-1, *range(10, 60)], -1), ([-1, *range(30)], -1), ([0, *range(1950, 1999)], 0)],
+)
+def test_minus_one_below_counts_and_nought_below_years(values: list[int], code: int) -> None:
+    table = {"x": values * 20, "y": [1.0] * (20 * len(values))}
+    found = look(table, label="y")
+    assert found["columns"][0]["codes"] == [code]
+    assert f"x={code}" in found["options"]
+
+
+@pytest.mark.parametrize(
     "values",
     [
         [*range(60, 100)],
@@ -243,6 +254,11 @@ def test_numbers_that_stand_for_no_answer(tmp_path: Path) -> None:
         [0.5, 99.5, 1.5],
         [99, 98],
         [77, 78, 79, 88],
+        [-1, 0, 1, 2, 3],
+        [*range(-1, 40), -2],
+        [*range(40)],
+        [0, *range(10, 60)],
+        [0, 100, 101],
     ],
 )
 def test_numbers_that_stand_for_themselves(values: list[float]) -> None:

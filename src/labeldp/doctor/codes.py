@@ -1,4 +1,4 @@
-"""Numbers that stand for "no answer": 99 beside 1 to 5, 999 beside hours, −999 beside amounts."""
+"""Numbers that stand for "no answer": 99 beside 1 to 5, −999 beside amounts, 0 beside years."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import re
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from labeldp.common.arrow import numpy_numbers
 from labeldp.source.kinds import is_number
 
 _CUSTOM = re.compile(r"9+|9*[78]|(7|8)\1+")
 """What people write for "does not know", "refuses" and the like: 99, 999, 98, 97, 88, 77."""
+_MANY = 20
+"""Different numbers from which −1 alone below zero, or 0 far below them, is no quantity."""
 _FEWEST = 2
 """Rows that have such a number: of one alone nobody knows."""
 
@@ -27,10 +30,10 @@ def stand_ins(values: pa.ChunkedArray) -> list[int]:
     numbers = numpy_numbers(counted.field("values").cast(pa.float64(), safe=False))
     often = numpy_numbers(counted.field("counts")) >= _FEWEST
     likely = np.array([_customary(float(number)) for number in numbers]) & often
-    others = numbers[~likely]
-    if not likely.any() or len(others) < _FEWEST or not np.isfinite(others).all():
-        return []
-    return sorted(int(n) for n in numbers[likely] if _apart(float(n), others.min(), others.max()))
+    near = np.isin(numbers, (-1.0, 0.0)) & often
+    found = numbers[likely][_apart(numbers[likely], numbers[~likely])]
+    more = numbers[near][_below(numbers[near], numbers[~(likely | near)])]
+    return sorted(int(number) for number in (*found, *more))
 
 
 def _customary(number: float) -> bool:
@@ -40,9 +43,19 @@ def _customary(number: float) -> bool:
     return _CUSTOM.fullmatch(str(int(abs(number)))) is not None
 
 
-def _apart(number: float, low: float, high: float) -> bool:
+def _apart(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Twice as far from the others as they are from each other, or the only ones below zero."""
-    if number < 0 <= low:
-        return True
-    near, largest = min(abs(number - low), abs(number - high)), max(abs(low), abs(high))
-    return near > 2 * (high - low) and abs(number) > 2 * largest
+    if len(others) < _FEWEST or not np.isfinite(others).all():
+        return np.zeros(len(codes), bool)
+    low, high = others.min(), others.max()
+    away = np.minimum(np.abs(codes - low), np.abs(codes - high)) > 2 * (high - low)
+    far: NDArray[np.bool_] = away & (np.abs(codes) > 2 * max(abs(low), abs(high)))
+    return far | ((codes < 0) & (low >= 0))
+
+
+def _below(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """−1 where nothing else is below zero, and 0 where all others are far above it."""
+    if len(others) < _MANY or not np.isfinite(others).all():
+        return np.zeros(len(codes), bool)
+    low, high = others.min(), others.max()
+    return np.where(codes < 0, low >= 0, low > 2 * (high - low))
