@@ -16,6 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 from labeldp import DataError, LinearRegressor, look, scan
+from labeldp.features import fit_features
+from labeldp.source.values import to_float
 from tests.console import labeldp as run
 
 ROWS, HELD_OUT = 8_000, 2_000
@@ -287,3 +289,36 @@ def test_numbers_of_two_units_stay_text() -> None:
     source = scan(table, label="y")
     assert source.columns[0].kind == "categorical"
     assert "different spellings or units" in source.notes[0]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "arrow", "pandas", "gaps", "excel"])
+def test_digits_that_are_days(form: str, tmp_path: Path) -> None:
+    """`look` finds them, its option reads them in every format, and predictions know."""
+    days = [datetime.date(2019, 12, 1) + datetime.timedelta(days=7 * k % 900) for k in range(400)]
+    numbers = [int(f"{day:%Y%m%d}") for day in days]
+    table = pa.table({"sold": numbers, "size": [k * 11 % 37 for k in range(400)], "y": [1.0] * 400})
+    frame = table.to_pandas()
+    if form == "gaps":
+        frame.loc[5, "sold"] = np.nan
+    if form == "csv":
+        frame.to_csv(tmp_path / "t.csv", index=False)
+    if form == "excel":
+        frame.to_excel(tmp_path / "t.xlsx", index=False)
+    pq.write_table(table, tmp_path / "t.parquet")
+    kept: dict[str, Any] = {"csv": tmp_path / "t.csv", "parquet": tmp_path / "t.parquet"}
+    data = kept.get(form, {"arrow": table, "excel": tmp_path / "t.xlsx"}.get(form, frame))
+    found = look(data, label="y")
+    assert found["options"][found["options"].index("--date-format") + 1] == "%Y%m%d"
+    assert {c["name"]: c["kind"] for c in found["columns"]} == {"sold": "date", "size": "number"}
+    source = scan(data, label="y", label_range=(0, 2), date_format="%Y%m%d")
+    epoch = datetime.date(1970, 1, 1)
+    read = np.concatenate([to_float(b.column(0), "sold") for b in source.feature_batches()])
+    assert read[:4].tolist() == [(day - epoch).days for day in days[:4]]
+    further = scan({"sold": [20200229], "size": [3]}, spelt=fit_features(source).spelt)
+    batch = next(further.feature_batches())
+    assert to_float(batch.column(0), "sold").tolist() == [18321.0]
+
+
+def test_digits_that_are_no_days() -> None:
+    table = {"x": [20_210_000 + 37 * k for k in range(60)], "y": [1.0] * 60}
+    assert "--date-format" not in look(table, label="y")["options"]

@@ -1,4 +1,7 @@
-"""Numbers that stand for "no answer": 99 beside 1 to 5, −999 beside amounts, 0 beside years."""
+"""Numbers that stand for "no answer": 99 beside 1 to 5, −999 beside amounts, 0 beside years.
+
+And numbers that stand for days: 20210305.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import numpy_numbers
+from labeldp.source.dates import digits
 from labeldp.source.kinds import is_number
 
 _CUSTOM = re.compile(r"9+|9*[78]|(7|8)\1+")
 """What people write for "does not know", "refuses" and the like: 99, 999, 98, 97, 88, 77."""
 _MANY = 20
 """Different numbers from which −1 alone below zero, or 0 far below them, is no quantity."""
+COMPACT = "%Y%m%d"
+_DAYS = 1880_01_01, 2100_12_31
 _FEWEST = 2
 """Rows that have such a number: of one alone nobody knows."""
 
@@ -34,6 +40,18 @@ def stand_ins(values: pa.ChunkedArray) -> list[int]:
     found = numbers[likely][_apart(numbers[likely], numbers[~likely])]
     more = numbers[near][_below(numbers[near], numbers[~(likely | near)])]
     return sorted(int(number) for number in (*found, *more))
+
+
+def compact_dates(values: pa.ChunkedArray) -> bool:
+    """Whether all numbers of a column are days such as 20210305, of our days."""
+    if not is_number(values.type) or len(values) - values.null_count < _MANY:
+        return False
+    ends = pc.min_max(values).as_py()
+    if not (_DAYS[0] <= ends["min"] <= ends["max"] <= _DAYS[1]):
+        return False
+    texts = [digits(chunk.drop_null().unique()) for chunk in values.chunks]
+    times = (pc.strptime(each, format=COMPACT, unit="s", error_is_null=True) for each in texts)
+    return all(not each.null_count for each in times)
 
 
 def _customary(number: float) -> bool:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from labeldp.common.arguments import checked
 from labeldp.doctor.between import dependent, duplicates, persons, twins
-from labeldp.doctor.codes import stand_ins
+from labeldp.doctor.codes import COMPACT, compact_dates, stand_ins
 from labeldp.doctor.column import COSTLY, MANY_ROWS, Facts, decoded, describe, dummies
 from labeldp.doctor.label import describe_label
 from labeldp.errors import InputError
@@ -125,6 +125,10 @@ def look(
     codes = _codes(source, table)
     if codes:
         reading["na"] = (*(reading["na"] or ()), *_said_of(codes))
+        source = scan(data, label=label, **known, **reading)
+        table = _rows(source)
+    if date_format is None and any(map(compact_dates, table.columns)):
+        reading["date_format"] = COMPACT
         source = scan(data, label=label, **known, **reading)
         table = _rows(source)
     tally = _tallied(source, table)

@@ -91,6 +91,19 @@ _FIELDS = {
 }
 
 
+def in_digits(form: str | None) -> bool:
+    """Whether dates of a format are whole numbers too: 20210305."""
+    return form is not None and re.fullmatch(r"(%[YymdHMS])+", form) is not None
+
+
+def digits(numbers: pa.Array) -> pa.Array:
+    """Whole numbers as texts; others as they are, which no such date is."""
+    try:
+        return numbers.cast(pa.int64()).cast(pa.string())
+    except pa.ArrowInvalid:
+        return numbers.cast(pa.string())
+
+
 def date_formats(texts: pa.Array, counts: pa.Array) -> dict[str, int]:
     """How many of these texts, each so often, are dates of which format; one may be of two."""
     found: dict[str, int] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError, InputError
-from labeldp.source.dates import of_format, read_clock, read_times
+from labeldp.source.dates import digits, in_digits, of_format, read_clock, read_times
 from labeldp.source.dress import Dress, bounds_among, is_dress, is_negative
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.units import bare_number, numbers_among, scales
@@ -102,6 +102,11 @@ class Reading:
     def _code(self, word: str) -> tuple[str, str] | None:
         ends = (found.start() for found in re.finditer("=", word))
         return next(((word[:k], word[k + 1 :]) for k in ends if word[:k] in self.columns), None)
+
+    def dated_in_digits(self, name: str) -> bool:
+        """Whether whole numbers of a column may be dates, since their format is known."""
+        known = self.known.get(name, {}).get("date_format")
+        return in_digits(known) or in_digits(self.date_format)
 
     def decimals(self, name: str | None = None) -> tuple[str, ...]:
         """The decimal signs that come into question, for all columns or for one."""
@@ -257,6 +262,11 @@ class Wording:
             if told or blanks[name]
         }
 
+    def without(self, names: Sequence[str]) -> Wording:
+        """The same but for these columns, which are read as they are."""
+        kept = {name: each for name, each in self.spellings.items() if name not in names}
+        return replace(self, spellings=kept)
+
     def raw(self, name: str, type_: pa.DataType) -> pa.DataType:
         """The type as which Arrow is to read a column of a text file."""
         spelling = self.spellings.get(name)
@@ -274,8 +284,11 @@ class Wording:
         """The column with values in the place of texts; the same object if it has none."""
         column = without_codes(column, self.codes.get(name, ()))
         spelling = self.spellings.get(name)
-        texts = spelling is not None and is_text(plain(column.type))
-        return spelling.read(column, name) if spelling is not None and texts else column
+        if spelling is None:
+            return column
+        if spelling.way == "times" and is_number(column.type):
+            column = digits(column)
+        return spelling.read(column, name) if is_text(plain(column.type)) else column
 
 
 def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:

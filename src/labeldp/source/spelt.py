@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from labeldp.errors import DataError, InputError
 from labeldp.source.files import Reader
-from labeldp.source.kinds import is_text, plain
+from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.parts import column_or_part, split_part, with_parts
 from labeldp.source.spelling import Reading, Spelling, Wording
 from labeldp.source.text import ALMOST, Looks, TextTypes
@@ -132,11 +132,13 @@ def wording_of(
     stored = {name: schema.field(name).type for name in features}
     words = [name for name, type_ in stored.items() if is_text(plain(type_))]
     nulls = reading.nulls(False)
+    dates = [n for n, type_ in stored.items() if is_number(type_) and reading.dated_in_digits(n)]
     open_ = [name for name in words if name not in categorical and is_text(stored[name])]
     if open_:
         sample = ask(open_, SAMPLE).looks
         open_ = [name for name in open_ if name in numeric or _undecided(sample[name])]
-    types = ask(open_, None) if open_ else TextTypes()
+    dates = [name for name in dates if name not in (*numeric, *categorical)]
+    types = ask([*open_, *dates], None) if open_ or dates else TextTypes()
     looks, notes = types.looks, list[str]()
     for name, look in looks.items():
         if look.misspelt(name in numeric, False):
@@ -147,6 +149,8 @@ def wording_of(
             notes.append(_NAMES.format(name=name))
     decision = Decision(numeric, categorical, reading, nulls)
     found = decision.worded({name: look for name, look in looks.items() if look.values})
+    numbers = [n for n in dates if n in found.spellings and found.spellings[n].way != "times"]
+    found = found.without(numbers)
     spellings = {name: Spelling(pa.string(), blanks=nulls) for name in words if nulls}
     notes = [*found.notes, *notes]
     return replace(found, spellings=spellings | dict(found.spellings), notes=tuple(notes))

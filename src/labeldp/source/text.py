@@ -16,9 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_words
-from labeldp.source.dates import CLOCK, ISO, LAPSE, MOMENT, date_formats, in_english, together
+from labeldp.source.dates import (
+    CLOCK,
+    ISO,
+    LAPSE,
+    MOMENT,
+    date_formats,
+    digits,
+    in_english,
+    together,
+)
 from labeldp.source.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
-from labeldp.source.kinds import check_breadth
+from labeldp.source.kinds import check_breadth, is_number
 from labeldp.source.spelling import SOFT_BLANKS, Reading, without_codes
 from labeldp.source.units import numbers_among, units_of
 from labeldp.source.values import NUMBER
@@ -299,7 +308,8 @@ class TextTypes:
         for batch in reader.batches(features, min(BATCH, most or BATCH)):
             rows += batch.num_rows
             for look, column, words in zip(looks.values(), batch.columns, codes, strict=True):
-                look.add(without_codes(column, words), reading)
+                column = without_codes(column, words)
+                look.add(digits(column) if is_number(column.type) else column, reading)
             if most is not None and rows >= most:
                 break
         return cls(rows, looks)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.errors import DataError
+from labeldp.source.dates import in_digits
 from labeldp.source.dress import Dress
 from labeldp.source.files import Reader
 from labeldp.source.spelling import (
@@ -88,7 +89,8 @@ class Decision:
         if not look.values:
             return None
         known = self.reading.known.get(name, {}).get("date_format")
-        if known is not None and look.values not in (look.moment, look.zoned, look.numbers):
+        others = (look.moment, look.zoned, *([] if in_digits(known) else [look.numbers]))
+        if known is not None and look.values not in others:
             return str(known)
         if self.reading.date_format is not None and look.declared == look.values:
             return self.reading.date_format
