@@ -68,7 +68,8 @@ def _apart(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[n
     low, high = others.min(), others.max()
     away = np.minimum(np.abs(codes - low), np.abs(codes - high)) > 2 * (high - low)
     far: NDArray[np.bool_] = away & (np.abs(codes) > 2 * max(abs(low), abs(high)))
-    return far | ((codes < 0) & (low >= 0))
+    alone: NDArray[np.bool_] = (codes < 0) & (low >= 0)
+    return np.logical_or(far, alone)
 
 
 def _below(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -76,4 +77,5 @@ def _below(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[n
     if len(others) < _MANY or not np.isfinite(others).all():
         return np.zeros(len(codes), bool)
     low, high = others.min(), others.max()
-    return np.where(codes < 0, low >= 0, low > 2 * (high - low))
+    found: NDArray[np.bool_] = np.where(codes < 0, low >= 0, low > 2 * (high - low))
+    return found

@@ -28,15 +28,16 @@ from labeldp.source.files import (
 from labeldp.source.files import (
     reading as reading_file,
 )
-from labeldp.source.guard import Layout, amid, guarded, header, opened
+from labeldp.source.guard import Layout, amid, first_rows, guarded, header, opened
 from labeldp.source.header import FALLBACK, delimiter_of, start_of, told_apart
 from labeldp.source.margins import NO_MARGINS, Margins, left_out, lines_below
+from labeldp.source.rownames import rows_are_named
 from labeldp.source.spelling import Reading, Wording
 from labeldp.source.text import TextTypes
 from labeldp.source.wording import applied, decided, text_among_numbers
 
 _BLOCK = 1 << 20  # Arrow reads about 32 blocks ahead, so this bounds the memory of a pass
-_SPELT = {"\t": "tab"}
+_SPELT = {"\t": "tab", " ": "space"}
 
 
 class _EncodingError(DataError):
@@ -59,6 +60,8 @@ class DelimitedReader:
     wording: Wording = field(default_factory=Wording, repr=False)
     repeated: tuple[str, ...] = ()
     """Names that several columns have; all but the first of them are numbered."""
+    named_rows: bool = False
+    """Whether rows begin with a name for which the header has none (`rownames`)."""
     margins: Mapping[Path, Margins] = field(default_factory=dict, repr=False)
     """What stands above and below the table, by file."""
 
@@ -77,9 +80,11 @@ class DelimitedReader:
             with found._parsing(path):
                 found = found._above(path)
                 written = found._names(path)
-            names = told_apart(written)
+                named = found._rows_are_named(path, written)
+            found = replace(found, named_rows=named)
+            names = told_apart([*[""] * named, *written])
             unique_names(names, path)
-            again = {old for old, new in zip(written, names, strict=True) if old != new}
+            again = {old for old, new in zip(written, names[named:], strict=True) if old != new}
             found = replace(found, repeated=tuple(sorted({*found.repeated, *again})))
             schemas.append(pa.schema([(name, pa.string()) for name in names]))
             same_schema(schemas[0], schemas[-1], (paths[0], path))
@@ -164,7 +169,9 @@ class DelimitedReader:
             with reading_file(path, self.format):
                 if below is None:
                     below = lines_below(path, self.encoding, self.delimiter, len(names), private)
-                inside = amid(path, self.encoding, margins.above, self.delimiter, private)
+                inside = margins
+                if not self.named_rows:
+                    inside = amid(path, self.encoding, margins.above, self.delimiter, private)
             found[path] = replace(inside, below=below)
         return replace(self, margins=found)
 
@@ -177,18 +184,27 @@ class DelimitedReader:
         names: list[str] = self._parsed(pa.BufferReader(alone), "utf-8", convert).schema.names
         return names
 
+    def _rows_are_named(self, path: Path, names: Sequence[str]) -> bool:
+        """By fields that no label can have."""
+        private = self.reading.private
+        before = names.index(private) if private in names else len(names)
+        rows = first_rows(path, self.encoding, self.margins[path].above)
+        return rows_are_named(rows, self.delimiter, before)
+
     def _parsed(
         self, file: Any, encoding: str, convert: csv.ConvertOptions
     ) -> csv.CSVStreamingReader:
-        """Names that repeat are replaced, once they are known."""
-        names = self.schema.names if self.repeated else []
+        """Names that repeat, or are not all there, are replaced, once they are known."""
+        names = self.schema.names if self.repeated or self.named_rows else []
+        short = bool(names) and self.named_rows
         return csv.open_csv(
             file,
             read_options=csv.ReadOptions(
                 block_size=_BLOCK,
                 encoding=encoding,
                 column_names=names,
-                skip_rows_after_names=1 if names else 0,
+                skip_rows=1 if short else 0,
+                skip_rows_after_names=1 if names and not short else 0,
             ),
             parse_options=csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
             convert_options=convert,
@@ -201,6 +217,8 @@ class DelimitedReader:
             yield f"fields are divided by {sign!r}; `delimiter` to change"
         if self.encoding not in (self.reading.encoding, "utf-8"):
             yield f"the text is read as {self.encoding}; `encoding` to change"
+        if self.named_rows:
+            yield "rows begin with names that the header does not have (R's row names): left out"
         yield from left_out([*self.margins.values()], self.reading)
         for name in filter(None, self.repeated):
             yield f"several columns are named {name!r}: the later ones are '{name} (2)' and so on"

@@ -27,13 +27,14 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.source.amid import BLOCK, Heading, Passed, Rows, fields_of
-from labeldp.source.margins import NO_MARGINS, Body, Margins, beneath
+from labeldp.source.margins import NO_MARGINS, Body, Margins, beneath, lines_of
 
 _MOST = 1 << 20
 """Bytes of a row: Arrow takes no longer ones."""
+_FIRST = 1 << 16
 _QUOTE, _CR, _LF = b'"\r\n'
-NO_NUMBER = b"not a number"
-"""What stands for a label that is no single field."""
+NO_NUMBER = b'"not a number"'
+"""What stands for a label that is no single field, whatever divides them."""
 _HEADER = re.compile(rb'(?>[^"\r\n]++|"(?>[^"]++|"")*+")*+(\r\n|\n|\r)')
 
 
@@ -258,6 +259,15 @@ def amid(path: Path, encoding: str, above: int, delimiter: str, private: int | N
         while rows.read(BLOCK):
             pass
         return Margins(above, 0, units, rows.again, heading)
+
+
+def first_rows(path: Path, encoding: str, above: int) -> list[str]:
+    """The first lines below the header, as far as they are whole."""
+    line = header(path, encoding, above)
+    with opened(path, encoding, Margins(above)) as file:
+        text = bytes(file.read(BLOCK))[len(line) :].decode(errors="replace")
+    whole = text if text.endswith(("\n", "\r")) else text[: text.rfind("\n") + 1]
+    return [each for each in lines_of(whole[:_FIRST]) if each][:-1]
 
 
 def header(path: Path, encoding: str, above: int = 0) -> bytes:

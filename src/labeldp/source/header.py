@@ -68,6 +68,8 @@ def delimiter_of(line: str, usual: str) -> str:
     bare = _QUOTED.sub("", line)
     counts = {sign: bare.count(sign) for sign in _CANDIDATES}
     best = max(counts, key=counts.__getitem__)
+    if not counts[best] and re.search(r"\S \S", line.strip()):
+        return " "  # as R has it, and nothing else divides the names
     return best if counts[best] > counts[usual] else usual
 
 

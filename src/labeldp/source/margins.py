@@ -90,11 +90,12 @@ def lines_above(lines: Sequence[str], delimiter: str | None, named: Sequence[str
 
     It is the first line in which one of the columns that were `named` stands; by its form if none.
     """
-    for number, line in enumerate(lines):
-        if _goes_on(line):
-            break
-        if not {*named}.isdisjoint(_split(line, delimiter or _divider(line))):
-            return number
+    for divider in (_divider, _space):
+        for number, line in enumerate(lines):
+            if _goes_on(line):
+                break
+            if not {*named}.isdisjoint(_split(line, delimiter or divider(line))):
+                return number
     return _titles(lines, delimiter)
 
 
@@ -181,6 +182,12 @@ def _filled(line: str, delimiter: str | None) -> int:
 
 def _divider(line: str) -> str:
     return max(_CANDIDATES, key=line.count)
+
+
+def _space(line: str) -> str:
+    """Where nothing else divides a line, a space may."""
+    best = _divider(line)
+    return best if best in line else " "
 
 
 def _cells(line: str, delimiter: str, fields: int) -> list[str]:
