@@ -195,3 +195,22 @@ def test_a_release_of_another_version(published: Path, tmp_path: Path) -> None:
     checked = labeldp("verify", old)
     assert checked.code == 1
     assert "format" in checked.out
+
+
+def test_a_name_of_many_letters_is_not_repeated(tmp_path: Path) -> None:
+    data = tmp_path / "t.csv"
+    data.write_text("a,y\n" + "".join(f"{k % 7},{k % 5}\n" for k in range(50)))
+    answer = labeldp("plan", data, "--label", "x" * 9_000, "--label-range", 0, 9)
+    assert answer.code == 2
+    assert f"there is no column '{'x' * 80}…'" in answer.err.replace("\n", "")
+    assert len(answer.err) < 400
+
+
+def test_a_column_to_keep_that_is_none(tmp_path: Path) -> None:
+    data, made, model = tmp_path / "t.csv", tmp_path / "made", tmp_path / "m.json"
+    data.write_text("a,y\n" + "".join(f"{k % 71},{k % 71 / 9}\n" for k in range(3_000)))
+    labeldp("release", data, "--label", "y", "--label-range", 0, 9, "--out", made)
+    labeldp("fit", made, "--out", model)
+    answer = labeldp("predict", model, data, "--out", tmp_path / "p.csv", "--keep", "yy")
+    assert answer.code == 2
+    assert "--keep: there is no column 'yy'; did you mean 'y'?" in answer.err

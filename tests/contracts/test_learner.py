@@ -182,6 +182,8 @@ def test_predict_names_missing_columns(case: Case) -> None:
 def test_refusals(case: Case) -> None:
     with pytest.raises(NotFittedError):
         case.new().predict(pay_table())
+    with pytest.raises(InputError, match="is not fitted yet; call fit with a release first"):
+        case.new().predict(pay_table())
     with pytest.raises(NotFittedError):
         case.new().save("never-written")
     with pytest.raises(ValueError, match="requires y to be passed"):
@@ -242,11 +244,10 @@ def test_a_pickle_is_the_same_model(case: Case) -> None:
     assert state(copy) == state(fitted(case))
 
 
-def test_a_failed_save_leaves_the_old_file(
+def test_a_failed_save_leaves_nothing(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "model"
-    path.write_text("old")
 
     def refuse(*_: Any) -> None:
         raise OSError(28, "No space left on device")
@@ -255,10 +256,18 @@ def test_a_failed_save_leaves_the_old_file(
         patch.setattr(os, "replace", refuse)
         with pytest.raises(InputError, match="No space left"):
             fitted(case).save(path)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["model"]
+    assert os.listdir(tmp_path) == []
+    path.write_text("old")
     with pytest.raises(InputError, match="cannot write"):
         fitted(case).save(path / "below" / "a-file")
+
+
+def test_nothing_is_overwritten(case: Case, tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    path.write_text("old")
+    with pytest.raises(InputError, match="already exists; choose another name"):
+        fitted(case).save(path)
+    assert path.read_text() == "old"
 
 
 def test_a_learner_refuses_files_that_are_not_its_own(case: Case, tmp_path: Path) -> None:

@@ -371,10 +371,10 @@ def test_save_and_load_plain_rows_and_aggregates(
     X = pandas.DataFrame(np.random.default_rng(5).normal(size=(20, 2)), columns=["a", "b"])
     features = fit_features(scan(table.drop_columns(["pay"])))
     release = make_release(table, 60, 3, features)
-    for arguments, rows in (((X, np.arange(20.0)), X), ((release,), table)):
+    for name, arguments, rows in (("a", (X, np.arange(20.0)), X), ("b", (release,), table)):
         model = BagRegressor(hidden=(), epochs=5, max_norm=2.0).fit(*arguments)
-        model.save(tmp_path / "model")
-        loaded = BagRegressor.load(tmp_path / "model")
+        model.save(tmp_path / name)
+        loaded = BagRegressor.load(tmp_path / name)
         assert state(loaded) == state(model)
         np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
 

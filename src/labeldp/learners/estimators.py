@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -34,6 +35,20 @@ from labeldp.release import Release
 
 if TYPE_CHECKING:
     from labeldp.engines import Progress
+
+
+class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
+    """A model is used before it was fitted: scikit-learn's error, and one of ours."""
+
+
+def _check_fitted(model: Any) -> None:
+    try:
+        check_is_fitted(model)
+    except NotFittedError:
+        name = type(model).__name__
+        raise UnfittedError(
+            f"this {name} is not fitted yet; call fit with a release first, or {name}.load a file"
+        ) from None
 
 
 class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -117,7 +132,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return X, y, None if names is None else tuple(map(str, names))
 
     def _model(self) -> Model:
-        check_is_fitted(self)
+        _check_fitted(self)
         names = (each.name for each in fields(self._kind))  # type: ignore[arg-type]
         return self._kind(**{name: getattr(self, f"{name}_") for name in names})
 
@@ -400,7 +415,7 @@ class BagRegressor(_Estimator):
 
     def _class(self, row_norm: float | None) -> tuple[float, int]:
         """K and l0 of the class F_NN(K, l0) in which g was sought."""
-        check_is_fitted(self)
+        _check_fitted(self)
         if self.max_norm is None:
             raise InputError("without `max_norm` the weights are unbounded, and so is the class")
         longest = self.row_norm_ if row_norm is None else row_norm

@@ -27,7 +27,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common.files import Check, is_number, json_digest, list_of, obstacle, parse_json
+from labeldp.common.files import (
+    Check,
+    is_number,
+    json_digest,
+    list_of,
+    obstacle,
+    parse_json,
+    refuse_existing,
+)
 from labeldp.errors import InputError, LabelDPError, ReleaseError
 from labeldp.features import FeatureMap
 from labeldp.source import Source
@@ -183,6 +191,7 @@ def write(
     except ValueError as error:
         raise InputError("the model holds a number that is not finite; fit it again") from error
     target = Path(path)
+    refuse_existing(target)
     beside = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
         with open(beside, "xb") as file:

@@ -11,6 +11,7 @@ from labeldp.errors import DataError, InputError
 from labeldp.source.parts import part_names, split_part
 
 _NUMBER = re.compile(r"([\W\d]|(?<=\d)e)*", re.IGNORECASE)
+_LONG = 80
 _INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 
 
@@ -66,18 +67,23 @@ def _known(name: str, part: str, known: Sequence[str]) -> None:
         return
     known = [each for each in known if not split_part(each)[1] and not _NUMBER.fullmatch(each)]
     close = [each for each in known if each.strip().casefold() == name.strip().casefold()]
-    close = close or difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    close = close or difflib.get_close_matches(name[:_LONG], known, n=3, cutoff=0.5)
     if len(known) == 1 and name in re.split(r'[,;|\s"]+', known[0]):
-        hint = f"the only one is {known[0][:80]!r}; name another `delimiter`"
+        hint = f"the only one is {_short(known[0])!r}; name another `delimiter`"
     elif close:
-        hint = f"did you mean {' or '.join(map(repr, close))}?"
+        hint = f"did you mean {' or '.join(map(repr, map(_short, close)))}?"
     else:
-        shown = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
+        shown = ", ".join(map(repr, map(_short, known[:8]))) + (", ..." if len(known) > 8 else "")
         hint = f"the columns are {shown or 'numbers: is there a line with their names?'}"
     longer = next((each for each in known if name in map(str.strip, each.split(","))), None)
     if longer is not None and len(known) > 1:  # else the delimiter is another
         hint = f"a name that has a comma stands in double quotes: '\"{longer}\"'"
-    raise DataError(f"{part}: there is no column {name!r}; {hint}")
+    raise DataError(f"{part}: there is no column {_short(name)!r}; {hint}")
+
+
+def _short(name: str) -> str:
+    """As much of a name as tells it: a table that was given for a name may be long."""
+    return name if len(name) <= _LONG else name[:_LONG] + "…"
 
 
 def chosen(
