@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp import look
 from labeldp.features import fit_features
 from labeldp.source import scan
 from labeldp.source.values import to_float
@@ -21,6 +22,8 @@ NUMBERS: list[tuple[list[str], list[float]]] = [
     (["45 km/h", "7 km/h"], [45, 7]),
     (["$12 per hour", "$15.5 per hour"], [12, 15.5]),
     (["25/h", "30/h"], [25, 30]),
+    (["12,5 % vol", "13 % vol"], [12.5, 13]),
+    (["3 sq meters", "4 sq meters"], [3, 4]),
     (["1.5k", "200", "2M"], [1500, 200, 2e6]),
     (["$349k", "-$1.2M", "$2,000"], [349_000, -1.2e6, 2000]),
     (["1,5 Mio. €", "2 Tsd. €"], [1.5e6, 2000]),
@@ -43,6 +46,7 @@ NUMBERS: list[tuple[list[str], list[float]]] = [
 HOURS = [
     (["1h 25m", "25m", "2h"], [85 / 60, 25 / 60, 2]),
     (["1 hr 30 mins", "2 hrs"], [1.5, 2]),
+    (["1h05", "14h30"], [65 / 60, 14.5]),
     (["07:30 Uhr", "12:00 Uhr"], [7.5, 12]),
 ]
 MONTHS = [
@@ -126,3 +130,11 @@ def test_a_unit_that_differs_in_one_row_of_many_batches(tmp_path: Path) -> None:
     texts = [f"{k} blips" for k in range(100_000)] + ["7 blops"]
     pq.write_table(pa.table({"x": texts, "y": [1.0] * len(texts)}), tmp_path / "t.parquet")
     assert scan(tmp_path / "t.parquet", label="y").columns[0].kind == "categorical"
+
+
+@pytest.mark.parametrize(("texts", "word"), [(["3/4", "1/2"], "gone"), (["2 BR", "3 BR"], "Loft")])
+def test_a_few_words_among_numbers_in_a_dress_are_found(texts: list[str], word: str) -> None:
+    table = {"x": [*texts * 60, word, word], "y": [1.0] * 122}
+    found = look(table, label="y")
+    assert found["options"][found["options"].index("--na") + 1] == word
+    assert found["columns"][0]["kind"] == "number"

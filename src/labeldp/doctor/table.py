@@ -246,8 +246,9 @@ def _strays(
     strays: dict[str, list[str]] = {}
     words: list[str] = []
     for name, looks in types.looks.items():
-        if looks.misspelt(name in known["numeric"], False) or looks.nearly_dates:
-            found = _stray_words(reader, name, looks.nearly_dates, reading)
+        wordless = looks.nearly_dates or looks.nearly_dressed
+        if looks.misspelt(name in known["numeric"], False) or wordless:
+            found = _stray_words(reader, name, wordless, reading)
             if len(found) <= _MOST_STRAYS:
                 strays[name] = found
             else:
@@ -255,13 +256,13 @@ def _strays(
     return reader, strays, tuple(words)
 
 
-def _stray_words(reader: Any, name: str, dates: bool, reading: Reading) -> list[str]:
-    """Texts that are no numbers; among dates, those without any digit."""
+def _stray_words(reader: Any, name: str, wordless: bool, reading: Reading) -> list[str]:
+    """Texts that are no numbers; among dates and numbers in a dress, those without any digit."""
     found = set[str]()
     for batch in reader.batches([name], _BATCH):
         texts = pc.utf8_trim_whitespace(_decoded(batch.column(0)).drop_null().unique())
         digits = pc.match_substring_regex(texts, r"\d")
-        texts = texts.filter(pc.invert(digits if dates else among_numbers(texts, reading)))
+        texts = texts.filter(pc.invert(digits if wordless else among_numbers(texts, reading)))
         found.update(texts.to_pylist())
     return sorted(found - {*SOFT_BLANKS, *reading.nulls(False)})
 

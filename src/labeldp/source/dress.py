@@ -28,7 +28,8 @@ _SIDES = (("N", "S"), ("E", "W"), ("DR", "CR"), ("Dr", "Cr"), ("S", "H"))
 _ORDINALS = {"st", "nd", "rd", "th"}
 _BOUND = r"(?:[<>≤≥~≈]=?)\s*"
 _MORE = r"\s*\+"
-_WORD = rf"°?\s?[NSEWH]|[^\s\d/,;:<>()%+\-]{{2,12}}(?:{RATE})?|{RATE}"
+_LETTERS = r"[^\s\d/,;:<>()%+\-]"
+_WORD = rf"°?\s?[NSEWH]|%?\s?{_LETTERS}{{2,12}}(?:\s{_LETTERS}{{1,12}})?(?:{RATE})?|{RATE}"
 MOST = 8
 """Different units behind the numbers of a column, more than any that go together."""
 KINDS = ("unit", "bound", "share")

@@ -231,6 +231,16 @@ class Looks:
         most = max(self.moment, self.zoned, *self.dates.values())
         return ALMOST * self.values <= most < self.values
 
+    @property
+    def nearly_dressed(self) -> bool:
+        """Whether most values are numbers in one dress, and a few are something else."""
+        for sign in ".,":
+            found = dress_of(self.dresses, sign, self.numbers, self.units)
+            known = self.numbers + (dressed(self.dresses, sign, found.kind) if found else 0)
+            if found and self._signed(sign) and ALMOST * self.values <= known < self.values:
+                return True
+        return False
+
     def reads(self, decimal: str) -> bool:
         """Whether every number is one with this decimal sign, in one unit."""
         one = one_unit(self.units) and self.units["%"] in (0, self.numbers)
