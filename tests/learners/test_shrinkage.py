@@ -90,7 +90,9 @@ def test_the_posterior_is_the_mixture_of_the_textbook(seed: int, noise: float) -
         for _, _, name in priors
     }
     assert shares[found.prior] == pytest.approx(max(shares.values()), abs=1e-6)
-    assert np.allclose(problem.bayes.mean(estimate), found.mean)
+    mean, likelihood = problem.bayes.mean(estimate)
+    assert np.allclose(mean, found.mean)
+    assert likelihood == found.log_likelihood
 
 
 def test_the_family_is_that_of_the_theory() -> None:

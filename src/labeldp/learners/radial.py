@@ -8,14 +8,14 @@ beyond doubt.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from labeldp.learners.shrinkage import Array, Bayes, Posterior
 
-_TRIED, _LEAST, _FARTHEST = 16, 1e-5, 1e-13
+_TRIED, _LEAST, _FARTHEST = 12, 1e-4, 1e-12
 """Sizes, and the chances of smaller and of larger ones."""
 _MANY = 200
 """Dimensions in which the size is known to a tenth: such noise is taken for normal."""
@@ -36,8 +36,8 @@ class Sizes:
 
     def mean(self, estimate: Array) -> Array:
         """The posterior mean alone."""
-        weights, _ = self._weights([each.log_likelihood(estimate) for each in self.parts])
-        return np.asarray(weights @ np.array([each.mean(estimate) for each in self.parts]))
+        means, likelihoods = zip(*(each.mean(estimate) for each in self.parts), strict=True)
+        return np.asarray(self._weights(likelihoods)[0] @ np.array(means))
 
     def posterior(self, estimate: Array) -> Posterior:
         """With all that is known about it."""
@@ -64,7 +64,7 @@ class Sizes:
             },
         )
 
-    def _weights(self, likelihoods: list[float]) -> tuple[Array, float]:
+    def _weights(self, likelihoods: Sequence[float]) -> tuple[Array, float]:
         """The probability of every size, and the likelihood that they share."""
         logs = self.logs + np.array(likelihoods)
         parts = np.exp(logs - logs.max())

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -115,6 +116,12 @@ class Bayes:
     bases: tuple[_Basis, ...]
     """One for each P, after that of no P at all."""
 
+    @cached_property
+    def size(self) -> float:
+        """Half the logarithm of the determinant of 2πN0."""
+        logs = np.log(np.diag(self.lower))
+        return len(logs) * math.log(2 * math.pi) / 2 + float(logs.sum())
+
     @classmethod
     def of(
         cls,
@@ -133,18 +140,14 @@ class Bayes:
         nothing = _Basis.of(Prior("none", np.zeros_like(noise)), 0.0, lower)
         return cls(noise, lower, (nothing, *(_Basis.of(each, largest, lower) for each in family)))
 
-    def mean(self, estimate: Array) -> Array:
-        """The posterior mean alone, which takes no product of matrices."""
-        return self._average(estimate, self._weights(estimate)[0])
-
-    def log_likelihood(self, estimate: Array) -> float:
-        """Of the release, over all priors."""
-        size = len(estimate) * math.log(2 * math.pi) / 2 + float(np.log(np.diag(self.lower)).sum())
-        return self._weights(estimate)[1] - size
+    def mean(self, estimate: Array) -> tuple[Array, float]:
+        """The posterior mean alone, which takes no product of matrices, and the log-likelihood."""
+        weights, likelihood = self._weights(estimate)
+        return self._average(estimate, weights), likelihood
 
     def posterior(self, estimate: Array) -> Posterior:
         """With all that is known about it."""
-        weights, _ = self._weights(estimate)
+        weights, likelihood = self._weights(estimate)
         mean = self._average(estimate, weights)
         pulled = self._precision(weights) @ self.noise
         shares = [float(each.sum()) for each in weights]
@@ -154,7 +157,7 @@ class Bayes:
             smoother=np.eye(len(estimate)) - pulled.T,
             signal=math.fsum(shares[1:]),
             prior=self.bases[int(np.argmax(shares))].name,
-            log_likelihood=self.log_likelihood(estimate),
+            log_likelihood=likelihood,
             kept=len(estimate) - float(np.trace(pulled)),
             models=self._models(shares),
         )
@@ -175,7 +178,7 @@ class Bayes:
         most = max(float(log.max()) for log in logs)
         parts = [np.exp(log - most) for log in logs]
         total = math.fsum(float(part.sum()) for part in parts)
-        return [part / total for part in parts], most + math.log(total)
+        return [part / total for part in parts], most + math.log(total) - self.size
 
     def _average(self, estimate: Array, weights: Sequence[Array]) -> Array:
         """b̃ − N·Σ w(N0 + τP)⁻¹b̃."""
