@@ -48,6 +48,13 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "rare": lambda k: "odd" if k == 60 else "ab"[k % 2],
     "money": lambda k: f"${1000 + k * 37 % 5000:,}.50",
     "share": lambda k: f"{k % 83} %",
+    "rate": lambda k: f"${250 + k * 5 % 900}/mo",
+    "scale": lambda k: f"{k / 10}k" if k % 2 else str(k * 3),
+    "side": lambda k: f"{k / 8}{'EW'[k % 2]}",
+    "bound": lambda k: "<5" if k % 9 == 2 else str(5 + k * 3 % 77),
+    "part": lambda k: f"{k % 12}/12",
+    "lapse": lambda k: f"{k % 5}h {k * 7 % 60}m",
+    "month": lambda k: f"{2015 + k % 7}-{1 + k % 12:02d}",
 }
 
 

@@ -27,8 +27,9 @@ from labeldp.source.values import NULL_WORDS, NUMBER
 
 SOFT_BLANKS = (
     "-", "--", "–", "—", "?", ".", "..", "...", "none", "None", "NONE", "<NA>", "NaT", "missing",
-    "Missing", "unknown", "Unknown", "N.A.", "n.a.", "N.C.", "n.c.", "N.D.", "n.d.", "#VALUE!", "#REF!", "#DIV/0!", "", "nil",
-    "Nil", "NIL", "(null)", "(blank)", "(empty)", "k.A.", "k. A.", "tbd", "TBD", "*",
+    "Missing", "unknown", "Unknown", "N.A.", "n.a.", "N.C.", "n.c.", "N.D.", "n.d.", "#VALUE!",
+    "#REF!", "#DIV/0!", "", "nil", "Nil", "NIL", "(null)", "(blank)", "(empty)", "k.A.", "k. A.",
+    "tbd", "TBD", "*",
 )  # fmt: skip
 """Texts that mean "missing" among numbers, dates or truth values; among words they are words."""
 
