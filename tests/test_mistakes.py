@@ -59,6 +59,10 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "epsilon NaN": (lambda _: planned(epsilon=np.nan), "`epsilon` must be a finite number"),
     "epsilon None": (lambda _: planned(epsilon=None), "`epsilon` must be a number, not None"),
     "epsilon True": (lambda _: planned(epsilon=True), "`epsilon` must be a number, not True"),
+    "numbers for blanks": (
+        lambda _: labeldp.scan({"a": [1], "y": [1]}, label="y", na=[999]),  # type: ignore[list-item]
+        "`na` must be a list of texts, not a list of other things",
+    ),
     "epsilon a list": (lambda _: planned(epsilon=[1]), "`epsilon` must be a number, not a list"),
     "delta 1": (lambda _: planned(delta=1), "`delta` must be at least 0 and below 1"),
     "a call without a table": (lambda _: plan(), "missing a required argument: 'source'"),

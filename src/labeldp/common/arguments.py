@@ -102,7 +102,8 @@ def plain(name: str, hint: Any, value: Any) -> Any:
         except (TypeError, ValueError, OverflowError):
             continue
     words = " or ".join(dict.fromkeys(words for (_, words), nothing in kinds if not nothing))
-    raise InputError(f"`{name}` must be {words}, not {_shown(value)}")
+    among = " of other things" if words.startswith("a list") and isinstance(value, list) else ""
+    raise InputError(f"`{name}` must be {words}, not {_shown(value)}{among}")
 
 
 def _kind_of(hint: Any) -> tuple[Make, str]:
