@@ -119,7 +119,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         "plan again on this table",
     ),
     "release without label": (
-        lambda _: planned().release(TABLE),
+        lambda _: labeldp.Plan.from_json(planned().to_json()).release(TABLE),
         "needs its private column named|name the label column",
     ),
     "save over something": (
