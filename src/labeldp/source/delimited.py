@@ -28,11 +28,12 @@ from labeldp.source.files import (
 from labeldp.source.files import (
     reading as reading_file,
 )
-from labeldp.source.guard import Layout, amid, first_rows, guarded, header, opened
+from labeldp.source.guard import Guard, Layout, amid, first_rows, header, opened
 from labeldp.source.header import FALLBACK, delimiter_of, start_of, told_apart
 from labeldp.source.margins import NO_MARGINS, Margins, left_out, lines_below
 from labeldp.source.rownames import rows_are_named
 from labeldp.source.spelling import Reading, Wording
+from labeldp.source.streams import Stream
 from labeldp.source.text import TextTypes
 from labeldp.source.wording import applied, decided, text_among_numbers
 
@@ -123,8 +124,8 @@ class DelimitedReader:
             strings_can_be_null=True,
         )
         for path in self.paths:
-            with self._parsing(path):
-                for batch in self._open(path, convert):
+            with self._parsing(path), self._open(path, convert) as stream:
+                for batch in stream:
                     batch = with_text(batch, self.reading.private)
                     yield from sliced(self.wording.read(batch), batch_rows)
 
@@ -141,18 +142,18 @@ class DelimitedReader:
         """One stream: Arrow itself parses on all cores."""
         return (self,)
 
-    def _open(self, path: Path, convert: csv.ConvertOptions) -> csv.CSVStreamingReader:
+    def _open(self, path: Path, convert: csv.ConvertOptions) -> Stream:
         """The label's bytes are kept from deciding where rows end."""
         names, private = self.schema.names, self.reading.private
         margins = self.margins.get(path, NO_MARGINS)
+        file: Any = path
         if private in names:
             layout = Layout(path, self.delimiter, len(names), names.index(private))
-            file = guarded(path, self.encoding, layout, margins)
-            return self._parsed(file, "utf-8", convert)
-        if margins:
-            file = pa.PythonFile(opened(path, self.encoding, margins), mode="r")
-            return self._parsed(file, "utf-8", convert)
-        return self._parsed(path, self.encoding, convert)
+            file = Guard(opened(path, self.encoding, margins), layout)
+        elif margins:
+            file = opened(path, self.encoding, margins)
+        encoding = self.encoding if file is path else "utf-8"
+        return Stream(file, lambda given: self._parsed(given, encoding, convert))
 
     def _above(self, path: Path) -> DelimitedReader:
         """The reader that knows where a file's header is."""

@@ -281,8 +281,3 @@ def header(path: Path, encoding: str, above: int = 0) -> bytes:
     if found is None:  # a header alone
         return text + b"\n" if text.strip() else b""
     return found[0]
-
-
-def guarded(path: Path, encoding: str, layout: Layout, margins: Margins = NO_MARGINS) -> Any:
-    """The text of a file for Arrow."""
-    return pa.PythonFile(Guard(opened(path, encoding, margins), layout), mode="r")
