@@ -34,7 +34,8 @@ def test_numbers_are_not_copied() -> None:
 
 @pytest.mark.parametrize("kind", [*INTEGERS, "float16", "float32", "float64"])
 def test_nulls_are_as_arrow_has_them(kind: str) -> None:
-    array = pa.array([None, 1, None, 2, 3, None], pa.from_numpy_dtype(kind))
+    one, two, three = np.array([1, 2, 3], dtype=kind)
+    array = pa.array([None, one, None, two, three, None], pa.from_numpy_dtype(kind))
     for part in (array, array[1:], array[2:5], array[3:5], array[:1]):
         found, expected = numpy_numbers(part), part.to_numpy(zero_copy_only=False)
         assert found.dtype == expected.dtype

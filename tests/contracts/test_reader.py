@@ -84,8 +84,13 @@ def polars(_: Path) -> Any:
     return pytest.importorskip("polars").from_arrow(TABLE)
 
 
+CONNECTIONS: list[Any] = []
+
+
 def duckdb(_: Path) -> Any:
-    return pytest.importorskip("duckdb").connect().from_arrow(TABLE)
+    connection = pytest.importorskip("duckdb").connect()
+    CONNECTIONS.append(connection)  # as long as a relation is used: older versions do not keep it
+    return connection.from_arrow(TABLE)
 
 
 FILES = [parquet, parquet_files, arrow_file, arrow_stream, delimited, zipped]

@@ -145,7 +145,7 @@ def test_bounded_norm_is_slsqp(radius: float) -> None:
     )
     fit = bounded_norm(Z, T, radius)
     np.testing.assert_allclose(fit.coefficients, found.x, atol=1e-5)
-    assert fit.residual_ss <= found.fun * (1 + 1e-9)
+    assert fit.residual_ss <= found.fun * (1 + 1e-7)  # which may leave the ball a little
 
 
 @st.composite
