@@ -244,6 +244,15 @@ def test_together_never_costs_less_than_a_part(other: Curve) -> None:
             assert found.upper >= max(law.delta(epsilon).lower, other.delta(epsilon).lower)
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+def test_unlike_sketches_are_certified_to_the_digit(epsilon: float) -> None:
+    """Boxes are halved until the bound is the value: the first ones are several times too high."""
+    facts = Facts(1000, (-1.0, 1.0), features=5, max_leverage=0.2)
+    other = Facts(1000, (-1.0, 1.0), features=5, max_leverage=0.4)
+    found = compose([Sketch(facts, 40, 200.0), Sketch(other, 20, 300.0)]).delta(epsilon)
+    assert found.estimate <= found.upper <= found.estimate * (1 + 1e-6)
+
+
 def test_a_sketch_with_a_gaussian_is_the_sketch_over_a_measured_floor() -> None:
     measured = Sketch(UNKNOWN, 40, 20_000.0, 0.2, 1e-9)
     apart = compose([Sketch(UNKNOWN, 40, 20_000.0, slack=1e-9), Gaussian(0.2)])
