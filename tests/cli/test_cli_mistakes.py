@@ -131,10 +131,6 @@ MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
         ("plan", "{header}", *LABEL, "--delimiter", ";"),
         "the only one is 'height,score,colour,town,label'; name another --delimiter",
     ),
-    "fields divided by spaces": (
-        ("look", "{spaces}", "--label", "label"),
-        "the only one is 'height score label'; name another --delimiter",
-    ),
     "verify of a certificate": (
         ("verify", "{release}/certificate.json"),
         "is not a release directory; name the one it was saved in",
@@ -163,7 +159,6 @@ def places(data: Path, published: Path, write: Write, tmp_path: Path) -> dict[st
     header.write_text("height,score,colour,town,label\n")
     (tmp_path / "row.csv").write_text(header.read_text() + "170,3,red,t1,5\n")
     (tmp_path / "empty.csv").write_text("")
-    (tmp_path / "spaces.txt").write_text("height score label\n170 3 5\n")
     return {
         "data": data,
         "release": published,
@@ -171,7 +166,6 @@ def places(data: Path, published: Path, write: Write, tmp_path: Path) -> dict[st
         "header": header,
         "row": tmp_path / "row.csv",
         "empty": tmp_path / "empty.csv",
-        "spaces": tmp_path / "spaces.txt",
         "blank": write("blank.csv", label=[None] * 299 + [5.5]),
         "words": write("words.csv", label=["many"] * 300),
     }

@@ -110,7 +110,7 @@ def _set() -> bool:
 
 
 def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list[str]]:
-    from labeldp.errors import LabelDPWarning
+    from labeldp import LabelDPWarning
     from labeldp_paper.experiments import EXPERIMENTS, Result, UnfinishedError
     from labeldp_paper.experiments.writing import versions, write
 
