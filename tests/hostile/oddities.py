@@ -35,7 +35,14 @@ ODDITIES: dict[str, tuple[Write, tuple[str, ...]]] = {
 
 _JSON = ("cannot be read as JSON", "holds no JSON object")
 _SAID: dict[str, tuple[str, ...]] = {
-    "data.csv": ("is empty", "there is no column 'label'", "not utf-16", "have no rows", "404"),
+    "data.csv": (
+        "is empty",
+        "there is no column 'label'",
+        "not utf-16",
+        "have no rows",
+        "404",
+        "correct the quoting, name the --delimiter",
+    ),
     "data.parquet": ("is not a complete Parquet file",),
     "plan.json": ("cannot be read as JSON", "this is not a plan of format"),
     "plan.json.released": ("a second release would go unnoticed",),
