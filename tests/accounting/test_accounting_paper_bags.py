@@ -144,6 +144,16 @@ def test_theorem3_delta_against_40_digits(k, rho, bags):
     assert answer == pytest.approx(float(theorem3(k, rho, 1.5, bags)), rel=1e-9, abs=0.0)
 
 
+@pytest.mark.parametrize(("k", "rho"), [(2000, 0.05), (400, 0.3), (100, 1.0)])
+def test_what_is_rare_adds_up_over_bags(k, rho):
+    """Hoeffding's e^{−2k(ρ/2)²}, Chernoff's (½e^{½})^{r/2} with half the rows, and a normal's tail,
+    where none of them is next to nothing."""
+    few = math.exp(-2 * k * (rho / 2) ** 2)
+    little = (math.exp(0.5) / 2) ** (rho * k / 4)
+    large = k * 2 * math.exp(-((k**0.25) ** 2) / 2) / math.sqrt(2 * math.pi)
+    assert Theorem3(UNIT, rho, k, 3).rare == pytest.approx(3 * (few + little + large), rel=1e-9)
+
+
 def test_little_noise_is_bounded_by_chernoff_and_not_by_the_printed_rate():
     """Pr[χ²_r ≤ r/2] at large r: above e^{−r/8}, below (½e^{½})^{r/2}."""
     mp.mp.dps = 40
