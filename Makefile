@@ -42,8 +42,8 @@ demo: $(VENV)/base
 	@$(BIN)/labeldp demo
 
 test: lint $(VENV)/torch $(SPARK)
-	@echo "== tests"
-	@$(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/engines --ignore=tests/contracts/test_engine.py
+	@echo "== tests, one process for each core and no threads of BLAS beside them"
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/engines --ignore=tests/contracts/test_engine.py
 	@echo "== tests of the engines, in one process since each would start a Spark of its own"
 	@$(BIN)/python -m pytest tests/engines tests/contracts/test_engine.py
 
