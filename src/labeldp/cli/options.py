@@ -249,16 +249,23 @@ def raw_rows(
     The label may be among the others, and messages about features quote their values.
     """
     from labeldp import scan
+    from labeldp.source.roles import UnknownColumnError
 
     beside = tuple(name for name in kept if name not in features.columns)
-    return scan(
-        data,
-        label=label,
-        label_range=None if label is None else (-1e150, 1e150),
-        features=(*features.columns, *beside),
-        categorical=(*(column.name for column in features.categorical), *beside),
-        numeric=tuple(column.name for column in features.numeric),
-        drop_missing_labels=label is not None,
-        spelt=features.spelt,
-        **{"na": features.na} | {name: said for name, said in spelling.items() if said is not None},
-    )
+    said = {name: value for name, value in spelling.items() if value is not None}
+    try:
+        return scan(
+            data,
+            label=label,
+            label_range=None if label is None else (-1e150, 1e150),
+            features=(*features.columns, *beside),
+            categorical=(*(column.name for column in features.categorical), *beside),
+            numeric=tuple(column.name for column in features.numeric),
+            drop_missing_labels=label is not None,
+            spelt=features.spelt,
+            **{"na": features.na} | said,
+        )
+    except UnknownColumnError as problem:
+        if problem.column in beside:
+            raise problem.standing_in("--keep") from None
+        raise

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from labeldp import DataError, InputError
+from labeldp import InputError
 from labeldp.cli.options import Data, Json, SpellingOptions, names, raw_rows
 from labeldp.cli.output import emit_json, note
 from labeldp.common.files import check_target, new_path
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from labeldp import Source
-    from labeldp.features import FeatureMap
     from labeldp.learners.protocol import Model
 
 
@@ -49,7 +48,7 @@ def predict(
     if "prediction" in kept:
         raise InputError("--keep prediction would be written twice; rename that column")
     tame = Tamer(fitted.features, unknown)  # type: ignore[arg-type]  # which it checks
-    source = _source(data, fitted.features, kept, spelling)
+    source = raw_rows(data, fitted.features, kept=kept, **spelling.spelling_keywords())
     rows = _write(out, _schema(source, kept), _predictions(fitted, source, kept, tame))
     for text in tame.notes():
         note(text)
@@ -58,21 +57,6 @@ def predict(
         emit_json({"predictions": str(out), "rows": rows, **counts})
     else:
         print(f"{rows:,} predictions in {out}")
-
-
-def _source(
-    data: str, features: FeatureMap, kept: tuple[str, ...], spelling: SpellingOptions
-) -> Source:
-    try:
-        return raw_rows(data, features, kept=kept, **spelling.spelling_keywords())
-    except DataError as error:  # a column to keep is no feature, as `scan` would call it
-        text, needed = str(error), set(features.columns)
-        unknown = any(
-            f"no column {name[:80]!r}"[:-1] in text for name in kept if name not in needed
-        )
-        if text.startswith("features: ") and unknown:
-            raise DataError("--keep: " + text.removeprefix("features: ")) from None
-        raise
 
 
 def _predictions(

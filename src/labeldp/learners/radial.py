@@ -49,11 +49,9 @@ class Sizes:
         likeliest = found[int(np.argmax(weights))]
         return Posterior(
             mean=mean,
-            covariance=sum(w * each.covariance for w, each in zip(weights, found, strict=True))
+            covariance=np.tensordot(weights, [each.covariance for each in found], 1)
             + (apart.T * weights) @ apart,
-            smoother=np.asarray(
-                sum(w * each.smoother for w, each in zip(weights, found, strict=True))
-            ),
+            smoother=np.tensordot(weights, [each.smoother for each in found], 1),
             signal=float(weights @ [each.signal for each in found]),
             prior=likeliest.prior,
             log_likelihood=likelihood,

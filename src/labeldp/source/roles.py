@@ -15,6 +15,18 @@ _LONG = 80
 _INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 
 
+class UnknownColumnError(DataError):
+    """A name that is no column of the table, where it stands, and what may be meant."""
+
+    def __init__(self, part: str, column: str, hint: str) -> None:
+        super().__init__(f"{part}: there is no column {_short(column)!r}; {hint}")
+        self.column, self._hint = column, hint
+
+    def standing_in(self, part: str) -> UnknownColumnError:
+        """The same of what whoever named it calls that part."""
+        return UnknownColumnError(part, self.column, self._hint)
+
+
 def check_names(
     known: Sequence[str],
     taken: dict[str, str | None],
@@ -78,7 +90,7 @@ def _known(name: str, part: str, known: Sequence[str]) -> None:
     longer = next((each for each in known if name in map(str.strip, each.split(","))), None)
     if longer is not None and len(known) > 1:  # else the delimiter is another
         hint = f"a name that has a comma stands in double quotes: '\"{longer}\"'"
-    raise DataError(f"{part}: there is no column {_short(name)!r}; {hint}")
+    raise UnknownColumnError(part, name, hint)
 
 
 def _short(name: str) -> str:
