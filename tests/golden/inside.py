@@ -79,7 +79,7 @@ def recorded_mechanisms() -> Iterator[None]:
 
 
 LATER = {
-    "": ("warnings", "anyway"),
+    "": ("warnings", "anyway", "table"),
     "forecast": (
         "added_ms",
         "added_low",

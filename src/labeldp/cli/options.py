@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,7 +15,7 @@ from labeldp.cli.output import note, progress
 from labeldp.mechanisms import DELTA, EPSILON, column_names, option, required
 
 if TYPE_CHECKING:
-    from labeldp import FeatureMap, Source
+    from labeldp import FeatureMap, Plan, Source
     from labeldp.engines import Engine
 
 _DATA = "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a glob, a directory."
@@ -107,7 +109,9 @@ class _Labelled:
 
     data: str = required(_DATA, argument=True)
     label: str | None = option(None, "The private label column; default: that of --formula.")
-    label_range: tuple[float, float] = required("Public range of the labels.", metavar="LO HI")
+    label_range: tuple[float, float] | None = option(
+        None, "Public range of the labels, always needed but with --plan.", metavar="LO HI"
+    )
     person: str | None = option(
         None, "Column of ids: protect all rows of a person together.", metavar="COLUMN"
     )
@@ -127,27 +131,46 @@ class Table(TextOptions, ColumnOptions, _Labelled):
         from labeldp import scan
         from labeldp.features.formula import formula_label
 
+        if self.label_range is None:
+            raise InputError("Missing option '--label-range': say the public range, such as 0 100")
         label = self.label or (None if formula is None else formula_label(formula))
         if label is None:
             raise InputError("Missing option '--label': name the private column")
-        text = self.text_keywords()
-        data: Any = self.data
-        if engine == "spark":
-            data = opened(self.data, engine, text.pop("delimiter"), text.pop("encoding"))
-        found = scan(
-            data,
-            label=label,
-            label_range=self.label_range,
-            person=self.person,
-            features=self.features or None,
+        said = self._said | {"label": label}
+        return _told(scan(self._opened(engine, said), **said))
+
+    def planned(self, plan: Plan, engine: str, given: Container[str]) -> Source:
+        """The table of a plan, read as it was for the plan but for what is `given` here."""
+        said = {name: value for name, value in self._said.items() if name in given}
+        return _told(plan.scan(self._opened(engine, said, plan.table), **said))
+
+    @property
+    def _said(self) -> dict[str, Any]:
+        return {
+            "label": self.label,
+            "label_range": self.label_range,
+            "person": self.person,
+            "features": self.features or None,
+            "clip": self.clip,
+            "drop_missing_labels": self.drop_missing_labels,
             **self.column_keywords(),
-            clip=self.clip,
-            drop_missing_labels=self.drop_missing_labels,
-            **text,
-        )
-        for said in found.notes:
-            note(said)
-        return found
+            **self.text_keywords(),
+        }
+
+    def _opened(
+        self, engine: str, said: dict[str, Any], before: Mapping[str, Any] = MappingProxyType({})
+    ) -> Any:
+        """The data; what Spark is told of their bytes is said no more."""
+        if engine != "spark":
+            return self.data
+        names = ("delimiter", "encoding")
+        return opened(self.data, engine, *(said.pop(n, None) or before.get(n) for n in names))
+
+
+def _told(found: Source) -> Source:
+    for said in found.notes:
+        note(said)
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

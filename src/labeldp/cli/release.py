@@ -32,7 +32,7 @@ def release(
     plan: Annotated[
         Path | None,
         typer.Option(
-            help="A plan from `labeldp plan --out`; repeat only its data and label options."
+            help="A plan from `labeldp plan --out`; what was said for it need not be repeated."
         ),
     ] = None,
     about: Annotated[
@@ -60,14 +60,18 @@ def release(
     shown = demonstrations().get(options.mechanism)
     if not_private and shown is None:
         raise InputError(f"--not-private is for {' and '.join(demonstrations())}; leave it out")
+    here = given(context)
     settled = {
         name: flag
-        for name, flag in given(context).items()
+        for name, flag in here.items()
         if name in (*names(Budget), *names(options), *names(encoding)) and name != "anyway"
     }
-    if plan is not None:
-        _refuse(settled, "is settled by the plan; leave it out, or plan again with it")
-    runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
+    made = None if plan is None else _loaded(plan, settled)
+    runner = reading.runner()
+    if made is None:
+        source = table.source(reading.engine, encoding.formula)
+    else:
+        source = table.planned(made, reading.engine, here)
     if shown is not None:
         demonstration: Demonstration = shown.load()
         own = {name: getattr(options, name) for name in ("mechanism", *demonstration.options)}
@@ -80,11 +84,7 @@ def release(
         if json:
             emit_json({"release": str(out), "certificate": None, "warning": warning})
         return 0
-    if plan is not None:
-        from labeldp import Plan
-
-        made = Plan.load(plan)
-    else:
+    if made is None:
         chosen = asked(context, budget, options, encoding)
         made, _ = planned(options.mechanism, chosen, source, runner)
     show_notes(made, verbose)
@@ -115,6 +115,14 @@ def release(
         "its budget is spent, but think before you publish (--anyway: exit 0 all the same)"
     )
     return 0 if options.anyway or made.anyway else 1
+
+
+def _loaded(plan: Path, settled: dict[str, str]) -> Plan:
+    """The plan of a file, beside which nothing of it is said again."""
+    from labeldp import Plan
+
+    _refuse(settled, "is settled by the plan; leave it out, or plan again with it")
+    return Plan.load(plan)
 
 
 def _refuse(flags: dict[str, str], why: str) -> None:

@@ -30,8 +30,8 @@ from labeldp.source.delimited import DelimitedReader
 from labeldp.source.frames import lasting
 from labeldp.source.kinds import is_text, plain, usable
 from labeldp.source.labels import to_labels
+from labeldp.source.opening import open_table
 from labeldp.source.spelling import SOFT_BLANKS, Reading, among_numbers
-from labeldp.source.table import open_table
 from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
 

@@ -19,9 +19,10 @@ from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fie
 from labeldp.features.compounds import Compounds
 from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.terms import Derived, Fitted, Term
+from labeldp.source.opening import open_table, ready
 from labeldp.source.parts import split_part
 from labeldp.source.spelling import Reading, is_told
-from labeldp.source.table import Source, open_table, ready
+from labeldp.source.table import Source
 from labeldp.source.values import NULL_WORDS
 
 INTERCEPT = "intercept"

@@ -40,7 +40,7 @@ from labeldp.release import (
     read_about,
     seal,
 )
-from labeldp.source import Source, as_source
+from labeldp.source import Source, as_source, said_again
 from labeldp.statistics import Factor, LabelGrid
 
 FORMAT = "labeldp-plan/2"
@@ -80,8 +80,9 @@ class Plan:
     """What was tried, and what each would cost, where the basis was chosen (`curves.py`)."""
     path: Path | None = field(default=None, repr=False, compare=False)
     """The file that it was read from, beside which a release is noted (`once.py`)."""
-    labelled: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What was said about the labels of a path or a frame, for `release`; no file has it."""
+    table: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What was said about the labels and the text of its table (`Source.said`): a release reads
+    them in the same way."""
 
     @property
     def _card(self) -> Card:
@@ -165,10 +166,10 @@ class Plan:
         Parameters
         ----------
         source
-            the table that was planned for: what `scan` made, or a path or a frame.
+            the table that was planned for: what `scan` made, or a path or a frame, which is read
+            as the plan's was.
         label
-            the private column, where `source` is a path or a frame and the plan comes from a file;
-            the plan knows the rest.
+            the private column, where the plan does not know it: a file of an earlier version.
         engine
             where data are read; changes speed, never a result.
         randomness
@@ -181,7 +182,7 @@ class Plan:
         again
             release a plan from a file (`load`) once more without a ledger: it costs again.
         table
-            other keywords of `scan`; `clip` and `drop_missing_labels` are as they were for `plan`.
+            keywords of `scan`, in the place of what was said for `plan`.
 
         Returns
         -------
@@ -211,7 +212,7 @@ class Plan:
         >>> made.release(table).bags
         2
         """
-        source = self._table(source, label, table)
+        source = self.scan(source, label=label, **table)
         check_memory(*self.claim.extent(len(self.features.names), len(self.features.columns)))
         said = read_about(about)
         engine = engine or engine_for(source)
@@ -268,7 +269,7 @@ class Plan:
         2
         """
         check_target(target := Path(directory))
-        source = self._table(source, label, table)
+        source = self.scan(source, label=label, **table)
         engine, said = engine or engine_for(source), read_about(about)
         with (
             noted(self, target, again=again or ledger is not None),
@@ -291,10 +292,20 @@ class Plan:
             if doubt is not None:
                 warnings.warn(doubt, LabelDPWarning, stacklevel=4)
 
-    def _table(self, data: Any, label: str | None, said: dict[str, Any]) -> Source:
-        """The table to release: a path or a frame is read as the plan's was."""
+    @checked
+    def scan(self, data: Any, *, label: str | None = None, **table: Any) -> Source:
+        """`labeldp.scan`, with all that the plan knows: its columns and what was said for it.
+
+        Parameters
+        ----------
+        data
+            a path or a frame; a source is what it is.
+        label, table
+            as for `release`.
+        """
+        said = table if label is None else table | {"label": label}
         if isinstance(data, Source):
-            return as_source(data, label=label, **said)
+            return as_source(data, **said)
         features, person = self.features, self.claim.person
         known: dict[str, Any] = {
             "label_range": (self.labels.low, self.labels.high),
@@ -305,9 +316,7 @@ class Plan:
             "spelt": features.spelt,
             "na": features.na,
         }
-        if label is not None:
-            said = said | {"label": label}
-        return as_source(data, **known | dict(self.labelled) | said)
+        return as_source(data, **known | said_again(data, self.table) | said)
 
     def _paid(
         self, source: Source, engine: Engine, ledger: Book | None, dataset: str | None
@@ -351,6 +360,7 @@ class Plan:
                 "labels": asdict(self.labels),
                 "features": self.features.to_json(),
                 "feature_sums": self.feature_sums,
+                "table": dict(self.table),
                 "notes": list(self.notes),
                 "warnings": list(self.warnings),
                 **({"anyway": True} if self.anyway else {}),
@@ -381,6 +391,7 @@ class Plan:
             parts={name: read(document[name]) for name, read in parts.items() if name in document},
             anyway=bool(document.get("anyway", False)),
             bases=tuple(document.get("bases", ())),
+            table=document.get("table", {}),
         )
 
     @checked
@@ -418,6 +429,10 @@ class Plan:
         `sound` is what must hold between the fields of the mechanism's own claim.
         """
         labels, claim, features = self.labels, self.claim, self.features
+        if self.table.get("label", source.label) != source.label:
+            raise PlanError(
+                f"the plan is for the labels {self.table['label']!r}; name these, or plan again"
+            )
         if source.label_range != (labels.low, labels.high):
             raise PlanError(
                 f"the plan is for labels from {labels.low:g} to {labels.high:g}; "

@@ -6,7 +6,7 @@ import inspect
 import math
 import textwrap
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any, get_type_hints
 
 from labeldp.common.arguments import checked
@@ -115,14 +115,11 @@ def plan(
         asked |= {"basis": basis}
     else:
         made = _drafted(source, engine, mechanism, use, asked)
-    made = judged(made, source, engine, asked, anyway=anyway)
-    return replace(made, labelled={name: getattr(source, name) for name in LABELLED})
+    return judged(made, source, engine, asked, anyway=anyway)
 
 
 TABLE = tuple(inspect.signature(scan).parameters)[1:]
 """Keywords of `scan`."""
-LABELLED = ("label", "clip", "drop_missing_labels")
-"""Those about labels, which a plan repeats for its release."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,12 @@ def judged(
 
     `asked` are the keywords of `plan` that led to it, from which cures are tried.
     """
-    made = replace(made, notes=ranked(made.notes), anyway=anyway and not made.worthwhile)
+    made = replace(
+        made,
+        notes=ranked(made.notes),
+        anyway=anyway and not made.worthwhile,
+        table=source.said,
+    )
     if made.anyway or made.worthwhile:
         return made
     raise PlanError(refusal(made, cures(made, source, engine, asked)))

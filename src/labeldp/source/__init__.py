@@ -7,12 +7,13 @@
 Modules, in the order of the road: `kinds` (what a column type means), `values` (columns as
 float64), `files` (which files, which format), `readers` (Parquet, Arrow IPC), `text` and
 `delimited` (CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb), `labels` (the private
-column), `table`, `rows` (some rows of a stream).
+column), `opening` (whatever is called a table), `table`, `rows` (some rows of a stream).
 """
 
 from labeldp.source.files import FileState, Reader
 from labeldp.source.kinds import Column
 from labeldp.source.labels import LabelCheck
+from labeldp.source.opening import said_again
 from labeldp.source.rows import check_rows, take_numbered, take_rows
 from labeldp.source.table import Source, as_source, scan
 
@@ -24,6 +25,7 @@ __all__ = [
     "Source",
     "as_source",
     "check_rows",
+    "said_again",
     "scan",
     "take_numbered",
     "take_rows",

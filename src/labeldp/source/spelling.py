@@ -33,6 +33,11 @@ SOFT_BLANKS = (
 )  # fmt: skip
 """Texts that mean "missing" among numbers, dates or truth values; among words they are words."""
 
+SAID = (
+    "delimiter", "encoding", "skip_lines", "skip_footer", "decimal", "thousands", "na",
+    "date_format",
+)  # fmt: skip
+"""What can be said about the text of a table."""
 _MOST_LINES = 1000
 _MOST_FORMS = 8
 
@@ -77,6 +82,11 @@ class Reading:
             )
         if self.decimal is not None and self.decimal == self.thousands:
             raise InputError("`decimal` and `thousands` are the same sign; they must differ")
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What was said, as plain values; names of columns are said elsewhere."""
+        return {name: value for name in SAID if (value := getattr(self, name)) is not None}
 
     def nulls(self, text: bool) -> tuple[str, ...]:
         """Texts that mean missing; in a text file an empty cell always does."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike, fsdecode
 from typing import Any
 
 import numpy as np
@@ -15,22 +14,18 @@ from labeldp.common.arguments import checked
 from labeldp.common.arrow import numpy_numbers
 from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
-from labeldp.source.files import DELIMITERS, FileState, Reader, find, joined, state_of
-from labeldp.source.foreign import foreign_reader
-from labeldp.source.frames import frame_reader
+from labeldp.source.files import FileState, Reader, joined, state_of
 from labeldp.source.kinds import Column, column_of
 from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
+from labeldp.source.opening import open_table, ready
 from labeldp.source.parts import SEASONS, split_part
 from labeldp.source.persons import check_person_type, marked
-from labeldp.source.readers import ArrowReader, ParquetReader
 from labeldp.source.roles import check_names, check_once, chosen, with_parts
 from labeldp.source.spelling import Reading, Wording
-from labeldp.source.spelt import with_date_parts
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
 _BATCH_NUMBERS = 1 << 23
-"""Without a header names are the values of a row, and one of them its label: they are not said."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +49,8 @@ class Source:
     """How text is read, as it was found from the features."""
     seen: tuple[FileState, ...] | None = field(default=None, repr=False, compare=False)
     """Its files when it was first looked at: what was found out holds of these."""
+    reading: Reading = field(default_factory=Reading, repr=False, compare=False)
+    """What was said about its text."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,6 +61,12 @@ class Source:
     def notes(self) -> tuple[str, ...]:
         """What was found out about the spelling of the table, for people."""
         return self.wording.notes
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What was said about its labels and its text, for `scan` of the same table again."""
+        label = {name: getattr(self, name) for name in ("label", "clip", "drop_missing_labels")}
+        return label | self.reading.said
 
     @property
     def total_rows(self) -> int | None:
@@ -328,6 +331,7 @@ def scan(
         person,
         reader.wording,
         seen,
+        reading,
     )
 
 
@@ -341,21 +345,6 @@ def as_source(data: Any, **said: Any) -> Source:
         if value is not None:
             raise InputError(f"`{name}` is settled by the source; leave it out, or pass the table")
     return data
-
-
-def ready(
-    reader: Reader,
-    names: Sequence[str],
-    numeric: Sequence[str],
-    categorical: Sequence[str],
-    reading: Reading,
-) -> Reader:
-    """The reader that delivers these columns with their final types."""
-    there = set(reader.schema.names)
-    stored = [n if n in there else split_part(n)[0] for n in names]
-    dated = [split_part(name)[0] for name in names if name not in there]
-    reader = reader.prepared(list(dict.fromkeys(stored)), numeric, categorical, reading)
-    return with_date_parts(reader, list(dict.fromkeys(dated)))
 
 
 def _column(
@@ -393,28 +382,3 @@ def _range(label_range: tuple[float, float] | None) -> tuple[float, float] | Non
         return None
     ordered(*label_range, "label_range")
     return label_range
-
-
-def open_table(data: Any, reading: Reading | None = None) -> Reader:
-    """The reader of a path or a frame; how text is read counts for files of text alone."""
-    if not isinstance(data, str | bytes | PathLike):
-        reader = frame_reader(data)
-        _refuse_for_text(f"the {reader.format}", reading)
-        return reader
-    paths, form = find(fsdecode(data))
-    if form in DELIMITERS:
-        return DelimitedReader.open(paths, form, reading)
-    _refuse_for_text(form, reading)
-    if form == "Parquet":
-        return ParquetReader.open(paths)
-    if form == "Arrow":
-        return ArrowReader.open(paths)
-    return foreign_reader(paths, form, reading or Reading())
-
-
-def _refuse_for_text(form: str, reading: Reading | None) -> None:
-    """An option that would silently not count is refused."""
-    names = ["delimiter", "encoding"] + ["skip_lines", "skip_footer"] * (form != "Excel")
-    for name in names:
-        if reading is not None and getattr(reading, name) is not None:
-            raise InputError(f"`{name}` is for text files, not for {form}; leave it out")
