@@ -159,3 +159,9 @@ def test_the_key_is_not_shown_and_the_generator_cannot_travel() -> None:
     assert not any(secret in repr(stream) for secret in secrets if len(secret) > 3)
     with pytest.raises(TypeError, match="key"):
         pickle.dumps(stream)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.5, 1.9999, 2.0, 1e-9, 3e7])
+def test_the_step_is_the_largest_power_of_two_that_is_fine_enough(scale: float) -> None:
+    steps = scale / math.ldexp(1.0, door.grid_for(scale))
+    assert 2**door.FINENESS <= steps < 2 ** (door.FINENESS + 1)

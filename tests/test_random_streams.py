@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from labeldp import _random
 
@@ -45,3 +46,20 @@ def test_every_stream_has_256_bits_of_its_own() -> None:
     assert bits.shape == (192, 256)
     assert bits.sum(axis=0).min() > 0
     assert bits.sum(axis=0).max() < len(keys)
+
+
+def test_normals_have_the_standard_law_and_a_slightly_other_one_is_noticed() -> None:
+    drawn = _random.normals(_random.Randomness.experiment(5).features, 200_000)
+    assert stats.kstest(drawn, "norm").pvalue > 1e-3
+    for scale, shift in ((1.04, 0.0), (0.96, 0.0), (1.0, 0.03)):
+        assert stats.kstest(drawn, stats.norm(shift, scale).cdf).pvalue < 1e-6
+
+
+def test_normals_are_the_quantiles_of_their_words() -> None:
+    """One word each, in its middle: neither end of the line is ever reached."""
+    words, drawn = (
+        made(_random.Randomness.experiment(6).features, 1000)
+        for made in (_random.words, _random.normals)
+    )
+    below = stats.norm.cdf(drawn)
+    assert np.abs(below * 2.0**64 - words.astype(float)).max() < 2.0**64 * 1e-14

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from labeldp import Release, scan
 from labeldp._random import Randomness
@@ -104,3 +105,28 @@ def test_fits_of_perfect_labels_stay_within_the_bounds_for_any_residual() -> Non
         fit = np.linalg.lstsq(release.design, release.labels)[0]
         added = float(np.sqrt(np.mean((encoded @ fit - labels) ** 2)))
         assert added < 2 * utility["added_rms_high"]
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("mechanism", ["sampled-wtd-flag", "sampled-noisy-wtd-lag"])
+def test_bags_of_few_rows_have_bounds_from_the_label_range_and_the_noise(
+    mechanism: str, intercept: bool
+) -> None:
+    """(the largest residual's mean square + noise of a row) · d/(m−d−1), at its 95 % quantile."""
+    given = {"bags": 40, "bag_size": 32, "intercept": intercept, "epsilon": 4.0, "delta": 1e-5}
+    rows = source(2000)
+    told = plan(rows, mechanism=mechanism, **given).release(rows).certificate
+    low, high = told["label_range"]
+    reach = (high - low) / 2 if told["constant_in_span"] else high
+    noise = (
+        told["noise"]["fraction"] * told["noise"]["std"] ** 2
+        if mechanism == "sampled-noisy-wtd-lag"
+        else told["floor"]["added_variance"] / 32
+    )
+    assert noise > 0
+    rank, spare = told["rank"], told["bags"] - told["rank"] + 1
+    excess = rank / spare * stats.f.ppf([0.05, 0.95], rank, spare)
+    utility = told["utility"]
+    assert utility["added_rms_high"] ** 2 == pytest.approx(excess[1] * (reach**2 + noise))
+    assert utility["added_rms_low"] ** 2 == pytest.approx(excess[0] * noise)
+    assert "approximate" in utility["added_basis"]

@@ -60,6 +60,14 @@ def test_impossible_questions_have_reasons():
     assert "delta" in Theorem1(*CENSUS, 1).answer(1e-3).reason
 
 
+def test_the_smallest_epsilon_needs_16_times_the_rows_and_no_more():
+    """γn/B_Y² ≥ 16 is the theorem's condition; below it there is no ε at all."""
+    short, enough = (Theorem1(rows, (0.0, 2.0), 1.0).epsilon(0.5) for rows in (15, 16))
+    assert short.value is None
+    assert "needs 16 rows" in short.reason
+    assert enough.value > 0
+
+
 @given(st.floats(0.01, 500), st.floats(-25, -0.01).map(math.exp))
 def test_enough_rows_always_allow_a_bag(epsilon, delta):
     short = Theorem1(17, (0.0, 2.0), 1.0).max_bags(epsilon, delta)

@@ -129,3 +129,32 @@ def test_extreme_numbers_stay_sane():
             assert bounds.upper > 0.0
     assert random_mu.mean_delta(2.0, 50.0, many, False).upper < 1e-30
     assert random_mu.mean_delta(1e6, 1.0, many, False).lower > 0.99
+
+
+@pytest.mark.parametrize(
+    ("counts", "law"),
+    [
+        (random_mu.binomial(4000, 0.3), stats.binom(4000, 0.3)),
+        (random_mu.binomial(10**6, 0.5), stats.binom(10**6, 0.5)),
+        (random_mu.hypergeometric(4000, 30_000, 10**5), stats.hypergeom(10**5, 30_000, 4000)),
+    ],
+    ids=["binomial", "many", "hypergeometric"],
+)
+def test_what_lies_beyond_both_ends_is_not_lost(counts, law):
+    """`lost` is the two geometric series: above all that lies beyond, but not by much."""
+    above = counts.lowest + len(counts.weights) - 1
+    beyond = float(law.cdf(counts.lowest - 1)), float(law.sf(above))
+    assert min(beyond) > 0.0
+    assert sum(beyond) * (1 - 1e-6) <= counts.lost <= 1.1 * sum(beyond)
+    for each in beyond:  # neither series stands for the other
+        assert counts.lost > each
+
+
+@pytest.mark.parametrize("end", ["low", "high"])
+def test_each_end_has_its_own_series(end):
+    """Of draws that cannot leave the one end, what lies beyond the other alone is lost."""
+    rate = 0.998 if end == "low" else 0.002
+    counts, law = random_mu.binomial(20_000, rate), stats.binom(20_000, rate)
+    beyond = law.cdf(counts.lowest - 1) if end == "low" else law.sf(len(counts.weights) - 1)
+    assert beyond > 0.0
+    assert beyond * (1 - 1e-6) <= counts.lost <= 1.2 * beyond

@@ -17,6 +17,7 @@ from scipy import stats
 
 from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
+from labeldp.mechanisms.noisy_rows.check import check
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import LAWS, RowNoise, least_noise
 from labeldp.mechanisms.noisy_rows.run import noisy_labels
@@ -418,6 +419,21 @@ def test_honest_releases_pass_the_checks_of_their_spread(law: str) -> None:
         labels = pa.array(np.full(ROWS, value))
         rows = scan(table(ROWS).set_column(4, "label", labels), label="label", label_range=RANGE)
         assert verify_in_memory(made_plan(law, rows), rows) == ()
+
+
+@by_law
+@pytest.mark.parametrize("share", [0.6, 1.0])
+def test_noise_that_is_too_small_is_noticed_where_the_fewest_stray(law: str, share: float) -> None:
+    """Labels in the middle of the range: with three fifths of the noise too many stay inside."""
+    rows = scan(
+        table(4000).set_column(4, "label", pa.array(np.full(4000, 5.0))),
+        label="label",
+        label_range=RANGE,
+    )
+    release = made_plan(law, rows).release(rows)
+    labels = 5.0 + np.round((release.labels - 5.0) * share * 64) / 64
+    problems = " ".join(check(altered(release, "label:label", labels)))
+    assert ("less from their range than the noise demands" in problems) is (share < 1)
 
 
 # --- commands -----------------------------------------------------------------------------

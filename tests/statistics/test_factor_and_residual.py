@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -284,3 +286,12 @@ def test_the_diagonal_of_the_inverse_is_bounded_however_rough_the_factor() -> No
     rough = replace(factor, inverse=factor.inverse * np.sqrt(0.8), defect=0.25)
     assert (rough.inverse_diagonal() >= exact).all()
     assert (rough.inverse_diagonal() <= 1.1 * exact).all()
+
+
+def test_the_energy_of_a_gradient_has_room_for_what_cancels() -> None:
+    """Of terms 2**40 and −2**40 a sum of 0 may be anything that their rounding leaves."""
+    residual: Any = object.__new__(Residual)
+    residual._whitener = np.array([[1.0, 0.0], [2.0**40, 2.0**40]])
+    residual._factor = SimpleNamespace(defect=0.0)
+    found = residual._energy(np.array([1, -1], dtype=object))
+    assert 1 + (2.0**-52 * 2.0**41) ** 2 <= found <= 1 + 100 * (2.0**-52 * 2.0**41) ** 2

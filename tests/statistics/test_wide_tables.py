@@ -80,6 +80,22 @@ def test_the_rounding_is_bounded_by_norms_too(seed: int, spread: float, mixed: b
     assert norms.rounding(reach) == bound
 
 
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("part", ["constant", "others"])
+def test_no_part_of_a_row_is_forgotten_in_the_norms(mixed: bool, part: str) -> None:
+    """Where one part outweighs all others, the bound is its own."""
+    table = Table(source(60, 1) if mixed else numbers(60, 9, 1))
+    weights = some_weights(table, 1, 0.0)
+    assert table.factor.kept[0] == 0
+    weights.matrix[:, 0] *= 1e12 if part == "constant" else 0.0
+    reach = np.abs(encoded(table).numbers).max(axis=0, initial=0.0)
+    entries = QuadraticForm(table.features, weights).sharp_rounding(reach)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quadratic_form, "LARGE", 1)
+        bound = QuadraticForm(table.features, weights).sharp_rounding(reach)
+    assert entries <= bound <= 100 * entries
+
+
 def test_products_at_once_are_those_of_the_loop_to_the_last_digit() -> None:
     rng = np.random.default_rng(0)
     for rows in (1, 2, 63, 64, 65, 300):

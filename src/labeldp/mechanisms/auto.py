@@ -29,16 +29,20 @@ from labeldp.mechanisms.workbench import Engine, Plan, Request, Source, surveyed
 
 Asked = dict[str, Any]
 """Keywords of `plan`."""
+Known = dict[Any, Any]
+"""What requests share (`Request.known`)."""
 
 
-def choose(source: Source, engine: Engine, use: str, asked: Asked) -> Plan:
-    """The plan that adds least to a prediction, with a note on what it was chosen from."""
+def choose(source: Source, engine: Engine, use: str, asked: Asked, known: Known) -> Plan:
+    """The plan that adds least to a prediction, with a note on what it was chosen from.
+
+    What is found out about the table is put down in `known`, for other plans of this encoding.
+    """
     fitting = candidates(use, asked)
     closed = [mechanism for mechanism in fitting if mechanism.closed_form]
     if closed:
-        best, told = _least(closed, source, engine, asked)
+        best, told = _least(closed, source, engine, asked, known)
     else:
-        known: dict[Any, Any] = {}
         offers = [offer(each, asked, source, engine, known) for each in fitting]
         best = best_of(offers)
         told = [
@@ -77,10 +81,10 @@ def has(mechanism: Mechanism, asked: Asked) -> bool:
 
 
 def _least(
-    closed: list[Mechanism], source: Source, engine: Engine, asked: Asked
+    closed: list[Mechanism], source: Source, engine: Engine, asked: Asked, known: Known
 ) -> tuple[Plan, list[str]]:
     """The plan of least forecast error; one that cannot win is not drafted."""
-    requests = list(_requests(closed, asked))
+    requests = list(_requests(closed, asked, known))
     surveyed(requests[0][1], source, engine, saturated=True)
     best: Plan | None = None
     told, problems = [], []
@@ -103,9 +107,10 @@ def _least(
     return best, told
 
 
-def _requests(closed: list[Mechanism], asked: Asked) -> Iterator[tuple[Mechanism, Request[Any]]]:
+def _requests(
+    closed: list[Mechanism], asked: Asked, known: Known
+) -> Iterator[tuple[Mechanism, Request[Any]]]:
     """Requests that share what is found out; those last that may turn out not worth a draft."""
-    known: dict[Any, Any] = {}
     for mechanism in sorted(closed, key=lambda each: each.least_added is not None):
         yield mechanism, replace(make_request(mechanism, **asked), known=known)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from labeldp.engines import Engine
@@ -41,9 +41,11 @@ Asked = dict[str, Any]
 Known = dict[Any, Any]
 
 
-def cures(made: Plan, source: Source, engine: Engine, asked: Asked) -> list[Cure]:
-    """Those that mend it, the best first, at most three."""
-    bench = _Bench(made, source, engine, asked)
+def cures(
+    made: Plan, source: Source, engine: Engine, asked: Asked, known: Known | None = None
+) -> list[Cure]:
+    """Those that mend it, the best first, at most three; `known` is what led to the plan."""
+    bench = _Bench(made, source, engine, asked, {} if known is None else known)
     tried = (*bench.budgets(), *bench.numbers(), *bench.encodings())
     found = [cure for cure in tried if cure.plan.worthwhile and bench.enough_left(cure.plan)]
     return sorted(found, key=lambda cure: -cure.plan.kept)[:MOST]
@@ -57,6 +59,8 @@ class _Bench:
     source: Source
     engine: Engine
     asked: Asked
+    known: Known = field(default_factory=dict)
+    """What was found out on the way to the plan, for plans of the same encoding."""
 
     def again(
         self, words: str, known: Known, source: Source | None = None, **changed: Any
@@ -75,11 +79,10 @@ class _Bench:
 
     def budgets(self) -> Iterator[Cure]:
         """The least ε of those tried that keeps enough; else the largest, for what it keeps."""
-        known: Known = {}
         larger = [epsilon for epsilon in _BUDGETS if epsilon > self.asked["epsilon"]]
         last: list[Cure] = []
         for epsilon in larger:
-            last = list(self.again(f"`epsilon={epsilon:g}`", known, epsilon=epsilon))
+            last = list(self.again(f"`epsilon={epsilon:g}`", self.known, epsilon=epsilon))
             if last and last[0].plan.kept >= ENOUGH_KEPT:
                 break
         yield from last
@@ -88,7 +91,7 @@ class _Bench:
         """As many aggregates as the mechanism would take."""
         for name in ("bags", "bag_size"):
             if self.asked.get(name) is not None:
-                yield from self.again(f"without `{name}`", {}, **{name: None})
+                yield from self.again(f"without `{name}`", self.known, **{name: None})
 
     def encodings(self) -> Iterator[Cure]:
         """Other columns, where trying them is quick."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import math
 import textwrap
+from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from labeldp.common.arguments import checked
@@ -108,14 +109,16 @@ def plan(
     source = as_source(source, label=named, label_range=label_range, **said)
     engine = engine or engine_for(source)
     asked = {"epsilon": epsilon, "delta": delta, "accountant": accountant, **choices}
-    if asked.get("basis") == AUTO:
-        basis, made = choose_basis(
-            lambda basis: _drafted(source, engine, mechanism, use, asked | {"basis": basis})
-        )
-        asked |= {"basis": basis}
-    else:
-        made = _drafted(source, engine, mechanism, use, asked)
-    return judged(made, source, engine, asked, anyway=anyway)
+    known: dict[str | None, dict[Any, Any]] = defaultdict(dict)
+
+    def drafted(basis: str | None) -> Plan:
+        more = asked | {"basis": basis}
+        return _drafted(source, engine, mechanism, use, more, known[basis])
+
+    basis = asked.get("basis")
+    basis, made = choose_basis(drafted) if basis == AUTO else (basis, drafted(basis))
+    asked |= {"basis": basis}
+    return judged(made, source, engine, asked, known=known[basis], anyway=anyway)
 
 
 TABLE = tuple(inspect.signature(scan).parameters)[1:]
@@ -186,14 +189,19 @@ def forecast_curve(
 
 
 def _drafted(
-    source: Source, engine: Engine, mechanism: str, use: str, asked: dict[str, Any]
+    source: Source,
+    engine: Engine,
+    mechanism: str,
+    use: str,
+    asked: dict[str, Any],
+    known: dict[Any, Any],
 ) -> Plan:
     if mechanism == AUTO:
-        return choose(source, engine, use, asked)
+        return choose(source, engine, use, asked, known)
     declared = mechanism_named(mechanism)
     if use not in declared.serves:
         raise InputError(f"{mechanism} serves {' and '.join(declared.serves)}; leave `use` out")
-    return draft(declared, make_request(declared, **asked), source, engine)
+    return draft(declared, replace(make_request(declared, **asked), known=known), source, engine)
 
 
 def _keywords(kind: Any) -> Iterator[tuple[inspect.Parameter, str]]:

@@ -26,11 +26,18 @@ NO_CURE = "no ε up to 10 and no single column mends that: the table is too smal
 
 
 def judged(
-    made: Plan, source: Source, engine: Engine, asked: dict[str, Any], *, anyway: bool = False
+    made: Plan,
+    source: Source,
+    engine: Engine,
+    asked: dict[str, Any],
+    *,
+    known: dict[Any, Any] | None = None,
+    anyway: bool = False,
 ) -> Plan:
     """The plan with its notes ranked; one that cannot beat the constant is refused.
 
-    `asked` are the keywords of `plan` that led to it, from which cures are tried.
+    `asked` are the keywords of `plan` that led to it, from which cures are tried, and `known` is
+    what was found out on the way.
     """
     made = replace(
         made,
@@ -40,7 +47,7 @@ def judged(
     )
     if made.anyway or made.worthwhile:
         return made
-    raise PlanError(refusal(made, cures(made, source, engine, asked)))
+    raise PlanError(refusal(made, cures(made, source, engine, asked, known)))
 
 
 def refusal(made: Plan, found: Sequence[Cure]) -> str:

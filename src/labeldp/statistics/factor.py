@@ -212,8 +212,7 @@ def independent_columns(gram: FeatureGram, order: Sequence[int]) -> list[int]:
     from flint import nmod_mat
 
     width = len(order)
-    entries = [int(entry) % _PRIME for entry in gram.exact(order).ravel()]
-    echelon, rank = nmod_mat(width, width, entries, _PRIME).rref()
+    echelon, rank = nmod_mat(width, width, gram.modulo(_PRIME, order), _PRIME).rref()
     kept: list[int] = []
     for column in range(width):
         if len(kept) < rank and int(echelon[len(kept), column]) != 0:

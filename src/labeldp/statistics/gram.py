@@ -27,6 +27,11 @@ MOST_ROWS = 1 << 40
 """Over so many rows, in batches of at least 512, no sum of codes reaches 2**62: a trillion."""
 
 
+def _size(numbers: NDArray[np.int64]) -> int:
+    """The largest of their absolute values."""
+    return max(int(numbers.max()), -int(numbers.min()))
+
+
 @dataclass(frozen=True)
 class FeatureGram:
     """XᵀX over integer design columns: public.
@@ -58,12 +63,26 @@ class FeatureGram:
 
     def exact(self, columns: Iterable[int]) -> NDArray[np.object_]:
         """The submatrix of `columns` as Python integers."""
+        return self._whole(columns).astype(object)
+
+    def modulo(self, prime: int, columns: Iterable[int]) -> list[int]:
+        """The entries of that submatrix modulo a prime, row by row."""
+        return [int(entry) for entry in (self._whole(columns) % prime).ravel().tolist()]
+
+    def _whole(self, columns: Iterable[int]) -> NDArray[Any]:
+        """The submatrix in whole numbers: of 64 bits where all entries have room in them."""
         chosen = np.fromiter(columns, dtype=np.intp)
-        matrix = self.low[np.ix_(chosen, chosen)].astype(object)
+        matrix = self.low[np.ix_(chosen, chosen)]
         place = {column: position for position, column in enumerate(chosen)}
         kept = [k for k, column in enumerate(self.numbers) if column in place]
+        if not kept:
+            return matrix
         target = [place[self.numbers[k]] for k in kept]
-        matrix[np.ix_(target, target)] += self.high[np.ix_(kept, kept)].astype(object) << _LIMB
+        high = self.high[np.ix_(kept, kept)]
+        room = 1 << 62
+        if max(_size(high) << _LIMB, _size(matrix)) >= room:
+            matrix, high = matrix.astype(object), high.astype(object)
+        matrix[np.ix_(target, target)] += high << _LIMB
         return matrix
 
     def digest(self) -> str:
