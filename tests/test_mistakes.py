@@ -118,9 +118,9 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda _: planned().release(TABLE.slice(0, 200), label="label"),
         "plan again on this table",
     ),
-    "release without label": (
-        lambda _: labeldp.Plan.from_json(planned().to_json()).release(TABLE),
-        "needs its private column named|name the label column",
+    "release of another label": (
+        lambda _: planned().release(TABLE, label=TABLE.column_names[0]),
+        "is the label and cannot also stand in features",
     ),
     "save over something": (
         lambda place: planned().release(TABLE, label="label").save(place),

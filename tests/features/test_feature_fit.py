@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,9 @@ import pytest
 
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features, foreign_notes
+from labeldp.features import fit as module
 from labeldp.features.columns import CategoricalColumn
+from labeldp.features.fold import fold_in_order
 from labeldp.features.grid import Grid
 from labeldp.features.merging import merge_levels
 from labeldp.features.tally import FEW, Levels, Sums
@@ -252,10 +255,11 @@ def test_nothing_left():
         fit({"c": [5.0, 5.0], "k": ["a", "a"]})
 
 
-def test_too_many_columns_names_the_biggest():
+def test_too_many_columns_names_the_biggest(monkeypatch):
+    monkeypatch.setattr(module, "MOST_COLUMNS", 20)
     columns = {"id": [f"u{i}" for i in range(50)], "k": ["a", "b"] * 25}
     with pytest.raises(DataError, match=r"53 design columns, more than 20.*'id' \(50\).*min_count"):
-        fit(columns, {"categorical": ["id"]}, min_count=1, max_columns=20)
+        fit(columns, {"categorical": ["id"]}, min_count=1)
 
 
 def test_identifiers_are_refused():
@@ -284,14 +288,12 @@ def test_numbers_too_large():
 def test_arguments_are_checked():
     with pytest.raises(InputError, match="min_count"):
         fit({"x": [1.0, 2.0]}, min_count=0)
-    with pytest.raises(InputError, match="max_columns"):
-        fit({"x": [1.0, 2.0]}, max_columns=0)
 
 
 def test_progress_counts_rows():
     seen = []
     table = pa.table({"x": np.arange(100.0), "k": ["a", "b"] * 50})
-    fit_features(scan(table, batch_rows=30), progress=seen.append)
+    fit_features(scan(table, batch_rows=30), fold=partial(fold_in_order, progress=seen.append))
     assert seen == [30, 30, 30, 10] * 2
 
 

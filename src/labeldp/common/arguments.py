@@ -5,7 +5,9 @@
 
 Numbers of NumPy become those of Python, any sequence of names a tuple. What is of another kind is
 refused in one line that names the argument; its value is shown only if it is a single one, since a
-column passed by mistake may hold labels. Nothing here is slow to import.
+column passed by mistake may hold labels. Keywords that several functions share are a TypedDict,
+`**text: Unpack[Text]`: they are checked, and shown by `help`, as if each was written out. Nothing
+here is slow to import.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ Make = Callable[[Any], Any]
 
 def checked(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
     """The same function; arguments that it does not have, or of another kind, are an InputError."""
-    signature = inspect.signature(function)
+    signature = _written_out(function)
 
     @cache
     def hints() -> dict[str, Any]:
@@ -52,7 +54,32 @@ def checked(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer
             bound.arguments[name] = plain(name, hints()[name], value)
         return function(*bound.args, **bound.kwargs)
 
+    vars(call)["__signature__"] = signature
     return call
+
+
+def _written_out(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature, with a keyword for each of an unpacked TypedDict."""
+    signature = inspect.signature(function)
+    parameters: list[inspect.Parameter] = []
+    for each in signature.parameters.values():
+        shared = _unpacked(function, each)
+        if shared is None:
+            parameters.append(each)
+            continue
+        parameters += [
+            inspect.Parameter(name, each.KEYWORD_ONLY, default=None, annotation=hint)
+            for name, hint in get_type_hints(shared).items()
+        ]
+    return signature.replace(parameters=parameters)
+
+
+def _unpacked(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """The TypedDict that a parameter stands for, if it does."""
+    hint = parameter.annotation
+    if parameter.kind is not parameter.VAR_KEYWORD or not str(hint).startswith("Unpack["):
+        return None
+    return get_args(eval(hint, function.__globals__))[0]
 
 
 def _by_name(signature: inspect.Signature) -> str:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from labeldp.source.frames import lasting
 from labeldp.source.kinds import is_text, plain, usable
 from labeldp.source.labels import to_labels
 from labeldp.source.opening import open_table
-from labeldp.source.spelling import SOFT_BLANKS, Reading, among_numbers
+from labeldp.source.spelling import SOFT_BLANKS, Reading, Text, among_numbers
 from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
 
@@ -49,15 +49,7 @@ def look(
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     numeric: Sequence[str] = (),
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    skip_lines: int | None = None,
-    skip_footer: int | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    na: Sequence[str] | None = None,
-    date_format: str | None = None,
-    date_parts: Sequence[str] = (),
+    **text: Unpack[Text],
 ) -> dict[str, Any]:
     """What a table holds, and the options that suit it.
 
@@ -94,40 +86,29 @@ def look(
     >>> found["rows"], [column["kind"] for column in found["columns"]]
     (3, ['number', 'category'])
     """
-    reading: dict[str, Any] = {
-        "delimiter": delimiter,
-        "encoding": encoding,
-        "skip_lines": skip_lines,
-        "skip_footer": skip_footer,
-        "decimal": decimal,
-        "thousands": thousands,
-        "na": na,
-        "date_format": date_format,
-        "date_parts": date_parts,
-    }
     data = lasting(data)
     known: dict[str, Any] = {
         "drop": tuple(drop),
         "categorical": tuple(categorical),
         "numeric": tuple(numeric),
     }
-    said = _said(reading, label)
+    said = Reading.of(text, named=() if label is None else (label,))
     reader = open_table(data, said)
     useless = _useless(reader.schema, (label, *drop))
     known["drop"] += tuple(useless)
     reader, strays, words = _strays(reader, label, known, said)
     known["categorical"] += words
-    reading = _with_strays(reading, strays)
+    reading = _with_strays(text, strays)
     source = scan(data, label=label, **known, **reading)
     if source.reader.engine is not None:
         raise InputError("look reads a table here; pass some rows of it, such as limit(100_000)")
     table = _rows(source)
     codes = _codes(source, table)
     if codes:
-        reading["na"] = (*(reading["na"] or ()), *_said_of(codes))
+        reading["na"] = (*(reading.get("na") or ()), *_said_of(codes))
         source = scan(data, label=label, **known, **reading)
         table = _rows(source)
-    if date_format is None and any(map(compact_dates, table.columns)):
+    if said.date_format is None and any(map(compact_dates, table.columns)):
         reading["date_format"] = COMPACT
         source = scan(data, label=label, **known, **reading)
         table = _rows(source)
@@ -153,13 +134,6 @@ def look(
     }
     answer["findings"] = list(_findings(answer))
     return answer | _options(answer, known, reading)
-
-
-def _said(reading: Mapping[str, Any], label: str | None) -> Reading:
-    """What is said of how text is spelt."""
-    named = () if label is None else (label,)
-    told = {name: value for name, value in reading.items() if value and name != "date_parts"}
-    return Reading(**told | ({"na": tuple(told["na"])} if "na" in told else {}), named=named)
 
 
 def _useless(schema: pa.Schema, taken: Sequence[str | None]) -> dict[str, str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from labeldp.errors import DataError, at_least
 from labeldp.features.columns import CategoricalColumn, NumericColumn
@@ -49,8 +48,6 @@ def fit_features(
     interactions: Sequence[str] = (),
     interaction_columns: int = PAIR_COLUMNS,
     formula: str | None = None,
-    max_columns: int = MOST_COLUMNS,
-    progress: Callable[[int], None] | None = None,
     fold: Fold | None = None,
 ) -> FeatureMap:
     """Fit the encoding of a source's features; labels are not read.
@@ -88,30 +85,25 @@ def fit_features(
     formula
         "price ~ spline(age) + sex*edu" says all of this at once: which columns, `intercept`, `log`,
         `basis` and `interactions`, which are not looked at then.
-    max_columns
-        refuse to make more design columns than this.
-    progress
-        called with the number of rows of every batch read.
     fold
         how to run over the rows, an engine's `fold`; by default one batch after another.
     """
     if min_count is not None:
         at_least(1, min_count=min_count)
-    at_least(1, max_columns=max_columns)
     if formula is None:
         wish = Wish.of(basis, interactions, interaction_columns)
     else:
         model = Formula.of(formula, source.names)
         source, wish = model.narrowed(source), model.wish(interaction_columns)
         intercept, log = model.intercept, model.log
-    fold = fold or partial(fold_in_order, progress=progress or (lambda _rows: None))
+    fold = fold or fold_in_order
     ways = _Ways(intercept, indicators, standardise, Winsor.of(winsor), frozenset(log))
     check_names("winsor", ways.winsor.named, source.columns)
     check_names("log", log, source.columns)
     columns = [
         replace(c, kind="numeric", declared=True) if c.name in log else c for c in source.columns
     ]
-    check_breadth(len(columns), max_columns)
+    check_breadth(len(columns))
     found, tails = _look(source, columns, ways.winsor, fold)
     rows, extremes, levels = found.rows, found.extremes, found.levels
     if min_count is None:
@@ -125,7 +117,7 @@ def fit_features(
     result = FeatureMap(rows, intercept, tuple(numeric), tuple(categorical), tuple(notes))
     told = {name: told for name, told in source.wording.told.items() if name in result.columns}
     result = with_basis(replace(result, spelt=told), wish, source, fold, min_count)
-    _check_width(result, max_columns)
+    _check_width(result)
     return result
 
 
@@ -257,13 +249,13 @@ def _categorical(
     return columns
 
 
-def _check_width(result: FeatureMap, most: int) -> None:
-    if result.width <= most:
+def _check_width(result: FeatureMap) -> None:
+    if result.width <= MOST_COLUMNS:
         return
     sizes: Iterable[tuple[int, str]] = ((c.size, c.name) for c in result.categorical)
     biggest = sorted(sizes, reverse=True)[:3]
     shown = ", ".join(f"{name!r} ({size})" for size, name in biggest) or "the numeric columns"
     raise DataError(
-        f"the features make {result.width} design columns, more than {most}; most come from "
-        f"{shown}: raise `min_count` or drop columns"
+        f"the features make {result.width} design columns, more than {MOST_COLUMNS}; most come "
+        f"from {shown}: raise `min_count` or drop columns"
     )

@@ -96,10 +96,10 @@ def _natural(type_: pa.DataType) -> Kind:
     return "numeric"
 
 
-def check_breadth(columns: int, most: int = MOST_COLUMNS) -> None:
+def check_breadth(columns: int) -> None:
     """Before a row is read: to look at so many columns would take long, and gigabytes."""
-    if columns > most:
+    if columns > MOST_COLUMNS:
         raise DataError(
-            f"the table has {columns} feature columns, and at most {most} design columns are made "
-            "of them; `drop` some"
+            f"the table has {columns} feature columns, and at most {MOST_COLUMNS} design columns "
+            "are made of them; `drop` some"
         )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -33,13 +33,28 @@ SOFT_BLANKS = (
 )  # fmt: skip
 """Texts that mean "missing" among numbers, dates or truth values; among words they are words."""
 
-SAID = (
-    "delimiter", "encoding", "skip_lines", "skip_footer", "decimal", "thousands", "na",
-    "date_format",
-)  # fmt: skip
-"""What can be said about the text of a table."""
 _MOST_LINES = 1000
 _MOST_FORMS = 8
+
+
+class Text(TypedDict, total=False):
+    """What can be said about the text of a table: keywords of `scan`, which explains them."""
+
+    delimiter: str | None
+    encoding: str | None
+    skip_lines: int | None
+    skip_footer: int | None
+    decimal: str | None
+    thousands: str | None
+    na: Sequence[str] | None
+    date_format: str | None
+    date_parts: Sequence[str] | None
+
+
+class Told(Text, total=False):
+    """And what was found out when features were fitted (`FeatureMap.spelt`)."""
+
+    spelt: Mapping[str, Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +98,18 @@ class Reading:
         if self.decimal is not None and self.decimal == self.thousands:
             raise InputError("`decimal` and `thousands` are the same sign; they must differ")
 
+    @classmethod
+    def of(cls, text: Mapping[str, Any], **others: Any) -> Reading:
+        """What was said as keywords (`Told`), and what else is known."""
+        said = {name: value for name, value in text.items() if value is not None}
+        known = said.pop("spelt", {})
+        return cls(**said, known=known, **others)
+
     @property
     def said(self) -> dict[str, Any]:
-        """What was said, as plain values; names of columns are said elsewhere."""
-        return {name: value for name in SAID if (value := getattr(self, name)) is not None}
+        """What was said, as plain values; which columns there are, a table says itself."""
+        names = [name for name in Text.__annotations__ if name != "date_parts"]
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def nulls(self, text: bool) -> tuple[str, ...]:
         """Texts that mean missing; in a text file an empty cell always does."""

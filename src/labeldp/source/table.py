@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from labeldp.source.opening import open_table, ready
 from labeldp.source.parts import SEASONS, split_part
 from labeldp.source.persons import check_person_type, marked
 from labeldp.source.roles import check_names, check_once, chosen, with_parts
-from labeldp.source.spelling import Reading, Wording
+from labeldp.source.spelling import Reading, Told, Wording
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18
@@ -198,16 +198,7 @@ def scan(
     clip: bool = False,
     drop_missing_labels: bool = False,
     batch_rows: int | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    skip_lines: int | None = None,
-    skip_footer: int | None = None,
-    decimal: str | None = None,
-    thousands: str | None = None,
-    na: Sequence[str] | None = None,
-    date_format: str | None = None,
-    date_parts: Sequence[str] = (),
-    spelt: Mapping[str, Mapping[str, Any]] | None = None,
+    **text: Unpack[Told],
 ) -> Source:
     """Say what a table holds, without loading it.
 
@@ -276,31 +267,19 @@ def scan(
     >>> labeldp.scan(table, label="income", label_range=(0, 10)).names
     ('age', 'town')
     """
-    reading = Reading(
-        delimiter=delimiter,
-        encoding=encoding,
-        skip_lines=skip_lines,
-        skip_footer=skip_footer,
-        decimal=decimal,
-        thousands=thousands,
-        na=None if na is None else tuple(na),
-        date_format=date_format,
-        date_parts=tuple(date_parts),
-        private=label,
-        named=tuple(filter(None, (label, person, *(features or ())))),
-        known=spelt or {},
-    )
+    named = tuple(filter(None, (label, person, *(features or ()))))
+    reading = Reading.of(text, private=label, named=named)
     if batch_rows is not None and not 1 <= batch_rows <= _MOST_ROWS:
         raise InputError(f"`batch_rows` must be 1 to {_MOST_ROWS}, not {batch_rows}")
     limits = _range(label_range)
     reader = open_table(data, reading)
     reading = replace(reading, columns=tuple(reader.schema.names))
     seen = state_of(reader.paths)
-    if skip_lines and label is not None and label not in reader.schema.names:
+    if reading.skip_lines and label is not None and label not in reader.schema.names:
         # what stands there may be a row, and is not shown
         raise DataError(
-            f"there is no column {label!r} in the line below `skip_lines`={skip_lines}; correct "
-            f"`skip_lines`"
+            f"there is no column {label!r} in the line below `skip_lines`={reading.skip_lines}; "
+            f"correct `skip_lines`"
         )
     taken = {"label": label, "person": person}
     known = with_parts(reader.schema.names, (label, person))
