@@ -43,6 +43,13 @@ _MONTHS = {
     "Dec": "décembre|decembre|déc|dezember|dez|december|diciembre|dicembre|dic|dezembro",
 }
 """Months in German, French, Spanish, Italian, Portuguese, Dutch and Swedish."""
+_WEEKDAYS = (
+    "(?:mon|tue|tues|wed|wednes|thu|thur|thurs|fri|sat|satur|sun)(?:day)?|"
+    "(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|sonnabend|(?:mo|di|mi|do|fr|sa|so)[.,]|"
+    "(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|"
+    "domingo|(?:lune|marte|mercole|giove|vener)dì|sabato|domenica"
+)
+"""Days of the week in English, German, French, Spanish and Italian; mar is March."""
 _MONTH = "(?:0?[1-9]|1[0-2])"
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 ISO = "%F"
@@ -69,7 +76,9 @@ _ORDERS: dict[str, tuple[str, ...]] = {
     "9. b Y": ("%d. %b %Y",),
     "9-b-Y": ("%d-%b-%Y",),
     "9-b-9": ("%d-%b-%y",),
+    "9bY": ("%d%b%Y",),
     "b 9, Y": ("%b %d, %Y",),
+    "b 9 Y": ("%b %d %Y",),
     "Y-9": ("%Y-%m",),
     "9/Y": ("%m/%Y",),
     "b Y": ("%b %Y",),
@@ -115,9 +124,10 @@ def date_formats(texts: pa.Array, counts: pa.Array) -> dict[str, int]:
 
 
 def in_english(texts: pa.Array) -> pa.Array:
-    """The same texts with English months, and without "de" between the parts of a date."""
-    if not pc.any(pc.match_substring_regex(texts, r"\d.*\p{L}{3}|\p{L}{3}.*\d")).as_py():
+    """The same texts with English months, without weekdays and "de" between parts of a date."""
+    if not pc.any(pc.match_substring_regex(texts, r"\d.*\p{L}{3}|\p{L}{2}.*\d")).as_py():
         return texts
+    texts = pc.replace_substring_regex(texts, rf"^(?i:{_WEEKDAYS})[.,]?\s+", "")
     texts = pc.replace_substring_regex(texts, r" de ", " ")
     for month, words in _MONTHS.items():
         texts = pc.replace_substring_regex(texts, rf"(?i)\b(?:{words}|{month})\b\.?", month)
@@ -138,7 +148,7 @@ def read_times(texts: pa.Array, form: str) -> pa.Array:
     if form == ISO:
         found = pc.if_else(pc.match_substring_regex(texts, MOMENT), texts, no_value(texts.type))
         return found.cast(pa.timestamp("us"))
-    texts = in_english(texts) if "%b" in form else texts
+    texts = in_english(texts)
     times = pc.strptime(texts, format=form, unit="us", error_is_null=True)
     if "%Y" not in form:
         return times
@@ -181,7 +191,7 @@ def of_format(texts: pa.Array, form: str) -> pa.Array:
     """The texts that look like dates of a format, null for others."""
     if form == ISO:
         return texts
-    words = in_english(texts) if "%b" in form else texts
+    words = in_english(texts)
     return pc.if_else(pc.match_substring_regex(words, _pattern(form)), words, no_value(texts.type))
 
 

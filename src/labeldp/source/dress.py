@@ -1,7 +1,7 @@
 """Numbers in a dress that only a whole column can tell.
 
     unit     "2 BR" "3 BR"   "25/h" "30/h"   "52.5°N" "33.9°S"   "1,200.00 CR" "80.50 DR"   "3rd"
-    bound    "<5" "12.3" ">200" "4+"         the bound itself, beside as many plain numbers
+    bound    "<5" "12.3" "90+ days" "ca. 7"  the number itself, beside as many plain numbers
     share    "172/180" "4.5/5" "3/4"         the quotient, where no first part is the larger
 
 A unit that nobody has heard of is one if every number has it, or its plural; letters that take
@@ -26,8 +26,11 @@ from labeldp.source.units import RATE, body_pattern, numbers_among
 _SIDES = (("N", "S"), ("E", "W"), ("DR", "CR"), ("Dr", "Cr"), ("S", "H"))
 """Letters behind numbers that go together, the second for those below zero."""
 _ORDINALS = {"st", "nd", "rd", "th"}
-_BOUND = r"(?:[<>≤≥~≈]=?)\s*"
-_MORE = r"\s*\+"
+_BOUND = (
+    r"(?i:[<>≤≥~≈]=?|(?:less|more|fewer) than\b|(?:under|below|over|above|at least|up to)\b|"
+    r"(?:about|around|circa|etwa|environ)\b|(?:ca|approx|env)\b\.?)\s*"
+)
+_MORE = r"\s*(?i:\+|\b(?:or|and) (?:more|over|above|older|up)\b|(?:und|oder) mehr|(?:ou|et) plus)"
 _LETTERS = r"[^\s\d/,;:<>()%+\-]"
 _WORD = rf"°?\s?[NSEWH]|%?\s?{_LETTERS}{{2,12}}(?:\s{_LETTERS}{{1,12}})?(?:{RATE})?|{RATE}"
 MOST = 8
@@ -50,7 +53,7 @@ class Dress:
     @property
     def note(self) -> str:
         """How that is said."""
-        notes = {"bound": ", those like <5 by their bound", "share": ", those like 3/4 as shares"}
+        notes = {"bound": ", those like <5 or ca. 5 as 5", "share": ", those like 3/4 as shares"}
         below = f", {self.negative} below zero" if self.negative else ""
         return notes.get(self.kind, below)
 
@@ -64,7 +67,8 @@ class Dress:
         if self.kind == "share":
             return pc.replace_substring_regex(texts, r"\s*/.*$", "")
         if self.kind == "bound":
-            return pc.replace_substring_regex(texts, rf"^{_BOUND}|{_MORE}$", "")
+            bare = pc.replace_substring_regex(texts, rf"^{_BOUND}", "")
+            return pc.replace_substring_regex(bare, rf"(\d){_MORE}(\D*)$", r"\1\2")
         bare = pc.replace_substring_regex(texts, rf"(?:{_WORD})$", "")
         if self.negative is None:
             return bare
@@ -88,6 +92,7 @@ def dresses(texts: pa.Array, counts: pa.Array, sign: str, thousands: str | None)
     found: Dresses = Counter()
     bounds = bounds_among(texts, sign, thousands)
     found[sign, "bound", ""] = _total(counts.filter(bounds))
+    texts, counts = (each.filter(pc.invert(bounds)) for each in (texts, counts))
     body = body_pattern(sign, thousands)
     shares = pc.match_substring_regex(texts, rf"^\s*{body}\s*/\s*{body}\s*$")
     for kind, which in _shares(texts.filter(shares), sign).items():
@@ -118,7 +123,7 @@ def _units(texts: pa.Array, pattern: str) -> pa.Array:
 
 def bounds_among(texts: pa.Array, sign: str, thousands: str | None) -> pa.Array:
     """Which texts are numbers with a sign of more or less."""
-    bound = pc.match_substring_regex(texts, rf"^\s*{_BOUND}|{_MORE}\s*$")
+    bound = pc.match_substring_regex(texts, rf"^\s*{_BOUND}|\d{_MORE}\D*$")
     bare = Dress("bound").undressed(pc.utf8_trim_whitespace(texts))
     return pc.and_(bound, numbers_among(bare, sign, thousands))
 
