@@ -235,6 +235,30 @@ def test_numbers_that_stand_for_no_answer(tmp_path: Path) -> None:
     assert not any(facts["codes"] for facts in again["columns"])
 
 
+def test_one_code_brings_the_others_that_are_nearer() -> None:
+    """77 and 99 beside 0 to 30 days; 77 alone may be a number."""
+    for codes in ([77, 99], [77, 88, 99]):
+        found = look({"x": [*range(31), *codes] * 20, "y": [1.0] * 20 * (31 + len(codes))})
+        assert found["columns"][0]["codes"] == codes
+    assert not look({"x": [*range(31), 77] * 20})["columns"][0]["codes"]
+    assert look({"x": [*range(60), 77, 999] * 20})["columns"][0]["codes"] == [999]
+
+
+@pytest.mark.parametrize("form", ["csv", "frame"])
+def test_codes_among_numbers_that_are_spelt_out(form: str, tmp_path: Path) -> None:
+    """What `na` cannot mean, since a unit stands behind it, is not called missing."""
+    children = ["0", "1", "2", "3", "4 or more", "99"]
+    grams = ["1.5 mg", "2.5 mg", "-999 mg", "3.5 mg", "4 mg", "5 mg"]
+    table: Any = {"children": children * 60, "dose": grams * 60, "y": [1.0] * 360}
+    if form == "csv":
+        pd.DataFrame(table).to_csv(tmp_path / "t.csv", index=False)
+        table = tmp_path / "t.csv"
+    found = look(table, label="y")
+    assert [facts["codes"] for facts in found["columns"]] == [[99], []]
+    assert found["columns"][0]["high"] == 4
+    assert "children=99" in found["options"]
+
+
 @pytest.mark.parametrize(
     ("values", "code"),
     [([-1, *range(10, 60)], -1), ([-1, *range(30)], -1), ([0, *range(1950, 1999)], 0)],

@@ -62,14 +62,18 @@ def _customary(number: float) -> bool:
 
 
 def _apart(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Twice as far from the others as they are from each other, or the only ones below zero."""
+    """Twice as far from the others as they are from each other, or the only ones below zero.
+
+    Between such a code and the others, once as far is enough: 77 beside 99.
+    """
     if len(others) < _FEWEST or not np.isfinite(others).all():
         return np.zeros(len(codes), bool)
     low, high = others.min(), others.max()
-    away = np.minimum(np.abs(codes - low), np.abs(codes - high)) > 2 * (high - low)
-    far: NDArray[np.bool_] = away & (np.abs(codes) > 2 * max(abs(low), abs(high)))
+    away = np.minimum(np.abs(codes - low), np.abs(codes - high))
+    far = (away > 2 * (high - low)) & (np.abs(codes) > 2 * max(abs(low), abs(high)))
+    nearer = (away > high - low) & (codes > high) & np.any(codes[far] > high)
     alone: NDArray[np.bool_] = (codes < 0) & (low >= 0)
-    return np.logical_or(far, alone)
+    return np.logical_or(np.logical_or(far, nearer), alone)
 
 
 def _below(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:

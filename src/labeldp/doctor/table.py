@@ -103,7 +103,7 @@ def look(
     if source.reader.engine is not None:
         raise InputError("look reads a table here; pass some rows of it, such as limit(100_000)")
     table = _rows(source)
-    codes = _codes(source, table)
+    codes = _codes(source, table, reader, (*known["numeric"], *known["categorical"]))
     if codes:
         reading["na"] = (*(reading.get("na") or ()), *_said_of(codes))
         source = scan(data, label=label, **known, **reading)
@@ -159,11 +159,27 @@ def _rows(source: Source) -> pa.Table:
     return pa.table(columns, names=list(source.names))
 
 
-def _codes(source: Source, table: pa.Table) -> dict[str, list[int]]:
+def _codes(
+    source: Source, table: pa.Table, reader: Any, said: Sequence[str]
+) -> dict[str, list[int]]:
     """Numbers that stand for missing ones, by column; where somebody said what it is, none."""
-    open_ = [column.name for column in source.columns if not (column.declared or column.wanted)]
-    found = {name: stand_ins(table[name]) for name in open_ if name in table.column_names}
-    return {name: codes for name, codes in found.items() if codes}
+    open_ = [name for name in table.column_names if name not in said]
+    found = {name: stand_ins(table[name]) for name in open_}
+    spelt = {name for name, way in source.wording.spellings.items() if way.way == "numbers"}
+    alone = {
+        name: _alone(reader, name, codes) if name in spelt else codes
+        for name, codes in found.items()
+        if codes
+    }
+    return {name: codes for name, codes in alone.items() if codes}
+
+
+def _alone(reader: Any, name: str, codes: Sequence[int]) -> list[int]:
+    """Those that are written so, without a unit: `na` is about what is written."""
+    seen = set[str]()
+    for batch in reader.batches([name], _BATCH):
+        seen.update(pc.utf8_trim_whitespace(_decoded(batch.column(0)).unique()).to_pylist())
+    return [code for code in codes if str(code) in seen]
 
 
 def _said_of(codes: Mapping[str, Sequence[int]]) -> list[str]:
