@@ -97,10 +97,16 @@ class TextOptions(SpellingOptions):
     date_parts: tuple[str, ...] = _several(
         "Dates whose year, month and weekday become columns too."
     )
+    text_parts: tuple[str, ...] = _several(
+        "Numbers and words within texts as columns in their place: BP:number1,BP:number2."
+    )
 
     def text_keywords(self) -> dict[str, Any]:
         """For `scan`."""
-        return self.spelling_keywords() | {"date_parts": self.date_parts}
+        return self.spelling_keywords() | {
+            "date_parts": self.date_parts,
+            "text_parts": self.text_parts,
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

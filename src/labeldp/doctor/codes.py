@@ -73,7 +73,8 @@ def _apart(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[n
     far = (away > 2 * (high - low)) & (np.abs(codes) > 2 * max(abs(low), abs(high)))
     nearer = (away > high - low) & (codes > high) & np.any(codes[far] > high)
     alone: NDArray[np.bool_] = (codes < 0) & (low >= 0)
-    return np.logical_or(np.logical_or(far, nearer), alone)
+    found: NDArray[np.bool_] = far | nearer | alone
+    return found
 
 
 def _below(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:

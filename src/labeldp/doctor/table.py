@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -16,10 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arguments import checked
+from labeldp.doctor.advice import findings, options
 from labeldp.doctor.between import dependent, duplicates, persons, twins
 from labeldp.doctor.codes import COMPACT, compact_dates, stand_ins
 from labeldp.doctor.column import COSTLY, MANY_ROWS, Facts, decoded, describe, dummies
 from labeldp.doctor.label import describe_label
+from labeldp.doctor.pieces import pieces
 from labeldp.errors import InputError
 from labeldp.features.judging import Verdict, judge
 from labeldp.features.merging import merge_levels
@@ -31,6 +30,7 @@ from labeldp.source.frames import lasting
 from labeldp.source.kinds import is_text, plain, usable
 from labeldp.source.labels import to_labels
 from labeldp.source.opening import open_table
+from labeldp.source.parts import split_part
 from labeldp.source.spelling import SOFT_BLANKS, Reading, Text, among_numbers
 from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
@@ -63,8 +63,10 @@ def look(
         feature.
     drop, categorical, numeric
         as for `scan`: what you know already.
-    delimiter, encoding, skip_lines, skip_footer, decimal, thousands, na, date_format, date_parts
+    delimiter, encoding, skip_lines, skip_footer, decimal, thousands, na, date_format
         as for `scan`: how text is spelt.
+    date_parts, text_parts
+        as for `scan`: what becomes columns of its own.
 
     Returns
     -------
@@ -112,11 +114,15 @@ def look(
         reading["date_format"] = COMPACT
         source = scan(data, label=label, **known, **reading)
         table = _rows(source)
-    tally = _tallied(source, table)
-    many = MANY_ROWS + COSTLY * _scales(table)
-    columns = [describe(c, table[c.name], _verdict(c, tally), many) for c in source.columns]
+    columns, found = _described(source, table, (*categorical, *numeric))
+    if found:
+        known["categorical"] = tuple(n for n in known["categorical"] if n not in found)
+        more = [part for parts in found.values() for part in parts]
+        reading["text_parts"] = (*said.text_parts, *more)
+        source = scan(data, label=label, **known, **reading)
+        table = _rows(source)
+        columns, _ = _described(source, table, (*categorical, *numeric))
     for facts in columns:
-        facts["levels"] = _levels(facts, tally)
         facts["codes"] = codes.get(facts["name"], [])
     kinds = {facts["name"]: facts["kind"] for facts in columns}
     _add_blanks(columns, reader, strays)
@@ -129,11 +135,30 @@ def look(
         "persons": list(persons(table, kinds)),
         "twins": list(twins(table, kinds)),
         "dependent": list(dependent(table, kinds)),
-        "notes": [*source.notes, *useless.values()],
+        "notes": [*source.notes, *map(_pieces_note, found, found.values()), *useless.values()],
         "label": None if label is None else _label(source, table, kinds),
     }
-    answer["findings"] = list(_findings(answer))
-    return answer | _options(answer, known, reading)
+    answer["findings"] = list(findings(answer))
+    return answer | options(answer, known, reading)
+
+
+def _described(
+    source: Source, table: pa.Table, said: Sequence[str]
+) -> tuple[list[Facts], dict[str, list[str]]]:
+    """Facts about all columns, and the pieces that some would better be taken into."""
+    tally = _tallied(source, table)
+    many = MANY_ROWS + COSTLY * _scales(table)
+    columns = [describe(c, table[c.name], _verdict(c, tally), many) for c in source.columns]
+    parts = dict[str, list[str]]()
+    for facts, column in zip(columns, source.columns, strict=True):
+        facts["levels"] = _levels(facts, tally)
+        if not (column.name in said or split_part(column.name)[1]):
+            parts[column.name] = pieces(facts, table[column.name])
+    return columns, {name: found for name, found in parts.items() if found}
+
+
+def _pieces_note(name: str, parts: Sequence[str]) -> str:
+    return f"{name}: in the place of its texts {', '.join(parts)}; `text_parts` says so"
 
 
 def _useless(schema: pa.Schema, taken: Sequence[str | None]) -> dict[str, str]:
@@ -308,95 +333,3 @@ def _label(source: Source, table: pa.Table, kinds: dict[str, str]) -> dict[str, 
     strange = _stray_words(source.reader, label, False, Reading()) if unreadable else []
     told = describe_label(label, labels, unreadable, table, kinds)
     return told | {"words": strange[:_MOST_WORDS]}
-
-
-def _findings(answer: Mapping[str, Any]) -> Iterator[str]:
-    """What somebody should know before a release, a sentence each."""
-    for facts in answer["columns"]:
-        yield from _about(facts)
-    if answer["duplicates"]:
-        yield f"{answer['duplicates']:,} rows repeat another row in every feature"
-    for person in answer["persons"]:
-        yield (
-            f"{person['column']}: {person['mean']:.1f} rows each on average, at most "
-            f"{person['most']:,}; `person={person['column']}` protects a person's rows together"
-        )
-    for pair in answer["twins"]:
-        yield f"{' and '.join(pair['columns'])}: {pair['why']}; one of them would do"
-    for made in answer["dependent"]:
-        yield f"{made['column']}: made of {_few(made['of'])}, and left out by itself"
-    label = answer["label"]
-    if label is not None:
-        yield from _about_label(label)
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more
-
-
-def _about(facts: Facts) -> Iterator[str]:
-    name = facts["name"]
-    if facts["advice"] is not None or facts["kind"] == "constant":
-        yield f"{name}: {facts['kind']}, {facts['why']}"
-    yield from facts["levels"]
-    if facts["codes"]:
-        numbers = ", ".join(map(str, facts["codes"]))
-        yield f"{name}: {numbers} far from all other numbers, taken for missing; `na` says so"
-    outlier = facts["outlier"]
-    if outlier is not None:
-        after = outlier["leverage_winsorised"]
-        yield (
-            f"{name}: {outlier['value']:g} is far from the usual {outlier['typical']:g}: its row "
-            f"has leverage {outlier['leverage']:.2g}, winsorised {after:.2g}"
-        )
-
-
-def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
-    for name in label["alike"]:
-        yield (
-            f"{name} is the label in other units (for the curator only): features are public, so "
-            f"are the labels then; add `drop={shlex.quote(_list([name]))}`"
-        )
-    if (label["r_squared"] or 0.0) > 0.999:
-        yield "R² is near 1 (for the curator only): is the label among the features?"
-    if label["unreadable"]:
-        words = _list(label["words"])
-        yield (
-            f"some labels are text that is no number (for the curator only): if that means "
-            f"missing, add `na={shlex.quote(words)}`, else correct it"
-        )
-
-
-def _options(
-    answer: Mapping[str, Any],
-    known: Mapping[str, tuple[str, ...]],
-    reading: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The words to append to `labeldp release`, and what only the curator can choose."""
-    advised = {
-        kind: [c["name"] for c in answer["columns"] if c["advice"] == kind] for kind in known
-    }
-    asked = {kind: (*known[kind], *advised[kind]) for kind in known}
-    shares = [f"{c['name']}={c['winsor']:g}" for c in answer["columns"] if c.get("winsor")]
-    told = asked | {"winsor": shares} | dict(reading)
-    label = answer["label"]
-    words = [] if label is None else ["--label", label["name"]]
-    for name, value in told.items():
-        if value:
-            words += ["--" + name.replace("_", "-"), _list(value)]
-    if label is not None and label["missing"]:
-        words.append("--drop-missing-labels")
-    needed = ["--label-range LO HI", "--out DIR"]
-    if label is None:
-        return {"options": words, "needed": ["--label COLUMN", *needed]}
-    return {"options": [*words, "--clip"], "needed": needed}
-
-
-def _list(value: Any) -> str:
-    """A value of an option as the command line takes it; names with commas in quotes."""
-    if isinstance(value, str | int):
-        return str(value)
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(dict.fromkeys(value))
-    return text.getvalue()

@@ -11,10 +11,10 @@ from labeldp.source.delimited import DelimitedReader
 from labeldp.source.files import DELIMITERS, Reader, find
 from labeldp.source.foreign import foreign_reader
 from labeldp.source.frames import frame_reader
-from labeldp.source.parts import split_part
+from labeldp.source.parts import of_text, split_part
 from labeldp.source.readers import ArrowReader, ParquetReader
 from labeldp.source.spelling import Reading
-from labeldp.source.spelt import with_date_parts
+from labeldp.source.spelt import with_their_parts
 
 _LINES, _BYTES = ("skip_lines", "skip_footer"), ("delimiter", "encoding")
 """What is said of the lines of a file, and of its bytes."""
@@ -71,6 +71,7 @@ def ready(
     """The reader that delivers these columns with their final types."""
     there = set(reader.schema.names)
     stored = [n if n in there else split_part(n)[0] for n in names]
-    dated = [split_part(name)[0] for name in names if name not in there]
-    reader = reader.prepared(list(dict.fromkeys(stored)), numeric, categorical, reading)
-    return with_date_parts(reader, list(dict.fromkeys(dated)))
+    parts = [name for name in names if name not in there]
+    texts = [column for column, part in map(split_part, parts) if of_text(part)]
+    reader = reader.prepared(list(dict.fromkeys(stored)), numeric, (*categorical, *texts), reading)
+    return with_their_parts(reader, parts)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from labeldp.errors import DataError, InputError
-from labeldp.source.parts import part_names, split_part
+from labeldp.source.parts import of_text, part_names, split_part
 
 _NUMBER = re.compile(r"([\W\d]|(?<=\d)e)*", re.IGNORECASE)
 _LONG = 80
@@ -35,10 +35,11 @@ def check_names(
     numeric: Sequence[str],
     drop: Sequence[str],
     date_parts: Sequence[str],
+    text_parts: Sequence[str] = (),
 ) -> None:
     """Refuse names that are not columns, and columns that play two parts."""
     parts = {"features": features or (), "categorical": categorical, "numeric": numeric}
-    parts |= {"drop": drop, "date_parts": date_parts}
+    parts |= {"drop": drop, "date_parts": date_parts, "text_parts": [*map(_of_text, text_parts)]}
     there = set(known)
     for part, names in parts.items():
         for name in names:
@@ -60,6 +61,15 @@ def check_names(
         raise InputError(f"features names column {twice[0]!r} twice; once is enough")
 
 
+def _of_text(name: str) -> str:
+    column, part = split_part(name)
+    if not of_text(part):
+        raise InputError(
+            f"`text_parts` takes names such as 'x:number1' and 'x:word2', not {_short(name)!r}"
+        )
+    return column
+
+
 def check_once(taken: dict[str, str | None], repeated: Sequence[str]) -> None:
     """The label under another name would be a public feature."""
     for role, column in taken.items():
@@ -69,9 +79,13 @@ def check_once(taken: dict[str, str | None], repeated: Sequence[str]) -> None:
             )
 
 
-def with_parts(known: Sequence[str], taken: Sequence[str | None]) -> list[str]:
-    """The columns of a table, and the parts of those that may be features."""
-    return [*known, *(part for name in known if name not in taken for part in part_names(name))]
+def with_parts(
+    known: Sequence[str], taken: Sequence[str | None], named: Sequence[str]
+) -> list[str]:
+    """The columns of a table, and the parts of those that may be features; of texts, if named."""
+    open_ = {name for name in known if name not in taken}
+    texts = [name for name in named if name not in open_ and split_part(name)[0] in open_]
+    return [*known, *(part for name in known if name in open_ for part in part_names(name)), *texts]
 
 
 def _known(name: str, part: str, known: Sequence[str]) -> None:
@@ -104,10 +118,13 @@ def chosen(
     features: Sequence[str] | None,
     drop: Sequence[str],
     date_parts: Sequence[str],
+    text_parts: Sequence[str] = (),
 ) -> list[str]:
     if features is None:
+        taken = (*taken, *map(_of_text, text_parts))
         features = [name for name in known if name not in taken and not _INDEX.fullmatch(name)]
-    features = [*features, *(part for name in date_parts for part in part_names(name))]
+    parts = [*(part for name in date_parts for part in part_names(name)), *text_parts]
+    features = list(dict.fromkeys([*features, *parts]))
     left_out = set(drop)
     names = [name for name in features if name not in left_out]
     if not names:

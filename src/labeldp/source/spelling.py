@@ -49,6 +49,7 @@ class Text(TypedDict, total=False):
     na: Sequence[str] | None
     date_format: str | None
     date_parts: Sequence[str] | None
+    text_parts: Sequence[str] | None
 
 
 class Told(Text, total=False):
@@ -70,6 +71,7 @@ class Reading:
     na: tuple[str, ...] | None = None
     date_format: str | None = None
     date_parts: tuple[str, ...] = ()
+    text_parts: tuple[str, ...] = ()
     private: str | None = None
     """The column whose bytes may not decide how the others are read."""
     named: tuple[str, ...] = ()
@@ -108,7 +110,7 @@ class Reading:
     @property
     def said(self) -> dict[str, Any]:
         """What was said, as plain values; which columns there are, a table says itself."""
-        names = [name for name in Text.__annotations__ if name != "date_parts"]
+        names = [name for name in Text.__annotations__ if not name.endswith("_parts")]
         return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def nulls(self, text: bool) -> tuple[str, ...]:

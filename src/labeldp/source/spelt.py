@@ -17,7 +17,7 @@ import pyarrow as pa
 from labeldp.errors import DataError, InputError
 from labeldp.source.files import Reader
 from labeldp.source.kinds import is_number, is_text, plain
-from labeldp.source.parts import column_or_part, split_part, with_parts
+from labeldp.source.parts import column_or_part, of_text, split_part, with_parts
 from labeldp.source.spelling import Reading, Spelling, Wording
 from labeldp.source.text import ALMOST, Looks, TextTypes
 from labeldp.source.wording import Decision, text_among_numbers
@@ -34,7 +34,7 @@ Refuse = Callable[[str], DataError | None]
 
 @dataclass(frozen=True)
 class SpeltReader:
-    """A table whose text columns have become what they say, with the parts of some dates."""
+    """A table whose text columns have become what they say, with parts of some dates and texts."""
 
     inner: Reader
     schema: pa.Schema = field(repr=False)
@@ -171,10 +171,11 @@ def _undecided(look: Looks) -> bool:
     return words <= (1 - ALMOST) * look.values
 
 
-def with_date_parts(reader: Reader, columns: Sequence[str]) -> Reader:
-    """The reader of the same table with the parts of these dates."""
-    if not columns:
+def with_their_parts(reader: Reader, names: Sequence[str]) -> Reader:
+    """The reader of the same table with these parts of dates and texts."""
+    if not names:
         return reader
     if reader.engine is not None:
-        raise InputError("`date_parts` are not made on a cluster; add the columns to the table")
-    return SpeltReader(reader, with_parts(reader.schema, columns), reader.wording)
+        option = "text_parts" if of_text(split_part(names[0])[1]) else "date_parts"
+        raise InputError(f"`{option}` are not made on a cluster; add the columns to the table")
+    return SpeltReader(reader, with_parts(reader.schema, names), reader.wording)

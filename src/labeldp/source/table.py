@@ -244,6 +244,9 @@ def scan(
         the format of dates (as strptime has it) where it is none that is found out.
     date_parts
         dates of which year, month and weekday become columns as well.
+    text_parts
+        numbers and words within texts that become columns in their place: "BP:number1" and
+        "BP:number2" of 120/80, "Result:word1" of W 3–1.
     spelt
         how columns were spelt when features were fitted (`FeatureMap.spelt`).
 
@@ -282,8 +285,9 @@ def scan(
             f"correct `skip_lines`"
         )
     taken = {"label": label, "person": person}
-    known = with_parts(reader.schema.names, (label, person))
-    check_names(known, taken, features, categorical, numeric, drop, reading.date_parts)
+    parts = reading.date_parts, reading.text_parts
+    known = with_parts(reader.schema.names, (label, person), (*(features or ()), *parts[1]))
+    check_names(known, taken, features, categorical, numeric, drop, *parts)
     if isinstance(reader, DelimitedReader):
         check_once(taken, reader.repeated)
     if drop_missing_labels and label is None:
@@ -292,7 +296,7 @@ def scan(
         check_label_type(reader.schema.field(label))
     if person is not None:
         check_person_type(reader.schema.field(person))
-    names = chosen(reader.schema.names, (label, person), features, drop, reading.date_parts)
+    names = chosen(reader.schema.names, (label, person), features, drop, *parts)
     reader = ready(reader, names, numeric, categorical, reading)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
