@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import look
+from labeldp import DataError, look
 from labeldp.features import fit_features
 from labeldp.source import scan
 from labeldp.source.values import to_float
@@ -41,6 +41,13 @@ NUMBERS: list[tuple[list[str], list[float]]] = [
     (["0", "1", "2", "3", "4+"], [0, 1, 2, 3, 4]),
     (["< 1,5 mg/L", "2,5 mg/L", "7 mg/L"], [1.5, 2.5, 7]),
     (["1 day", "12 days", "90+ days"], [1, 12, 90]),
+    (["6.5", "7 hours", "8.5 hrs", "6 h"], [6.5, 7, 8.5, 6]),
+    (["1,250 sqft", "900 sq ft"], [1250, 900]),
+    (["1.5 kg", "250 g", "-2 lb"], [1.5, 0.25, -0.90718474]),
+    (["1.80m", "180 cm", "6 ft"], [1.8, 1.8, 1.8288]),
+    (["0,5 ha", "1.250 m²"], [5000, 1250]),
+    (["90 min", "2 hours", "1 day"], [1.5, 2, 24]),
+    (["18 months", "2 yrs"], [1.5, 2]),
     (["1", "2", "3 or more", "more than 9"], [1, 2, 3, 9]),
     (
         ["1968", "ca. 1950", "ca 1951", "1970", "about 1990", "1980", "7"],
@@ -103,6 +110,9 @@ def test_numbers_in_a_dress(
         ["120/80", "90/60"],  # two numbers, not one
         ["3/A", "4/B"],
         ["12 km", "13 km/h"],
+        ["12 km", "13 kg"],
+        ["1.5 kg", "500 g", "3"],  # of what?
+        ["$12", "€13"],
         ["2 BR", "3 bath"],
         ["12N", "14E"],
         ["5A", "6A"],
@@ -126,6 +136,7 @@ def test_what_is_no_number_in_any_dress(texts: list[str], tmp_path: Path) -> Non
         (["3/4", "1/2", "1"], "5/4", 1.25),
         (["13.4E", "71.04W"], "50.5W", -50.5),
         (["1,200 CR", "80 DR"], "7 CR", -7),
+        (["1.5 kg", "250 g"], "2 lb", 0.90718474),
     ],
 )
 def test_one_row_more_is_read_as_the_fitted_ones(
@@ -137,6 +148,16 @@ def test_one_row_more_is_read_as_the_fitted_ones(
     again = type(features).from_json(features.to_json())
     source = scan({"x": [further]}, spelt=again.spelt)
     assert _numbers(source) == [value]
+
+
+def test_a_measure_without_its_unit_is_refused() -> None:
+    table = {"x": ["1.5 kg", "250 g"] * 60, "y": [1.0] * 120}
+    source = scan(table, label="y", label_range=(0, 2))
+    assert source.notes == ("x: texts read as numbers, decimal sign '.', all in kg",)
+    features = fit_features(source)
+    for text in ("7", "7 km"):
+        with pytest.raises(DataError, match=rf"read in kg but also '{text}'; give it such a unit"):
+            list(features.batches({"x": [text]}))
 
 
 def test_a_unit_that_differs_in_one_row_of_many_batches(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
     unit     "2 BR" "3 BR"   "25/h" "30/h"   "52.5°N" "33.9°S"   "1,200.00 CR" "80.50 DR"   "3rd"
     bound    "<5" "12.3" "90+ days" "ca. 7"  the number itself, beside as many plain numbers
     share    "172/180" "4.5/5" "3/4"         the quotient, where no first part is the larger
+    measure  "500 g" "1.5 kg"                in one unit, if every number has one
 
 A unit that nobody has heard of is one if every number has it, or its plural; letters that take
 sides (south, west, credit) make numbers negative. One letter more or less may be a name, so any
@@ -12,7 +13,7 @@ other single letter leaves texts as they are.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_numbers, arrow_words, numpy_numbers
+from labeldp.source.measures import are_one, measured_in
 from labeldp.source.units import RATE, body_pattern, numbers_among
 
 _SIDES = (("N", "S"), ("E", "W"), ("DR", "CR"), ("Dr", "Cr"), ("S", "H"))
@@ -35,7 +37,7 @@ _LETTERS = r"[^\s\d/,;:<>()%+\-]"
 _WORD = rf"°?\s?[NSEWH]|%?\s?{_LETTERS}{{2,12}}(?:\s{_LETTERS}{{1,12}})?(?:{RATE})?|{RATE}"
 MOST = 8
 """Different units behind the numbers of a column, more than any that go together."""
-KINDS = ("unit", "bound", "share")
+KINDS = ("unit", "bound", "share", "measure")
 
 
 @dataclass(frozen=True)
@@ -44,23 +46,30 @@ class Dress:
 
     kind: str
     negative: str | None = None
+    unit: str | None = None
+    """That to which others are converted."""
 
     @property
     def told(self) -> dict[str, str]:
         """What further rows must know."""
-        return {"dress": self.kind, **({"negative": self.negative} if self.negative else {})}
+        told = {"dress": self.kind, "negative": self.negative, "unit": self.unit}
+        return {name: value for name, value in told.items() if value is not None}
 
     @property
     def note(self) -> str:
         """How that is said."""
         notes = {"bound": ", those like <5 or ca. 5 as 5", "share": ", those like 3/4 as shares"}
+        if self.kind == "measure":
+            return f", all in {self.unit}"
         below = f", {self.negative} below zero" if self.negative else ""
         return notes.get(self.kind, below)
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Dress | None:
         """The dress that was told, if one was."""
-        return cls(told["dress"], told.get("negative")) if "dress" in told else None
+        if "dress" not in told:
+            return None
+        return cls(told["dress"], told.get("negative"), told.get("unit"))
 
     def undressed(self, texts: pa.Array) -> pa.Array:
         """The texts as numbers are written; the first part of a share."""
@@ -69,6 +78,8 @@ class Dress:
         if self.kind == "bound":
             bare = pc.replace_substring_regex(texts, rf"^{_BOUND}", "")
             return pc.replace_substring_regex(bare, rf"(\d){_MORE}(\D*)$", r"\1\2")
+        if self.kind == "measure":
+            return texts
         bare = pc.replace_substring_regex(texts, rf"(?:{_WORD})$", "")
         if self.negative is None:
             return bare
@@ -144,16 +155,20 @@ def dress_of(found: Dresses, sign: str, numbers: int, units: Counter[str]) -> Dr
         return Dress("share")
     if kinds == {"bound"} and dressed(found, sign, "bound") <= numbers and one_unit(units):
         return Dress("bound")
+    if not kinds and units.total() == numbers and not one_unit(units):
+        unit = measured_in(units)
+        return None if unit is None else Dress("measure", unit=unit)
     names = {*units, *(unit for decimal, _, unit in found if decimal == sign)}
     if kinds == {"unit"} and units.total() == numbers and one_unit(names):
         return Dress("unit", _negative(names))
     return None
 
 
-def one_unit(names: Iterable[str]) -> bool:
-    """Whether units are the same, but for plurals, or go together."""
+def one_unit(names: Collection[str]) -> bool:
+    """Whether units are the same, but for plurals and other names, or go together."""
     stems = {name.rstrip(".").removesuffix("s") if len(name) > 2 else name for name in names}
-    return len(stems) < 2 or any(stems <= {*family} for family in (*_SIDES, _ORDINALS))
+    together = any(stems <= {*family} for family in (*_SIDES, _ORDINALS))
+    return len(stems) < 2 or together or are_one(names)
 
 
 def _negative(names: Collection[str]) -> str | None:

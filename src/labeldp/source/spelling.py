@@ -16,13 +16,15 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError, InputError
 from labeldp.source.dates import digits, in_digits, of_format, read_clock, read_times
 from labeldp.source.dress import Dress, bounds_among, is_dress, is_negative
 from labeldp.source.kinds import is_number, is_text, plain
-from labeldp.source.units import bare_number, numbers_among, scales
+from labeldp.source.measures import in_unit, is_measure
+from labeldp.source.units import bare_number, numbers_among, scales, units_of
 from labeldp.source.values import NULL_WORDS, NUMBER
 
 SOFT_BLANKS = (
@@ -203,6 +205,8 @@ class Spelling:
         if self.dress is None:
             return self._numbers(texts, name)
         values, of = self._numbers(self.dress.undressed(texts), name), self.dress.whole(texts)
+        if self.dress.unit is not None:
+            return pc.multiply(values, arrow_numbers(_factors(self.dress.unit, texts, name)))
         return values if of is None else pc.divide(values, self._numbers(of, name))
 
     def _numbers(self, texts: pa.Array, name: str) -> pa.Array:
@@ -267,6 +271,7 @@ _TOLD: dict[str, Callable[[Any], bool]] = {
     "na": _is_blanks,
     "dress": is_dress,
     "negative": is_negative,
+    "unit": is_measure,
 }
 
 
@@ -375,6 +380,19 @@ def _cast(texts: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
             f"column {name!r} holds a text that is no {type_}; correct it, or declare the column "
             f"categorical"
         ) from None
+
+
+def _factors(unit: str, texts: pa.Array, name: str) -> NDArray[np.float64]:
+    """What the units of texts are in this one."""
+    factors = in_unit(unit, units_of(texts))
+    strange = np.flatnonzero(np.isnan(factors) & ~numpy_numbers(texts.is_null()))
+    if len(strange):
+        raise DataError(
+            f"column {name!r} holds measures that are read in {unit} but also "
+            f"{texts[int(strange[0])].as_py()[:40]!r}; give it such a unit, or say that it means "
+            f"missing (`na`)"
+        )
+    return factors
 
 
 def _falses(count: int, value: bool = False) -> pa.Array:

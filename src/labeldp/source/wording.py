@@ -118,7 +118,8 @@ class Decision:
 def _notes(name: str, look: Looks, spelling: Spelling, reading: Reading) -> Iterator[str]:
     if spelling.way == "numbers":
         unit = "" if spelling.dress is None else spelling.dress.note
-        unit += "".join(f", without {sign}" for sign in look.beside)
+        if spelling.dress is None or spelling.dress.unit is None:
+            unit += "".join(f", without {sign}" for sign in look.beside)
         both = look.reads(".") and look.reads(",") and look.separated + look.decimal > 0
         both = both and reading.decimal is None and name not in reading.known
         other = "," if spelling.decimal == "." else "."
