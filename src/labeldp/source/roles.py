@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from labeldp.errors import DataError, InputError
 from labeldp.source.parts import of_text, part_names, split_part
+from labeldp.source.tellable import NO_NAMES, short, tellable, told
 
-_NUMBER = re.compile(r"([\W\d]|(?<=\d)e)*", re.IGNORECASE)
 _LONG = 80
 _INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 
@@ -19,7 +19,7 @@ class UnknownColumnError(DataError):
     """A name that is no column of the table, where it stands, and what may be meant."""
 
     def __init__(self, part: str, column: str, hint: str) -> None:
-        super().__init__(f"{part}: there is no column {_short(column)!r}; {hint}")
+        super().__init__(f"{part}: there is no column {short(column)!r}; {hint}")
         self.column, self._hint = column, hint
 
     def standing_in(self, part: str) -> UnknownColumnError:
@@ -91,25 +91,21 @@ def with_parts(
 def _known(name: str, part: str, known: Sequence[str]) -> None:
     if name in known:
         return
-    known = [each for each in known if not split_part(each)[1] and not _NUMBER.fullmatch(each)]
+    whole = [each for each in known if not split_part(each)[1]]
+    known = tellable(whole)
     close = [each for each in known if each.strip().casefold() == name.strip().casefold()]
     close = close or difflib.get_close_matches(name[:_LONG], known, n=3, cutoff=0.5)
-    if len(known) == 1 and name in re.split(r'[,;|\s"]+', known[0]):
-        hint = f"the only one is {_short(known[0])!r}; name another `delimiter`"
+    if len(whole) == 1 and name in re.split(r'[,;|\s"]+', whole[0]):
+        alone = f"the only one is {short(known[0])!r}" if known else "there is one alone"
+        hint = f"{alone}; name another `delimiter`"
     elif close:
-        hint = f"did you mean {' or '.join(map(repr, map(_short, close)))}?"
+        hint = f"did you mean {' or '.join(map(repr, map(short, close)))}?"
     else:
-        shown = ", ".join(map(repr, map(_short, known[:8]))) + (", ..." if len(known) > 8 else "")
-        hint = f"the columns are {shown or 'numbers: is there a line with their names?'}"
+        hint = f"the columns are {told(whole, 8) or NO_NAMES}"
     longer = next((each for each in known if name in map(str.strip, each.split(","))), None)
     if longer is not None and len(known) > 1:  # else the delimiter is another
         hint = f"a name that has a comma stands in double quotes: '\"{longer}\"'"
     raise UnknownColumnError(part, name, hint)
-
-
-def _short(name: str) -> str:
-    """As much of a name as tells it: a table that was given for a name may be long."""
-    return name if len(name) <= _LONG else name[:_LONG] + "…"
 
 
 def chosen(
