@@ -54,9 +54,11 @@ def describe(
 
 
 def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A category by its type as the texts it stands for; a column of no type as missing texts."""
+    """A category as the texts it stands for, no type as missing texts, half floats as floats."""
     if pa.types.is_null(values.type):
         return values.cast(pa.string())
+    if pa.types.is_float16(values.type):  # for which Arrow lacks most kernels
+        return values.cast(pa.float32())
     return values.cast(plain(values.type)) if pa.types.is_dictionary(values.type) else values
 
 

@@ -20,12 +20,16 @@ WARNING = (
 SAME = 0.999
 """A correlation or an R² above this asks whether the label is among the features."""
 _MOST_ROWS, _MOST_LEVELS = 20_000, 50
+_LARGEST = 1e290
+"""Labels beyond are no numbers to reckon with."""
 
 
 def describe_label(
     name: str, labels: NDArray[np.float64], unreadable: bool, table: pa.Table, kinds: dict[str, str]
 ) -> dict[str, Any]:
     """Missing labels, their ends rounded coarsely, and columns that repeat them."""
+    far = ~np.isnan(labels) & ~(np.abs(labels) <= _LARGEST)
+    labels, unreadable = np.where(far, np.nan, labels), unreadable or bool(far.any())
     known = ~np.isnan(labels)
     used = [n for n in table.column_names if kinds[n] not in ("id", "text", "constant")]
     numbers = {n: _numbers(table[n]) for n in used if is_number(table[n].type)}

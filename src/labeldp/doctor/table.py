@@ -20,6 +20,7 @@ from labeldp.doctor.column import COSTLY, MANY_ROWS, Facts, decoded, describe, d
 from labeldp.doctor.label import describe_label
 from labeldp.doctor.pieces import pieces
 from labeldp.errors import InputError
+from labeldp.features.grid import check_size
 from labeldp.features.judging import Verdict, judge
 from labeldp.features.merging import merge_levels
 from labeldp.features.notes import Said
@@ -181,6 +182,10 @@ def _rows(source: Source) -> pa.Table:
         )
         for k in range(len(source.names))
     ]
+    for name, column in zip(source.names, columns, strict=True):
+        if pa.types.is_floating(column.type):
+            ends = pc.min_max(column)
+            check_size(ends["min"].as_py() or 0.0, ends["max"].as_py() or 0.0, name)
     return pa.table(columns, names=list(source.names))
 
 

@@ -20,6 +20,12 @@ _EXACT = 2**52
 _LARGEST = 1e290
 
 
+def check_size(low: float, high: float, name: str) -> None:
+    """Refuse a column whose sums doubles cannot hold."""
+    if max(-low, high) > _LARGEST:
+        raise DataError(f"column {name!r} holds numbers beyond 1e290; rescale it")
+
+
 @dataclass(frozen=True)
 class Grid:
     """The multiples of 2**exponent; numbers outside `ends`, if there are any, move to the nearest.
@@ -43,8 +49,7 @@ class Grid:
         inner = cls(0, log)
         first, last = inner.entering(low), inner.entering(high)
         size = max(-first, last)
-        if size > _LARGEST:
-            raise DataError(f"column {name!r} holds numbers beyond 1e290; rescale it")
+        check_size(first, last, name)
         width = last - first if centred else size
         exponent = max(_exponent(width, _CODES), _exponent(size, _EXACT), -1000)
         while _span(first, last, exponent, centred) > _CODES:

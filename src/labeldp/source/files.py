@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import glob
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from labeldp.common.files import obstacle
 from labeldp.errors import DataError
 from labeldp.source.kinds import plain
 from labeldp.source.spelling import Reading, Wording
+from labeldp.source.tellable import NO_NAMES, tellable, told
 
 FORMATS = {
     ".parquet": "Parquet",
@@ -229,7 +231,7 @@ def reading(path: Path | str, form: str) -> Iterator[None]:
         raise DataError(f"{path}: permission denied; make the file readable") from None
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; it was moved or removed") from None
-    except (pa.ArrowException, OSError, EOFError, UnicodeError):
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error):
         raise DataError(
             f"{path} is not a complete {form} file (damaged, cut short or of another format); "
             f"write it again or correct its name"
@@ -240,7 +242,8 @@ def same_schema(first: pa.Schema, other: pa.Schema, paths: tuple[Path, Path]) ->
     """Refuse two files of one table whose columns differ."""
     if first.names != other.names:
         odd = sorted(set(first.names) ^ set(other.names))
-        what = f"columns {', '.join(map(repr, odd[:5]))}" if odd else "the order of the columns"
+        what = f"columns {told(odd, 5)}" if tellable(odd) else f"columns, which are {NO_NAMES}"
+        what = what if odd else "the order of the columns"
         raise DataError(f"{paths[0]} and {paths[1]} differ in {what}; files need one schema")
     for a, b in zip(first, other, strict=True):
         if a.type != b.type:
@@ -254,9 +257,10 @@ def unique_names(names: Sequence[str], where: Any) -> None:
     """Refuse a table in which a name stands for two columns."""
     twice = sorted(name for name, times in Counter(names).items() if times > 1)
     if twice:
+        same = f"named {told(twice, 5)}" if tellable(twice) else "of one name"
         raise DataError(
-            f"{where} has several columns named {', '.join(map(repr, twice[:5]))}; rename them, or "
-            f"add a header line if the file has none"
+            f"{where} has several columns {same}; rename them, or add a header line if the file "
+            f"has none"
         )
 
 

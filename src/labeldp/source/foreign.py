@@ -51,7 +51,9 @@ def _excel(path: Path, reading: Reading) -> tuple[pa.Table, Margins]:
 
     book = load_workbook(path, read_only=True, data_only=True)
     try:
-        rows = list(book.worksheets[0].iter_rows(values_only=True))
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # a lone cell far off would fill all rows with blanks
+        rows = list(sheet.iter_rows(values_only=True))
     finally:
         book.close()
     said = reading.skip_lines
@@ -62,8 +64,8 @@ def _excel(path: Path, reading: Reading) -> tuple[pa.Table, Margins]:
         names.pop()
     names = told_apart(names)
     rest = (None,) * len(names)  # a row may end with its last value
-    whole = [(*row, *rest)[: len(names)] for row in rows[1:]]
-    filled = [row for row in whole if any(value is not None for value in row)]
+    found = [row[: len(names)] for row in rows[1:] if row]
+    filled = [(*row, *rest)[: len(names)] for row in found if any(v is not None for v in row)]
     said = reading.skip_footer
     below = rows_below(filled, _place(names, reading)) if said is None else said
     filled = filled[: len(filled) - below]

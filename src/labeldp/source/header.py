@@ -54,12 +54,12 @@ def start_of(path: Path, said: Reading, delimiter: str | None) -> Start:
 def _text(line: bytes, encoding: str, path: Path, strict: bool) -> str:
     try:
         text = line.decode(encoding, errors="strict" if strict else "ignore")
-    except LookupError:
+    except UnicodeError:
+        raise DataError(f"{path} is not {encoding} text; name another `encoding`") from None
+    except (LookupError, ValueError):  # ValueError: a zero byte in the name
         raise InputError(
             f"`encoding` {encoding!r} is unknown; try utf-8, cp1252 or utf-16"
         ) from None
-    except UnicodeDecodeError:
-        raise DataError(f"{path} is not {encoding} text; name another `encoding`") from None
     return text.rstrip("\r\n")
 
 

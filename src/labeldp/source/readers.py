@@ -161,7 +161,9 @@ class ArrowReader:
         for path in self.paths:
             with reading_file(path, "Arrow IPC"):
                 for batch in _ipc_batches(_open_ipc(path)):
-                    yield from sliced(batch.select(names), batch_rows)
+                    chosen = batch.select(names)
+                    chosen.validate(full=True)  # Arrow itself follows damaged offsets anywhere
+                    yield from sliced(chosen, batch_rows)
 
     def units(self) -> tuple[ArrowReader, ...]:
         """One stream: a mapped file costs nothing to decode."""

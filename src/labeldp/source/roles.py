@@ -65,7 +65,7 @@ def _of_text(name: str) -> str:
     column, part = split_part(name)
     if not of_text(part):
         raise InputError(
-            f"`text_parts` takes names such as 'x:number1' and 'x:word2', not {_short(name)!r}"
+            f"`text_parts` takes names such as 'x:number1' and 'x:word2', not {short(name)!r}"
         )
     return column
 

@@ -88,6 +88,10 @@ class Reading:
             sign = getattr(self, name)
             if sign is not None and len(sign) != 1:
                 raise InputError(f"`{name}` must be one character, not {sign!r}")
+        if self.delimiter and (not self.delimiter.isascii() or self.delimiter in "\0\r\n"):
+            raise InputError(
+                f"`delimiter` must be a sign of ASCII that ends no line, not {self.delimiter!r}"
+            )
         for name in ("skip_lines", "skip_footer"):
             if not 0 <= (getattr(self, name) or 0) <= _MOST_LINES:
                 raise InputError(

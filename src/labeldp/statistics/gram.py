@@ -23,6 +23,7 @@ from labeldp.kernels import Codes, Kernels, kernels_for
 
 BLOCK_ROWS = 8192
 _LIMB = 32
+_MOST = 2.0**62
 MOST_ROWS = 1 << 40
 """Over so many rows, in batches of at least 512, no sum of codes reaches 2**62: a trillion."""
 
@@ -195,7 +196,13 @@ class _Tables:
         return FeatureGram(self._rows, low, self._high.copy(), tuple(features.number_columns))
 
     def _add_numbers(self, values: NDArray[np.float64], codes: Sequence[Codes]) -> None:
-        self._sums += values.sum(axis=0).astype(np.int64)
+        sums = values.sum(axis=0)
+        if not (np.abs(sums) < _MOST).all():
+            raise DataError(
+                "numbers lie far outside the range that their column was fitted on; plan again on "
+                "this table"
+            )
+        self._sums += sums.astype(np.int64)
         for sums, code in zip(self._level_sums, codes, strict=True):
             for place in range(len(sums)):
                 self._kernels.add_sums(sums[place], code, values[:, place])
