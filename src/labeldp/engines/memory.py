@@ -66,6 +66,10 @@ class Memory:
         self._lock = threading.Lock()
         self._forget(None, None)
 
+    def __reduce__(self) -> tuple[type[Memory], tuple[int]]:
+        """A copy, such as another process is given, begins with nothing."""
+        return type(self), (self._budget,)
+
     def open(self, source: Source) -> None:
         """Turn to a source; what is kept of another one, or of older files, is dropped."""
         state = source.state()

@@ -18,6 +18,9 @@ class Note(str):
         self.cost = cost
         return self
 
+    def __reduce__(self) -> tuple[type[Note], tuple[str, int]]:
+        return type(self), (str(self), self.cost)
+
 
 CHOICE, COLUMN, NOISE = 1, 2, 3
 """A choice that was made for you; a column that is gone; noise that can be avoided."""
