@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -224,6 +225,68 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         "cannot read a model from .*; name one that a fitted model was written to",
     ),
     "na as text": (lambda _: scan(TABLE, na="-"), "`na` must be a list of texts, not the text '-'"),
+    "a delimiter of two bytes": (
+        lambda place: scan(_written(place, "a,y\n1,2\n"), delimiter="é"),
+        "`delimiter` must be a sign of ASCII that ends no line, not 'é'",
+    ),
+    "an encoding with a zero byte": (
+        lambda place: scan(_written(place, "a,y\n1,2\n"), encoding="a\0b"),
+        "`encoding` 'a\\\\x00b' is unknown; try utf-8",
+    ),
+    "a formula of parentheses": (
+        lambda _: planned(formula="label ~ " + "(" * 5000 + "height" + ")" * 5000),
+        "parentheses stand in each other; take some out",
+    ),
+    "a ridge without end": (lambda _: planned(shape_ridge=1e308), "`shape_ridge` must be at most"),
+    "a share of nothing": (
+        lambda _: planned(residual_share=1e-320),
+        "`residual_share` must be at least 1e-12",
+    ),
+    "basis an array": (lambda _: planned(basis=np.array([1, 2])), "`basis` must be"),
+    "about a number": (
+        lambda _: planned().release(TABLE, label="label", about=5),
+        "`about` must be a path, not 5",
+    ),
+    "a class of frames": (lambda _: scan(pd.DataFrame), "data of type type cannot be read"),
+    "integers without end": (
+        lambda _: scan(pd.DataFrame({"a": pd.Series([10**30, 1], dtype=object), "y": [1, 2]})),
+        "does not convert to an Arrow table",
+    ),
+    "a polars plan that fails": (
+        lambda _: scan(pl.LazyFrame({"y": ["31337.5x"]}).with_columns(pl.col("y").cast(pl.Int64))),
+        "the polars LazyFrame fails when it is run",
+    ),
+    "levels of bytes": (
+        lambda _: fitted().predict(ROWS.to_pandas().assign(town=b"\xff")),
+        "neither text nor a number; turn its column into text first",
+    ),
+    "ledger of a number": (lambda _: labeldp.Ledger(5), "`path` must be text or a path, not 5"),
+    "ledger without a budget": (
+        lambda place: labeldp.Ledger.create(place / "book"),
+        "missing a required argument: 'epsilon'",
+    ),
+    "compose of a number": (lambda _: labeldp.compose(5), "`releases` must be directories or rel"),
+    "delta of a list": (
+        lambda _: labeldp.compose(planned().release(TABLE, label="label")).delta([1]),
+        "`epsilon` must be a number, not a list",
+    ),
+    "facts without a range": (
+        lambda _: labeldp.Facts(rows=5, label_range=5),
+        "`label_range` must be two numbers",
+    ),
+    "facts of texts": (
+        lambda _: labeldp.Facts(rows=5, label_range=(0, 1), features="x", max_leverage=1),
+        "`features` must be a whole number, not the text 'x'",
+    ),
+    "fit of text columns": (
+        lambda _: LinearRegressor().fit(ROWS.to_pandas(), TABLE["label"].to_numpy()),
+        "`X` and `y` must hold numbers alone; turn categories into columns of numbers",
+    ),
+    "fit of text labels": (
+        lambda _: LinearRegressor().fit(np.ones((2, 1)), ["31337.5x", "2"]),
+        "`X` and `y` must hold numbers alone",
+    ),
+    "fit of one column": (lambda _: LinearRegressor().fit(np.ones(3), np.ones(3)), "Reshape your"),
     "forecast of nothing": (
         lambda _: labeldp.forecast(rows=0, rank=1, bags=9, residual_ms=1, added_variance=0),
         "`rows` must be above 0",
@@ -238,6 +301,7 @@ def test_a_mistake_is_one_line(name: str, tmp_path: Path) -> None:
         act(tmp_path)
     text = str(refusal.value)
     assert "\n" not in text
+    assert "31337" not in text
     assert 15 < len(text) < 600, text
 
 

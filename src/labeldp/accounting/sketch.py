@@ -26,6 +26,7 @@ from labeldp.accounting.bounds import Bounds, round_up
 from labeldp.accounting.curve import Curve, Factors, Range
 from labeldp.accounting.family import SketchFamily, residual_cosine
 from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
+from labeldp.common.arguments import plain_fields
 from labeldp.errors import InputError, PlanError, at_least, ordered, positive
 
 
@@ -47,6 +48,9 @@ class Facts:
     inflation: float = 0.0
 
     def __post_init__(self) -> None:
+        said = {"label_range": self.label_range, "features": self.features}
+        for name, value in plain_fields(type(self), said).items():
+            object.__setattr__(self, name, value)
         positive(rows=self.rows)
         ordered(*self.label_range, name="label_range")
         at_least(0.0, inflation=self.inflation)

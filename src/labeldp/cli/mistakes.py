@@ -27,12 +27,12 @@ def _two(found: re.Match[str], _words: Words, _commands: Sequence[str]) -> str:
 def _number(found: re.Match[str], words: Words, _commands: Sequence[str]) -> str:
     option = found["option"].split(" ")[0]
     told = f"Invalid value for '{option}'"
-    typed = next((word for word in _values(option, words) if not _is_number(word)), None)
+    whole = "integer" in found[0]
+    typed = next((word for word in _values(option, words) if not _is_number(word, whole)), None)
     said = f"{told}: {typed!r} is no number" if typed is not None else f"{told}: that is no number"
     if option == "--label-range":
         return f"{said}; write two with a space between: --label-range 0 10"
-    whole = "250000" if "integer" in found[0] else "0.5 or 1e-6"
-    return f"{said}; write it with digits and a point, like {whole}"
+    return f"{said}; write it with digits and a point, like {'250000' if whole else '0.5 or 1e-6'}"
 
 
 def _values(option: str, words: Words) -> list[str]:
@@ -45,9 +45,9 @@ def _values(option: str, words: Words) -> list[str]:
     return found
 
 
-def _is_number(word: str) -> bool:
+def _is_number(word: str, whole: bool) -> bool:
     try:
-        float(word)
+        int(word) if whole else float(word)
     except ValueError:
         return False
     return True

@@ -18,10 +18,12 @@ from typing import Any, NoReturn
 from labeldp.errors import InputError
 from labeldp.features.wish import KNOTS, WAVES, Pair, Wish, counted
 from labeldp.source import Column, Source
+from labeldp.source.tellable import short
 
 _TOKEN = re.compile(r"\s*(?:(`[^`]+`)|([^\W\d][\w.]*)|(\d+)|([-+*:~().,]))")
 _KNOWN = "spline(x), spline(x, K), log(x), C(x) and fourier(N)"
 _ONE = "1"
+_DEEP = 50
 """The constant, among terms; no column can be called so without backticks."""
 
 
@@ -119,7 +121,7 @@ class _Parser:
     """By recursive descent: sums of products of columns."""
 
     def __init__(self, text: str, names: Sequence[str] | None) -> None:
-        self._text, self._names, self._waves = text, names, 0
+        self._text, self._names, self._waves, self._depth = text, names, 0, 0
         self._tokens = [*_tokens(text), ""]
         ahead = zip(self._tokens, self._tokens[1:], self._tokens[2:], strict=False)
         self._logged = [name.strip("`") for log, sign, name in ahead if (log, sign) == ("log", "(")]
@@ -128,7 +130,8 @@ class _Parser:
         label = None if self._tokens[0] == "~" else self._name("the label")
         if self._take("(") or not self._take("~"):
             raise InputError(
-                f"`formula` is {self._text!r}; write a label as it is, ~ and terms: y ~ x + z"
+                f"`formula` is {short(self._text)!r}; write a label as it is, ~ and terms: "
+                f"y ~ x + z"
             )
         terms = self._sum(Terms({(Atom(_ONE),): None}), label)
         if self._tokens[0]:
@@ -182,8 +185,12 @@ class _Parser:
 
     def _factor(self, label: str | None) -> Terms:
         if self._take("("):
+            self._depth += 1
+            if self._depth > _DEEP:
+                self._refuse(f"more than {_DEEP} parentheses stand in each other; take some out")
             terms = self._sum(Terms(), label)
             self._need(")")
+            self._depth -= 1
             return terms
         if self._take("."):
             others = (name for name in self._names or () if name not in (label, *self._logged))
@@ -246,7 +253,7 @@ class _Parser:
             self._refuse(f"{sign!r} is missing")
 
     def _refuse(self, why: str) -> NoReturn:
-        raise InputError(f"`formula` is {self._text!r}: {why}")
+        raise InputError(f"`formula` is {short(self._text)!r}: {why}")
 
 
 def _tokens(text: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_numbers, integer_kind, numpy_numbers
+from labeldp.errors import DataError
 from labeldp.kernels import Positions, positions
 from labeldp.source.kinds import is_clock, is_moment, is_text
 
@@ -64,7 +65,13 @@ def level_name(value: Any) -> str | None:
         return str(value)
     if isinstance(value, Decimal):
         return _decimal(value)
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"a category holds a value of type {type(value).__name__}, which is neither text nor a "
+            f"number; turn its column into text first"
+        ) from None
     if math.isnan(number):
         return None
     return str(int(number)) if number.is_integer() else repr(number)

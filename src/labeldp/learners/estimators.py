@@ -6,6 +6,7 @@ of the model with an underscore at their end.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from labeldp.engines import Progress
 
 
+_VALUES = re.compile(r"array=.*?(?=Reshape|$)", re.DOTALL)
+
+
 class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
     """A model is used before it was fitted: scikit-learn's error, and one of ours."""
 
@@ -49,6 +53,26 @@ def _check_fitted(model: Any) -> None:
         raise UnfittedError(
             f"this {name} is not fitted yet; call fit with a release first, or {name}.load a file"
         ) from None
+
+
+class _KindError(InputError, TypeError):
+    """Scikit-learn's TypeError, and one of ours."""
+
+
+def _validated(model: Any, *arrays: Any, **checks: Any) -> Any:
+    """By scikit-learn; what it refuses is an error of ours, of one line and without values."""
+    try:
+        found = validate_data(model, *arrays, dtype=np.float64, **checks)
+        return found if len(arrays) == 1 else [np.asarray(each, np.float64) for each in found]
+    except (ValueError, TypeError) as problem:
+        words = " ".join(_VALUES.sub("", str(problem)).split())
+        if re.search(r"could not convert|float\(\)|setting an array|[Cc]annot c", words):
+            words = (
+                "`X` and `y` must hold numbers alone; turn categories into columns of numbers, or "
+                "fit a release of the table"
+            )
+        kind = _KindError if isinstance(problem, TypeError) else InputError
+        raise kind(words) from None
 
 
 class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -82,7 +106,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         model = self._model()
         if model.takes_array:
-            X = validate_data(self, X, reset=False, dtype=np.float64)
+            X = _validated(self, X, reset=False)
         if model.features is None:
             return model.predict(X)
         tame = Tamer(model.features, unknown)
@@ -127,7 +151,7 @@ class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 f"{type(self).__name__} requires y to be passed, but the target y is None; "
                 "only a release or bags carry their own labels"
             )
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = _validated(self, X, y, y_numeric=True)
         names = getattr(self, "feature_names_in_", None)
         return X, y, None if names is None else tuple(map(str, names))
 

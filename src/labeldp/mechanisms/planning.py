@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
-from labeldp.common.arguments import checked
+from labeldp.common.arguments import checked, plain
 from labeldp.errors import InputError, PlanError
 from labeldp.features.formula import named_label
 from labeldp.mechanisms import (
@@ -115,7 +115,7 @@ def plan(
         more = asked | {"basis": basis}
         return _drafted(source, engine, mechanism, use, more, known[basis])
 
-    basis = asked.get("basis")
+    basis = plain("basis", str | None, asked.get("basis"))
     basis, made = choose_basis(drafted) if basis == AUTO else (basis, drafted(basis))
     asked |= {"basis": basis}
     return judged(made, source, engine, asked, known=known[basis], anyway=anyway)

@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.accounting import Curve, best_true_positive_rate, gaussian_mu, invert
+from labeldp.common.arguments import checked
 from labeldp.common.files import json_digest
 from labeldp.errors import PlanError, at_least
 from labeldp.release.budget import weaknesses
@@ -149,10 +150,12 @@ class Claim(ABC):
             **({} if self.person is None else {"person": asdict(self.person)}),
         }
 
+    @checked
     def delta_at(self, epsilon: float, group: int = 1) -> float:
         """An upper bound of δ(ε) for `group` rows, or persons, at once."""
         return self.law.group(group).delta(epsilon).upper
 
+    @checked
     def epsilon_for(self, group: int) -> float | None:
         """The ε for `group` rows, or persons, at once at this δ; None if there is none."""
         answer = invert.epsilon(self.law.group(group), self.delta)

@@ -16,6 +16,7 @@ from typing import Any
 
 from labeldp.accounting import Curve, OverDraw, gaussian_mu, invert
 from labeldp.accounting import compose as compose_laws
+from labeldp.common.arguments import checked
 from labeldp.errors import InputError, ReleaseError
 from labeldp.mechanisms import read_claim
 from labeldp.release import Claim, Release
@@ -35,10 +36,12 @@ class Joint:
     """Whose labels are covered."""
     claims: tuple[Claim, ...]
 
+    @checked
     def delta(self, epsilon: float) -> float:
         """An upper bound of δ(ε)."""
         return self.law.delta(epsilon).upper
 
+    @checked
     def epsilon(self, delta: float) -> float:
         """The smallest ε that is certified at δ; inf if there is none."""
         return invert.epsilon(self.law, delta)
@@ -101,6 +104,9 @@ def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> 
     2
     """
     several = [releases] if isinstance(releases, str | Path | Release) else releases
+    if not isinstance(several, Iterable):
+        kind = type(several).__name__
+        raise InputError(f"`releases` must be directories or releases, not of type {kind}")
     certificates = [_certificate(each) for each in several]
     if not certificates:
         raise InputError("there is nothing to compose: name at least one release")

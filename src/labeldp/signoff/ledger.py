@@ -25,6 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from labeldp.common.arguments import checked
 from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share
 from labeldp.mechanisms import read_claim
 from labeldp.signoff.chain import Chain, Entry, key_of
@@ -96,11 +97,13 @@ class Account:
 class Ledger:
     """The ledger in a file; `Ledger.create` makes one."""
 
+    @checked
     def __init__(self, path: str | Path) -> None:
         self._chain = Chain(Path(path))
         self._chain.entries()
 
     @classmethod
+    @checked
     def create(cls, path: str | Path, *, epsilon: float, delta: float = 1e-6) -> Ledger:
         """A new ledger, where every table may cost (ε, δ) unless `limit` says otherwise."""
         cap = Cap(epsilon, delta)
@@ -111,6 +114,7 @@ class Ledger:
     def path(self) -> Path:
         return self._chain.path
 
+    @checked
     def limit(self, dataset: str, *, epsilon: float, delta: float = 1e-6) -> None:
         """Another cap for one table; what was spent stays spent."""
         _check_name(dataset)
@@ -122,6 +126,7 @@ class Ledger:
         """All of them, in order, checked."""
         return tuple(self._chain.entries())
 
+    @checked
     def account(self, dataset: str) -> Account:
         """One table; a name without entries has the cap of all."""
         return _account(self.entries(), dataset)

@@ -57,7 +57,7 @@ def lasting(data: Any) -> Any:
         with _exporting("dictionary", "its values must be lists of one length, by column"):
             return pa.table(dict(data))
     if type(data).__name__ == "LazyFrame":
-        return data.collect()
+        return _collected(data)
     if hasattr(data, "read_next_batch"):
         with _exporting(_name(data)):
             table = pa.RecordBatchReader.from_stream(data).read_all()
@@ -65,6 +65,19 @@ def lasting(data: Any) -> Any:
             raise _once(_name(data))
         return table
     return data
+
+
+def _collected(plan: Any) -> Any:
+    """The rows of a polars plan; why it fails is not said, since that quotes values."""
+    try:
+        return plan.collect()
+    except MemoryError:
+        raise
+    except Exception:
+        raise DataError(
+            "the polars LazyFrame fails when it is run; its collect() says why (and may show "
+            "labels), and what it gives can be passed"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -90,7 +103,8 @@ class FrameReader:
         cure = _CURES.get(kind) or _CURES.get(package) or _KNOWN
         if isinstance(frame, list | tuple) and any(isinstance(e, str | Path) for e in frame):
             cure = "for several files pass their directory or a glob, such as 'data/*.csv'"
-        if kind in _CURES or not hasattr(frame, "__arrow_c_stream__") | _is_dataset(frame):
+        exports = hasattr(frame, "__arrow_c_stream__") | _is_dataset(frame)
+        if kind in _CURES or isinstance(frame, type) or not exports:
             raise DataError(f"data of type {name} cannot be read as a table; {cure}")
         if hasattr(frame, "__next__"):
             raise _once(name)
@@ -183,7 +197,7 @@ def _exporting(name: str, cure: str = _KNOWN) -> Iterator[None]:
         yield
     except DataError:
         raise
-    except (pa.ArrowException, ValueError, TypeError) as error:
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         column = re.search(r"for column (.+?) with type", str(error))
         if "uplicate" in str(error):
             raise DataError(f"the {name} has several columns of one name; rename them") from None

@@ -1,7 +1,6 @@
 """shaped-flag: d sums of all rows with public weights chosen for the features, and noise."""
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from labeldp.errors import InputError, at_least
@@ -26,6 +25,9 @@ _NOISE = "Law of the noise: gaussian, radial (pure ε), or auto: that of less va
 
 _RIDGE = "Shape the noise for fits that shrink by this ridge; 0: for least squares; default: chosen"
 
+_LEAST_SHARE, _MOST_RIDGE = 1e-12, 1e6
+"""With less the residual drowns in its noise; by more every slope is shrunk to nothing."""
+
 
 def _law(noise: str) -> None:
     if noise not in _LAWS:
@@ -35,6 +37,16 @@ def _law(noise: str) -> None:
 def _share(residual_share: float) -> None:
     if not 0 <= residual_share <= 0.9:
         raise InputError(f"`residual_share` must lie between 0 and 0.9, not {residual_share}")
+    if 0 < residual_share < _LEAST_SHARE:
+        raise InputError(
+            f"`residual_share` must be at least {_LEAST_SHARE:g}, not {residual_share}, or 0: none"
+        )
+
+
+def _size(shape_ridge: float) -> None:
+    at_least(0, shape_ridge=shape_ridge)
+    if shape_ridge > _MOST_RIDGE:
+        raise InputError(f"`shape_ridge` must be at most {_MOST_RIDGE:g}, not {shape_ridge:g}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +55,7 @@ class ShapedFlagOptions(GuessOptions):
 
     residual_share: float = option(RESIDUAL_SHARE, f"{_SHARE}; 0: none.", check=_share)
     noise: str = option(AUTO, _NOISE, check=_law)
-    shape_ridge: float | None = option(None, f"{_RIDGE}.", check=partial(at_least, 0))
+    shape_ridge: float | None = option(None, f"{_RIDGE}.", check=_size)
 
 
 @dataclass(frozen=True, kw_only=True)
