@@ -231,3 +231,26 @@ def test_a_line_longer_than_any_header_is_not_held_back() -> None:
     assert len(rows.read(16)) == 16
     assert len(rows._rest) <= 2 << 20
     assert len(rows.read()) == len(text) - 20
+
+
+def test_of_several_sheets_the_one_with_the_columns_is_read_and_that_is_said(
+    tmp_path: Path,
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    cover = book.active
+    cover.title = "Read me"
+    cover.append(["Sales of 2024, see the other sheet"])
+    for title, label in (("Old", "turnover"), ("New", "sales")):
+        sheet = book.create_sheet(title)
+        sheet.append(["area", label])
+        for k in range(60):
+            sheet.append([k % 7, k * (1 if title == "New" else 1000)])
+    book.save(tmp_path / "t.xlsx")
+    source = scan(tmp_path / "t.xlsx", label="sales", label_range=(0, 60))
+    assert source.notes[0] == "of 3 sheets 'New' is read, the others are not"
+    (_, labels) = next(source.labelled_batches())
+    assert labels.max() == 59
+    assert scan(tmp_path / "t.xlsx", label="turnover").total_rows == 60
+    with pytest.raises(DataError, match="no column 'profit'"):
+        scan(tmp_path / "t.xlsx", label="profit")

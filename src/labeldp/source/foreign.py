@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,20 +21,23 @@ from labeldp.source.spelling import Reading, Wording
 def foreign_reader(paths: tuple[Path, ...], form: str, reading: Reading) -> FrameReader:
     """One table in one or more files of another program."""
     read = [_read(path, form, reading) for path in paths]
-    tables = [table for table, _ in read]
+    tables = [table for table, _, _ in read]
     for path, table in zip(paths, tables, strict=True):
         unique_names(table.schema.names, path)
         same_schema(tables[0].schema, table.schema, (paths[0], path))
     whole = pa.concat_tables(tables)
-    wording = Wording(notes=tuple(left_out([margins for _, margins in read], reading)))
+    sheets = dict.fromkeys(note for _, _, note in read if note)
+    notes = (*sheets, *left_out([margins for _, margins, _ in read], reading))
+    wording = Wording(notes=notes)
     return FrameReader(whole, whole.schema, whole.num_rows, form, paths, wording=wording)
 
 
-def _read(path: Path, form: str, reading: Reading) -> tuple[pa.Table, Margins]:
+def _read(path: Path, form: str, reading: Reading) -> tuple[pa.Table, Margins, str]:
+    """The table, what was left out around it, and a note."""
     try:
         if form == "Excel":
             return _excel(path, reading)
-        return _statistical(_READERS[form], path), NO_MARGINS
+        return _statistical(_READERS[form], path), NO_MARGINS, ""
     except ModuleNotFoundError:
         raise MissingExtraError(f"reading {form} files", "tables") from None
     except PermissionError:
@@ -45,17 +49,21 @@ def _read(path: Path, form: str, reading: Reading) -> tuple[pa.Table, Margins]:
         ) from None
 
 
-def _excel(path: Path, reading: Reading) -> tuple[pa.Table, Margins]:
-    """The first sheet; the first row below titles names the columns."""
+def _excel(path: Path, reading: Reading) -> tuple[pa.Table, Margins, str]:
+    """The first sheet that has the columns asked for; the first row below titles names them."""
     from openpyxl import load_workbook
 
     book = load_workbook(path, read_only=True, data_only=True)
     try:
-        sheet = book.worksheets[0]
-        sheet.reset_dimensions()  # a lone cell far off would fill all rows with blanks
+        sheets = book.worksheets
+        for sheet in sheets:
+            sheet.reset_dimensions()  # a lone cell far off would fill all rows with blanks
+        sheet = next((each for each in sheets if _names(each, reading.named)), sheets[0])
         rows = list(sheet.iter_rows(values_only=True))
     finally:
         book.close()
+    others = len(sheets) - 1
+    note = f"of {others + 1} sheets {sheet.title!r} is read, the others are not" if others else ""
     said = reading.skip_lines
     above = rows_above(rows[:MOST], reading.named) if said is None else said
     rows = rows[above:]
@@ -72,7 +80,13 @@ def _excel(path: Path, reading: Reading) -> tuple[pa.Table, Margins]:
     filled, inside = _without_headings(filled, names, _place(names, reading))
     columns = [[row[place] for row in filled] for place in range(len(names))]
     margins = replace(inside, above=above, below=below)
-    return pa.table([_array(column) for column in columns], names=names), margins
+    return pa.table([_array(column) for column in columns], names=names), margins, note
+
+
+def _names(sheet: Any, wanted: Sequence[str]) -> bool:
+    """Whether a row at the top of a sheet has all these names."""
+    top = sheet.iter_rows(max_row=MOST, values_only=True)
+    return any({str(name) for name in row if name is not None} >= {*wanted} for row in top)
 
 
 def _place(names: list[str], reading: Reading) -> int | None:
