@@ -309,7 +309,7 @@ def test_letters_that_are_no_units(code: str) -> None:
 
 
 def test_numbers_of_two_units_stay_text() -> None:
-    table = {"x": [f"{k} {'kg' if k % 2 else 'g'}" for k in range(60)], "y": [1.0] * 60}
+    table = {"x": [f"{k} {'kg' if k % 2 else 'km'}" for k in range(60)], "y": [1.0] * 60}
     source = scan(table, label="y")
     assert source.columns[0].kind == "categorical"
     assert "different spellings or units" in source.notes[0]

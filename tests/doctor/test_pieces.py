@@ -78,6 +78,14 @@ def test_every_kind_of_frame(kept: Any) -> None:
     assert found["options"] == ["--text-parts", "x:number1,x:number2"]
 
 
+def test_what_look_said_may_be_said_to_it() -> None:
+    texts = [f"{a % 40}" if b % 20 else f"x{a % 40}" for a, b in PAIRS]
+    table = {"x": texts, "y": A}
+    options = look(table, label="y")["options"]
+    assert "--categorical" not in options
+    assert look(table, label="y", text_parts=["x:number1"])["options"] == options
+
+
 def test_look_and_one_release(tmp_path: Path) -> None:
     """What labels are is in the second number alone."""
     y = np.clip(np.array(B) - 50 + RNG.normal(0, 5, N), 0, 60)

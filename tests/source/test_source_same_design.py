@@ -54,6 +54,9 @@ KINDS: dict[str, Callable[[int], Any]] = {
     "bound": lambda k: "<5" if k % 9 == 2 else str(5 + k * 3 % 77),
     "part": lambda k: f"{k % 12}/12",
     "lapse": lambda k: f"{k % 5}h {k * 7 % 60}m",
+    "weight": lambda k: f"{k * 10} g" if k % 2 else f"{k / 8} kg",
+    "about": lambda k: f"ca. {1900 + k % 90}" if k % 9 == 4 else str(1900 + k % 97),
+    "weekday": lambda k: (_START + datetime.timedelta(days=k)).strftime("%a %d %b %Y"),
     "month": lambda k: f"{2015 + k % 7}-{1 + k % 12:02d}",
 }
 

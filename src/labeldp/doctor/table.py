@@ -99,7 +99,8 @@ def look(
     reader = open_table(data, said)
     useless = _useless(reader.schema, (label, *drop))
     known["drop"] += tuple(useless)
-    reader, strays, words = _strays(reader, label, known, said)
+    apart = (split_part(part)[0] for part in text_parts)
+    reader, strays, words = _strays(reader, (label, *known["drop"], *apart), known, said)
     known["categorical"] += words
     reading = _with_strays(text, strays)
     source = scan(data, label=label, **known, **reading)
@@ -251,13 +252,13 @@ def _decoded(values: pa.Array) -> pa.Array:
 
 
 def _strays(
-    reader: Any, label: str | None, known: Mapping[str, Sequence[str]], reading: Reading
+    reader: Any, taken: Sequence[str | None], known: Mapping[str, Sequence[str]], reading: Reading
 ) -> tuple[Any, dict[str, list[str]], tuple[str, ...]]:
     """Texts among numbers or dates, for which they would be no such: blanks if they are few.
 
     With the reader, which then knows its encoding.
     """
-    taken = (label, *known["drop"], *known["categorical"])
+    taken = (*taken, *known["categorical"])
     names = [name for name in _texts(reader.schema) if name not in taken]
     if isinstance(reader, DelimitedReader):
         reader, types = reader.looked(names)
