@@ -19,7 +19,8 @@ from labeldp.doctor.column import Facts, decoded
 from labeldp.features.tally import FEW
 from labeldp.source.kinds import is_text
 from labeldp.source.parts import NUMBER, WORD, cut
-from labeldp.source.spelling import SOFT_BLANKS, Reading, among_numbers
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import SOFT_BLANKS, among_numbers
 
 _FEW, _SOME, _MOST, _NEARLY_ALL = 0.1, 0.25, 0.9, 0.99
 """Shares of texts: that may have words where others have none; that have digits at all; of those,

@@ -32,7 +32,8 @@ from labeldp.source.kinds import is_text, plain, usable
 from labeldp.source.labels import to_labels
 from labeldp.source.opening import open_table
 from labeldp.source.parts import split_part
-from labeldp.source.spelling import SOFT_BLANKS, Reading, Text, among_numbers
+from labeldp.source.reading import Reading, Text
+from labeldp.source.spelling import SOFT_BLANKS, among_numbers
 from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
 
@@ -99,7 +100,7 @@ def look(
     reader = open_table(data, said)
     useless = _useless(reader.schema, (label, *drop))
     known["drop"] += tuple(useless)
-    apart = (split_part(part)[0] for part in text_parts)
+    apart = (split_part(part)[0] for part in said.text_parts)
     reader, strays, words = _strays(reader, (label, *known["drop"], *apart), known, said)
     known["categorical"] += words
     reading = _with_strays(text, strays)

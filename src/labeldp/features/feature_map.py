@@ -21,7 +21,8 @@ from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.terms import Derived, Fitted, Term
 from labeldp.source.opening import open_table, ready
 from labeldp.source.parts import split_part
-from labeldp.source.spelling import Reading, is_told
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import is_told
 from labeldp.source.table import Source
 from labeldp.source.values import NULL_WORDS
 

@@ -5,9 +5,10 @@
     source.labelled_batches()            features with checked labels
 
 Modules, in the order of the road: `kinds` (what a column type means), `values` (columns as
-float64), `files` (which files, which format), `readers` (Parquet, Arrow IPC), `text` and
-`delimited` (CSV, TSV), `frames` (pandas, polars, pyarrow, duckdb), `labels` (the private
-column), `opening` (whatever is called a table), `table`, `rows` (some rows of a stream).
+float64), `reading` (what is said about text), `files` (which files, which format), `readers`
+(Parquet, Arrow IPC), `text` and `delimited` (CSV, TSV), `frames` (pandas, polars, pyarrow,
+duckdb), `labels` (the private column), `opening` (whatever is called a table), `table`, `rows`
+(some rows of a stream).
 """
 
 from labeldp.source.files import FileState, Reader

@@ -31,8 +31,9 @@ from labeldp.source.files import (
 from labeldp.source.guard import Guard, Layout, amid, first_rows, header, opened
 from labeldp.source.header import FALLBACK, delimiter_of, start_of, told_apart
 from labeldp.source.margins import NO_MARGINS, Margins, left_out, lines_below
+from labeldp.source.reading import Reading
 from labeldp.source.rownames import rows_are_named
-from labeldp.source.spelling import Reading, Wording
+from labeldp.source.spelling import Wording
 from labeldp.source.streams import Stream
 from labeldp.source.text import TextTypes
 from labeldp.source.wording import applied, decided, text_among_numbers

@@ -18,7 +18,8 @@ from labeldp.common.arrow import arrow_numbers, no_value, numpy_numbers
 from labeldp.common.files import obstacle
 from labeldp.errors import DataError
 from labeldp.source.kinds import plain
-from labeldp.source.spelling import Reading, Wording
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import Wording
 from labeldp.source.tellable import NO_NAMES, tellable, told
 
 FORMATS = {

@@ -15,7 +15,8 @@ from labeldp.source.files import same_schema, unique_names
 from labeldp.source.frames import FrameReader
 from labeldp.source.header import told_apart
 from labeldp.source.margins import MOST, NO_MARGINS, Margins, left_out, rows_above, rows_below
-from labeldp.source.spelling import Reading, Wording
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import Wording
 
 
 def foreign_reader(paths: tuple[Path, ...], form: str, reading: Reading) -> FrameReader:

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from labeldp.errors import DataError
 from labeldp.source.files import Reader, sliced, unique_names
-from labeldp.source.spelling import Reading, Wording
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import Wording
 from labeldp.source.spelt import SpeltReader, spelt
 
 ELSEWHERE = {"pyspark.sql": "labeldp.spark.reader"}

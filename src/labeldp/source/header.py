@@ -12,7 +12,7 @@ from pathlib import Path
 
 from labeldp.errors import DataError, InputError
 from labeldp.source.margins import MOST, lines_above, lines_of
-from labeldp.source.spelling import Reading
+from labeldp.source.reading import Reading
 from labeldp.source.values import NUMBER
 
 _MOST = 1 << 20

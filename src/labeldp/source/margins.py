@@ -25,7 +25,7 @@ from typing import Any
 
 from labeldp.errors import DataError
 from labeldp.source.amid import LOOKED_AT, Heading, lines_beneath
-from labeldp.source.spelling import Reading
+from labeldp.source.reading import Reading
 
 MOST = 20
 """Lines above or below a table that are found."""

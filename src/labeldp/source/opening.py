@@ -13,7 +13,7 @@ from labeldp.source.foreign import foreign_reader
 from labeldp.source.frames import frame_reader
 from labeldp.source.parts import of_text, split_part
 from labeldp.source.readers import ArrowReader, ParquetReader
-from labeldp.source.spelling import Reading
+from labeldp.source.reading import Reading
 from labeldp.source.spelt import with_their_parts
 
 _LINES, _BYTES = ("skip_lines", "skip_footer"), ("delimiter", "encoding")

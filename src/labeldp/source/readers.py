@@ -20,7 +20,8 @@ from labeldp.source.files import (
     reading as reading_file,
 )
 from labeldp.source.kinds import is_text, plain
-from labeldp.source.spelling import Reading, Wording
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import Wording
 from labeldp.source.spelt import spelt
 
 _PART_ROWS = 1 << 19

@@ -18,7 +18,8 @@ from labeldp.errors import DataError, InputError
 from labeldp.source.files import Reader
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.parts import column_or_part, of_text, split_part, with_parts
-from labeldp.source.spelling import Reading, Spelling, Wording
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import Spelling, Wording
 from labeldp.source.text import ALMOST, Looks, TextTypes
 from labeldp.source.wording import Decision, text_among_numbers
 

@@ -20,8 +20,9 @@ from labeldp.source.labels import LabelCheck, check_label_type, present, to_labe
 from labeldp.source.opening import open_table, ready
 from labeldp.source.parts import SEASONS, split_part
 from labeldp.source.persons import check_person_type, marked
+from labeldp.source.reading import Reading, Told
 from labeldp.source.roles import check_names, check_once, chosen, with_parts
-from labeldp.source.spelling import Reading, Told, Wording
+from labeldp.source.spelling import Wording
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
 _FEWEST_ROWS, _FEW_ROWS, _MANY_ROWS = 1 << 12, 1 << 16, 1 << 18

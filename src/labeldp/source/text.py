@@ -28,7 +28,8 @@ from labeldp.source.dates import (
 )
 from labeldp.source.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
 from labeldp.source.kinds import check_breadth, is_number
-from labeldp.source.spelling import SOFT_BLANKS, Reading, without_codes
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import SOFT_BLANKS, without_codes
 from labeldp.source.units import numbers_among, units_of
 from labeldp.source.values import NUMBER
 

@@ -12,14 +12,8 @@ from labeldp.errors import DataError
 from labeldp.source.dates import in_digits
 from labeldp.source.dress import Dress
 from labeldp.source.files import Reader
-from labeldp.source.spelling import (
-    SOFT_BLANKS,
-    Reading,
-    Spelling,
-    Wording,
-    among_numbers,
-    without_codes,
-)
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording, among_numbers, without_codes
 from labeldp.source.text import BATCH, Looks, TextTypes
 from labeldp.source.values import NUMBER, not_a_number
 

@@ -27,7 +27,8 @@ import pyarrow.compute as pc
 from labeldp import errors
 from labeldp.errors import DataError, InputError, LabelDPError
 from labeldp.source.files import sliced, unique_names
-from labeldp.source.spelling import Reading, Spelling, Wording
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import Spelling, Wording
 from labeldp.source.spelt import retyped, wording_of
 from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
