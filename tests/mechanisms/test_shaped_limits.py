@@ -1,0 +1,315 @@
+"""Where the checks of a shaped release begin to refuse, and what its noise costs to the digit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+from labeldp.errors import InputError
+from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
+from labeldp.mechanisms.shaped_flag.check import (
+    _check_design,
+    _check_error,
+    _check_reach,
+    _check_residual,
+    _sizes,
+    check,
+    published_weights,
+    untested,
+)
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms.shaped_flag.noise import NOISES, choose
+from labeldp.release import Person, Release
+from labeldp.statistics import Weights
+from tests.mechanisms.cases import SHAPED, forged_claim, small_plan
+from tests.tables import source
+
+Reals = Any
+TOO_LARGE = "aggregates.parquet has labels larger than those in the range can make them"
+APART = "aggregates.parquet and weights.parquet do not belong together"
+
+
+def claim(**changes: Any) -> ShapedFlagClaim:
+    """Three aggregates of 100 rows, labels from −2 to 6, noise of deviation 8 on the residual."""
+    given: dict[str, Any] = {
+        "bags": 3,
+        "rows": 100,
+        "label_range": (-2.0, 6.0),
+        "intercept": True,
+        "length": 0.5,
+        "noise_std": 4.0,
+        "trace": 3.0,
+        "directions": 3.0,
+        "gap": 1.0,
+        "kind": "even",
+        "passes": 1,
+        "residual_noise_std": 8.0,
+    }
+    return ShapedFlagClaim("exact", 1.0, 1e-5, **given | changes)
+
+
+# --- the root of the residual --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("law", "intercept", "low", "high"),
+    [
+        (GAUSSIAN, True, -57.6, 40 + 57.6),
+        (GAUSSIAN, False, -57.6, 60 + 57.6),
+        (RADIAL, True, -224.0, 40 + 224.0),
+        (RADIAL, False, -224.0, 60 + 224.0),
+    ],
+)
+def test_a_residual_root_is_within_its_reach_and_the_noise(
+    law: str, intercept: bool, low: float, high: float
+) -> None:
+    """Labels leave 4·√100 about their middle, or 6·√100 about 0."""
+    told = "certificate: residual_root is impossible: no labels in their range leave that"
+    made = claim(noise_law=law, intercept=intercept)
+    step = 2.0 ** (3 - 10)
+    for inside in (math.ceil(low / step), 0, 1, math.floor(high / step)):
+        assert not list(_check_residual(made, inside * step))
+    for outside in (math.ceil(low / step) - 1, math.floor(high / step) + 1):
+        assert list(_check_residual(made, outside * step)) == [told]
+    off = "certificate: residual_root is off its public grid: its low bits may leak"
+    assert list(_check_residual(made, 5.5 * step)) == [off]
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, RADIAL])
+def test_noise_on_the_residual_goes_that_far_with_less_than_the_chance(law: str) -> None:
+    """Deviations: 7.2 of normal noise, and 28 of Laplace's, are beyond chances of 1e-12."""
+    far = {GAUSSIAN: mpmath.erfc(7.2 / mpmath.sqrt(2)), RADIAL: mpmath.exp(-28 * mpmath.sqrt(2))}
+    assert far[law] < 1e-12
+
+
+def test_a_residual_is_published_if_and_only_if_there_is_noise_on_it() -> None:
+    told = "certificate: the residual is published, or not, against shape.residual_noise_std"
+    assert list(_check_residual(claim(), None)) == [told]
+    assert list(_check_residual(claim(residual_noise_std=None), 8.0)) == [told]
+    assert not list(_check_residual(claim(residual_noise_std=None), None))
+
+
+# --- the size of labels, and what weights say ----------------------------------------------
+
+
+@pytest.mark.parametrize(("value", "fine"), [(699.5, True), (700.5, False), (-700.5, False)])
+def test_labels_are_no_larger_than_their_weights_and_noise_allow(value: float, fine: bool) -> None:
+    """100 rows of weights up to 1/2 and labels up to 6, and a hundred deviations of 4."""
+    shown: Any = SimpleNamespace(label_chunks=lambda: iter([np.array([1.0, 2.0]), [value]]))
+    assert list(_check_reach(shown, claim())) == ([] if fine else [TOO_LARGE])
+    flipped = replace(claim(), label_range=(-6.0, 2.0))
+    assert list(_check_reach(shown, flipped)) == ([] if fine else [TOO_LARGE])
+
+
+def weighed() -> tuple[Weights, Reals]:
+    """A lower triangle C, and a G so that C·G·Cᵀ has eigenvalues 1, 2 and 4."""
+    lower = np.array([[2.0, 0.0, 0.0], [-1.0, 0.5, 0.0], [3.0, 1.0, -4.0]])
+    turn, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))
+    inside = turn @ np.diag([1.0, 2.0, 4.0]) @ turn.T
+    back = np.linalg.inv(lower)
+    gram = back @ inside @ back.T
+    return Weights((0, 1, 2), lower), (gram + gram.T) / 2
+
+
+def errors(design: Reals, weights: Weights, **changes: Any) -> list[str]:
+    """What is said of C and Z; by default with the trace and directions that follow."""
+    inverse = 0.25 / np.array([1.0, 2.0, 4.0])
+    given = {"trace": inverse.sum(), "directions": inverse.sum() ** 2 / (inverse**2).sum()}
+    features = SimpleNamespace(kept_scales=np.ones(3))
+    shown: Any = SimpleNamespace(features=features, chunks=lambda: iter([(design, None)]))
+    return list(_check_error(shown, weights, claim(**given | changes)))
+
+
+def test_the_error_that_is_stated_follows_from_what_is_published() -> None:
+    weights, gram = weighed()
+    design = weights.matrix @ gram
+    assert not errors(design, weights)
+    trace, directions = 0.4375, 0.4375**2 / 0.08203125
+    for by, fine in ((0.008, True), (0.02, False), (-0.02, False)):
+        line = [] if fine else [f"certificate: shape.trace should be {trace:.6g}"]
+        assert errors(design, weights, trace=trace * (1 + by)) == line
+    for by, fine in ((0.016, True), (0.035, False), (-0.035, False)):
+        line = [] if fine else [f"certificate: shape.directions should be {directions:.6g}"]
+        assert errors(design, weights, directions=directions * (1 + by)) == line
+
+
+def test_rows_have_no_less_than_their_length_on_average() -> None:
+    """The trace of C·G·Cᵀ is 7, of 28 rows of length 1/2."""
+    weights, gram = weighed()
+    design = weights.matrix @ gram
+    told = ["certificate: shape.length is less than what rows have on average"]
+    assert not errors(design, weights, rows=28)
+    assert errors(design, weights, rows=27) == told
+    shorter = 0.5 * (1 - 1e-9)
+    scale = {"trace": 0.4375, "directions": 0.4375**2 / 0.08203125}
+    assert errors(design, weights, rows=28, length=shorter, **scale) == told
+
+
+def test_features_and_weights_belong_together_to_the_last_digits() -> None:
+    weights, gram = weighed()
+    design = weights.matrix @ gram
+    for at in ((0, 1), (2, 0), (1, 2)):
+        other = design.copy()
+        other[at] += 1e-12
+        assert errors(other, weights) == [APART]
+        other[at] = np.nan
+        assert errors(other, weights) == [APART]
+
+
+def test_what_rounding_is_a_share_of_counts_every_term_as_positive() -> None:
+    """|C|·|G|·|C|ᵀ, with both halves of a G that is not symmetric in the last digits."""
+    weights, gram = weighed()
+    lean = gram + np.triu(np.full((3, 3), 1e-3), 1)
+    size = np.abs(weights.matrix) @ np.maximum(np.abs(lean), np.abs(lean).T)
+    size = size @ np.abs(weights.matrix).T
+    assert _sizes(weights.matrix @ lean, weights.matrix) == pytest.approx(size, rel=1e-12)
+
+
+class Sums:
+    """Exact sums of three columns."""
+
+    def __init__(self, whole: Reals) -> None:
+        self.whole = whole
+
+    def exact(self, kept: tuple[int, ...]) -> Reals:
+        return self.whole[np.ix_(kept, kept)]
+
+
+def test_features_are_those_of_the_table_to_the_last_digits() -> None:
+    told = [
+        "aggregates.parquet has features that are not those of the table, weighed as it says"
+    ]
+    weights = Weights((0, 1), np.array([[1 / 3, 0.0], [-1 / 7, 1 / 9]]))
+    whole = np.array([[10**9, -3], [-3, 10**6]], dtype=object)
+    exact = [
+        [sum(mpmath.mpf(c) * int(g) for c, g in zip(row, column, strict=True)) for column in whole]
+        for row in weights.matrix.tolist()
+    ]
+    design = np.array(exact, dtype=np.float64)
+    sums: Any = Sums(whole)
+    assert not list(_check_design(design, weights, sums))
+    for row in range(2):
+        for column in range(2):
+            for by in (1e-13, -1e-13):
+                other = design.copy()
+                other[row, column] += by * max(1.0, abs(design[row, column]))
+                assert list(_check_design(other, weights, sums)) == told
+
+
+# --- a release -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def released() -> Release:
+    return small_plan(SHAPED, source(400)).release(source(400))
+
+
+def with_shape(release: Release, **times: float) -> list[str]:
+    def change(certificate: dict[str, Any]) -> None:
+        shape = certificate["shape"]
+        certificate["shape"] = shape | {name: by * shape[name] for name, by in times.items()}
+
+    return list(check(forged_claim(release, change)))
+
+
+def test_a_budget_is_spent_but_for_a_millionth(released: Release) -> None:
+    assert not list(check(released))
+    told = ["certificate: the noise is not that of the budget"]
+    assert not with_shape(released, noise_std=1 + 0.8e-6, residual_noise_std=1 + 0.8e-6)
+    assert with_shape(released, noise_std=1 + 1.6e-6, residual_noise_std=1 + 1.6e-6) == told
+
+
+def test_an_intercept_is_where_the_certificate_says(released: Release) -> None:
+    forged = forged_claim(released, lambda c: c.update(constant_in_span=False))
+    told = "features.json and the certificate differ on whether there is an intercept"
+    assert told in list(check(forged))
+
+
+def test_weights_of_another_number_of_rows_are_not_square(released: Release) -> None:
+    table = released.files["weights"]
+    short = replace(released, files={"weights": table.slice(0, table.num_rows - 1)})
+    assert published_weights(short) is None
+    assert list(check(short)) == ["weights.parquet is not square"]
+    assert published_weights(released) is not None
+
+
+def test_what_a_check_cannot_see_is_said(released: Release) -> None:
+    (line,) = untested(released)
+    assert line.startswith(f"scatter not testable: {released.bags} aggregates of as many columns")
+
+
+# --- what noise costs ----------------------------------------------------------------------
+
+
+def test_costs_are_those_of_the_moves_over_the_scales_rounded_up() -> None:
+    """ΔL/s and Δ√k/s₀; radial noise of d columns has deviation √(d+1)·b, Laplace's √2·b."""
+    person = Person("id", 9)
+    for law, spread, root in ((GAUSSIAN, 1, 1), (RADIAL, mpmath.sqrt(4), mpmath.sqrt(2))):
+        made = claim(noise_law=law, person=person)
+        aggregates, residual = made.costs
+        assert aggregates == pytest.approx(float(8 * 0.5 / (4 / spread)), rel=1e-14)
+        assert residual == pytest.approx(float(8 * 3 / (8 / root)), rel=1e-14)
+        together = aggregates + residual if law == RADIAL else math.hypot(aggregates, residual)
+        assert made.spent == pytest.approx(together, rel=1e-14)
+
+
+def test_costs_are_never_less_than_what_they_are() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        std, root, length = (float(value) for value in rng.uniform(0.1, 3.0, 3))
+        law = RADIAL if rng.integers(2) else GAUSSIAN
+        made = claim(noise_std=std, residual_noise_std=root, length=length, noise_law=law)
+        with mpmath.workdps(40):
+            spread, last = (mpmath.sqrt(4), mpmath.sqrt(2)) if law == RADIAL else (1, 1)
+            truth = 8 * mpmath.mpf(length) * spread / std, 8 * last / mpmath.mpf(root)
+            for found, exact in zip(made.costs, truth, strict=True):
+                assert exact <= mpmath.mpf(found) <= exact * (1 + mpmath.mpf(2) ** -49)
+    assert claim(residual_noise_std=None).costs[1] == 0.0
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, RADIAL])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
+def test_parts_of_a_budget_make_it_up_and_never_exceed_it(law: str, share: float) -> None:
+    noise = NOISES[law]
+    whole = noise.whole(1.0, 1e-5)
+    aggregates, residual = noise.parts(1.0, 1e-5, share)
+    if law == RADIAL:
+        assert whole == 1.0
+        assert residual == pytest.approx(share, rel=1e-8, abs=0.0)
+    else:
+        assert residual**2 == pytest.approx(share * whole**2, rel=1e-8, abs=0.0)
+    spent = noise.together(aggregates, residual)
+    assert whole * (1 - 1.5e-9) < spent < whole * (1 - 0.6e-9)
+    std = noise.deviation(2.0, aggregates, 5)
+    assert std * aggregates == pytest.approx(2.0 * (math.sqrt(6) if law == RADIAL else 1.0))
+    with mpmath.workdps(40):
+        spread = mpmath.mpf(noise.spread(5))
+        assert mpmath.mpf(std) * mpmath.mpf(aggregates) >= 2 * spread
+        assert mpmath.mpf(std) * mpmath.mpf(aggregates) <= 2 * spread * (1 + mpmath.mpf(2) ** -50)
+    deviation = noise.residual_deviation(3.0, residual)
+    assert (deviation is None) is (share == 0.0)
+    if deviation is not None:
+        root = math.sqrt(2) if law == RADIAL else 1.0
+        assert deviation * residual == pytest.approx(3.0 * root)
+        assert deviation >= mpmath.mpf(noise.residual_spread) * 3 / mpmath.mpf(residual)
+
+
+def test_noise_without_a_guarantee_is_refused_and_the_smaller_is_chosen() -> None:
+    words = r"^gaussian noise has no guarantee with δ = 0; leave `noise` out$"
+    with pytest.raises(InputError, match=words):
+        choose(GAUSSIAN, 1.0, 0.0, 0.1, 4)
+    assert choose("auto", 1.0, 0.0, 0.1, 10**6).name == RADIAL
+    assert choose(RADIAL, 1.0, 1e-5, 0.1, 10**6).name == RADIAL
+    for columns in (1, 3, 9, 27, 81):
+        sizes = {
+            name: NOISES[name].deviation(1.0, NOISES[name].parts(1.0, 1e-5, 0.1)[0], columns)
+            for name in (GAUSSIAN, RADIAL)
+        }
+        least = min(sizes, key=lambda name: sizes[name])
+        assert choose("auto", 1.0, 1e-5, 0.1, columns).name == least
