@@ -245,7 +245,9 @@ def test_without_an_intercept_the_reach_is_the_far_end_of_the_range() -> None:
     apart = claim(FloorMode.MEASURED_ADDED, centred=False)
     assert not list(check_floor(apart, floor(117.5)))
     assert list(check_floor(apart, floor(117.75)))
-    assert not list(check_floor(replace(apart, facts=replace(apart.facts, rows=101)), floor(117.75)))
+    assert not list(
+        check_floor(replace(apart, facts=replace(apart.facts, rows=101)), floor(117.75))
+    )
 
 
 def test_a_measured_root_off_its_grid_is_told() -> None:
@@ -292,7 +294,10 @@ def test_a_declared_floor_adds_nothing() -> None:
 
 
 def test_a_floor_that_was_only_measured_is_enough_or_it_is_told() -> None:
-    enough, few = claim(FloorMode.MEASURED, bound(60.0) ** 2 * (1 - 1e-9)), claim(FloorMode.MEASURED)
+    enough, few = (
+        claim(FloorMode.MEASURED, bound(60.0) ** 2 * (1 - 1e-9)),
+        claim(FloorMode.MEASURED),
+    )
     assert not list(check_floor(enough, floor(60.0, added_variance=0.0)))
     below = "certificate: the floor that was measured is below the one needed"
     assert list(check_floor(few, floor(60.0, added_variance=0.0))) == [below]

@@ -100,4 +100,3 @@ def test_means_move_by_the_centre_times_the_constant() -> None:
     assert means(features, slope, np.zeros(2), 0)[0].tolist() == [3.5, -1.75]
     assert means(features, slope, np.zeros(2), 7)[0].tolist() == [17.5, 33.25]
     assert slope.tolist() == [0.25, 3.0], "what was given stays as it is"
-

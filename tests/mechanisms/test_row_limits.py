@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from labeldp import Release
+from labeldp.engines import LocalEngine
 from labeldp.mechanisms.noisy_rows.check import (
     _check_numbers,
     _check_spread,
@@ -22,7 +23,6 @@ from labeldp.mechanisms.noisy_rows.check import (
 )
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import LAWS, RowNoise, least_noise, needed
-from labeldp.engines import LocalEngine
 from tests.mechanisms.cases import EVERY, forged_claim, small_plan
 from tests.tables import source
 

@@ -182,9 +182,7 @@ class Sums:
 
 
 def test_features_are_those_of_the_table_to_the_last_digits() -> None:
-    told = [
-        "aggregates.parquet has features that are not those of the table, weighed as it says"
-    ]
+    told = ["aggregates.parquet has features that are not those of the table, weighed as it says"]
     weights = Weights((0, 1), np.array([[1 / 3, 0.0], [-1 / 7, 1 / 9]]))
     whole = np.array([[10**9, -3], [-3, 10**6]], dtype=object)
     exact = [

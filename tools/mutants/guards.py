@@ -9,7 +9,12 @@ _CURVES = ("tests/contracts/test_curve.py", "tests/golden")
 _MECHANISMS = ("tests/golden", "tests/contracts/test_mechanism.py", "tests/test_plan_binding.py")
 _RELEASES = ("tests/test_verification.py", "tests/test_forgeries.py")
 _FLAG = ("tests/mechanisms/test_floors.py", "tests/mechanisms/test_person_sketch.py")
-_BAGS = ("tests/mechanisms/test_bags.py", "tests/mechanisms/test_draws.py")
+_FLOORS = ("tests/mechanisms/test_check_limits.py", "tests/mechanisms/test_floor_rounding.py")
+_BAGS = (
+    "tests/mechanisms/test_bag_limits.py",
+    "tests/mechanisms/test_bags.py",
+    "tests/mechanisms/test_draws.py",
+)
 _BAG_LAWS = ("tests/mechanisms/test_laws.py", "tests/mechanisms/test_groups_over_draw.py")
 
 GUARDS: dict[str, tuple[str, ...]] = {
@@ -130,12 +135,17 @@ GUARDS: dict[str, tuple[str, ...]] = {
     ),
     "mechanisms/wtd_flag/": (*_FLAG, *_MECHANISMS, "tests/test_compact.py", "tests/test_law.py"),
     "mechanisms/shaped_flag/": (
+        "tests/mechanisms/test_shaped_limits.py",
         "tests/mechanisms/test_shaped_flag.py",
         "tests/mechanisms/test_radial_noise.py",
         "tests/mechanisms/test_person.py",
         *_MECHANISMS,
     ),
-    "mechanisms/noisy_rows/": ("tests/mechanisms/test_noisy_rows.py", *_MECHANISMS),
+    "mechanisms/noisy_rows/": (
+        "tests/mechanisms/test_row_limits.py",
+        "tests/mechanisms/test_noisy_rows.py",
+        *_MECHANISMS,
+    ),
     "mechanisms/sampled_wtd_flag/": (
         *_BAGS,
         "tests/mechanisms/test_bag_blocks.py",
@@ -144,19 +154,23 @@ GUARDS: dict[str, tuple[str, ...]] = {
         *_BAG_LAWS,
     ),
     "mechanisms/sampled_noisy_wtd_lag/": (
-        "tests/mechanisms/test_noisy_lag.py",
         *_BAGS,
+        "tests/mechanisms/test_noisy_lag.py",
         *_MECHANISMS,
         *_BAG_LAWS,
     ),
-    "mechanisms/floor": (*_FLAG, *_MECHANISMS, "tests/mechanisms/test_laws.py"),
-    "mechanisms/laws.py": ("tests/mechanisms/test_feature_laws.py", *_MECHANISMS),
+    "mechanisms/floor": (*_FLOORS, *_FLAG, *_MECHANISMS, "tests/mechanisms/test_laws.py"),
+    "mechanisms/laws.py": (
+        "tests/mechanisms/test_law_limits.py",
+        "tests/mechanisms/test_feature_laws.py",
+        *_MECHANISMS,
+    ),
     "mechanisms/bags.py": (*_BAGS, "tests/mechanisms/test_bag_blocks.py", *_MECHANISMS),
     "mechanisms/survey.py": ("tests/mechanisms/test_plan_facts.py", *_MECHANISMS),
     "mechanisms/curves.py": ("tests/mechanisms/test_curves.py", *_MECHANISMS),
     "mechanisms/account.py": ("tests/accounting/test_account_bags_command.py", *_MECHANISMS),
     "mechanisms/structure.py": ("tests/test_parquet_form.py", *_RELEASES),
-    "mechanisms/check": ("tests/mechanisms/test_floors.py", "tests/golden", *_RELEASES),
+    "mechanisms/check": (*_FLOORS, "tests/mechanisms/test_floors.py", "tests/golden", *_RELEASES),
     "mechanisms/": (*_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
     "release/parquet.py": ("tests/test_parquet_form.py", "tests/test_release_files.py", *_RELEASES),
     "release/files.py": (

@@ -1,0 +1,438 @@
+"""Bags at their limits: how many, which seeds pass, and which sums noise cannot make."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from labeldp import InputError, PlanError, Release, scan
+from labeldp._random import Randomness, words
+from labeldp.engines import LocalEngine
+from labeldp.errors import DataError
+from labeldp.mechanisms import bags as module
+from labeldp.mechanisms.bags import BagRows, Draw, check_members, looks_drawn, members_table
+from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import check, check_features
+from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
+from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
+    Weights,
+    _truth,
+    chosen_rows,
+    coins,
+    draw_weights,
+    label_grid,
+    noisy_share,
+)
+from labeldp.mechanisms.sampled_wtd_flag.claim import check as check_sampled
+from labeldp.mechanisms.sampled_wtd_flag.claim import check_features as check_bags
+from labeldp.statistics import LabelGrid
+from tests.mechanisms.cases import NOISY, SAMPLED, Certificate, forged_tables, small_plan
+from tests.tables import source, table
+
+
+def drawn(rows: int, bags: int, size: int, seed: int = 7, over_draw: bool = False) -> Draw:
+    return Draw(rows, bags, size, f"{seed:064x}", over_draw, over_draw)
+
+
+# --- draws ---------------------------------------------------------------------------------
+
+
+def test_as_many_rows_in_bags_as_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_MEMBERS", 60)
+    drawn(1000, 12, 5)
+    words = "^13 bags of 5 rows are too many to hold; ask for 12 at most$"
+    with pytest.raises(InputError, match=words):
+        drawn(1000, 13, 5)
+
+
+def test_memory_holds_some_gigabytes_of_row_numbers() -> None:
+    assert module.MOST_MEMBERS * 8 == 1.6e9
+
+
+def test_over_the_draw_delta_is_below_the_chance_of_a_bag() -> None:
+    """Ten bags of 10 of 1,000 rows: a tenth of the rows."""
+    over = drawn(1000, 10, 10, over_draw=True)
+    assert over.chance == pytest.approx(0.1)
+    assert over.chance >= Fraction(1, 10)
+    over.check_budget(0.0999)
+    for delta in (over.chance, 0.11):
+        with pytest.raises(PlanError, match="leave labels without any protection"):
+            over.check_budget(delta)
+    given = drawn(1000, 10, 10)
+    assert given.chance == 1.0
+    given.check_budget(0.5)
+    with pytest.raises(InputError, match="needs bags that were drawn at random"):
+        Draw(1000, 10, 10, "00" * 32, random=False, over_draw=True)
+
+
+def seed_of(*bytes_: int) -> str:
+    return bytes(bytes_).hex()
+
+
+def test_a_seed_has_seventeen_different_bytes_and_as_many_steps() -> None:
+    few = [*range(0, 240, 15), *range(0, 240, 15)]
+    assert len(set(few)) == 16
+    assert not looks_drawn(seed_of(*few))
+    rng = np.random.default_rng(0)
+    for different, fine in ((16, False), (17, True)):
+        chosen = rng.choice(256, different, replace=False)
+        while True:
+            order = np.concatenate([chosen, rng.choice(chosen, 32 - different)])
+            rng.shuffle(order)
+            if len(set((np.diff(order) % 256).tolist())) > 17 and order[:16].any():
+                break
+        assert looks_drawn(seed_of(*order.tolist())) is fine
+    for different, fine in ((16, False), (17, True)):
+        steps = rng.choice(np.arange(1, 256), different, replace=False)
+        while True:
+            order = np.concatenate([steps, rng.choice(steps, 31 - different)])
+            rng.shuffle(order)
+            data = np.cumsum(np.append(3, order)) % 256
+            if len(set(data.tolist())) > 17:
+                break
+        assert looks_drawn(seed_of(*data.tolist())) is fine
+
+
+def test_a_seed_has_something_in_its_first_half() -> None:
+    ragged = bytes(k * (k + 1) // 2 for k in range(1, 17))
+    assert len(set(ragged)) == 16
+    assert not looks_drawn((bytes(16) + ragged).hex())
+    assert looks_drawn((bytes(15) + b"\x63" + ragged).hex())
+
+
+def test_steps_between_bytes_go_round() -> None:
+    """250 → 10 is the same step as 0 → 16: bytes of one step are no draw."""
+    assert not looks_drawn(bytes(16 * k % 256 + k // 16 for k in range(32)).hex())
+    assert not looks_drawn(bytes((250 - 77 * k) % 256 for k in range(32)).hex())
+
+
+def test_bags_of_a_table_are_those_of_the_seed() -> None:
+    draw = drawn(100, 6, 4)
+    held = members_table(draw)
+    assert held["bag"].to_pylist() == [bag for bag in range(6) for _ in range(4)]
+    assert not list(check_members(held, draw))
+    told = ["bags.parquet does not hold the bags that the certificate's seed gives"]
+    assert list(check_members(held.slice(1), draw)) == told
+    assert list(check_members(members_table(drawn(100, 6, 4, 8)), draw)) == told
+    wild = Draw(100, 6, 4, f"{7:064x}", True, False)
+    assert list(check_members(held, wild)) == [
+        "certificate: draw.seed was not drawn at random, whatever draw.random says"
+    ]
+    assert not list(check_members(held, draw)), "a seed that was given may be any number"
+
+
+# --- rows of bags --------------------------------------------------------------------------
+
+
+def test_blocks_of_bags_are_the_bags_in_their_order() -> None:
+    rows, draw = source(400), drawn(400, 7, 5)
+    features = small_plan(SAMPLED, rows, bags=7, bag_size=32).features
+    held = BagRows(features, draw).read(rows, LocalEngine(1))
+    heights = table(400)["height"].to_numpy()
+    assert np.array_equal(held.wanted, np.sort(draw.members, axis=None))
+    for bags in (1, 3, 7, 100):
+        parts = list(held.blocks(bags))
+        assert [part.start for part, _ in parts] == list(range(0, 7, bags))
+        assert parts[-1][0].stop == 7
+        numbers = np.concatenate([encoded.numbers for _, encoded in parts])
+        alone = np.concatenate([held.bag(bag).numbers for bag in range(7)])
+        assert np.array_equal(numbers, alone)
+        column = numbers[:, 0]
+        order = np.argsort(heights[draw.members.reshape(-1)], kind="stable")
+        assert (np.diff(column[order]) >= 0).all()
+
+
+# --- weights and coins ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fraction", [0.25, 0.5, 1 - 2.0**-53, 2.0**-60])
+def test_coins_are_words_below_their_part_of_two_to_the_64(fraction: float) -> None:
+    draw = drawn(1000, 10, 50)
+    tossed = words(draw.stream("noisy rows"), 500).tolist()
+    expected = [Fraction(word) < Fraction(fraction) * 2**64 for word in tossed]
+    assert coins(draw, fraction).reshape(-1).tolist() == expected
+    assert coins(draw, fraction).shape == (10, 50)
+
+
+def test_noise_and_mu_are_those_of_the_weights() -> None:
+    values = np.array([[3.0, -4.0, 12.0], [1.0, 2.0, -2.0]])
+    noisy = np.array([[True, True, False], [False, True, False]])
+    weights = Weights(values, noisy)
+    assert weights.noise(2.0).tolist() == [10.0, 4.0]
+    assert weights.largest_mu(5.0, 2.0) == pytest.approx(5 * 12 / 10)
+    assert label_grid(np.array([10.0, 4.0])) == 2 - 10
+
+
+def test_weights_are_drawn_again_a_thousand_times_and_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two rows of equal noise have a μ of √2·Δ/(2s) at least, where their weights are equal."""
+    from labeldp.mechanisms.sampled_noisy_wtd_lag import weights as drawing
+
+    assert drawing._MOST_ROUNDS == 1000
+    draw, noisy = drawn(100, 3, 2), np.ones((3, 2), dtype=bool)
+    asked: list[int] = []
+    normals = drawing.normals
+
+    def counted(stream: Any, count: int) -> Any:
+        asked.append(count)
+        return normals(stream, count)
+
+    monkeypatch.setattr(drawing, "normals", counted)
+    monkeypatch.setattr(drawing, "_MOST_ROUNDS", 4)
+    words = "^3 bags of 2 rows stay above μ = 0.5 however often their weights are drawn; make"
+    with pytest.raises(PlanError, match=words):
+        draw_weights(draw, noisy, 1.0, 1.0, 0.5)
+    assert asked == [6] * 5, "the first, and one more after each of four looks"
+
+
+@pytest.mark.parametrize(
+    ("values", "fine"),
+    [
+        ([True, False], True),
+        ([1, 0], True),
+        (["TRUE", "0"], True),
+        (["true", "yes"], False),
+        ([1, 2], False),
+        ([1.0, 0.0], False),
+        ([True, None], False),
+    ],
+)
+def test_truth_is_said_in_few_words(values: list[Any], fine: bool) -> None:
+    array = pa.array(values)
+    if fine:
+        assert _truth(array, "c").tolist() == [True, False]
+        return
+    words = "^`noisy_column` 'c' must hold true/false or 1/0, and no gaps$"
+    with pytest.raises(DataError, match=words):
+        _truth(array, "c")
+
+
+def test_a_public_column_says_which_rows_of_a_bag_are_noisy() -> None:
+    marks = np.arange(400) % 3 == 0
+    data = table(400).append_column("mark", pa.array(marks))
+    rows = scan(data, label="label", label_range=(0.0, 10.0), batch_rows=64)
+    draw = drawn(400, 9, 20)
+    assert np.array_equal(chosen_rows(draw, rows, "mark"), marks[draw.members])
+    assert noisy_share(rows, "mark") == marks.mean()
+    for name, told in (("label", "is the label"), ("none", "there is no column 'none'")):
+        with pytest.raises(InputError, match=told):
+            chosen_rows(draw, rows, name)
+        with pytest.raises(InputError, match=told):
+            noisy_share(rows, name)
+
+
+# --- sums ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("label_range", [(0.0, 10.0), (1e6, 1e6 + 1.0), (-3.0, -1.0)])
+def test_sums_are_those_of_labels_with_the_noise_of_their_weights(
+    label_range: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes through the door, against fractions: means, deviations, and their bounds."""
+    seen: dict[str, Any] = {}
+
+    def publish(mean: Any, error: Any, std: Any, grid: int, _randomness: Any, exact: Any) -> Any:
+        seen.update(mean=mean, error=error, std=std, grid=grid, exact=exact)
+        return np.rint(mean)
+
+    monkeypatch.setattr("labeldp.door.publish", publish)
+    rng = np.random.default_rng(4)
+    labels = LabelGrid.for_range(label_range, intercept=True)
+    weights = Weights(rng.normal(size=(40, 6)), rng.random((40, 6)) < 0.7)
+    weights.noisy[:, 0] = True
+    values = rng.uniform(*label_range, size=(40, 6))
+    drawn_sums = draw_sums(weights, values, labels, 0.3, -9, Randomness.experiment(0))
+    step = Fraction(2) ** labels.exponent
+    rounded = np.rint(np.ldexp(values, -labels.exponent))
+    assert seen["grid"] == -9 - labels.exponent
+    assert drawn_sums == pytest.approx((weights.values * values).sum(axis=1), abs=6 * float(step))
+    for row in range(40):
+        pairs = zip(weights.values[row].tolist(), rounded[row].tolist(), strict=True)
+        mean = sum((Fraction(w) * Fraction(c) for w, c in pairs), Fraction(0))
+        assert abs(Fraction(seen["mean"][row]) - mean) <= Fraction(seen["error"][row])
+        noisy = weights.values[row][weights.noisy[row]].tolist()
+        square = (Fraction(0.3) / step) ** 2 * sum((Fraction(w) ** 2 for w in noisy), Fraction(0))
+        low, high = (Fraction(float(side[row])) for side in seen["std"])
+        assert low**2 < square < high**2
+        assert high < low * (1 + Fraction(1, 2**46))
+        ball, deviation = seen["exact"](row, 53)
+        assert abs(Fraction(float(ball)) - mean) <= abs(mean) / 2**50
+        assert abs(Fraction(float(deviation)) ** 2 - square) <= square / 2**48
+    size = np.abs(weights.values * rounded).sum(axis=1)
+    assert (seen["error"] >= 7 * 2.0**-53 * size).all(), "what six products and their sum may lose"
+    assert (seen["error"] <= 30 * 2.0**-52 * size).all()
+
+
+# --- releases ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def noisy() -> Release:
+    return small_plan(NOISY, source(400), bag_seed=5).release(source(400))
+
+
+@pytest.fixture(scope="module")
+def sampled() -> Release:
+    rows = source(400)
+    return small_plan(SAMPLED, rows, bag_seed=5, floor="added").release(rows)
+
+
+def altered(release: Release, name: str, values: Any, file: str | None = None) -> Release:
+    held = release.files[file] if file else release.table
+    place = held.column_names.index(name)
+    other = held.set_column(place, held.schema.field(name), pa.array(values))
+    return forged_tables(release, **{file or "table": other})
+
+
+def claiming(release: Release, change: Callable[[Certificate], None]) -> Release:
+    """The same with another claim; what its curve would be is not asked here."""
+    certificate = copy.deepcopy(release.certificate)
+    change(certificate)
+    return replace(release, certificate=certificate)
+
+
+def noise_of(release: Release) -> dict[str, Any]:
+    return dict(release.certificate["noise"])
+
+
+def with_noise(release: Release, **times: float) -> list[str]:
+    def change(certificate: dict[str, Any]) -> None:
+        noise = certificate["noise"]
+        certificate["noise"] = noise | {k: by * noise[k] for k, by in times.items()}
+
+    return list(check(claiming(release, change)))
+
+
+def test_no_bag_has_more_than_the_mu_of_the_certificate(noisy: Release) -> None:
+    """Weights follow from the seed and μ; of those shown the largest μ is computed here."""
+    assert not list(check(noisy))
+    claimed, std = noise_of(noisy)["mu"], noise_of(noisy)["std"]
+    weights = Weights.from_table(noisy.files["bags"], drawn(400, 20, 16))
+    low, high = noisy.certificate["label_range"]
+    mu = float(np.max(np.abs(weights.values).max(axis=1) / weights.noise(std))) * (high - low)
+    assert mu <= claimed
+    for by, fine in ((0.7e-9, True), (1.6e-9, False)):
+        less = mu * (1 - by)
+        line = f"bags.parquet: some bag has μ = {mu:.6g}, the certificate says {less:.6g}"
+        assert (line in with_noise(noisy, mu=less / claimed)) is not fine
+
+
+def test_the_noise_of_bags_is_that_of_their_weights(noisy: Release) -> None:
+    name = noisy.table.column_names[0]
+    told = [f"aggregates.parquet: {name} is not the noise of the bags"]
+    shown = np.asarray(noisy.noise)
+    for by, lines in ((0.6e-9, []), (1.8e-9, told), (-1.8e-9, told)):
+        other = shown.copy()
+        other[-1] *= 1 + by
+        assert list(check(altered(noisy, name, other))) == lines
+
+
+def test_weights_are_those_of_the_seed(noisy: Release) -> None:
+    told = ["bags.parquet does not hold the weights that the certificate's seed gives"]
+    values = noisy.files["bags"]["weight"].to_numpy().copy()
+    small = int(np.argmin(np.abs(values)))
+    for by, lines in ((0.5e-9, []), (1e-8, told), (-1e-8, told)):
+        other = values.copy()
+        other[small] += by
+        assert list(check(altered(noisy, "weight", other, "bags"))) == lines
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weights_are_numbers(noisy: Release, value: float) -> None:
+    values = noisy.files["bags"]["weight"].to_numpy().copy()
+    values[3] = value
+    told = ["bags.parquet has gaps, or weights that are not numbers"]
+    assert list(check(altered(noisy, "weight", values, "bags"))) == told
+    marks = noisy.files["bags"]["noisy"].to_pylist()
+    assert list(check(altered(noisy, "noisy", [None, *marks[1:]], "bags"))) == told
+
+
+def test_sums_are_within_their_weights_and_noise(noisy: Release) -> None:
+    """Σ|w|·10, 7.2 deviations, and a step of the grid."""
+    told = ["aggregates.parquet has labels larger than those in the range can make them"]
+    name, bag = noisy.table.column_names[-1], 3
+    values = noisy.files["bags"]["weight"].to_numpy().reshape(20, 16)
+    step = 2.0 ** noisy.certificate["numerics"]["grid_exponent"]
+    top = max(map(abs, noisy.certificate["label_range"]))
+    most = np.abs(values[bag]).sum() * top + 7.2 * noisy.noise[bag] + step
+    for sign in (1, -1):
+        for steps, lines in ((0, []), (1, told)):
+            other = np.asarray(noisy.labels).copy()
+            other[bag] = sign * (np.floor(most / step) + steps) * step
+            assert list(check(altered(noisy, name, other))) == lines
+
+
+def test_other_intercepts_and_other_tables_are_told(noisy: Release, sampled: Release) -> None:
+    other = claiming(noisy, lambda c: c.update(constant_in_span=False))
+    differ = "features.json and the certificate differ on whether there is an intercept"
+    assert list(check(other)) == [differ]
+    for release, asked in ((noisy, check_features), (sampled, check_bags)):
+        assert not list(asked(release, source(400), LocalEngine(1)))
+        assert list(asked(release, source(400, seed=5), LocalEngine(1))) == [
+            "the features of the bags' rows are not those of the release"
+        ]
+        (line,) = asked(release, source(399), LocalEngine(1))
+        assert "399" in line
+
+
+def claimed(release: Release, **changes: Any) -> Release:
+    def change(certificate: dict[str, Any]) -> None:
+        for name, value in changes.items():
+            inside = certificate["draw"] if name in certificate["draw"] else certificate
+            inside[name] = value
+
+    return claiming(release, change)
+
+
+def test_leverage_rank_and_inflation_are_no_less_than_those_of_the_bags(sampled: Release) -> None:
+    """But for what rounding may do elsewhere: 1e-8 of a leverage, a millionth of the inflation."""
+    certificate = sampled.certificate
+    leverage, rank = certificate["max_leverage"], certificate["draw"]["bag_rank"]
+    inflation, engine = certificate["inflation"], LocalEngine(1)
+
+    def asked(**changes: Any) -> list[str]:
+        return list(check_bags(claimed(sampled, **changes), source(400), engine))
+
+    assert not asked(max_leverage=leverage * (1 - 0.8e-8))
+    less = leverage * (1 - 1.6e-8)
+    assert asked(max_leverage=less) == [
+        f"a row has leverage {leverage:.6g} in its bag, the certificate says {less:.6g}"
+    ]
+    assert asked(bag_rank=rank - 1) == [f"a bag has rank {rank}, the certificate says {rank - 1}"]
+    assert not asked(inflation=inflation * (1 - 0.8e-6))
+    told = ["the certificate's inflation is too small for these features"]
+    assert asked(inflation=inflation * (1 - 1.6e-6)) == told
+
+
+def test_the_rank_of_bags_is_one_that_they_can_have(sampled: Release) -> None:
+    told = "certificate: draw.bag_rank is no rank that a bag of these columns can have"
+    rank = sampled.certificate["rank"]
+    for wrong, fine in ((rank, True), (rank + 1, False), (0, True)):
+        assert (told in list(check_sampled(claimed(sampled, bag_rank=wrong)))) is not fine
+
+
+def test_sums_off_the_span_of_their_bags_or_of_another_size_are_told(sampled: Release) -> None:
+    line = "aggregates.parquet has features that were not drawn from their bags by their law"
+    whole = "aggregates.parquet has features that vary more or less than their law has it"
+    engine = LocalEngine(1)
+    name = sampled.table.column_names[1]
+    shown = sampled.table[name].to_numpy()
+    other = shown.copy()
+    other[2] *= 1e3
+    found = list(check_bags(altered(sampled, name, other), source(400), engine))
+    assert found == [line]
+    units = [column for column in sampled.table.column_names if column != "label:label"]
+    tables = sampled.table
+    for column in units[: len(sampled.features.names)]:
+        at = tables.column_names.index(column)
+        smaller = tables[column].to_numpy() * 0.3
+        tables = tables.set_column(at, tables.schema.field(column), pa.array(smaller))
+    found = list(check_bags(forged_tables(sampled, tables), source(400), engine))
+    assert found in ([whole], [line])
