@@ -24,6 +24,7 @@ from labeldp.mechanisms.checks import (
 )
 from labeldp.mechanisms.floor_checks import check_floor, untested_floor
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.release import FloorOutcome
 from labeldp.statistics import LabelGrid
 
 Reals = Any
@@ -317,3 +318,29 @@ def test_a_floor_and_its_measurement_go_together(mode: FloorMode) -> None:
     wrong = replace(claim(mode), measurement=None if mode.measures else Measurement(1.0, SLACK))
     mine = 60.0 if mode.measures else None
     assert list(check_floor(wrong, floor(mine, added_variance=0.0))) == told
+
+
+def test_the_residual_is_known_as_well_as_it_was_measured() -> None:
+    """σ̂² less its noise, between the ends of nine tenths of that noise, up to 4²."""
+    both = claim(FloorMode.MEASURED_ADDED)
+
+    def known(measured: float) -> Any:
+        return both.residual_ms(FloorOutcome(measured, 0.0, 0.0))
+
+    spread = 8.0 * stats.norm.isf(0.05)
+    middle, (low, high) = known(20.0)
+    assert middle == pytest.approx((20.0**2 - 8.0**2) / 100)
+    assert low == pytest.approx((20.0 - spread) ** 2 / 100, rel=1e-3)
+    assert high == pytest.approx((20.0 + spread) ** 2 / 100, rel=1e-3)
+    assert known(100.0) == (16.0, (16.0, 16.0))
+    middle, (low, high) = known(5.0)
+    assert (middle, low) == (0.0, 0.0)
+    assert high == pytest.approx((5.0 + spread) ** 2 / 100, rel=1e-3)
+    assert known(-50.0) == (0.0, (0.0, pytest.approx(spread**2 / 100, rel=1e-3)))
+    for unknown in (both.residual_ms(None), both.residual_ms(FloorOutcome())):
+        assert unknown == (None, (0.0, 16.0))
+    added = claim(FloorMode.ADDED)
+    assert added.residual_ms(FloorOutcome(None, None, 900.0)) == (None, (0.0, 16.0))
+    declared = claim(FloorMode.DECLARED)
+    assert declared.residual_ms(None) == (None, (9.0, 16.0))
+    assert claim(FloorMode.DECLARED, 2000.0).residual_ms(None) == (None, (16.0, 16.0))

@@ -10,8 +10,10 @@ _MECHANISMS = ("tests/golden", "tests/contracts/test_mechanism.py", "tests/test_
 _RELEASES = ("tests/test_verification.py", "tests/test_forgeries.py")
 _FLAG = ("tests/mechanisms/test_floors.py", "tests/mechanisms/test_person_sketch.py")
 _FLOORS = ("tests/mechanisms/test_check_limits.py", "tests/mechanisms/test_floor_rounding.py")
+_PARTS = ("tests/mechanisms/test_run_parts.py", "tests/mechanisms/test_sizes.py")
 _BAGS = (
     "tests/mechanisms/test_bag_limits.py",
+    *_PARTS,
     "tests/mechanisms/test_bags.py",
     "tests/mechanisms/test_draws.py",
 )
@@ -133,7 +135,13 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/statistics/test_compound_sums.py",
         "tests/golden",
     ),
-    "mechanisms/wtd_flag/": (*_FLAG, *_MECHANISMS, "tests/test_compact.py", "tests/test_law.py"),
+    "mechanisms/wtd_flag/": (
+        *_PARTS,
+        *_FLAG,
+        *_MECHANISMS,
+        "tests/test_compact.py",
+        "tests/test_law.py",
+    ),
     "mechanisms/shaped_flag/": (
         "tests/mechanisms/test_shaped_limits.py",
         "tests/mechanisms/test_shaped_flag.py",
@@ -159,14 +167,18 @@ GUARDS: dict[str, tuple[str, ...]] = {
         *_MECHANISMS,
         *_BAG_LAWS,
     ),
-    "mechanisms/floor": (*_FLOORS, *_FLAG, *_MECHANISMS, "tests/mechanisms/test_laws.py"),
+    "mechanisms/floor": (*_FLOORS, *_PARTS, *_FLAG, *_MECHANISMS, "tests/mechanisms/test_laws.py"),
     "mechanisms/laws.py": (
         "tests/mechanisms/test_law_limits.py",
         "tests/mechanisms/test_feature_laws.py",
         *_MECHANISMS,
     ),
     "mechanisms/bags.py": (*_BAGS, "tests/mechanisms/test_bag_blocks.py", *_MECHANISMS),
-    "mechanisms/survey.py": ("tests/mechanisms/test_plan_facts.py", *_MECHANISMS),
+    "mechanisms/survey.py": (
+        "tests/mechanisms/test_sizes.py",
+        "tests/mechanisms/test_plan_facts.py",
+        *_MECHANISMS,
+    ),
     "mechanisms/curves.py": ("tests/mechanisms/test_curves.py", *_MECHANISMS),
     "mechanisms/account.py": ("tests/accounting/test_account_bags_command.py", *_MECHANISMS),
     "mechanisms/structure.py": ("tests/test_parquet_form.py", *_RELEASES),

@@ -1,0 +1,295 @@
+"""Parts of a run one by one: blocks, triangles, bounds of deviations, eigenvalues, facts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labeldp import Plan, PlanError
+from labeldp._random import Randomness
+from labeldp.engines import LocalEngine
+from labeldp.mechanisms import floors
+from labeldp.mechanisms.floors import LabelLaw, measure_residual, refine, settle_floor
+from labeldp.mechanisms.sampled_wtd_flag.run import (
+    check_eigenvalue,
+    smallest_eigenvalue,
+    std_bounds,
+)
+from labeldp.mechanisms.wtd_flag import run
+from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim, check_features
+from labeldp.mechanisms.wtd_flag.run import _times_triangle, block_rows, check_facts
+from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, Residual, factorise
+from tests.mechanisms.cases import FLAG, small_plan
+from tests.tables import source, table
+
+Reals = Any
+
+
+@pytest.fixture(scope="module")
+def made() -> Plan:
+    return small_plan(FLAG, source(400), floor="added")
+
+
+def claim_of(made: Plan) -> WeightedFlagClaim:
+    assert isinstance(made.claim, WeightedFlagClaim)
+    return made.claim
+
+
+# --- blocks of aggregates ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [(1, 16384), (32, 16384), (33, 8192), (64, 8192), (65, 4096), (512, 1024), (5000, 1024)],
+)
+def test_a_block_has_half_a_million_numbers_or_its_fewest_or_most_rows(
+    columns: int, rows: int
+) -> None:
+    assert block_rows(columns) == rows
+
+
+def test_a_triangle_is_multiplied_panel_by_panel() -> None:
+    rng = np.random.default_rng(0)
+    for columns in (1, 63, 64, 65, 150):
+        left, upper = rng.normal(size=(7, columns)), np.triu(rng.normal(size=(columns, columns)))
+        product = _times_triangle(left, upper)
+        assert product == pytest.approx(left @ upper, rel=1e-12, abs=1e-12)
+        assert product.flags.f_contiguous
+
+
+def test_blocks_end_where_the_aggregates_do(made: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """40 aggregates in blocks of 16: the last has eight, and each has a stream of its own."""
+    monkeypatch.setattr(run, "block_rows", lambda _: 16)
+    release = made.release(source(400), randomness=Randomness.experiment(4))
+    assert release.bags == release.table.num_rows == 40
+    assert len(np.unique(release.design[:, 0])) == 40
+    monkeypatch.setattr(run, "block_rows", lambda _: 20)
+    assert made.release(source(400), randomness=Randomness.experiment(4)).bags == 40
+    monkeypatch.setattr(run, "block_rows", lambda _: 64)
+    assert made.release(source(400), randomness=Randomness.experiment(4)).bags == 40
+
+
+# --- facts of the table --------------------------------------------------------------------
+
+
+def test_each_fact_of_a_claim_is_seen_again(made: Plan) -> None:
+    claim, features, rows = claim_of(made), made.features, source(400)
+    gram = LocalEngine(1).fold("sums", rows, GramSum(features))
+    factor = factorise(gram, features)
+    leverage = LocalEngine(1).fold("leverages", rows, LeverageScan(features, factor))
+    check_facts(claim, features, factor, leverage)
+    largest = leverage.maximum
+    fine = [{"max_leverage": None}, {"max_leverage": largest}, {"inflation": 1.0}]
+    fine.append({"inflation": 2.0**-30 + 2 * factor.defect})
+    wrong: list[dict[str, Any]] = [{"rows": 401}, {"rows": 399}, {"inflation": 2.0**-31}]
+    wrong += [{"features": factor.rank - 1}, {"features": factor.rank + 1}]
+    wrong += [{"max_leverage": largest * (1 - 1e-12)}]
+    for change in fine:
+        same = replace(claim, facts=replace(claim.facts, **change))
+        check_facts(same, features, factor, leverage)
+    for change in wrong:
+        other = replace(claim, facts=replace(claim.facts, **change))
+        with pytest.raises(PlanError, match="^the features are not those of the plan"):
+            check_facts(other, features, factor, leverage)
+    with pytest.raises(PlanError, match="^the features are not those of the plan"):
+        check_facts(claim, features.keep(features.kept_columns[:-1]), factor, leverage)
+
+
+def test_a_certificate_that_claims_too_little_of_its_table_is_told(made: Plan) -> None:
+    release = made.release(source(400), randomness=Randomness.experiment(1))
+    certificate = release.certificate
+
+    def asked(rows: int = 400, **changes: Any) -> list[str]:
+        other = replace(release, certificate=certificate | changes)
+        return list(check_features(other, source(rows), LocalEngine(1)))
+
+    assert not asked()
+    assert not asked(max_leverage=None)
+    assert asked(rows=399) == ["the table has 399 rows, the certificate says 400"]
+    claimed = certificate["max_leverage"]
+    less = claimed * (1 - 1e-8)
+    assert asked(max_leverage=less) == [
+        f"the largest leverage is {claimed:.6g}, the certificate says {less:.6g}"
+    ]
+    assert not asked(max_leverage=claimed * (1 - 0.9e-9)), "a plan leaves headroom"
+    told = ["the certificate's inflation is too small for these features"]
+    assert asked(inflation=2.0**-31) == told
+    digests = certificate["digests"] | {"feature_sums": "0" * 64}
+    assert asked(digests=digests) == ["the table's features are not those of the release"]
+
+
+# --- deviations and eigenvalues ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("added", [0.0, 0.37, 1e6])
+@pytest.mark.parametrize("exponent", [-16, 0, 3])
+def test_deviations_of_bags_are_enclosed(added: float, exponent: int) -> None:
+    """√(σ² + added) in label codes, against fractions; both bounds are as near as doubles are."""
+    rng = np.random.default_rng(1)
+    roots = rng.uniform(1.0, 1000.0, 300)
+    fits: Any = SimpleNamespace(low=roots, high=roots)
+    low, high = std_bounds(fits, added, LabelGrid(0.0, 1.0, exponent, 0))
+    for root, down, up in zip(roots.tolist(), low.tolist(), high.tolist(), strict=True):
+        square = Fraction(root) ** 2 + Fraction(added) / Fraction(4) ** exponent
+        assert Fraction(down) ** 2 <= square <= Fraction(up) ** 2
+        assert Fraction(down) ** 2 > square * (1 - Fraction(2, 2**49))
+        assert Fraction(up) ** 2 < square * (1 + Fraction(2, 2**49))
+
+
+def test_the_smallest_eigenvalue_is_that_of_features_and_labels_together(made: Plan) -> None:
+    rows, features, labels = source(400), made.features, made.labels
+    engine = LocalEngine(1)
+    sums = engine.fold("sums", rows, GramSum(features), MomentSum(features, labels))
+    least = smallest_eigenvalue(*sums, features, labels)
+    middle = np.ldexp(float(labels.centre), labels.exponent)
+    design, values = features.design(table(400)), table(400)["label"].to_numpy() - middle
+    both = np.column_stack([design, values])
+    gram = both.T @ both
+    assert least == pytest.approx(np.linalg.eigvalsh(gram)[0] - 1e-11 * np.trace(gram), rel=1e-6)
+    check_eigenvalue(least / 400 * (1 - 1e-12), features, labels, rows, engine)
+    with pytest.raises(PlanError, match=r"^the promised smallest eigenvalue does not hold"):
+        check_eigenvalue(least / 400 * (1 + 1e-9), features, labels, rows, engine)
+
+
+def test_rounding_is_taken_off_an_eigenvalue() -> None:
+    """Two equal columns: the smallest eigenvalue is 0, and not said to be more."""
+    gram: Any = SimpleNamespace(
+        rows=4, exact=lambda _: np.array([[10**12, 10**12], [10**12, 10**12]], object)
+    )
+    moments: Any = SimpleNamespace(cross=np.array([0, 0], object), square=10**13)
+    features: Any = SimpleNamespace(kept_columns=(0, 1), kept_scales=np.ones(2))
+    least = smallest_eigenvalue(gram, moments, features, LabelGrid(0.0, 1.0, 0, 0))
+    assert least == pytest.approx(-1e-11 * 1.2e13, rel=0.01)
+
+
+# --- the law of a label --------------------------------------------------------------------
+
+
+def residual_of(made: Plan) -> Residual:
+    rows, features = source(400), made.features
+    tallies = GramSum(features), MomentSum(features, made.labels)
+    gram, moments = LocalEngine(1).fold("sums", rows, *tallies)
+    return Residual(factorise(gram, features), moments)
+
+
+def test_a_label_has_the_mean_and_deviation_of_the_fit(made: Plan) -> None:
+    """Against numpy, and the exact law against the one in doubles."""
+    from flint import ctx
+
+    residual, added = residual_of(made), 7.5
+    law = LabelLaw(residual, made.labels, added, made.features.intercept)
+    design, values = made.features.design(table(400)), table(400)["label"].to_numpy()
+    slope, square, *_ = np.linalg.lstsq(design, values, rcond=None)
+    unit = 2.0**made.labels.exponent
+    assert np.array(law.std) * unit == pytest.approx(np.sqrt(square[0] + added), rel=1e-9)
+    assert law.std[0] < law.std[1] < law.std[0] * (1 + 1e-9)
+    rows = np.random.default_rng(0).normal(size=(5, len(slope)))
+    scaled = rows * made.features.kept_scales
+    mean, error = law.means(rows)
+    assert mean * unit == pytest.approx(scaled @ slope, rel=1e-6, abs=1e-6)
+    before, ctx.prec = ctx.prec, 200
+    try:
+        for row in range(5):
+            ball, std = law.exact_at(rows)(row, 120)
+            assert abs(float(ball) - mean[row]) <= error[row]
+            assert law.std[0] <= float(std) <= law.std[1]
+            assert float(std.rad()) < 2.0**-50 * float(std)
+    finally:
+        ctx.prec = before
+
+
+def test_a_residual_is_refined_to_half_the_precision_and_not_beyond() -> None:
+    asked: list[int] = []
+    residual: Any = SimpleNamespace(bits=60, refine=asked.append)
+    refine(residual, 120)
+    refine(residual, 121)
+    assert asked == []
+    refine(residual, 122)
+    refine(residual, 400)
+    assert asked == [61, 200]
+
+
+def test_what_is_measured_is_the_smallest_root_and_its_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Roots of 2 and 3 thousand codes of 1/16, noise of deviation 4, on a grid of 2⁻⁸."""
+    seen: dict[str, Any] = {}
+
+    def publish(mean: Any, error: Any, std: Any, grid: int, *rest: Any) -> Any:
+        seen.update(mean=mean, error=error, std=std, grid=grid, exact=rest[1])
+        return np.array([1234.5])
+
+    monkeypatch.setattr("labeldp.door.publish", publish)
+    asked: list[tuple[int, int]] = []
+
+    def residual(low: int, high: int, name: int) -> Any:
+        ends = {"square_low": Fraction(low), "square_high": Fraction(high), "bits": 10}
+        return SimpleNamespace(**ends, refine=lambda bits: asked.append((name, bits)))
+
+    both = [residual(8_999_000, 9_001_000, 0), residual(3_999_000, 4_001_000, 1)]
+    both.append(residual(3_998_000, 4_002_000, 2))
+    labels = LabelGrid(0.0, 1.0, -4, 0)
+    value = measure_residual(both, labels, 4.0, -8, Randomness.experiment(0))
+    assert value == 1234.5 / 16
+    assert seen["std"] == (64.0, 64.0)
+    assert seen["grid"] == -4
+    low, high = np.sqrt(3_998_000), np.sqrt(4_001_000)
+    assert seen["mean"][0] == pytest.approx((low + high) / 2)
+    for end in (low, high):
+        assert abs(seen["mean"][0] - end) <= seen["error"][0]
+    assert seen["error"][0] < 2 * (high - low)
+    ball, std = seen["exact"](0, 100)
+    assert asked == [(1, 50), (2, 50)], "the one that is surely larger is left alone"
+    assert float(std) == 64.0
+    assert ball.contains(low)
+    assert ball.contains(high)
+    assert float(ball.rad()) < 2 * (high - low)
+
+
+def claim(mode: floors.FloorMode, floor: float, measurement: Any = None) -> Any:
+    facts = SimpleNamespace(width=8.0)
+    return SimpleNamespace(mode=mode, floor=floor, measurement=measurement, facts=facts)
+
+
+def test_a_declared_floor_is_checked_from_below() -> None:
+    """A residual of 64 codes of 1/4 is a square of 4, but for what rounding may have taken."""
+    labels = LabelGrid(0.0, 1.0, -2, 0)
+    residual: Any = SimpleNamespace(square_low=Fraction(64), square_high=Fraction(65))
+    declared = floors.FloorMode.DECLARED
+    nothing = Randomness.experiment(0)
+    outcome = settle_floor(claim(declared, 4.0 * (1 - 2.0**-39)), [residual], labels, nothing)
+    assert (outcome.measured, outcome.added_variance) == (None, 0.0)
+    with pytest.raises(PlanError, match="^the declared residual floor does not hold for these"):
+        settle_floor(claim(declared, 4.0), [residual], labels, nothing)
+
+
+def test_a_measured_floor_shows_its_bound_and_adds_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Measured as 60 with noise of deviation 8 and slack 1e-6, on a grid of 2⁻⁷."""
+    from scipy import stats
+
+    monkeypatch.setattr(floors, "measure_residual", lambda *_: 60.0)
+    labels, nothing = LabelGrid(0.0, 8.0, -17, 0), Randomness.experiment(0)
+    measurement = floors.Measurement(1.0, 1e-6)
+    shown = 60.0 - 8.0 * stats.norm.isf(1e-6) - 2.0**-8
+    both = floors.FloorMode.MEASURED_ADDED
+    outcome = settle_floor(claim(both, 900.0, measurement), [], labels, nothing)
+    assert outcome.measured == 60.0
+    assert outcome.lower_bound == pytest.approx(shown, rel=1e-9)
+    assert outcome.added_variance == pytest.approx(900.0 - shown**2, rel=1e-9)
+    only = floors.FloorMode.MEASURED
+    enough = settle_floor(claim(only, 0.999 * shown**2, measurement), [], labels, nothing)
+    assert enough.added_variance == 0.0
+    words = rf"^the measured residual shows a sum of squares of {shown**2:.6g}, the plan needs 900;"
+    with pytest.raises(PlanError, match=words):
+        settle_floor(claim(only, 900.0, measurement), [], labels, nothing)
+    with pytest.raises(PlanError, match="^a measured floor needs a measurement; plan again$"):
+        settle_floor(claim(only, 900.0), [], labels, nothing)
+    alone = settle_floor(claim(floors.FloorMode.ADDED, 900.0), [], labels, nothing)
+    assert (alone.measured, alone.lower_bound, alone.added_variance) == (None, None, 900.0)

@@ -1,0 +1,299 @@
+"""How many bags, of how many rows, with how much noise: sizes against their own definitions."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from labeldp import InputError, PlanError
+from labeldp._random import normals, public_stream, words
+from labeldp.accounting import Facts, FloorMode
+from labeldp.mechanisms import survey
+from labeldp.mechanisms.floors import Terms, claimed_floor, floor_mode
+from labeldp.mechanisms.running import MOST_NUMBERS, check_memory
+from labeldp.mechanisms.sampled_noisy_wtd_lag import sizing as noisy
+from labeldp.mechanisms.wtd_flag import sizing
+from labeldp.statistics import LabelGrid
+
+# --- noisy bags ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "up"),
+    [
+        (1.2345, 1.24),
+        (1.23, 1.23),
+        (1.230001, 1.24),
+        (99.91, 100.0),
+        (0.0012301, 0.00124),
+        (4567.0, 4570.0),
+        (1.0, 1.0),
+        (1e-9, 1e-9),
+        (0.0, 0.0),
+    ],
+)
+def test_noise_is_rounded_up_to_three_figures(value: float, up: float) -> None:
+    assert noisy.round_up(value) == up
+
+
+def test_noise_is_rounded_up_and_by_less_than_a_hundredth() -> None:
+    for value in np.random.default_rng(0).lognormal(0, 8, 400).tolist():
+        found = noisy.round_up(value)
+        assert value * (1 - 1e-11) <= found <= value * 1.01
+        assert found == float(f"{found:.3g}")
+
+
+@pytest.mark.parametrize(("bags", "empty"), [(10, False), (11, True)])
+def test_a_hundredth_of_a_bag_without_noise_is_expected_at_most(bags: int, empty: bool) -> None:
+    """(1 − 0.9)³ = 1e-3 of all bags of three rows, a shade less as doubles have it."""
+    assert noisy.may_be_empty(3, bags, 0.9) is empty
+    assert not noisy.may_be_empty(1, 10**9, 1.0)
+
+
+@pytest.mark.parametrize("fraction", [1.0, 0.5])
+def test_at_the_noise_of_a_size_half_of_the_bags_pass_at_once(fraction: float) -> None:
+    """Of 1,024 bags of four rows, drawn and judged here one by one."""
+    stream = public_stream("sizes", f"4 {fraction!r}")
+    values = normals(stream, 4096).reshape(1024, 4)
+    chosen = words(stream, 4096).reshape(1024, 4) <= fraction * 2.0**64
+    std = noisy.realised_std(4, fraction, 3.0, 0.5)
+    needed = []
+    for weights, mask in zip(values, chosen, strict=True):
+        length = math.sqrt(sum(w * w for w in weights[mask]))
+        needed.append(3.0 * max(map(abs, weights)) / length / 0.5 if length else math.inf)
+    assert sum(each <= std for each in needed) >= 512
+    assert sum(each <= std / 1.011 for each in needed) < 512
+    assert noisy.realised_std(1, 2.0**-40, 3.0, 0.5) == math.inf
+
+
+def test_sizes_of_bags_are_powers_of_two_that_leave_enough_bags() -> None:
+    assert list(noisy.candidates(100, 10)) == [2, 4, 8]
+    assert list(noisy.candidates(100, 25)) == [2, 4]
+    assert list(noisy.candidates(100, 26)) == [2]
+    assert list(noisy.candidates(100, 51)) == []
+    assert list(noisy.candidates(10**9, 1))[-1] == 16384
+
+
+def test_the_best_size_is_that_of_the_least_error() -> None:
+    def noise(size: int) -> float:
+        return math.inf if size == 2 else 30.0 / size
+
+    def bags(size: int) -> int:
+        return 1000 // size
+
+    def error(size: int) -> float:
+        left = bags(size) - 3 - 1
+        return (2.0 + 0.7 * noise(size) ** 2) * 3 / left if left > 0 else math.inf
+
+    best = noisy.best_size(1000, 3, 2.0, 0.7, noise, bags, None)
+    assert best == min((4, 8, 16, 32, 64, 128), key=error)
+    words = "^no size of bags gives a private fit of 3 columns on 1,000 rows at this budget; raise"
+    with pytest.raises(PlanError, match=words):
+        noisy.best_size(1000, 3, 2.0, 0.7, lambda _: math.inf, bags, None)
+    with pytest.raises(PlanError, match=words):
+        noisy.best_size(1000, 3, 2.0, 0.7, noise, bags, 501)
+
+
+def test_the_smallest_size_that_noise_makes_private() -> None:
+    assert noisy.size_for_noise(1000, 4.0, lambda size: 32 / size) == 8
+    assert noisy.size_for_noise(8, 4.0, lambda size: 32 / size) == 8
+    words = "^noise of deviation 4 makes no bag of up to 7 rows private at this budget; add more"
+    with pytest.raises(PlanError, match=words):
+        noisy.size_for_noise(7, 4.0, lambda size: 32 / size)
+
+
+# --- sums of all rows ----------------------------------------------------------------------
+
+
+def test_a_file_holds_eight_bytes_for_each_number() -> None:
+    """1 MB of 4 columns and a label: 25,000 aggregates."""
+    assert sizing.cap_from_size(1.0, 4) == 25_000
+    assert sizing.cap_from_size(2.0, 9) == 25_000
+    assert sizing.cap_from_size(1e9, 4) == 10**7
+    assert sizing.cap_from_size(39.99e-6, 4) == 0
+
+
+def test_more_aggregates_than_anyone_could_use_are_refused() -> None:
+    sizing.check_number(10**7)
+    words = r"^10,000,001 aggregates are too many; ask for 10,000,000 at most \(`bags`\)$"
+    with pytest.raises(PlanError, match=words):
+        sizing.check_number(10**7 + 1)
+
+
+def terms(mode: FloorMode = FloorMode.ADDED, rank: int = 3, **changes: Any) -> Terms:
+    facts = Facts(1000, (0.0, 1.0), rank, None, True)
+    given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "residual_ms": 0.1}
+    asked = given | changes
+    return Terms(
+        facts, asked["epsilon"], asked["delta"], "exact-worst-case", mode, asked["residual_ms"]
+    )
+
+
+def test_a_file_too_small_for_a_fit_is_refused() -> None:
+    """Three columns and a label of 8 bytes: 160 bytes hold five aggregates, which is enough."""
+    assert sizing.choose_bags(terms(), 160e-6) == 5
+    words = (
+        "^a file of this size holds 4 aggregates, but a fit of 3 columns needs at least 5; raise"
+    )
+    with pytest.raises(PlanError, match=words):
+        sizing.choose_bags(terms(), 159e-6)
+
+
+def test_a_floor_that_carries_too_few_aggregates_is_refused() -> None:
+    scarce = terms(FloorMode.DECLARED, residual_ms=0.002)
+    most = sizing.max_bags("exact-worst-case", scarce.facts, 2.0, 1.0, 1e-5).value
+    assert not most
+    words = (
+        "^the budget allows 0 aggregates under this floor, but a fit of 3 columns needs at least 5"
+    )
+    with pytest.raises(PlanError, match=words):
+        sizing.choose_bags(scarce, 1.0)
+
+
+def test_a_declared_floor_carries_as_many_as_its_law_has_it() -> None:
+    rich = terms(FloorMode.DECLARED, residual_ms=0.25, epsilon=3.0)
+    most = sizing.max_bags("exact-worst-case", rich.facts, 250.0, 3.0, 1e-5).value
+    assert most is not None
+    assert most >= 5
+    assert sizing.choose_bags(rich, 1.0) <= most
+    assert sizing.needed_floor(rich, int(most)) <= 250.0 < sizing.needed_floor(rich, int(most) + 1)
+    assert sizing.choose_bags(rich, 1.0, compact=True) == most
+
+
+def test_no_bag_at_all_is_told_with_its_reason() -> None:
+    facts = Facts(1000, (0.0, 2.0), 3, None, True)
+    answer = sizing.max_bags("exact-worst-case", facts, 4.0, 0.5, 1e-6)
+    assert answer.value == 0
+    assert answer.reason == (
+        "one label can move the residual norm by 2, and the floor on that norm is 2: not even one "
+        "bag has ε = 0.5, δ = 1e-06"
+    )
+
+
+def test_a_compact_release_takes_as_many_aggregates_as_there_may_be() -> None:
+    assert sizing.choose_bags(terms(), 1e-9, compact=True) == 10**7
+
+
+def test_more_aggregates_are_taken_while_they_pay() -> None:
+    """Four times as many must lower the error by four thousandths of it, up to the cap."""
+    asked, cap = terms(residual_ms=3.0, epsilon=5.0), 25_000
+    found = sizing.choose_bags(asked, 0.8)
+
+    def error(bags: int) -> float:
+        needed = sizing.needed_floor(asked, bags, certified=False)
+        return 3 + (3 + needed / 1000) * 3 / (bags - 4)
+
+    bags = 8 * 4
+    while bags < cap:
+        more = min(cap, 4 * bags)
+        least = 0.004 * error(bags) * (more / bags - 1) / 3
+        if error(bags) - error(more) < least:
+            break
+        bags = more
+    assert found == bags
+    assert 32 < found < cap
+
+
+# --- floors of plans -----------------------------------------------------------------------
+
+
+def test_a_claimed_floor_is_what_is_needed_or_the_whole_promise() -> None:
+    asked: dict[str, Any] = {"whose": "7 aggregates", "cure": "ask for fewer"}
+    assert claimed_floor(12.0, 100, None, **asked) == 12.0
+    assert claimed_floor(12.0, 100, 0.5, **asked) == 50.0
+    assert claimed_floor(50.0, 100, 0.5, **asked) == 50.0
+    words = (
+        "^7 aggregates need a residual mean square of 0.75, more than the declared 0.5; ask for "
+        r"fewer or use `floor='measured\+added'`$"
+    )
+    for needed in (75.0, math.nan):
+        with pytest.raises(PlanError, match=words.replace("0.75", "(0.75|nan)")):
+            claimed_floor(needed, 100, 0.5, **asked)
+
+
+def asked_floor(floor: str | None, residual_ms: float | None = None) -> Any:
+    return SimpleNamespace(floor=floor, residual_ms=residual_ms)
+
+
+def test_the_floor_asked_for() -> None:
+    assert floor_mode(asked_floor(None), "exact") is FloorMode.MEASURED_ADDED
+    assert floor_mode(asked_floor("added"), "paper") is FloorMode.ADDED
+    assert floor_mode(asked_floor("declared", 1.0), "paper") is FloorMode.DECLARED
+    words = "^floor 'none' is unknown; choose declared, measured, added, measured.added$"
+    with pytest.raises(InputError, match=words):
+        floor_mode(asked_floor("none"), "exact")
+    for floor, residual in (("declared", None), ("added", 1.0), (None, 1.0)):
+        with pytest.raises(InputError, match="go together: give both or neither"):
+            floor_mode(asked_floor(floor, residual), "exact")
+    for floor in (None, "measured"):
+        with pytest.raises(InputError, match="does not price a measured floor"):
+            floor_mode(asked_floor(floor), "paper")
+
+
+def test_what_a_run_would_show_and_add() -> None:
+    """A root of 100 is measured with noise of deviation s₀, which costs its quantile."""
+    measured = terms(FloorMode.MEASURED_ADDED)
+    measurement = measured.measurement
+    assert measurement is not None
+    shown = measurement.lower_bound(100.0, 0.0, 1.0) ** 2
+    assert measured.shown(100_000) == pytest.approx(shown)
+    assert 0 < shown < 10_000
+    assert measured.added(15_000.0, 100_000) == pytest.approx(15_000.0 - shown)
+    assert measured.added(shown / 2, 100_000) == 0.0
+    assert terms(FloorMode.MEASURED).added(150.0, 1000) == 0.0
+    assert terms(FloorMode.ADDED).added(150.0, 1000) == 150.0
+    assert terms(FloorMode.DECLARED).added(150.0, 1000) == 0.0
+    assert terms(FloorMode.DECLARED).shown(1000) == pytest.approx(100.0)
+
+
+# --- what a survey allows for --------------------------------------------------------------
+
+
+def test_rounding_and_twice_the_defect_are_allowed_for() -> None:
+    assert survey.inflation_for(0.0) == 2.0**-30
+    assert survey.inflation_for(0.25) == 0.5 + 2.0**-30
+    assert survey.HEADROOM == pytest.approx(1e-9)
+
+
+@pytest.mark.parametrize(("steps", "fine"), [(256, True), (255, False)])
+def test_a_label_range_has_256_steps_of_its_grid(steps: int, fine: bool) -> None:
+    labels = LabelGrid(1024.0, 1024.0 + steps * 2.0**-9, -9, 0)
+    if fine:
+        survey._check_steps(labels)
+        return
+    with pytest.raises(InputError, match=r"^`label_range` 1024 1024\.\d+ is too far from 0"):
+        survey._check_steps(labels)
+
+
+@pytest.mark.parametrize(("leverage", "told"), [(0.4, False), (0.41, True)])
+def test_a_leverage_above_four_over_the_root_of_the_rows_is_told(
+    leverage: float, told: bool
+) -> None:
+    """4/√100 = 0.4."""
+    row: Any = SimpleNamespace(where="row 7", leverage=leverage, column="town=t1")
+    seen: Any = SimpleNamespace(maximum=leverage, costliest=[row])
+    words = [
+        "row 7 has a leverage of 0.41 because of 'town=t1', which costs utility; "
+        "`max_leverage=0.4` leaves such out"
+    ]
+    assert survey._advice(seen, 100) == (words if told else [])
+
+
+def test_what_does_not_fit_memory_is_refused() -> None:
+    assert MOST_NUMBERS * 8 == 4e9
+    check_memory(5_000_000, 100)
+    with pytest.raises(PlanError, match="^5,000,001 rows of 100 columns are too many to hold"):
+        check_memory(5_000_001, 100)
+
+
+def test_a_floor_is_the_smallest_double_that_its_law_accepts() -> None:
+    asked = terms()
+    needed = sizing.needed_floor(asked, 40)
+    less = sizing.max_bags("exact-worst-case", asked.facts, needed * (1 - 1e-6), 1.0, 1e-5).value
+    most = sizing.max_bags("exact-worst-case", asked.facts, needed, 1.0, 1e-5).value
+    assert less == 39
+    assert most == 40
