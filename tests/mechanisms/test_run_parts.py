@@ -94,9 +94,9 @@ def test_each_fact_of_a_claim_is_seen_again(made: Plan) -> None:
         check_facts(same, features, factor, leverage)
     for change in wrong:
         other = replace(claim, facts=replace(claim.facts, **change))
-        with pytest.raises(PlanError, match="^the features are not those of the plan"):
+        with pytest.raises(PlanError, match=r"^the features are not those of the plan"):
             check_facts(other, features, factor, leverage)
-    with pytest.raises(PlanError, match="^the features are not those of the plan"):
+    with pytest.raises(PlanError, match=r"^the features are not those of the plan"):
         check_facts(claim, features.keep(features.kept_columns[:-1]), factor, leverage)
 
 
@@ -264,7 +264,7 @@ def test_a_declared_floor_is_checked_from_below() -> None:
     nothing = Randomness.experiment(0)
     outcome = settle_floor(claim(declared, 4.0 * (1 - 2.0**-39)), [residual], labels, nothing)
     assert (outcome.measured, outcome.added_variance) == (None, 0.0)
-    with pytest.raises(PlanError, match="^the declared residual floor does not hold for these"):
+    with pytest.raises(PlanError, match=r"^the declared residual floor does not hold for these"):
         settle_floor(claim(declared, 4.0), [residual], labels, nothing)
 
 
@@ -289,7 +289,7 @@ def test_a_measured_floor_shows_its_bound_and_adds_what_is_missing(
     words = rf"^the measured residual shows a sum of squares of {shown**2:.6g}, the plan needs 900;"
     with pytest.raises(PlanError, match=words):
         settle_floor(claim(only, 900.0, measurement), [], labels, nothing)
-    with pytest.raises(PlanError, match="^a measured floor needs a measurement; plan again$"):
+    with pytest.raises(PlanError, match=r"^a measured floor needs a measurement; plan again$"):
         settle_floor(claim(only, 900.0), [], labels, nothing)
     alone = settle_floor(claim(floors.FloorMode.ADDED, 900.0), [], labels, nothing)
     assert (alone.measured, alone.lower_bound, alone.added_variance) == (None, None, 900.0)
