@@ -164,6 +164,15 @@ def test_a_column_of_zeros_takes_a_degree_of_freedom_and_nothing_else() -> None:
     assert list(check_scatter(made, 50.0)) == [TOO_NEAR]
 
 
+def test_columns_of_unlike_size_are_fitted_all_the_same() -> None:
+    """Labels without noise on columns of 1 and 10⁹: neither is lost to the other's rounding."""
+    rng = np.random.default_rng(4)
+    design = rng.normal(size=(12, 2)) * [1.0, 1e9]
+    labels = design @ [3.0, 5e-9]
+    assert list(check_scatter(published(labels, design), 1e-6)) == [TOO_NEAR]
+    assert list(check_scatter(published(labels, design[:, ::-1]), 1e-6)) == [TOO_NEAR]
+
+
 def test_numbers_that_no_double_holds_the_squares_of_are_refused_as_such() -> None:
     words = r"^numbers of aggregates\.parquet are too large$"
     for design, labels in ((1e200, 1.0), (1e150, 1e300)):
@@ -244,6 +253,9 @@ def test_a_measured_root_is_within_its_reach_and_the_noise(measured: float, fine
 def test_without_an_intercept_the_reach_is_the_far_end_of_the_range() -> None:
     """6·√100 + 57.6."""
     apart = claim(FloorMode.MEASURED_ADDED, centred=False)
+    below = claim(FloorMode.MEASURED_ADDED, centred=False, label_range=(-6.0, 2.0))
+    assert not list(check_floor(below, floor(117.5)))
+    assert list(check_floor(below, floor(117.75)))
     assert not list(check_floor(apart, floor(117.5)))
     assert list(check_floor(apart, floor(117.75)))
     assert not list(

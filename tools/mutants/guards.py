@@ -10,6 +10,7 @@ _MECHANISMS = ("tests/golden", "tests/contracts/test_mechanism.py", "tests/test_
 _RELEASES = ("tests/test_verification.py", "tests/test_forgeries.py")
 _FLAG = ("tests/mechanisms/test_floors.py", "tests/mechanisms/test_person_sketch.py")
 _FLOORS = ("tests/mechanisms/test_check_limits.py", "tests/mechanisms/test_floor_rounding.py")
+_RULES = ("tests/mechanisms/test_plan_rules.py",)
 _PARTS = ("tests/mechanisms/test_run_parts.py", "tests/mechanisms/test_sizes.py")
 _BAGS = (
     "tests/mechanisms/test_bag_limits.py",
@@ -181,8 +182,10 @@ GUARDS: dict[str, tuple[str, ...]] = {
     ),
     "mechanisms/curves.py": ("tests/mechanisms/test_curves.py", *_MECHANISMS),
     "mechanisms/account.py": ("tests/accounting/test_account_bags_command.py", *_MECHANISMS),
-    "mechanisms/structure.py": ("tests/test_parquet_form.py", *_RELEASES),
+    "mechanisms/structure.py": (*_RULES, "tests/test_parquet_form.py", *_RELEASES),
     "mechanisms/check": (*_FLOORS, "tests/mechanisms/test_floors.py", "tests/golden", *_RELEASES),
+    "mechanisms/plan": (*_RULES, *_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
+    "mechanisms/once.py": _RULES,
     "mechanisms/": (*_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
     "release/parquet.py": ("tests/test_parquet_form.py", "tests/test_release_files.py", *_RELEASES),
     "release/files.py": (

@@ -1,0 +1,276 @@
+"""What a plan must be before labels are read, and that a file of it is released once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from labeldp import InputError, Plan, PlanError, Release, scan
+from labeldp._random import Randomness
+from labeldp.accounting import Gaussian, invert
+from labeldp.engines import LocalEngine
+from labeldp.errors import SpentError
+from labeldp.mechanisms import mechanism_named
+from labeldp.mechanisms.once import noted
+from labeldp.mechanisms.options import Request
+from labeldp.mechanisms.registry import make_request
+from labeldp.mechanisms.structure import misshapen
+from labeldp.mechanisms.wtd_flag.plan import least_added
+from labeldp.release import Person
+from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
+from tests.plans import plan
+from tests.tables import RANGE, source, table
+
+ONE, TWO = "a" * 64, "b" * 64
+
+# --- once ----------------------------------------------------------------------------------
+
+
+def planned(path: Path | None, seal: str = ONE) -> Any:
+    return SimpleNamespace(path=path, to_json=lambda: {"seal": seal})
+
+
+def notes(path: Path) -> list[str]:
+    marker = path.with_name(path.name + ".released")
+    return marker.read_text().split() if marker.exists() else []
+
+
+def run(made: Any, out: Path | None, *, again: bool = False, problem: Any = None) -> None:
+    with noted(made, out, again=again):
+        if problem is not None:
+            raise problem
+
+
+def test_a_plan_file_is_released_once_unless_again_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    with noted(planned(path), None, again=False):
+        assert notes(path) == [ONE], "before a label is read"
+    with pytest.raises(InputError, match=r"^.*plan\.json was released before \(plan\.json\.rel"):
+        run(planned(path), None)
+    run(planned(path, TWO), None)
+    run(planned(path), None, again=True)
+    assert notes(path) == [ONE, TWO, ONE]
+    run(planned(None), None)
+    run(planned(None), None)
+
+
+@pytest.mark.parametrize("problem", [PlanError("no"), KeyboardInterrupt(), MemoryError()])
+def test_a_run_that_published_nothing_takes_its_note_back(tmp_path: Path, problem: Any) -> None:
+    path, out = tmp_path / "plan.json", tmp_path / "out"
+    for target in (None, out):
+        with pytest.raises(type(problem)):
+            run(planned(path), target, problem=problem)
+        assert notes(path) == []
+        assert not (tmp_path / "plan.json.released").exists()
+    run(planned(path, TWO), None)
+    with pytest.raises(type(problem)):
+        run(planned(path), None, problem=problem)
+    assert notes(path) == [TWO]
+    out.mkdir()
+    with pytest.raises(type(problem)):
+        run(planned(path), out, problem=problem)
+    assert notes(path) == [TWO, ONE], "what is there has been released"
+
+
+def test_a_measurement_and_an_unknown_end_leave_their_notes(tmp_path: Path) -> None:
+    for number, problem in enumerate((SpentError("measured"), RuntimeError("unknown"))):
+        path = tmp_path / f"{number}.json"
+        with pytest.raises(type(problem)):
+            run(planned(path), None, problem=problem)
+        assert notes(path) == [ONE]
+
+
+@pytest.mark.parametrize("text", ["a" * 63, "A" * 64, "a" * 64 + " hello", "a" * 65, "\x00"])
+def test_a_note_that_holds_something_else_stops_the_run(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "plan.json"
+    (tmp_path / "plan.json.released").write_text(text)
+    words = r"plan\.json\.released cannot be read \(it holds no notes\), so that a second release"
+    with pytest.raises(InputError, match=words):
+        run(planned(path), None)
+
+
+def test_notes_that_cannot_be_read_or_written_stop_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    (tmp_path / "plan.json.released").mkdir()
+    with pytest.raises(InputError, match=r"cannot be read \(Is a directory\), so that a second"):
+        run(planned(path), None)
+    missing = tmp_path / "none" / "plan.json"
+    with pytest.raises(InputError, match=r"cannot be written \(No such file or directory\), so"):
+        run(planned(missing), None)
+
+
+# --- bound to its labels -------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def made() -> Plan:
+    return small_plan(FLAG, source(400), floor="added")
+
+
+CONTRADICTION = "^the plan contradicts itself; plan again$"
+
+
+def test_a_plan_is_bound_to_the_label_its_range_and_its_persons(made: Plan) -> None:
+    made.bind(source(400))
+    made.bind(source(400), True, True)
+    with pytest.raises(PlanError, match=CONTRADICTION):
+        made.bind(source(400), True, False)
+    other = scan(table(400), label="score", label_range=RANGE)
+    with pytest.raises(PlanError, match=r"^the plan is for the labels 'label'; name these, or"):
+        made.bind(other)
+    wider = scan(table(400), label="label", label_range=(0.0, 11.0))
+    words = r"^the plan is for labels from 0 to 10; scan the table with that label range$"
+    with pytest.raises(PlanError, match=words):
+        made.bind(wider)
+    persons = scan(table(400), label="label", label_range=RANGE, person="score")
+    words = (
+        r"^the plan is for single rows \(no `person`\); scan the table with that, or plan again$"
+    )
+    with pytest.raises(PlanError, match=words):
+        made.bind(persons)
+    held = replace(made, claim=replace(made.claim, person=Person("score", 3)))
+    words = r"^the plan is for persons \(`person='score'`\); scan the table with that, or plan"
+    with pytest.raises(PlanError, match=words):
+        held.bind(source(400))
+
+
+def test_each_field_of_a_plan_agrees_with_the_others(made: Plan) -> None:
+    claim: Any = made.claim
+    grid = made.labels
+    wrong: list[Plan] = [
+        replace(made, labels=replace(grid, exponent=grid.exponent + 1)),
+        replace(made, labels=replace(grid, centre=grid.centre + 1)),
+        replace(made, features=replace(made.features, rows=401)),
+        replace(made, claim=replace(claim, epsilon=claim.epsilon * (1 - 1e-6))),
+        replace(made, claim=replace(claim, delta=claim.delta * (1 - 1e-6))),
+    ]
+    facts = replace(claim.facts, label_range=(0.0, 9.0))
+    wrong.append(replace(made, claim=replace(claim, facts=facts)))
+    for each in wrong:
+        with pytest.raises(PlanError, match=CONTRADICTION):
+            each.bind(source(400))
+    made.check_sums(made.feature_sums)
+    with pytest.raises(PlanError, match=r"^the features are not those of the plan"):
+        made.check_sums("0" * 64)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "change"),
+    [
+        (FLAG, {"compact": True, "bags": 11}),
+        (SAMPLED, {"bags": 11}),
+        (SAMPLED, {"rank": 9}),
+        (SAMPLED, {"rank": 11}),
+        (NOISY, {"bags": 19}),
+        (NOISY, {"rank": 9}),
+        (NOISY, {"rank": 11}),
+        (NOISY, {"mu": None}),
+        (SHAPED, {"bags": 9}),
+        (SHAPED, {"intercept": False}),
+        (EVERY, {"bags": 399}),
+        (EVERY, {"rank": 9}),
+        (EVERY, {"intercept": False}),
+    ],
+)
+def test_a_plan_edited_against_itself_is_refused_before_labels_are_read(
+    mechanism: str, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"floor": "added"} if mechanism in (FLAG, SAMPLED) else {}
+    held = small_plan(mechanism, source(400), **options)
+    assert len(held.features.names) == 10
+    forged = replace(held, claim=replace(held.claim, **change))
+    spent: list[int] = []
+    monkeypatch.setattr(Randomness, "spend", lambda _: spent.append(1))
+    monkeypatch.setattr(type(held.claim), "delta_at", lambda *_: 0.0)
+    with pytest.raises((PlanError, ValueError)):
+        forged.release(source(400))
+    assert not spent
+
+
+def test_infinite_forecasts_and_all_fields_survive_a_file(made: Plan, tmp_path: Path) -> None:
+    endless = replace(made, forecast=replace(made.forecast, added_ms=np.inf, added_high=np.inf))
+    document = endless.to_json()
+    assert document["forecast"]["added_ms"] is None
+    assert Plan.from_json(document) == endless
+    endless.save(tmp_path / "plan.json")
+    read = Plan.load(tmp_path / "plan.json")
+    assert read == endless
+    assert read.path == tmp_path / "plan.json"
+    assert read.table == endless.table
+    for wrong in ({}, [], {"format": "labeldp-plan/1"}, None):
+        with pytest.raises(InputError, match=r"^this is not a plan of format labeldp-plan/2; make"):
+            Plan.from_json(wrong)  # type: ignore[arg-type]
+
+
+def test_a_ledger_and_what_the_table_is_called_in_it_go_together(made: Plan) -> None:
+    rows, engine, ledger = source(400), LocalEngine(1), SimpleNamespace()
+    held: Any = made
+    assert held._paid(rows, engine, None, None).told is None
+    for asked in ((ledger, None), (None, "t")):
+        with pytest.raises(InputError, match=r"^`ledger` and `dataset` go together: the file, and"):
+            held._paid(rows, engine, *asked)
+
+
+# --- what no plan can beat -----------------------------------------------------------------
+
+
+def test_no_number_of_aggregates_adds_less_than_is_said() -> None:
+    """Noise of one size in every whitened direction: (Δ/μ)²·d·h/n, which many aggregates near."""
+    rows, engine = source(400), LocalEngine(1)
+    request: Request[Any] = make_request(mechanism_named(FLAG), epsilon=1.0, delta=1e-5)
+    least = least_added(request, rows, engine)
+    mu = invert.limit(Gaussian(1.0), "mu", 1.0, 1e-5)
+    design = plan(rows, 1.0, 1e-5, mechanism=FLAG, bags=20).features.design(table(400))
+    hats = np.diag(design @ np.linalg.pinv(design))
+    assert least == pytest.approx((10.0 / mu) ** 2 * 10 * hats.max() / 400, rel=1e-5)
+    for bags in (100, 10_000):
+        asked: dict[str, Any] = {"mechanism": FLAG, "bags": bags, "floor": "added", "compact": True}
+        assert plan(rows, 1.0, 1e-5, **asked).forecast.added_ms > least
+
+
+# --- the files of a release ----------------------------------------------------------------
+
+
+def test_files_that_do_not_belong_are_named_up_to_five(made: Plan, tmp_path: Path) -> None:
+    release = made.release(source(400), randomness=Randomness.experiment(0))
+    folder = saved(release, tmp_path / "r")
+    assert misshapen(folder, Release.load(folder)) == []
+    for number in range(5):
+        (folder / f"x{number}").write_text("")
+    words = "is not part of the release: the certificate says nothing of it"
+    five = [f"x{number} {words}" for number in range(5)]
+    held = Release.load(folder, verify=False)
+    assert misshapen(folder, held) == five
+    for number in (5, 6):
+        (folder / f"x{number}").write_text("")
+    assert misshapen(folder, held) == [*five, "2 more files are not part of the release"]
+
+
+def test_rows_and_columns_are_as_many_as_the_certificate_says(made: Plan, tmp_path: Path) -> None:
+    release = made.release(source(400), randomness=Randomness.experiment(0))
+    folder = saved(release, tmp_path / "r")
+
+    def asked(**changes: Any) -> list[str]:
+        return misshapen(folder, replace(release, certificate=release.certificate | changes))
+
+    assert asked() == []
+    assert asked(bags=41) == ["aggregates.parquet has 40 rows, the certificate says 41"]
+    assert asked(rank=9) == ["features.json has 10 columns, not 9"]
+    assert asked(rows=399) == ["features.json was fitted on 400 rows, not 399"]
+    assert asked(form="compact") == ["aggregates.parquet has 40 rows, the certificate says 11"]
+    assert asked(bags=40.0) == ["certificate.bags must be integer"]
+    assert asked(released_at="2026-13-01T00:00:00Z") == [
+        "certificate.released_at is no moment that there was"
+    ]
+    short = replace(release, table=release.table.drop_columns([release.table.column_names[0]]))
+    (line,) = misshapen(folder, short)
+    assert line.startswith("aggregates.parquet does not have the columns that it should: ")
+    assert "(double, never missing)" in line or "(double)" in line
+    other = pa.table({"x": [1.0]})
+    assert misshapen(folder, replace(release, table=other)) == [line]
