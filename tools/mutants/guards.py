@@ -11,10 +11,12 @@ _RELEASES = ("tests/test_verification.py", "tests/test_forgeries.py")
 _FLAG = ("tests/mechanisms/test_floors.py", "tests/mechanisms/test_person_sketch.py")
 _FLOORS = ("tests/mechanisms/test_check_limits.py", "tests/mechanisms/test_floor_rounding.py")
 _RULES = ("tests/mechanisms/test_plan_rules.py",)
+_CLAIMS = ("tests/mechanisms/test_claimed_numbers.py",)
 _PARTS = ("tests/mechanisms/test_run_parts.py", "tests/mechanisms/test_sizes.py")
 _BAGS = (
     "tests/mechanisms/test_bag_limits.py",
     *_PARTS,
+    *_CLAIMS,
     "tests/mechanisms/test_bags.py",
     "tests/mechanisms/test_draws.py",
 )
@@ -138,6 +140,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     ),
     "mechanisms/wtd_flag/": (
         *_PARTS,
+        *_CLAIMS,
         *_FLAG,
         *_MECHANISMS,
         "tests/test_compact.py",
@@ -145,6 +148,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     ),
     "mechanisms/shaped_flag/": (
         "tests/mechanisms/test_shaped_limits.py",
+        *_CLAIMS,
         "tests/mechanisms/test_shaped_flag.py",
         "tests/mechanisms/test_radial_noise.py",
         "tests/mechanisms/test_person.py",
@@ -152,6 +156,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     ),
     "mechanisms/noisy_rows/": (
         "tests/mechanisms/test_row_limits.py",
+        *_CLAIMS,
         "tests/mechanisms/test_noisy_rows.py",
         *_MECHANISMS,
     ),
@@ -186,6 +191,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "mechanisms/check": (*_FLOORS, "tests/mechanisms/test_floors.py", "tests/golden", *_RELEASES),
     "mechanisms/plan": (*_RULES, *_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
     "mechanisms/once.py": _RULES,
+    "mechanisms/protocol.py": (*_CLAIMS, *_MECHANISMS),
     "mechanisms/": (*_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
     "release/parquet.py": ("tests/test_parquet_form.py", "tests/test_release_files.py", *_RELEASES),
     "release/files.py": (
