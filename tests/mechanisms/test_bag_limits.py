@@ -169,13 +169,12 @@ def test_noise_and_mu_are_those_of_the_weights() -> None:
     assert label_grid(np.array([10.0, 4.0])) == 2 - 10
 
 
-def test_weights_are_drawn_again_a_thousand_times_and_no_more(
+def test_weights_are_drawn_again_so_many_times_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two rows of equal noise have a μ of √2·Δ/(2s) at least, where their weights are equal."""
     from labeldp.mechanisms.sampled_noisy_wtd_lag import weights as drawing
 
-    assert drawing._MOST_ROUNDS == 1000
     draw, noisy = drawn(100, 3, 2), np.ones((3, 2), dtype=bool)
     asked: list[int] = []
     normals = drawing.normals

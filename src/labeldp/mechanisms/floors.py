@@ -279,7 +279,7 @@ def _smallest(residuals: Sequence[Residual]) -> tuple[Fraction, Fraction]:
 def root_bounds(low: Fraction, high: Fraction) -> tuple[float, float]:
     """√low rounded down and √high rounded up."""
     down, up = math.sqrt(low), math.sqrt(high)
-    return max(0.0, down * (1 - 2.0**-50)), up * (1 + 2.0**-50)
+    return down * (1 - 2.0**-50), up * (1 + 2.0**-50)
 
 
 def std_ball(residual: Residual, precision: int, added: Fraction) -> Any:

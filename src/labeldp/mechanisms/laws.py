@@ -82,10 +82,11 @@ def _entries_fit(triangle: Reals, bags: int) -> bool:
     diagonal, above = np.diag(triangle) ** 2, triangle[np.triu_indices(rank, 1)] ** 2
     sums = np.array([above.sum(), above.sum() + diagonal.sum()])
     freedom = np.array([rank * (rank - 1) / 2, rank * bags])
+    some = freedom > 0
     return not (
         improbable(diagonal, bags - np.arange(rank, dtype=np.float64))
         or improbable(above, 1.0)
-        or improbable(sums[freedom > 0], freedom[freedom > 0])
+        or improbable(sums[some], freedom[some])
     )
 
 

@@ -64,8 +64,9 @@ def label_grid(noise: NDArray[np.float64]) -> int:
 def coins(draw: Draw, fraction: float) -> NDArray[np.bool_]:
     """Which rows are noisy, each by its own coin."""
     drawn = words(draw.stream("noisy rows"), draw.members.size)
-    limit = min(2**64 - 1, math.floor(fraction * 2.0**64))
-    chosen = np.full(draw.members.size, True) if fraction >= 1.0 else drawn < np.uint64(limit)
+    if fraction >= 1.0:
+        return np.full(draw.members.shape, True)
+    chosen = drawn < np.uint64(math.floor(fraction * 2.0**64))
     return np.asarray(chosen).reshape(draw.members.shape)
 
 
