@@ -17,7 +17,7 @@ from labeldp._random import Randomness, public_stream, words
 from labeldp.features import fit_features
 from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms.bags import BagRows, Draw, distinct
-from labeldp.mechanisms.sampled_wtd_flag import run
+from labeldp.mechanisms.sampled_wtd_flag import bagwise, run
 from labeldp.source import Source, readers
 from labeldp.statistics import Fits, Residual, stacked
 from tests.mechanisms.cases import SAMPLED
@@ -75,6 +75,18 @@ def test_blocks_release_what_a_loop_over_bags_does(
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
     if claim.floor == slow_claim.floor:
         assert release.table.column(-1).equals(slow.table.column(-1)), "labels to the last bit"
+
+
+def test_bags_that_stand_alone_within_a_block_are_released_as_in_a_stack(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Several of them in each of several blocks: every one with its own rows and labels."""
+    _, expected = released(ordinary(), (24, 30), floor="added")
+    monkeypatch.setattr(stacked, "MOST_COLUMNS", 0)
+    monkeypatch.setattr(bagwise, "bags_at_once", lambda *_: 7)
+    _, release = released(ordinary(), (24, 30), floor="added")
+    assert release.labels == pytest.approx(expected.labels, rel=1e-9)
+    np.testing.assert_allclose(release.design, expected.design, rtol=1e-9, atol=1e-9)
 
 
 def test_labels_in_doubt_are_settled_exactly(monkeypatch: pytest.MonkeyPatch) -> None:

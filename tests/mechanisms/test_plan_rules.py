@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,13 +17,21 @@ from labeldp import InputError, Plan, PlanError, Release, scan
 from labeldp._random import Randomness
 from labeldp.accounting import Gaussian, invert
 from labeldp.engines import LocalEngine
-from labeldp.errors import SpentError
-from labeldp.mechanisms import mechanism_named
+from labeldp.errors import DataError, SpentError
+from labeldp.mechanisms import mechanism_named, mechanism_names
 from labeldp.mechanisms.once import noted
 from labeldp.mechanisms.options import Request
-from labeldp.mechanisms.registry import make_request
+from labeldp.mechanisms.registry import (
+    certificate_schema,
+    check_persons,
+    forget,
+    make_request,
+    register,
+)
 from labeldp.mechanisms.structure import misshapen
-from labeldp.mechanisms.wtd_flag.plan import least_added
+from labeldp.mechanisms.survey import most_rows, person_notes, surveyed
+from labeldp.mechanisms.wtd_flag.plan import inspect, least_added
+from labeldp.mechanisms.wtd_flag.sizing import max_bags
 from labeldp.release import Person
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.plans import plan
@@ -215,6 +225,190 @@ def test_a_ledger_and_what_the_table_is_called_in_it_go_together(made: Plan) -> 
     for asked in ((ledger, None), (None, "t")):
         with pytest.raises(InputError, match=r"^`ledger` and `dataset` go together: the file, and"):
             held._paid(rows, engine, *asked)
+
+
+@pytest.mark.parametrize("mechanism", [FLAG, SHAPED])
+def test_a_factor_of_another_table_is_not_used(mechanism: str) -> None:
+    """A plan may have been put together by hand; what it publishes is of the table at hand."""
+    first, second = (
+        scan(
+            table(400, seed).select(["height", "score", "label"]), label="label", label_range=RANGE
+        )
+        for seed in (0, 9)
+    )
+    held, other = small_plan(mechanism, first), small_plan(mechanism, second)
+    assert held.factor is not None
+    assert other.factor is not None
+    assert held.factor.kept == other.factor.kept
+    expected = held.release(first, randomness=Randomness.experiment(3))
+    for factor in (other.factor, None):
+        mixed = replace(held, factor=factor)
+        release = mixed.release(first, randomness=Randomness.experiment(3))
+        assert release.table.equals(expected.table)
+        told = ("floor", "residual_root")
+        assert [release.certificate.get(each) for each in told] == [
+            expected.certificate.get(each) for each in told
+        ]
+
+
+# --- requests ------------------------------------------------------------------------------
+
+
+def test_what_a_mechanism_does_not_have_is_refused_by_name() -> None:
+    flag, every = mechanism_named(FLAG), mechanism_named(EVERY)
+    budget: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5}
+    request = make_request(flag, **budget, bags=7, min_count=3)
+    assert (request.options.bags, request.encoding.min_count) == (7, 3)
+    assert (request.epsilon, request.delta, request.accountant) == (1.0, 1e-5, "exact")
+    with pytest.raises(InputError, match=r"^`bag_size` does not apply to wtd-flag; leave it out$"):
+        make_request(flag, **budget, bag_size=7)
+    with pytest.raises(InputError, match=r"^accountant 'none' is unknown; choose paper, exact-wor"):
+        make_request(flag, **budget, accountant="none")
+    with pytest.raises(InputError, match="nonsense"):
+        make_request(flag, **budget, nonsense=1)
+    words = r"^wtd-flag has no guarantee with δ = 0; give `delta` above 0, or a mechanism that has"
+    with pytest.raises(InputError, match=words):
+        make_request(flag, epsilon=1.0, delta=0.0)
+    assert make_request(every, epsilon=1.0, delta=0.0).delta == 0.0
+    with pytest.raises(InputError, match=r"^mechanism 'none' is unknown; choose auto, wtd-flag, "):
+        mechanism_named("none")
+
+
+def test_persons_are_refused_where_single_rows_are_priced() -> None:
+    check_persons(mechanism_named(SAMPLED), None)
+    check_persons(mechanism_named(FLAG), "id")
+    words = r"^sampled-wtd-flag cannot price all rows of a person together: .*; use `mechanism='wtd"
+    with pytest.raises(PlanError, match=words):
+        check_persons(mechanism_named(SAMPLED), "id")
+    rows = scan(table(400), label="label", label_range=RANGE, person="score")
+    with pytest.raises(PlanError, match=words):
+        plan(rows, mechanism=SAMPLED, bags=12, bag_size=32)
+
+
+def test_another_mechanism_of_a_name_or_an_option_of_another_type_is_refused() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Strange:
+        bags: str | None = None
+
+    flag = mechanism_named(FLAG)
+    for name in (FLAG, "auto"):
+        with pytest.raises(InputError, match=f"^there is a mechanism '{name}' already; choose"):
+            register(replace(flag, name=name))
+    with pytest.raises(InputError, match=r"^the option 'bags' of mine is one of another mechanism"):
+        register(replace(flag, name="mine", options=Strange))
+    register(replace(flag, name="mine"))
+    try:
+        assert "mine" in mechanism_names()
+        assert mechanism_named("mine").name == "mine"
+        assert "mine" in certificate_schema()["properties"]["mechanism"]["enum"]
+    finally:
+        forget("mine")
+    assert "mine" not in mechanism_names()
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_strict_plans_refuse_columns_that_would_be_left_out(strict: bool) -> None:
+    data = table(400)
+    twice = data.append_column("twice", pa.array(2 * data["height"].to_numpy()))
+    same = data.append_column("same", pa.array(np.ones(400)))
+    for held, words in (
+        (twice, r"^feature column '.*' is \(nearly\) made of other columns, left out; `drop` it"),
+        (same, r"^feature column 'same' is constant or an id; `drop` it, or plan without `strict`"),
+    ):
+        rows = scan(held, label="label", label_range=RANGE)
+        if strict:
+            with pytest.raises(DataError, match=words):
+                small_plan(FLAG, rows, strict=True)
+        else:
+            assert small_plan(FLAG, rows).features.rows == 400
+
+
+def test_an_inspection_tells_the_most_bags_or_why_there_are_none() -> None:
+    rows, engine = source(400), LocalEngine(1)
+    request: Request[Any] = make_request(mechanism_named(FLAG), epsilon=1.0, delta=1e-5)
+    found = surveyed(request, rows, engine)
+    none = inspect(found, 0.0, 1.0, 1e-5)["accountants"]["exact"]
+    assert none == {"max_bags": 0, "reason": "the labels lie in the span of the features"}
+    most = inspect(found, 1e6, 1.0, 1e-5)["accountants"]["exact"]["max_bags"]
+    assert most == max_bags("exact", found.facts, 1e6, 1.0, 1e-5).value > 0
+    assert surveyed(request, rows, engine) is found, "what is known is shared"
+
+
+# --- what a plan tells of its use, and of its work -----------------------------------------
+
+
+def test_what_is_kept_is_what_noise_leaves_of_what_features_explain(made: Plan) -> None:
+    """Half of labels spread evenly over a range of 10: 100/24."""
+    assert made.explained_ms == pytest.approx(100 / 24)
+    for fitted, worthwhile in ((0.5 * 100 / 24, True), (0.91 * 100 / 24, False)):
+        held = replace(made, forecast=replace(made.forecast, fitted_ms=fitted))
+        assert held.kept == pytest.approx(1 - fitted * 24 / 100)
+        assert held.worthwhile is worthwhile
+    for kept, poor in ((0.51, False), (0.49, True)):
+        fitted = (1 - kept) * 100 / 24
+        held = replace(made, forecast=replace(made.forecast, fitted_ms=fitted))
+        assert (held.verdict in held.warnings) is poor
+    spread = replace(made.forecast, residual_source="stated", residual_ms=25.0)
+    assert replace(made, forecast=spread).kept == -np.inf
+    almost = replace(spread, residual_ms=24.0, fitted_ms=0.25)
+    assert replace(made, forecast=almost).kept == pytest.approx(0.75)
+
+
+def test_a_verdict_tells_the_root_of_the_error_and_what_is_left(made: Plan) -> None:
+    told = replace(made.forecast, added_ms=0.25, fitted_ms=0.25 * 100 / 24)
+    assert replace(made, forecast=told).verdict == (
+        "privacy adds 0.5 to a prediction (root mean square, 0.05 of the label range) and leaves "
+        "at most 75% of what features may explain: a fit may not be better than the mean of the "
+        "labels"
+    )
+    nothing = replace(made.forecast, added_ms=np.inf, fitted_ms=np.inf)
+    assert replace(made, forecast=nothing).verdict == (
+        "privacy adds errors without bound and leaves at most 0% of what features may explain: a "
+        "fit is not better than the mean of the labels"
+    )
+
+
+def test_the_most_rows_of_a_person_are_counted() -> None:
+    ids = pa.array(["a"] * 3 + ["b"] * 5 + [f"p{k}" for k in range(392)])
+    data = table(400).append_column("id", ids)
+    rows = scan(data, label="label", label_range=RANGE, person="id")
+    features = small_plan(FLAG, rows).features
+    assert most_rows(features, rows, LocalEngine(1)) == Person("id", 5)
+    assert most_rows(features, source(400), LocalEngine(1)) is None
+    assert person_notes(None) == []
+    assert person_notes(Person("id", 5)) == [
+        "the guarantee is for all rows of a person together, at most 5"
+    ]
+
+
+@pytest.mark.parametrize("mechanism", [FLAG, SAMPLED])
+def test_a_residual_is_stated_or_guessed(mechanism: str) -> None:
+    assert small_plan(mechanism, source(400), floor="added").forecast.residual_source == "guess"
+    stated: dict[str, Any] = {"floor": "declared", "residual_ms": 24.0, "epsilon": 60.0}
+    held = small_plan(mechanism, source(400), bags=12, **stated | {"delta": 0.1})
+    assert held.forecast.residual_source == "stated"
+    assert held.forecast.residual_ms == 24.0
+
+
+@pytest.mark.parametrize("mechanism", [FLAG, SAMPLED, NOISY, SHAPED, EVERY])
+def test_work_is_told_by_name_and_number(mechanism: str) -> None:
+    """Every bar has a name, and as many steps as it advances."""
+    advanced: dict[str, list[int]] = {}
+
+    @contextmanager
+    def progress(name: str, total: int | None) -> Iterator[Any]:
+        assert isinstance(name, str)
+        steps = advanced[name] = []
+        yield steps.append
+        if total is not None and steps:
+            assert sum(steps) == total
+
+    engine = LocalEngine(1, progress=progress)
+    held = small_plan(mechanism, source(400), engine=engine)
+    held.release(source(400), engine=engine)
+    drawn = {FLAG: ("aggregates", 40), SAMPLED: ("aggregates", 12), EVERY: ("noisy rows", 400)}
+    name, total = drawn.get(mechanism, ("feature sums", 400))
+    assert sum(advanced[name]) == total
 
 
 # --- what no plan can beat -----------------------------------------------------------------

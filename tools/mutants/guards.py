@@ -140,6 +140,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     ),
     "mechanisms/wtd_flag/": (
         *_PARTS,
+        *_RULES,
         *_CLAIMS,
         *_FLAG,
         *_MECHANISMS,
@@ -149,6 +150,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "mechanisms/shaped_flag/": (
         "tests/mechanisms/test_shaped_limits.py",
         *_CLAIMS,
+        *_RULES,
         "tests/mechanisms/test_shaped_flag.py",
         "tests/mechanisms/test_radial_noise.py",
         "tests/mechanisms/test_person.py",
@@ -162,6 +164,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     ),
     "mechanisms/sampled_wtd_flag/": (
         *_BAGS,
+        *_RULES,
         "tests/mechanisms/test_bag_blocks.py",
         "tests/mechanisms/test_plan_facts.py",
         *_MECHANISMS,
@@ -182,6 +185,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "mechanisms/bags.py": (*_BAGS, "tests/mechanisms/test_bag_blocks.py", *_MECHANISMS),
     "mechanisms/survey.py": (
         "tests/mechanisms/test_sizes.py",
+        *_RULES,
         "tests/mechanisms/test_plan_facts.py",
         *_MECHANISMS,
     ),
@@ -191,6 +195,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "mechanisms/check": (*_FLOORS, "tests/mechanisms/test_floors.py", "tests/golden", *_RELEASES),
     "mechanisms/plan": (*_RULES, *_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
     "mechanisms/once.py": _RULES,
+    "mechanisms/registry.py": (*_RULES, *_MECHANISMS, "tests/contracts/test_own_mechanism.py"),
     "mechanisms/protocol.py": (*_CLAIMS, *_MECHANISMS),
     "mechanisms/": (*_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
     "release/parquet.py": ("tests/test_parquet_form.py", "tests/test_release_files.py", *_RELEASES),

@@ -28,6 +28,7 @@ ELSEWHERE = (
     *("mechanisms/options.py", "mechanisms/auto.py", "mechanisms/trial.py"),
     *("mechanisms/wtd_flag/trial.py", "mechanisms/shaped_flag/trial.py"),
     *("mechanisms/noisy_rows/trial.py", "release/about.py", "release/croissant.py"),
+    *("mechanisms/sampled_wtd_flag/trial.py", "mechanisms/sampled_noisy_wtd_lag/trial.py"),
     *(f"statistics/{name}.py" for name in ("shape", "shape_dual", "shape_routes", "stacked_fits")),
 )
 """In these rooms, but no part of a guarantee: advice, forecasts, descriptions, the audit's own
