@@ -31,6 +31,7 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
 )
 from labeldp.mechanisms.sampled_wtd_flag.claim import check as check_sampled
 from labeldp.mechanisms.sampled_wtd_flag.claim import check_features as check_bags
+from labeldp.mechanisms.sampled_wtd_flag.claim import untested
 from labeldp.statistics import LabelGrid
 from tests.mechanisms.cases import NOISY, SAMPLED, Certificate, forged_tables, small_plan
 from tests.tables import source, table
@@ -408,6 +409,13 @@ def test_leverage_rank_and_inflation_are_no_less_than_those_of_the_bags(sampled:
     assert not asked(inflation=inflation * (1 - 0.8e-6))
     told = ["the certificate's inflation is too small for these features"]
     assert asked(inflation=inflation * (1 - 1.6e-6)) == told
+
+
+def test_what_few_bags_cannot_show_is_said(sampled: Release) -> None:
+    assert list(untested(sampled)) == [
+        "scatter not testable: 12 aggregates of 10 columns leave too little to see whether labels "
+        "vary as the floor demands"
+    ]
 
 
 def test_the_rank_of_bags_is_one_that_they_can_have(sampled: Release) -> None:

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from labeldp import Release
+from labeldp import InputError, Release
 from labeldp.engines import LocalEngine
+from labeldp.mechanisms.noisy_rows import plan as plan_module
 from labeldp.mechanisms.noisy_rows.check import (
     _check_numbers,
     _check_spread,
@@ -23,6 +24,7 @@ from labeldp.mechanisms.noisy_rows.check import (
 )
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import LAWS, RowNoise, least_noise, needed
+from labeldp.statistics import LabelGrid
 from tests.mechanisms.cases import EVERY, forged_claim, small_plan
 from tests.tables import source
 
@@ -175,6 +177,23 @@ def test_of_both_laws_the_one_of_less_variance_is_taken() -> None:
     assert least_noise(1.0, 1000, 1.0, 1e-5).name == "gaussian"
     assert LAWS["laplace"].tail(2.0) == pytest.approx(math.exp(-2) / 2)
     assert LAWS["gaussian"].tail(2.0) == pytest.approx(stats.norm.sf(2.0))
+
+
+@pytest.mark.parametrize(("scale", "exponent"), [(1.0, -20), (2.0**-20, -12)])
+def test_labels_are_doubles_on_the_finer_of_both_grids(scale: float, exponent: int) -> None:
+    """Steps of 2⁻²⁰ of labels, or of 2⁻³⁰ of noise: labels and noise need their digits."""
+    finest = min(exponent, math.floor(math.log2(scale)) - 10)
+    most = plan_module._MOST_STEPS * 2.0**finest
+    noise = RowNoise("laplace", scale)
+    width = 2.0**exponent * 2**19
+    for sign in (1, -1):
+        near, far = sign * most * (1 - 2.0**-10), sign * most
+        ends = sorted((near, near - sign * width))
+        plan_module._check_size(LabelGrid(ends[0], ends[1], exponent, 0), noise)
+        ends = sorted((far, far - sign * width))
+        with pytest.raises(InputError, match=r"is too far from 0 for its width; subtract a pub"):
+            plan_module._check_size(LabelGrid(ends[0], ends[1], exponent, 0), noise)
+    assert most <= 2.0**53 * 2.0**finest
 
 
 # --- a release -----------------------------------------------------------------------------

@@ -8,7 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from scipy import stats
 
 from labeldp import Plan, PlanError
 from labeldp._random import Randomness
@@ -21,7 +23,7 @@ from labeldp.mechanisms.sampled_wtd_flag.run import (
     std_bounds,
 )
 from labeldp.mechanisms.wtd_flag import run
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim, check_features
+from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim, check, check_features
 from labeldp.mechanisms.wtd_flag.run import _times_triangle, block_rows, check_facts
 from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, Residual, factorise
 from tests.mechanisms.cases import FLAG, small_plan
@@ -121,6 +123,42 @@ def test_a_certificate_that_claims_too_little_of_its_table_is_told(made: Plan) -
     assert asked(inflation=2.0**-31) == told
     digests = certificate["digests"] | {"feature_sums": "0" * 64}
     assert asked(digests=digests) == ["the table's features are not those of the release"]
+
+
+# --- a release against its claim ------------------------------------------------------------
+
+
+def test_sums_of_squares_are_no_larger_than_labels_and_noise_make_them(made: Plan) -> None:
+    """40 labels of variance 400·10² and what was added: χ² beyond a chance of 1e-12 is told."""
+    release = made.release(source(400), randomness=Randomness.experiment(1))
+    told = "aggregates.parquet has labels larger than those in the range can make them"
+    top = max(map(abs, release.certificate["label_range"]))
+    most = 400 * top**2 + release.certificate["floor"]["added_variance"]
+    step = 2.0 ** release.certificate["numerics"]["grid_exponent"]
+    shown = np.asarray(release.labels)
+    name = release.table.column_names[-1]
+    for chance, lines in ((1.6e-12, []), (0.8e-12, [told])):
+        size = np.sqrt(most * stats.chi2.isf(chance, 40) / (shown @ shown))
+        values = pa.array(np.rint(shown * size / step) * step)
+        place = release.table.num_columns - 1
+        table = release.table.set_column(place, release.table.schema.field(name), values)
+        assert list(check(replace(release, table=table))) == lines
+
+
+def test_a_certificate_tells_of_its_intercept_and_allows_for_rounding(made: Plan) -> None:
+    release = made.release(source(400), randomness=Randomness.experiment(1))
+
+    def told(**changes: Any) -> list[str]:
+        return list(check(replace(release, certificate=release.certificate | changes)))
+
+    assert told() == []
+    assert told(inflation=2.0**-30) == []
+    assert told(inflation=2.0**-30 * (1 - 2.0**-50)) == [
+        "certificate: the inflation must be at least 9.31e-10, the sampler's rounding"
+    ]
+    assert told(constant_in_span=False) == [
+        "features.json and the certificate differ on whether there is an intercept"
+    ]
 
 
 # --- deviations and eigenvalues ------------------------------------------------------------
@@ -272,8 +310,6 @@ def test_a_measured_floor_shows_its_bound_and_adds_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Measured as 60 with noise of deviation 8 and slack 1e-6, on a grid of 2⁻⁷."""
-    from scipy import stats
-
     monkeypatch.setattr(floors, "measure_residual", lambda *_: 60.0)
     labels, nothing = LabelGrid(0.0, 8.0, -17, 0), Randomness.experiment(0)
     measurement = floors.Measurement(1.0, 1e-6)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from labeldp.errors import InputError
-from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
+from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL, sizing
 from labeldp.mechanisms.shaped_flag.check import (
     _check_design,
     _check_error,
@@ -311,3 +311,22 @@ def test_noise_without_a_guarantee_is_refused_and_the_smaller_is_chosen() -> Non
         }
         least = min(sizes, key=lambda name: sizes[name])
         assert choose("auto", 1.0, 1e-5, 0.1, columns).name == least
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("large", [False, True])
+def test_shrunken_predictions_miss_what_noise_and_prior_leave(
+    intercept: bool, large: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of b ~ N(0, τ) seen with noise ν: τν/(τ+ν) in every direction, the mean's prior its own."""
+    monkeypatch.setattr(sizing, "LARGE", 1 if large else 100)
+    spread = sizing.Spread(2.0 * np.eye(4), 4.0 * np.eye(4))
+    assert spread.directions == 4.0
+    made = claim(intercept=intercept, trace=3.0)
+    noise, slopes = made.excess / 4, 3 if intercept else 4
+    assert made.excess == pytest.approx(8.0**2 * 3)
+    prior, free = 100 * 0.7 / slopes, 100 * 8.0**2 / 12
+    missed = slopes * prior * noise / (prior + noise)
+    if intercept:
+        missed += free * noise / (free + noise)
+    assert spread.shrunken(made, 0.7) == pytest.approx(missed / 100)

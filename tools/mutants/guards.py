@@ -12,6 +12,11 @@ _FLAG = ("tests/mechanisms/test_floors.py", "tests/mechanisms/test_person_sketch
 _FLOORS = ("tests/mechanisms/test_check_limits.py", "tests/mechanisms/test_floor_rounding.py")
 _RULES = ("tests/mechanisms/test_plan_rules.py",)
 _CLAIMS = ("tests/mechanisms/test_claimed_numbers.py",)
+_ACCOUNTS = (
+    "tests/mechanisms/test_accounts.py",
+    "tests/accounting/test_account_bags_command.py",
+    "tests/golden",
+)
 _PARTS = ("tests/mechanisms/test_run_parts.py", "tests/mechanisms/test_sizes.py")
 _BAGS = (
     "tests/mechanisms/test_bag_limits.py",
@@ -190,7 +195,12 @@ GUARDS: dict[str, tuple[str, ...]] = {
         *_MECHANISMS,
     ),
     "mechanisms/curves.py": ("tests/mechanisms/test_curves.py", *_MECHANISMS),
-    "mechanisms/account.py": ("tests/accounting/test_account_bags_command.py", *_MECHANISMS),
+    "mechanisms/account.py": (*_ACCOUNTS, *_MECHANISMS),
+    "mechanisms/wtd_flag/account.py": _ACCOUNTS,
+    "mechanisms/shaped_flag/account.py": _ACCOUNTS,
+    "mechanisms/noisy_rows/account.py": _ACCOUNTS,
+    "mechanisms/sampled_wtd_flag/account.py": _ACCOUNTS,
+    "mechanisms/sampled_noisy_wtd_lag/account.py": _ACCOUNTS,
     "mechanisms/structure.py": (*_RULES, "tests/test_parquet_form.py", *_RELEASES),
     "mechanisms/check": (*_FLOORS, "tests/mechanisms/test_floors.py", "tests/golden", *_RELEASES),
     "mechanisms/plan": (*_RULES, *_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
