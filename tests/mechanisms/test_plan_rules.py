@@ -32,7 +32,7 @@ from labeldp.mechanisms.structure import misshapen
 from labeldp.mechanisms.survey import most_rows, person_notes, surveyed
 from labeldp.mechanisms.wtd_flag.plan import inspect, least_added
 from labeldp.mechanisms.wtd_flag.sizing import max_bags
-from labeldp.release import Person
+from labeldp.release import Person, read_about
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source, table
@@ -462,6 +462,13 @@ def test_rows_and_columns_are_as_many_as_the_certificate_says(made: Plan, tmp_pa
     assert asked(released_at="2026-13-01T00:00:00Z") == [
         "certificate.released_at is no moment that there was"
     ]
+    about = read_about({"name": "Wages", "curator": "The office"})
+    assert about is not None
+    said = about.to_json()
+    assert asked(about=said) == []
+    told = ["certificate.about is not as labeldp writes it"]
+    assert asked(about=said | {"name": " Wages "}) == told
+    assert asked(about=said | {"missing": said["missing"][1:]}) == told
     short = replace(release, table=release.table.drop_columns([release.table.column_names[0]]))
     (line,) = misshapen(folder, short)
     assert line.startswith("aggregates.parquet does not have the columns that it should: ")

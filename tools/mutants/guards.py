@@ -205,6 +205,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "mechanisms/check": (*_FLOORS, "tests/mechanisms/test_floors.py", "tests/golden", *_RELEASES),
     "mechanisms/plan": (*_RULES, *_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
     "mechanisms/once.py": _RULES,
+    "mechanisms/certificate_form.py": (*_RULES, *_MECHANISMS, *_RELEASES),
     "mechanisms/registry.py": (*_RULES, *_MECHANISMS, "tests/contracts/test_own_mechanism.py"),
     "mechanisms/protocol.py": (*_CLAIMS, *_MECHANISMS),
     "mechanisms/": (*_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
