@@ -28,11 +28,11 @@ from labeldp.mechanisms.registry import (
     make_request,
     register,
 )
-from labeldp.mechanisms.structure import misshapen
+from labeldp.mechanisms.structure import altered, misshapen
 from labeldp.mechanisms.survey import most_rows, person_notes, surveyed
 from labeldp.mechanisms.wtd_flag.plan import inspect, least_added
 from labeldp.mechanisms.wtd_flag.sizing import max_bags
-from labeldp.release import Person, read_about
+from labeldp.release import CERTIFICATE, CROISSANT, FEATURES, Person, read_about
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source, table
@@ -475,3 +475,31 @@ def test_rows_and_columns_are_as_many_as_the_certificate_says(made: Plan, tmp_pa
     assert "(double, never missing)" in line or "(double)" in line
     other = pa.table({"x": [1.0]})
     assert misshapen(folder, replace(release, table=other)) == [line]
+
+
+def test_files_are_as_they_were_written_to_the_byte(made: Plan, tmp_path: Path) -> None:
+    """Of the same length, and all the same another text."""
+    release = made.release(source(400), randomness=Randomness.experiment(0))
+    folder = saved(release, tmp_path / "r")
+    held = Release.load(folder)
+    assert altered(folder, held) == []
+    for name, words in (
+        (CROISSANT, "does not describe these files as labeldp does"),
+        (CERTIFICATE, "is not as it was written (other spacing or order)"),
+        (FEATURES, "is not as it was written (other spacing or order)"),
+    ):
+        path = folder / name
+        text = path.read_bytes()
+        path.write_bytes(text.replace(b"\n ", b" \n", 1))
+        assert len(path.read_bytes()) == len(text)
+        assert path.read_bytes() != text
+        assert altered(folder, held) == [f"{name} {words}"]
+        path.write_bytes(text + b"\n")
+        assert altered(folder, held) == [f"{name} {words}"]
+        path.write_bytes(text)
+
+
+def test_a_formula_names_the_label_of_a_frame() -> None:
+    held = plan(table(400), 1.0, 1e-5, label_range=RANGE, formula="label ~ height", mechanism=EVERY)
+    assert held.table["label"] == "label"
+    assert held.features.columns == ("height",)

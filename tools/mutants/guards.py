@@ -164,6 +164,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "mechanisms/noisy_rows/": (
         "tests/mechanisms/test_row_limits.py",
         *_CLAIMS,
+        *_RULES,
         "tests/mechanisms/test_noisy_rows.py",
         *_MECHANISMS,
     ),
