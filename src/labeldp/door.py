@@ -141,8 +141,8 @@ def publish(
     )
     scaled = value / step
     cell = np.rint(scaled)
+    # the last term of `error` leaves no cell certain that is not an exact double (from 2**49 on)
     certain = np.abs(scaled - cell) + error / step < 0.5
-    certain &= np.abs(scaled) < 2.0**51  # so that cells are exact doubles
     for row in np.flatnonzero(~certain):
         # by ball arithmetic and more random bits
         cell[row] = _cell_of(_Draw(int(row), int(bits[row]), grid, randomness, exact, noise))

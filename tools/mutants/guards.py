@@ -34,6 +34,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/mechanisms/test_stream.py",
     ),
     "door.py": (
+        "tests/test_door_margins.py",
         "tests/test_door_in_doubt.py",
         "tests/test_door.py",
         "tests/test_door_laplace.py",

@@ -1,0 +1,393 @@
+"""How much doubt the door allows for: never less than there is, and hardly more."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+from flint import acb, arb, ctx
+from numpy.typing import NDArray
+from scipy import stats
+
+from labeldp import door
+from labeldp._random import Randomness
+from labeldp.errors import PlanError
+from tests.test_door_radial import Scripted
+
+QUARTER = 2**62  # of the uniform's 64 bits: far from both of its ends
+
+
+def told(*words: int, more: tuple[int, ...] = ()) -> Randomness:
+    """Streams that say these words."""
+    seeded, none = Randomness.experiment(0), Scripted(*more)
+    return Randomness(seeded.features, Scripted(*words), none, private=False)  # type: ignore[arg-type]
+
+
+def still(unit: float) -> door.Noise:
+    """A law that is all but sure to be near `unit`: only doubles are asked about it here."""
+    return door.Noise(lambda p: np.full_like(p, unit), lambda _: arb(0.25))
+
+
+class Asked(Exception):  # noqa: N818
+    """The exact numbers were wanted."""
+
+
+def wants(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
+    raise Asked
+
+
+def doubt(
+    mean: float,
+    error: float = 0.0,
+    scale: tuple[float, float] = (1.0, 1.0),
+    *,
+    unit: float = -(2.0**-80),
+    word: int = QUARTER,
+    grid: int = 0,
+) -> float:
+    """How near a border, in steps, the exact numbers begin to be wanted.
+
+    The mean is moved so that the number in doubles lies that near to the border above its cell.
+    """
+    step = 2.0**grid
+    start = math.floor(mean / step) * step
+
+    def wanted(distance: float) -> bool:
+        shift = 0.5 * (scale[0] + scale[1]) * unit
+        centre = np.array([start + (0.5 - distance) * step - shift])
+        try:
+            door.publish(centre, np.array([error]), scale, grid, told(word), wants, still(unit))
+        except Asked:
+            return True
+        return False
+
+    assert wanted(0.0)
+    assert not wanted(0.5)
+    low, high = 0.0, 0.5
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if wanted(middle) else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("grid", [-7, 0, 5])
+def test_the_doubt_is_the_error_of_the_mean(grid: int) -> None:
+    assert doubt(1.0, 0.25 * 2.0**grid, (1e-9, 1e-9), grid=grid) == pytest.approx(0.25, rel=1e-6)
+
+
+@pytest.mark.parametrize("unit", [-0.5, -1.5])
+def test_the_doubt_is_the_width_of_the_scale_times_the_noise(unit: float) -> None:
+    assert doubt(3.0, 0.0, (6.9, 7.1), unit=unit) == pytest.approx(0.2 * abs(unit), rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.25, 1.0, 16.0])
+def test_the_doubt_is_the_relative_error_of_the_inverse(scale: float) -> None:
+    """Which is promised to be at most 2**-44 of the noise, here of a thousand scales."""
+    found = doubt(0.0, 0.0, (scale, scale), unit=-1000.0, grid=-20)
+    assert found == pytest.approx(2.0**-44 * 1000.0 * scale * 2.0**20, rel=0.05)
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+def test_where_the_noise_is_next_to_nothing_some_digits_of_its_scale_are_in_doubt(
+    scale: float,
+) -> None:
+    """Near the middle of the law its inverse is off by some units of the last place of 1."""
+    found = doubt(0.0, 0.0, (scale, scale), grid=-45)
+    assert 2 <= found * 2.0**-45 / (scale * 2.0**-52) <= 5
+
+
+@pytest.mark.parametrize("mean", [-(2.0**40), 2.0**40])
+def test_the_last_digits_of_a_large_mean_are_in_doubt(mean: float) -> None:
+    """Two roundings, of the sum and of its place: at least a unit of the last place together."""
+    assert 2 <= doubt(mean) / (abs(mean) * 2.0**-52) <= 5
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.02])
+@pytest.mark.parametrize("tail", [4, 10, 300])
+def test_the_bits_that_were_not_drawn_yet_are_in_doubt(tail: int, scale: float) -> None:
+    """64 bits pin p to one part in `tail`, and the noise to at most 1.26 of that part."""
+    found = doubt(0.0, 0.0, (scale, scale), word=tail)
+    assert 1.26 <= found * tail / scale <= 1.6
+
+
+@pytest.mark.parametrize("tail", [1, 2, 3, 20])
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_border_at_the_end_of_what_the_first_bits_leave_open_is_settled(
+    tail: int, upper: bool, end: int
+) -> None:
+    """Laplace's noise, whose further bits are all 0 or all 1: just beyond a border at either end.
+
+    With words of 2**64·p = tail the noise is log(2p), and a border lies at its nearer end.
+    """
+    border = math.log(2 * (tail + end)) - 64 * math.log(2)
+    side = 1e-6 if end == 0 else -1e-6  # inside what the bits leave open
+    sign = -1.0 if upper else 1.0
+    mean = 0.5 - sign * (border + side)
+    randomness = told(tail + upper * 2**63, more=(end * (2**64 - 1),) * 20)
+    asked = []
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
+        asked.append(row)
+        return arb(mean), arb(1)
+
+    (found,) = door.publish(
+        np.array([mean]), np.zeros(1), (1.0, 1.0), 0, randomness, exact, door.LAPLACE
+    )
+    assert asked
+    beyond = sign * side < 0  # the number is at the end of its bits, the mean a bit off it
+    assert found == float(beyond)
+
+
+def test_a_step_is_the_1024th_part_of_what_it_serves() -> None:
+    assert [door.grid_for(scale) for scale in (1.0, 1.99, 2.0, 0.5, 1000.0)] == [
+        -10, -10, -9, -11, -1,
+    ]  # fmt: skip
+
+
+def draw(word: int, noise: door.Noise = door.NORMAL, grid: int = 0, **more: Any) -> door._Draw:
+    randomness = told(more=more.get("more", ()))
+    return door._Draw(0, word, grid, randomness, more.get("exact", wants), noise)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("tail", [0, 5, 2**63 - 2])
+def test_a_border_decides_only_outside_what_the_bits_leave_open(tail: int, upper: bool) -> None:
+    """p is somewhere from tail to tail + 1: borders at both ends decide, none in between."""
+    sliver = arb(2) ** -80
+
+    def compared(border: Any) -> bool | None:
+        noise = door.Noise(door.NORMAL.inverse, lambda _: border * arb(2) ** -64)
+        made = draw(tail + upper * 2**63, noise, exact=lambda _row, _bits: (arb(0), arb(1)))
+        return made._compare(1, 192)
+
+    with door._precision(300):
+        for border in (arb(tail + 1), arb(tail + 1) + sliver, arb(tail + 3)):
+            assert compared(border) is not upper
+        for border in (arb(tail), arb(tail) - sliver, arb(tail) - 2):
+            assert compared(border) is upper
+        for border in (arb(tail) + sliver, arb(tail) + 0.5, arb(tail + 1) - sliver):
+            assert compared(border) is None
+
+
+def test_a_number_that_no_bits_settle_is_refused_after_a_thousand_of_them() -> None:
+    """What is asked for gets more exact every time; here the answer never does."""
+    precisions = []
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:
+        assert row == 0
+        assert ctx.prec == precision
+        precisions.append(precision)
+        return arb(0, 4), arb(1)
+
+    made = draw(QUARTER, exact=exact, more=(0,) * 40)
+    with pytest.raises(PlanError) as refusal:
+        made.is_below(0, 1)
+    assert str(refusal.value) == ("a number could not be rounded; nothing was published, run again")
+    bits = [64 * count for count in range(1, 17)]
+    assert made._length == 1024 + 64
+    assert len(precisions) == len(bits)
+    assert all(given >= 2 * length for given, length in zip(precisions, bits, strict=True))
+
+
+@pytest.mark.parametrize("grid", [-12, 0, 3])
+@pytest.mark.parametrize("noise", [door.NORMAL, door.LAPLACE], ids=["normal", "laplace"])
+def test_the_search_for_a_cell_begins_at_it(noise: door.Noise, grid: int) -> None:
+    """So that none is long: the quantile of the word in doubles, about an exact mean."""
+    law = stats.norm if noise is door.NORMAL else stats.laplace
+    rng = np.random.default_rng(grid + 20)
+    for word in rng.integers(0, 2**64, 20, dtype=np.uint64):
+        mean = float(rng.normal(0, 100))
+        made = draw(int(word), noise, grid, exact=lambda _r, _b, m=mean: (arb(m), arb(7)))
+        tail = (int(word) % 2**63 + 0.5) / 2**64
+        unit = float(law.isf(tail) if word >= 2**63 else law.ppf(tail))
+        assert made.nearest_cell() == round((mean + 7 * unit) / 2.0**grid)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 7, 400, 2000])
+def test_the_search_for_a_cell_of_chi_begins_at_it(freedom: int) -> None:
+    rng = np.random.default_rng(freedom)
+    for word in rng.integers(0, 2**64, 10, dtype=np.uint64):
+        made = door._ChiDraw(freedom, int(word), -8, told(), lambda _r, _b: (None, arb(3)))
+        root = stats.chi(freedom).ppf((int(word) + 0.5) / 2**64)
+        assert made.nearest_cell() == round(3 * root * 2**8)
+
+
+def test_the_precision_of_balls_is_as_it_was_even_after_a_failure() -> None:
+    before = ctx.prec
+
+    def failing() -> None:
+        with door._precision(777):
+            assert ctx.prec == 777
+            raise Asked
+
+    with pytest.raises(Asked):
+        failing()
+    assert ctx.prec == before
+
+
+def real(ball: Any) -> Any:
+    """Its middle as mpmath's number."""
+    numerator, exponent = ball.mid().man_exp()
+    return mpmath.mpf(int(numerator)) * mpmath.mpf(2) ** int(exponent)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "x"),
+    [(1, 0.3), (2, 1.0), (3, 4.5), (50, 7.0), (599, 24.0), (600, 24.5), (600, 30.0), (601, 24.5),
+     (602, 21.0), (2500, 50.5), (5000, 69.0)],
+)  # fmt: skip
+def test_the_distribution_of_chi_is_enclosed_and_closely(freedom: int, x: float) -> None:
+    """By the incomplete gamma function in 600 digits, on both sides of 600 degrees."""
+    with mpmath.workdps(600):
+        truth = mpmath.gammainc(mpmath.mpf(freedom) / 2, 0, mpmath.mpf(x) ** 2 / 2, True)
+        with door._precision(192):
+            found = door._chi_distribution(freedom, arb(x))
+            assert (
+                abs(real(found) - truth) <= mpmath.mpf(float(found.rad())) + mpmath.mpf(2) ** -300
+            )
+            assert float(found.rad()) < 2.0**-120
+
+
+@pytest.mark.parametrize(("freedom", "x"), [(601, 1.0), (2500, 4.0), (2500, 5.0), (10_000, 55.0)])
+def test_what_lies_far_below_chi_is_more_than_nothing_and_less_than_any_bit(
+    freedom: int, x: float
+) -> None:
+    """From the root of the degrees 45 down: the law has some mass there, under 2**-1020."""
+    with door._precision(192):
+        found = door._chi_distribution(freedom, arb(x))
+        assert found.mid() == 0
+        assert 0 < found.rad() <= arb(2) ** -1000
+
+
+def test_above_the_place_where_the_integral_starts_it_is_taken() -> None:
+    """Of 10,000 degrees at 56: some forty deviations of χ's 0.7 below its middle of 100."""
+    with door._precision(192):
+        found = door._chi_distribution(10_000, arb(56))
+        assert found.mid() != 0
+
+
+@pytest.mark.parametrize(("power", "centre"), [(25, 5.0), (3, 5.0), (400, 20.0)])
+@pytest.mark.parametrize("turn", [1.0, 1j])
+def test_the_logarithm_of_a_density_is_enclosed_over_a_wide_ball(
+    power: int, centre: float, turn: complex
+) -> None:
+    """At both its ends, and hardly wider than the values there and between are."""
+    radius = 0.5
+    off = acb(arb(0, radius), 0) if turn == 1.0 else acb(0, arb(0, radius))
+    with door._precision(120):
+        found = door._log_density(power, acb(centre) + off)
+        inside = [
+            power * np.log(complex(centre + part * radius * turn))
+            - complex(centre + part * radius * turn) ** 2 / 2
+            for part in np.linspace(-1, 1, 9)
+        ]
+        for value in inside:
+            assert found.real.overlaps(arb(value.real, 1e-9))
+            assert found.imag.overlaps(arb(value.imag, 1e-9))
+        slope, bend = abs(power / centre - centre), power / (centre - radius) ** 2 + 1
+        wide = slope * radius + bend * radius**2 / 2
+        assert max(float(found.real.rad()), float(found.imag.rad())) <= 1.05 * wide + 1e-9
+        thin = door._log_density(power, acb(centre))
+        value = power * math.log(centre) - centre**2 / 2
+        assert float(thin.real.mid()) == pytest.approx(value, rel=1e-14, abs=1e-14)
+        assert float(thin.real.rad()) < 1e-30
+
+
+def chi(uniforms: list[Any], freedom: int) -> Any:
+    """√(−2·log of all p), the last two of an odd number by Box and Muller's cosine."""
+    pairs = freedom // 2
+    square = -2 * mpmath.fsum(mpmath.log(p) for p in uniforms[:pairs])
+    if freedom % 2:
+        last, angle = uniforms[pairs:]
+        square -= 2 * mpmath.log(last) * mpmath.cos(2 * mpmath.pi * angle) ** 2
+    return mpmath.sqrt(square)
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 7])
+def test_a_stretch_is_as_wide_as_its_bits_leave_open(freedom: int) -> None:
+    """Words of a few: p somewhere between word and word + 1 parts of 2**64, at either end."""
+    words = [3, 5, 9, 17, 33][: freedom // 2 + 2 * (freedom % 2)]
+    if freedom % 2:
+        words[-1] = 2**61  # an eighth of a turn, where the cosine does change
+    made = door._Stretch(freedom, told(*words, more=(2**63,) * 40))
+    with mpmath.workdps(60), door._precision(256):
+        units = mpmath.mpf(2) ** -64
+        ends = []
+        for end in (0, 1):
+            parts = [word + end for word in words[: len(words) - freedom % 2]]
+            parts += [words[-1]] * (freedom % 2)
+            ends.append(chi([part * units for part in parts], freedom))
+        smallest, largest = sorted(ends)
+        low, high = (real(end) for end in (made._ball.lower(), made._ball.upper()))
+        assert low <= smallest * (1 + mpmath.mpf(10) ** -15)
+        assert high >= largest * (1 - mpmath.mpf(10) ** -15)
+        slack = mpmath.mpf(10) ** -6 * largest
+        assert high - low <= 1.2 * (largest - smallest) + slack
+        # half a part more: the words that follow say so
+        ball = made.ball(200)
+        assert made._length == 256
+        half = [(mpmath.mpf(word) * 2**192 + int("8000000000000000" * 3, 16)) for word in words]
+        truth = chi([part / mpmath.mpf(2) ** 256 for part in half], freedom)
+        assert abs(real(ball) - truth) <= mpmath.mpf(2) ** -180
+        assert float(ball.rad()) < 2.0**-180
+
+
+def test_bits_are_drawn_until_there_are_as_many_as_digits_are_asked_for() -> None:
+    made = door._Stretch(2, told(QUARTER, more=(1, 2, 3)))
+    for precision, length in ((64, 64), (65, 128), (128, 128), (200, 256)):
+        made.ball(precision)
+        assert made._length == length
+    assert made._tails.tolist() == [(QUARTER << 192) + (1 << 128) + (2 << 64) + 3]
+
+
+def test_doubles_about_a_stretch_have_room_for_a_product() -> None:
+    """Also once they have been multiplied by a scale, and by little more than that."""
+    rng = np.random.default_rng(0)
+    for number, scale in rng.uniform(1, 100, (200, 2)):
+        made: Any = object.__new__(door._Stretch)
+        with door._precision(192):
+            made._ball = arb(float(number)) / 3
+            low, high = made.bounds()
+            exact = arb(float(scale)) * made._ball
+            assert arb(float(scale * low)) < exact < arb(float(scale * high))
+        assert high / low - 1 <= 11 * 2.0**-52
+
+
+def test_radial_noise_has_one_degree_more_than_it_has_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """χ of d + 1 degrees; what is in doubt gets that χ times the scale, to any precision."""
+    made = []
+
+    class Stretch:
+        def __init__(self, freedom: int, _: Randomness) -> None:
+            made.append(freedom)
+
+        def bounds(self) -> tuple[float, float]:
+            return 2.0, 3.0
+
+        def ball(self, precision: int) -> Any:
+            return arb(2.5) + arb(2) ** -precision
+
+    seen: dict[str, Any] = {}
+
+    def publish(mean: NDArray[np.float64], *rest: Any) -> NDArray[np.float64]:
+        seen["rest"] = rest
+        return mean
+
+    monkeypatch.setattr(door, "_Stretch", Stretch)
+    monkeypatch.setattr(door, "publish", publish)
+    mean, error = np.arange(3.0), np.full(3, 0.1)
+    randomness = told()
+    door.publish_radial(mean, error, 7.0, -4, randomness, lambda row, _: (arb(row), arb(11)))
+    errors, scale, grid, streams, exact, noise = seen["rest"]
+    assert made == [4]
+    assert errors is error
+    assert (scale, grid, streams, noise) == ((14.0, 21.0), -4, randomness, door.NORMAL)
+    centre, unit = exact(2, 30)
+    assert centre == 2
+    assert unit == arb(11) * (arb(2.5) + arb(2) ** -30)
