@@ -31,6 +31,7 @@ _BAG_LAWS = ("tests/mechanisms/test_laws.py", "tests/mechanisms/test_groups_over
 
 GUARDS: dict[str, tuple[str, ...]] = {
     "_random.py": (
+        "tests/test_random_words.py",
         "tests/test_random_streams.py",
         "tests/test_door.py",
         "tests/mechanisms/test_stream.py",
@@ -44,15 +45,21 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/test_compact.py",
     ),
     "source/labels.py": (
+        "tests/source/test_label_checks.py",
         "tests/source/test_source_labels.py",
         "tests/statistics/test_exact_sums.py",
         "tests/golden",
     ),
     "engines/checkpoint.py": (
+        "tests/engines/test_checkpoint_files.py",
         "tests/engines/test_checkpoint_binding.py",
         "tests/engines/test_local_engine.py",
     ),
-    "signoff/": ("tests/signoff/test_ledger.py", "tests/signoff/test_joint.py"),
+    "signoff/": (
+        "tests/signoff/test_ledger_entries.py",
+        "tests/signoff/test_ledger.py",
+        "tests/signoff/test_joint.py",
+    ),
     "accounting/contour.py": (
         "tests/accounting/test_accounting_contour.py",
         "tests/accounting/test_accounting_sketch.py",
@@ -232,7 +239,10 @@ GUARDS: dict[str, tuple[str, ...]] = {
         *_RELEASES,
     ),
     "release/budget.py": ("tests/test_budget.py", *_RELEASES),
-    "release/statement.py": ("tests/test_signing.py",),
+    "release/statement.py": (
+        "tests/test_envelopes.py",
+        "tests/test_signing.py",
+    ),
     "release/": ("tests/golden", "tests/test_release_files.py", *_RELEASES),
 }
 

@@ -1,0 +1,123 @@
+"""Envelopes of signatures, without any cryptography: which are read, and what they speak of."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labeldp import ReleaseError
+from labeldp.release import SIGNATURES, Envelope
+from labeldp.release.statement import Signature, signature_problems, statement
+
+CERTIFICATE: dict[str, Any] = {
+    "mechanism": "m", "epsilon": 1.0, "delta": 0.0, "unit": "one row", "seal": "s", "more": 7,
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "b.txt").write_bytes(b"x" * (3 << 20))
+    (tmp_path / "a.txt").write_text("hello")
+    return tmp_path
+
+
+def enveloped(folder: Path, *keys: str) -> Envelope:
+    made = tuple(Signature(key, f"signature {key}".encode()) for key in keys)
+    envelope = Envelope(statement(folder, CERTIFICATE), made)
+    (folder / SIGNATURES).write_text(envelope.text())
+    return envelope
+
+
+def problems(folder: Path) -> list[str]:
+    return list(signature_problems(folder, CERTIFICATE))
+
+
+def test_a_statement_names_every_file_but_the_envelope(folder: Path) -> None:
+    enveloped(folder, "ann")
+    told = json.loads(statement(folder, CERTIFICATE))
+    digests = {n: hashlib.sha256((folder / n).read_bytes()).hexdigest() for n in ("a.txt", "b.txt")}
+    assert told == {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": n, "digest": {"sha256": digests[n]}} for n in ("a.txt", "b.txt")],
+        "predicateType": "urn:labeldp:release:1",
+        "predicate": {name: value for name, value in CERTIFICATE.items() if name != "more"},
+    }
+
+
+def test_an_envelope_has_one_text(folder: Path) -> None:
+    envelope = enveloped(folder, "ann", "bob")
+    text = json.dumps(
+        {
+            "payloadType": "application/vnd.in-toto+json",
+            "payload": base64.b64encode(envelope.payload).decode(),
+            "signatures": [
+                {"keyid": key, "sig": base64.b64encode(f"signature {key}".encode()).decode()}
+                for key in ("ann", "bob")
+            ],
+        },
+        indent=1,
+    )
+    assert (folder / SIGNATURES).read_text() == text + "\n"
+    assert Envelope.read(folder / SIGNATURES) == envelope
+    assert Envelope.of(folder) == envelope
+    (folder / SIGNATURES).write_text(text)
+    with pytest.raises(ReleaseError) as refusal:
+        Envelope.read(folder / SIGNATURES)
+    assert str(refusal.value) == f"{folder / SIGNATURES} is not as it was written; sign again"
+
+
+def test_each_key_signs_once(folder: Path) -> None:
+    assert problems(folder) == []
+    for keys in (("ann",), ("ann", "bob"), ("ann", "bob", "eve")):
+        enveloped(folder, *keys)
+        assert problems(folder) == []
+    for keys in (("ann", "ann"), ("ann", "bob", "ann")):
+        enveloped(folder, *keys)
+        assert problems(folder) == [f"{SIGNATURES} has two signatures of one key"]
+
+
+def test_an_envelope_speaks_of_these_files_alone(folder: Path) -> None:
+    words = f"{SIGNATURES} was signed over other files: some were altered, added or removed since"
+    enveloped(folder, "ann")
+    (folder / "c.txt").write_text("new")
+    assert problems(folder) == [words]
+    (folder / "c.txt").unlink()
+    assert problems(folder) == []
+    (folder / "a.txt").write_text("hellO")
+    assert problems(folder) == [words]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"signatures": []}, {"payloadType": "application/json"}, {"payload": "no base64!"},
+     {"payload": 5}, {"signatures": [{"keyid": "ann"}]}, {"signatures": 3},
+     {"signatures": [{"keyid": "a", "sig": "!"}]}],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_envelope_is_refused(folder: Path, change: dict[str, Any]) -> None:
+    document = enveloped(folder, "ann").to_json() | change
+    (folder / SIGNATURES).write_text(json.dumps(document, indent=1) + "\n")
+    with pytest.raises(ReleaseError) as refusal:
+        Envelope.of(folder)
+    assert (
+        str(refusal.value) == f"{folder / SIGNATURES} holds no envelope of signatures; sign again"
+    )
+
+
+@pytest.mark.parametrize(("size", "read"), [(1 << 20, True), ((1 << 20) + 1, False)])
+def test_an_envelope_has_a_mebibyte_at_most(tmp_path: Path, size: int, read: bool) -> None:
+    path = tmp_path / SIGNATURES
+    empty = len(Envelope(b"", (Signature("", b"x"),)).text())
+    envelope = Envelope(b"", (Signature("k" * (size - empty), b"x"),))
+    path.write_text(envelope.text())
+    assert path.stat().st_size == size
+    if read:
+        assert Envelope.read(path) == envelope
+        return
+    with pytest.raises(ReleaseError, match="holds no envelope of signatures"):
+        Envelope.read(path)
