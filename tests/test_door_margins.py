@@ -207,22 +207,41 @@ def test_the_search_for_a_cell_begins_at_it(noise: door.Noise, grid: int) -> Non
         assert made.nearest_cell() == round((mean + 7 * unit) / 2.0**grid)
 
 
+def deviation(std: float) -> door.Exact:
+    """To any precision, of the one number that there is."""
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:
+        assert row == 0
+        assert 192 <= precision == ctx.prec
+        return None, arb(std)
+
+    return exact
+
+
 @pytest.mark.parametrize("freedom", [1, 2, 7, 400, 2000])
 def test_the_search_for_a_cell_of_chi_begins_at_it(freedom: int) -> None:
     rng = np.random.default_rng(freedom)
     for word in rng.integers(0, 2**64, 10, dtype=np.uint64):
-        made = door._ChiDraw(freedom, int(word), -8, told(), lambda _r, _b: (None, arb(3)))
+        made = door._ChiDraw(freedom, int(word), -8, told(), deviation(3.0))
         root = stats.chi(freedom).ppf((int(word) + 0.5) / 2**64)
         assert made.nearest_cell() == round(3 * root * 2**8)
 
 
-@pytest.mark.parametrize(("freedom", "std"), [(1, 3.0), (5, 0.7), (300, 11.0)])
+@pytest.mark.parametrize(("freedom", "std"), [(1, 3.0), (5, 0.7), (300, 11.0), (3, 0.05)])
 def test_one_chi_is_the_quantile_of_its_word_rounded(freedom: int, std: float) -> None:
     rng = np.random.default_rng(freedom)
     for word in rng.integers(0, 2**64, 8, dtype=np.uint64):
-        found = door.publish_chi(freedom, -6, told(int(word)), lambda _r, _b: (None, arb(std)))
+        found = door.publish_chi(freedom, -6, told(int(word)), deviation(std))
         root = stats.chi(freedom).ppf((int(word) + 0.5) / 2**64)
         assert found == round(std * root * 2**6) / 2**6
+
+
+def test_further_bits_follow_those_before_word_by_word() -> None:
+    made = draw(2**63 + 9, more=(5, 6, 7))
+    made._extend()
+    assert (made._tail, made._length) == ((9 << 64) + 5, 128)
+    made._extend()
+    assert (made._tail, made._length) == ((9 << 128) + (5 << 64) + 6, 192)
 
 
 def test_the_precision_of_balls_is_as_it_was_even_after_a_failure() -> None:
@@ -269,7 +288,7 @@ def test_what_lies_far_below_chi_is_more_than_nothing_and_less_than_any_bit(
     with door._precision(192):
         found = door._chi_distribution(freedom, arb(x))
         assert found.mid() == 0
-        assert 0 < found.rad() <= arb(2) ** -1000
+        assert arb(2) ** -1020 <= found.rad() < arb(2) ** -1019
 
 
 def test_above_the_place_where_the_integral_starts_it_is_taken() -> None:
@@ -322,7 +341,7 @@ def test_a_stretch_is_as_wide_as_its_bits_leave_open(freedom: int) -> None:
     words = [3, 5, 9, 17, 33][: freedom // 2 + 2 * (freedom % 2)]
     if freedom % 2:
         words[-1] = 2**61  # an eighth of a turn, where the cosine does change
-    made = door._Stretch(freedom, told(*words, more=(2**63,) * 40))
+    made = door._Stretch(freedom, told(*words, 2**62, 2**62, more=(2**63,) * 40))
     with mpmath.workdps(60), door._precision(256):
         units = mpmath.mpf(2) ** -64
         ends = []

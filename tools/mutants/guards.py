@@ -231,19 +231,30 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "mechanisms/registry.py": (*_RULES, *_MECHANISMS, "tests/contracts/test_own_mechanism.py"),
     "mechanisms/protocol.py": (*_CLAIMS, *_MECHANISMS),
     "mechanisms/": (*_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
-    "release/parquet.py": ("tests/test_parquet_form.py", "tests/test_release_files.py", *_RELEASES),
+    "release/parquet.py": (
+        "tests/test_parquet_pages.py",
+        "tests/test_parquet_form.py",
+        "tests/test_release_files.py",
+        *_RELEASES,
+    ),
     "release/files.py": (
+        "tests/test_release_parts.py",
         "tests/test_release_files.py",
         "tests/test_parquet_form.py",
         "tests/learners/test_released_rows.py",
         *_RELEASES,
     ),
-    "release/budget.py": ("tests/test_budget.py", *_RELEASES),
+    "release/budget.py": ("tests/test_release_parts.py", "tests/test_budget.py", *_RELEASES),
     "release/statement.py": (
         "tests/test_envelopes.py",
         "tests/test_signing.py",
     ),
-    "release/": ("tests/golden", "tests/test_release_files.py", *_RELEASES),
+    "release/": (
+        "tests/test_release_parts.py",
+        "tests/golden",
+        "tests/test_release_files.py",
+        *_RELEASES,
+    ),
 }
 
 

@@ -1,0 +1,323 @@
+"""Pages of a Parquet file, byte by byte: what their headers may say, and to what end."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp import ReleaseError
+from labeldp.release import parquet
+
+STATISTICS = "it has statistics, an index, a dictionary or metadata of columns"
+FORM = "a page has statistics, or another form than ours"
+WIDE = "a page has more bytes than its values"
+COUNTED = "the pages of a column are not those that its footer counts"
+
+
+def whole(value: int) -> bytes:
+    """Zigzag, seven bits a byte."""
+    bits, out = (value << 1) ^ (value >> 63), b""
+    while bits > 127:
+        out, bits = out + bytes([bits & 127 | 128]), bits >> 7
+    return out + bytes([bits])
+
+
+def struct(*fields: tuple[int, Any]) -> bytes:
+    """In the compact protocol: numbers as i32, the rest as structs."""
+    out, last = b"", 0
+    for number, value in fields:
+        nested = isinstance(value, bytes)
+        out += bytes([(number - last) << 4 | (12 if nested else 5)])
+        out, last = out + (value if nested else whole(value)), number
+    return out + b"\0"
+
+
+def page(count: int, raw: int, packed: int | None = None, **changed: Any) -> bytes:
+    packed = raw if packed is None else packed
+    inner = struct((1, count), (2, 0), (3, 3), (4, 3), *changed.get("inner", ()))
+    header = changed.get("header") or struct(
+        (1, changed.get("kind", 0)), (2, raw), (3, packed), *changed.get("between", ()), (5, inner)
+    )
+    return header + b"." * max(0, packed)
+
+
+def encoded(*kinds: int) -> bytes:
+    """The header of 80 values in these encodings: of values, and of both kinds of levels."""
+    inner = struct((1, 80), *zip((2, 3, 4), kinds, strict=True))
+    return struct((1, 0), (2, 640), (3, 640), (5, inner))
+
+
+def problems(*pages: bytes, optional: int = 0, **said: Any) -> list[str]:
+    content = b"PAR1" + b"".join(pages)
+    chunk: Any = SimpleNamespace(
+        physical_type=said.get("kind", "DOUBLE"),
+        compression=said.get("compression", "SNAPPY"),
+        num_values=said.get("values", 80),
+    )
+    end = said.get("end", len(content))
+    file = io.BytesIO(content + b"PAR1" * 200)
+    return list(parquet._pages(file, 4, end, chunk, optional))
+
+
+def test_pages_that_fill_a_column_have_no_problem() -> None:
+    assert problems(page(80, 640, 99)) == []
+    assert problems(page(30, 240), page(50, 400), compression="UNCOMPRESSED") == []
+    assert problems(page(30, 240), page(50, 400), values=81) == [COUNTED]
+    assert problems(page(80, 640), values=79) == [COUNTED]
+    assert problems(page(80, 640), end=650) == [COUNTED]
+    assert problems(values=0) == []
+    assert problems(values=1) == [COUNTED]
+
+
+@pytest.mark.parametrize(
+    ("kind", "optional", "raw", "fits"),
+    [
+        ("DOUBLE", 0, 640, True), ("DOUBLE", 0, 641, False), ("DOUBLE", 0, 10, True),
+        ("DOUBLE", 0, 9, False), ("INT64", 0, 640, True), ("INT64", 0, 641, False),
+        ("INT32", 0, 320, True), ("INT32", 0, 321, False), ("BOOLEAN", 0, 80, True),
+        ("BOOLEAN", 0, 81, False), ("DOUBLE", 1, 640 + 36, True), ("DOUBLE", 1, 640 + 37, False),
+        ("DOUBLE", 2, 640 + 72, True), ("DOUBLE", 2, 640 + 73, False),
+        ("BYTE_ARRAY", 0, 10**6, True), ("BYTE_ARRAY", 0, 0, True),
+    ],
+)  # fmt: skip
+def test_a_page_has_as_many_bytes_as_its_values(
+    kind: str, optional: int, raw: int, fits: bool
+) -> None:
+    """80 values: eight bytes each at most, or four, or one; a bit of each at least; and levels."""
+    found = problems(page(80, raw, 50), kind=kind, optional=optional)
+    assert found == ([] if fits else [WIDE])
+
+
+def test_a_page_that_is_not_packed_has_the_bytes_it_says() -> None:
+    words = "a page has other bytes than it says"
+    assert problems(page(80, 640, 639), compression="UNCOMPRESSED") == [words]
+    assert problems(page(80, 640, 639)) == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"kind": 1}, {"kind": 3}, {"between": [(4, 7)]}, {"inner": [(5, struct((1, 1)))]},
+        {"inner": [(6, 1)]}, {"header": struct((1, 0), (2, 640), (3, 640))},
+        {"header": struct((1, 0), (2, 640), (3, 640), (8, struct((1, 80))))},
+        {"header": encoded(2, 3, 3)},
+        {"header": encoded(0, 4, 3)},
+        {"header": encoded(0, 3, 0)},
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_a_page_of_another_form_is_noticed(changed: dict[str, Any]) -> None:
+    assert problems(page(80, 640, **changed)) == [FORM]
+
+
+def test_an_empty_struct_of_statistics_is_none() -> None:
+    assert problems(page(80, 640, inner=[(5, struct())])) == []
+
+
+@pytest.mark.parametrize(("count", "packed"), [(80, -1), (-5, 3), (-1, -1)])
+def test_a_page_without_a_size_ends_the_search(count: int, packed: int) -> None:
+    found = problems(page(count, 640, packed), kind="BYTE_ARRAY")
+    assert found == ["a page has no size"]
+
+
+def test_pages_of_no_values_and_of_no_bytes_are_pages() -> None:
+    assert problems(page(0, 0, 0), page(80, 640)) == []
+
+
+@pytest.mark.parametrize("value", [0, 1, -1, 63, 64, -64, -65, 127, 128, 8191, 8192, 2**31 - 1])
+def test_numbers_of_any_length(value: int) -> None:
+    data = b"x" + whole(value) + b"y"
+    assert parquet._whole(data, 1) == (value, len(data) - 1)
+
+
+def test_structs_within_structs_and_fields_that_are_left_out() -> None:
+    inner = struct((2, -7), (9, 300))
+    data = b"??" + struct((1, 5), (4, inner), (15, 6)) + b"rest"
+    assert parquet._struct(data, 2) == ({1: 5, 4: {2: -7, 9: 300}, 15: 6}, len(data) - 4)
+    for kind in (4, 5, 6):
+        assert parquet._struct(bytes([1 << 4 | kind, 2, 0]), 0) == ({1: 1}, 3)
+    for kind in (1, 2, 3, 7, 8, 9, 10, 11, 13):
+        with pytest.raises(ValueError, match="a page has fields of another writer"):
+            parquet._struct(bytes([1 << 4 | kind, 2, 0]), 0)
+
+
+# --- chunks and footers --------------------------------------------------------------------------
+
+
+def chunk(**changed: Any) -> Any:
+    plain = {"compression": "SNAPPY", "encodings": ("PLAIN", "RLE"), "data_page_offset": 4}
+    return SimpleNamespace(**plain | {"num_values": 7} | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({}, None),
+        ({"compression": "UNCOMPRESSED", "encodings": ("PLAIN",)}, None),
+        ({"compression": "ZSTD"}, "it is packed by ZSTD"),
+        ({"encodings": ("PLAIN", "RLE_DICTIONARY")}, "it is encoded as PLAIN, RLE_DICTIONARY"),
+        ({"data_page_offset": 5}, "it has bytes between its columns"),
+        ({"num_values": 8}, "a column has other rows than its group"),
+        *(
+            ({name: value}, STATISTICS)
+            for name, value in {
+                "file_path": "x", "dictionary_page_offset": 4, "bloom_filter_offset": 9,
+                "metadata": {b"a": b"b"}, "is_stats_set": True, "is_geo_stats_set": True,
+                "has_offset_index": True, "has_column_index": True,
+            }.items()
+        ),
+        ({"file_path": "", "metadata": None, "is_stats_set": False}, None),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_column_is_as_we_write_it(changed: dict[str, Any], words: str | None) -> None:
+    assert list(parquet._chunk(chunk(**changed), 7, 4)) == ([] if words is None else [words])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Two row groups of two columns."""
+    table = pa.table({"x": pa.array([1.0, 2.0, 3.0]), "y": pa.array([5, 6, 7])})
+    path = tmp_path / "t.parquet"
+    with pq.ParquetWriter(path, table.schema, **parquet.WRITING) as writer:
+        writer.write_table(table)
+        writer.write_table(table.slice(1))
+        writer.add_key_value_metadata({parquet.METADATA_KEY.decode(): "certificate"})
+    return path
+
+
+def changed_footer(path: Path, **changed: Any) -> list[str]:
+    footer = pq.read_metadata(path)
+
+    class Footer:
+        def __getattr__(self, name: str) -> Any:
+            return changed[name] if name in changed else getattr(footer, name)
+
+    with path.open("rb") as opened:
+        footed: Any = Footer()
+        return list(parquet._chunks(opened, footed))
+
+
+def test_columns_stand_one_after_the_other_to_the_footer(file: Path) -> None:
+    parquet.check_form(file)
+    footer = pq.read_metadata(file)
+    assert changed_footer(file) == []
+    words = "its row groups have other rows than its footer says"
+    assert changed_footer(file, num_rows=6) == [words]
+    words = "it has bytes that belong to no column"
+    for size in (-1, 1):
+        assert changed_footer(file, serialized_size=footer.serialized_size + size) == [words]
+    content = file.read_bytes()
+    file.write_bytes(b"PAR2" + content[4:])
+    assert changed_footer(file) == ["it does not begin as Parquet does"]
+
+
+def test_an_order_of_rows_is_not_ours(file: Path) -> None:
+    footer = pq.read_metadata(file)
+
+    def sorted_group(number: int) -> Any:
+        group = footer.row_group(number)
+        return SimpleNamespace(
+            num_rows=group.num_rows, num_columns=group.num_columns, column=group.column,
+            sorting_columns=("x",) if number else (),
+        )  # fmt: skip
+
+    assert changed_footer(file, row_group=sorted_group) == ["it claims an order of rows"]
+
+
+def footer_problems(file: Path, **changed: Any) -> Iterator[str]:
+    footer = pq.read_metadata(file)
+    said: Any = SimpleNamespace(
+        write_metadata_file=footer.write_metadata_file,
+        created_by=changed.get("created_by", footer.created_by),
+        metadata=changed.get("metadata", footer.metadata),
+    )
+    with file.open("rb") as opened:
+        yield from parquet._footer(opened, said)
+
+
+def test_a_footer_says_who_wrote_it_and_what_else_it_carries(file: Path) -> None:
+    assert list(footer_problems(file)) == []
+    assert list(footer_problems(file, metadata=None)) == []
+    for writer in ("parquet-mr version 1.2.3", "parquet-cpp-arrow version 1.2.3 (build x)"):
+        assert list(footer_problems(file, created_by=writer)) == ["another program wrote it"]
+    assert not list(footer_problems(file, created_by="parquet-cpp-arrow version 9.0.0-SNAPSHOT"))
+    carried = {b"labeldp.certificate": b"", b"pandas": b"", b"ARROW:schema": b""}
+    assert list(footer_problems(file, metadata=carried)) == [
+        "it carries b'ARROW:schema', of which the certificate says nothing",
+        "it carries b'pandas', of which the certificate says nothing",
+    ]
+    content = file.read_bytes()
+    file.write_bytes(content[:-12] + bytes([content[-12] ^ 1]) + content[-11:])
+    footer = pq.read_metadata(io.BytesIO(content))
+    with file.open("rb") as opened:
+        assert list(parquet._footer(opened, footer)) == ["its footer has fields of another writer"]
+
+
+def test_a_file_that_is_not_ours_is_refused_with_the_first_reason(file: Path) -> None:
+    pq.write_table(pq.read_table(file), file)
+    with pytest.raises(ReleaseError) as refusal:
+        parquet.check_form(file)
+    begins = f"{file} is not as labeldp writes Parquet files: "
+    assert (
+        str(refusal.value)
+        == begins + "it carries b'ARROW:schema', of which the certificate says nothing"
+    )
+    file.write_bytes(b"nonsense")
+    with pytest.raises(ReleaseError, match="is not as labeldp writes Parquet files: "):
+        parquet.check_form(file)
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def huge(tmp_path: Path) -> Path:
+    """A file of holes."""
+    with (tmp_path / "huge").open("wb") as made:
+        made.truncate(1 << 30)
+    return tmp_path / "huge"
+
+
+def sized(columns: int, *groups: int) -> Any:
+    return SimpleNamespace(
+        num_rows=sum(groups), num_columns=columns, num_row_groups=len(groups),
+        row_group=lambda number: SimpleNamespace(num_rows=groups[number]),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "fits"),
+    [(1, 2**25, True), (1, 2**25 + 1, False), (4, 2**23, True), (4, 2**23 + 1, False),
+     (0, 2**25, True), (0, 2**25 + 1, False), (2**26, 1, True), (2**26, 2, False)],
+)  # fmt: skip
+def test_a_row_group_is_read_if_it_has_some_hundred_megabytes_at_most(
+    huge: Path, columns: int, rows: int, fits: bool
+) -> None:
+    """2**25 numbers of eight bytes; of one row any number."""
+    if fits:
+        parquet.check_size(huge, sized(columns, 1, rows))
+        return
+    with pytest.raises(ReleaseError) as refusal:
+        parquet.check_size(huge, sized(columns, 1, rows))
+    words = f"{huge} has a row group of {rows:,} rows, too many to read at once"
+    assert str(refusal.value) == words
+
+
+def test_a_byte_holds_four_numbers_at_most(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(b"x" * 10)
+    parquet.check_dense(path, 40)
+    parquet.check_size(path, sized(1, 40))
+    with pytest.raises(ReleaseError) as refusal:
+        parquet.check_dense(path, 41)
+    assert str(refusal.value) == f"{path} claims 41 numbers, more than its bytes can hold"
+    with pytest.raises(ReleaseError, match="claims 41 numbers"):
+        parquet.check_size(path, sized(1, 20, 21))
