@@ -27,6 +27,7 @@ _BAGS = (
 )
 _BAGS = ("tests/mechanisms/test_bags.py", "tests/mechanisms/test_draws.py")
 _MARGINS = "tests/statistics/test_rounding_margins.py"
+_BY_HAND = "tests/statistics/test_scans_by_hand.py"
 _BAG_LAWS = ("tests/mechanisms/test_laws.py", "tests/mechanisms/test_groups_over_draw.py")
 
 GUARDS: dict[str, tuple[str, ...]] = {
@@ -126,6 +127,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     ),
     "statistics/leverage.py": (
         _MARGINS,
+        _BY_HAND,
         "tests/statistics/test_factor_and_residual.py",
         "tests/statistics/test_compound_sums.py",
         "tests/golden",
@@ -143,18 +145,21 @@ GUARDS: dict[str, tuple[str, ...]] = {
     ),
     "statistics/w": (
         _MARGINS,
+        _BY_HAND,
         "tests/statistics/test_shape.py",
         "tests/statistics/test_wide_tables.py",
         "tests/statistics/test_persons.py",
     ),
     "statistics/short_weights.py": (
         _MARGINS,
+        _BY_HAND,
         "tests/statistics/test_shape.py",
         "tests/statistics/test_wide_tables.py",
         "tests/statistics/test_persons.py",
     ),
     "statistics/quadratic_form.py": (
         _MARGINS,
+        _BY_HAND,
         "tests/statistics/test_shape.py",
         "tests/statistics/test_wide_tables.py",
         "tests/statistics/test_factor_and_residual.py",
