@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import pickle
 import struct
 
 import numpy as np
@@ -90,6 +92,13 @@ def test_streams_serve_one_release_in_the_process_that_made_them() -> None:
     with pytest.raises(InputError):
         foreign.spend()
     assert Randomness.experiment(1).block(0).private is False
+
+
+def test_streams_are_neither_pickled_nor_copied() -> None:
+    words = "a generator holds its key and must not be copied to another process"
+    for travel in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match=words):
+            travel(Randomness.experiment(1))
 
 
 def test_block_0_is_the_streams_themselves_as_far_as_they_got() -> None:

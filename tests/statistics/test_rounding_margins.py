@@ -340,6 +340,19 @@ def test_a_coefficient_of_few_places_is_off_by_these() -> None:
     assert off <= Fraction(float(error)) <= Fraction(1002, 1000) * off + Fraction(1, 2**50)
 
 
+def test_a_fit_is_refined_until_no_coefficient_moves() -> None:
+    """Of two columns one is right from the start: β̂ is (0, 2/3) of orthogonal columns."""
+    scaled = np.diag([2.0, 3.0])
+    gram = np.array([[2, 0], [0, 3]], object)
+    made = factors._verified(5, (0, 1), gram, np.zeros(2, np.int64), scaled)
+    assert made is not None
+    moments: Any = SimpleNamespace(cross=np.array([0, 2], dtype=object), square=2)
+    residual = Residual(made, moments)
+    residual.refine(300)
+    assert residual.square_low <= Fraction(2, 3) <= residual.square_high
+    assert residual.square_high - residual.square_low <= 4 * Fraction(1, 4**300)
+
+
 @pytest.mark.parametrize("weight", [-3.0, 0.1, 7.0])
 def test_a_sum_of_coefficients_is_a_ball_about_the_exact_one(weight: float) -> None:
     residual, saved = solved_line(20), ctx.prec
