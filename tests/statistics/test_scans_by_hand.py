@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from labeldp.errors import DataError
 from labeldp.features import Encoded, FeatureMap, fit_features
 from labeldp.kernels import Scratch, with_numpy
 from labeldp.source import scan
-from labeldp.statistics import LeverageScan, Weights
+from labeldp.statistics import GramSum, LeverageScan, PersonScan, Weights
 from labeldp.statistics import weight_scan as module
 from labeldp.statistics.leverage import _Seen
 from labeldp.statistics.quadratic_form import QuadraticForm
@@ -235,6 +236,7 @@ def test_rows_that_may_be_longest_are_looked_at_in_their_order(
     made._slack = lambda largest: 1.0 if largest == 9.0 else pytest.fail("of the largest")
     made._features = SimpleNamespace(integers=lambda batch: batch)
     made._weights = SimpleNamespace(longest=longest)
+    values = np.empty(0)
     batch: Any = SimpleNamespace(take=lambda places: values[places][:, None])
     for before, expected in (
         (0.0, [[8.6, 9.0], [7.6, 8.0]]),
@@ -345,3 +347,80 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
     assert made._near(batch).tolist() == [4, 5, 6]
     made._costliest = made._costliest[:4]
     assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
+
+
+# --- what tallies ask for, and take along --------------------------------------------------------
+
+
+def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None:
+    """Of one table: other weights, persons, pools or factors have other answers."""
+    features, _, _ = prepared(3, (2,))
+    one, other = weighted(features), weighted(features, 9)
+    wanted = np.arange(1 << 16) < 7
+    persons = [
+        PersonScan(features),
+        PersonScan(features, one),
+        PersonScan(features, other),
+        PersonScan(features).of(wanted),
+        PersonScan(features).of(~wanted),
+    ]
+    pools = [
+        WeightScan(features, one),
+        WeightScan(features, other),
+        WeightScan(features, one, keep=3),
+        WeightScan(features, one, keep=4),
+        WeightScan(features, one, keep=3, spare=1),
+        WeightScan(features, one, keep=3, floor=0.5),
+    ]
+    factors = [factor_of(np.eye(features.width)), factor_of(2 * np.eye(features.width))]
+    for number, each in enumerate(factors):
+        each.identity = lambda number=number: ("factor", number)
+    leverages = [LeverageScan(features, each) for each in factors]
+    tallies: list[Any] = [*persons, *pools, *leverages, GramSum(features)]
+    keys = [tally.needs.key for tally in tallies]
+    assert len(set(keys)) == len(keys)
+    assert [tally.needs.key for tally in tallies] == keys
+    for tally in tallies:
+        assert tally.needs.columns == features.columns
+        assert tally.needs.features == replace(features, kept=None)
+    maxima = [tally.needs.answers for tally in pools]
+    assert maxima == [keys[5], keys[6], *[keys[5]] * 4]
+    assert [tally.needs.bound_to is None for tally in persons] == [False, True, True, True, True]
+    bound = persons[0].needs.bound_to
+    assert bound is not None
+    assert bound() == ["persons", replace(features, kept=None).to_json()]
+
+
+def test_a_new_tally_is_empty_and_travels_light() -> None:
+    """It has the form that was made, and neither rows nor kernels, which every machine has."""
+    features, rows, _ = prepared(3, (2,))
+    rows = replace(rows, persons=np.arange(ROWS, dtype=np.uint64) << np.uint64(50))
+    whole = factor_of(np.eye(features.width) * 2.0**-60)
+    weights = weighted(features)
+    for tally in (
+        LeverageScan(features, whole),
+        PersonScan(features, weights),
+        WeightScan(features, weights, keep=3),
+    ):
+        made: Any = tally
+        made.add(rows)
+        assert "_kernels" in vars(made)
+        fresh = made.new()
+        assert "_kernels" not in vars(fresh)
+        assert fresh._form is made._form
+        assert fresh._scratch is not made._scratch
+        assert "_factor" not in vars(fresh)
+        with pytest.raises(DataError, match="no rows"):
+            fresh.result()
+        assert not np.asarray(getattr(fresh, "_reach", 0)).any()
+        empty = fresh.share()
+        fresh.merge(made.share())
+        fresh.merge(empty)
+        assert repr(fresh.result()) == repr(again(made))
+
+
+def again(tally: Any) -> Any:
+    """Its result, by way of what it shares."""
+    whole = tally.new()
+    whole.merge(tally.share())
+    return whole.result()
