@@ -154,6 +154,19 @@ def test_whoever_stops_a_pass_is_told_of_what_waits(
     assert notes == ([f"{told} up: rm {file}"] if saved else [])
 
 
+def test_a_directory_that_fails_without_a_reason_is_refused_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(Path, "mkdir", failing)
+    with pytest.raises(InputError) as refusal:
+        made(tmp_path / "p")
+    words = f"checkpoint directory {tmp_path / 'p'}: it cannot be used; choose another"
+    assert str(refusal.value) == words
+
+
 def test_a_directory_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError) as refusal:

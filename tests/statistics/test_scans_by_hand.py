@@ -419,6 +419,20 @@ def test_a_new_tally_is_empty_and_travels_light() -> None:
         assert repr(fresh.result()) == repr(again(made))
 
 
+@pytest.mark.parametrize(
+    ("numbers", "keep", "taken"), [(66, 3, True), (66, 0, False), (9, 3, False)]
+)
+def test_short_weights_are_taken_along_where_rows_are_kept_by_them(
+    numbers: int, keep: int, taken: bool
+) -> None:
+    """So that every machine keeps the same rows."""
+    features, _, _ = prepared(numbers, ())
+    tally = WeightScan(features, weighted(features), keep=keep)
+    fresh = tally.new()
+    assert ("_short" in vars(fresh)) is taken
+    assert not taken or fresh._short is tally._short
+
+
 def again(tally: Any) -> Any:
     """Its result, by way of what it shares."""
     whole = tally.new()
