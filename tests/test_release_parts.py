@@ -373,6 +373,8 @@ def test_aggregates_end_with_labels(tmp_path: Path, verified: bool) -> None:
     whole.save(tmp_path / "good")
     loaded = Release.load(tmp_path / "good", verify=False)
     assert loaded.labels.tolist() == whole.labels.tolist()
+    with pytest.raises(ReleaseError):
+        Release.load(tmp_path / "good")  # whose certificate says next to nothing
     odd = whole.table.append_column("n", pa.array([1, 2]))
     release(odd).save(tmp_path / "odd")
     with pytest.raises(ReleaseError) as refusal:
@@ -409,3 +411,65 @@ def test_a_dense_table_is_no_larger_than_its_file_allows(
     assert asked == [(stored.path, 8)]
     assert stored.column("label:y").to_pylist() == [3.0, 2.0]
     assert stored.select(["label:y"]).column_names == ["label:y"]
+
+
+# --- rows ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("missing", "dropped"), [("rows dropped", True), ("refused", False)])
+@pytest.mark.parametrize("person", [None, {"column": "id", "rows": 4}])
+def test_labels_are_looked_at_again_only_where_rows_without_one_were_dropped(
+    missing: str, dropped: bool, person: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, Any] = {}
+    monkeypatch.setattr(files, "scan", lambda data, **said: seen.update(said, data=data))
+    said = {"labels": {"column": "y", "missing": missing}}
+    said |= {} if person is None else {"person": person}
+    files.public_rows(release(numbers("label:y"), said), "table")
+    assert seen["data"] == "table"
+    assert (seen["label"], seen["drop_missing_labels"]) == ("y" if dropped else None, dropped)
+    assert seen["person"] == (None if person is None else "id")
+    assert seen["features"] == FEATURES.columns
+    assert seen["numeric"] == ("a", "b")
+    assert seen["categorical"] == ()
+
+
+def test_a_drawing_tells_more_of_its_run_under_a_new_seal() -> None:
+    table = numbers(*FEATURES.names, "label:y")
+    drawing = files.Drawing(
+        FEATURES, table.schema, (b for b in table.to_batches()), lambda d: {"digests": d, "a": 1}
+    )
+    made = drawing.telling(ledger="x").collect()
+    body = {"digests": {"aggregates": table_digest(table)}, "a": 1, "ledger": "x"}
+    assert made.certificate == claims.seal(body)
+    assert made.table == table
+
+
+def test_the_columns_of_rows_are_number_features_and_label() -> None:
+    from labeldp.release.rows import row_schema
+
+    bare = row_schema(FEATURES, "y", with_features=False)
+    assert bare.names == ["row", "label:y"]
+    assert [field.nullable for field in bare] == [False, False]
+    assert row_schema(FEATURES, "y", with_features=True).names == ["row", "a", "b", "label:y"]
+    assert bare.types == [pa.int64(), pa.float64()]
+
+
+def test_rows_come_with_their_features_or_from_the_table_they_name() -> None:
+    from labeldp.release.rows import labelled_rows, table_rows, training_frame
+
+    raw = pa.table({"a": np.arange(50.0), "b": np.sin(np.arange(50.0))})
+    named = pa.table({"row": pa.array([4, 9]), "label:y": pa.array([1.0, 2.0])})
+    bare = release(named, {"labels": {"column": "y", "missing": "rows dropped"}})
+    with pytest.raises(InputError, match="names rows but does not hold their features"):
+        list(labelled_rows(bare))
+    assert table_rows(bare, None) is None
+    frame, labels = training_frame(bare, raw)
+    assert frame["a"].tolist() == [4.0, 9.0]
+    assert (labels.tolist(), labels.index.tolist(), labels.name) == ([1.0, 2.0], [4, 9], "y")
+    own = named.add_column(1, "a", pa.array([7.0, 8.0])).add_column(2, "b", pa.array([0.1, 0.2]))
+    ((batch, found),) = labelled_rows(release(own))
+    assert (batch.column(0).to_pylist(), found.tolist()) == ([7.0, 8.0], [1.0, 2.0])
+    assert batch.schema.names == ["a", "b"]
+    with pytest.raises(ReleaseError, match="publishes aggregates, of which no single row has"):
+        training_frame(release(numbers(*FEATURES.names, "label:y"), {"mechanism": "m"}), raw)

@@ -221,6 +221,52 @@ def test_the_slack_of_a_value_is_that_of_the_way_it_was_found() -> None:
     assert not made._wide
 
 
+@pytest.mark.parametrize(
+    ("largest", "worst", "drawn", "near"),
+    [
+        (5.4, 99.0, 99.0, [5, 6]),
+        (6.4, 99.0, 99.0, [6]),
+        (6.5, 99.0, 99.0, []),
+        (99.0, 5.5, 99.0, [5, 6]),
+        (99.0, 5.51, 99.0, [6]),
+        (99.0, 99.0, 13.0, [6]),
+        (99.0, 99.0, 13.1, []),
+        (99.0, 99.0, -math.inf, [0, 1, 2, 3, 4, 5, 6]),
+        (99.0, 99.0, 99.0, []),
+    ],
+)
+def test_rows_that_may_be_longest_or_enter_a_pool_have_room_for_two_roundings(
+    largest: float, worst: float, drawn: float, near: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values 0 to 6 that are half a unit off at most; one of equal rows speaks for all."""
+    rough = np.arange(7.0)
+    marks = np.array([5, 4, 3, 3, 2, 1, 0], np.uint64)
+    asked: list[tuple[str, list[float]]] = []
+
+    def entrance(name: str, least: float) -> Any:
+        def told(keys: Reals) -> float:
+            asked.append((name, sorted(keys.tolist())))
+            return least
+
+        return SimpleNamespace(entrance=told)
+
+    made: Any = object.__new__(WeightScan)
+    made._form = SimpleNamespace(sharp_rounding=lambda _: 0.125)
+    made._slack = lambda longest: 0.375 if longest == 6.125 else pytest.fail("of the longest")
+    made._chances = lambda values, seen: np.where(values > 0, 2 * values, -math.inf) + 0 * seen
+    made._reach, made._keep, made._largest = np.zeros(9), 3, largest
+    made._worst, made._drawn = entrance("worst", worst), entrance("drawn", drawn)
+    monkeypatch.setattr(module, "_marks", lambda _: marks)
+    batch: Any = None
+    assert made._near(batch, rough).tolist() == near
+    assert asked == [
+        ("worst", [-0.5, 0.5, 1.5, 3.5, 4.5, 5.5]),
+        ("drawn", [-math.inf, 1.0, 3.0, 7.0, 9.0, 11.0]),
+    ]
+    made._keep = 0
+    assert made._near(batch, rough).tolist() == (near if largest < 99.0 else [])
+
+
 def test_rows_that_may_be_longest_are_looked_at_in_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -249,6 +249,11 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/learners/test_released_rows.py",
         *_RELEASES,
     ),
+    "release/rows.py": (
+        "tests/test_release_parts.py",
+        "tests/learners/test_released_rows.py",
+        *_RELEASES,
+    ),
     "release/budget.py": ("tests/test_release_parts.py", "tests/test_budget.py", *_RELEASES),
     "release/statement.py": (
         "tests/test_envelopes.py",
