@@ -236,6 +236,29 @@ def test_one_chi_is_the_quantile_of_its_word_rounded(freedom: int, std: float) -
         assert found == round(std * root * 2**6) / 2**6
 
 
+@pytest.mark.parametrize("word", [0, 5, 2**63, 2**64 - 1])
+def test_a_chi_far_below_a_step_is_rounded_to_nothing(word: int) -> None:
+    """No cell lies below 0: nobody asks how much of χ is there."""
+    randomness = told(word, more=(2**63,) * 20)
+    assert door.publish_chi(3, 0, randomness, deviation(0.001)) == 0.0
+
+
+@pytest.mark.parametrize("off", range(-4, 5))
+@pytest.mark.parametrize("value", [-3.49, -3.5, -0.1, 0.0, 7.4, 7.49])
+def test_the_cell_is_found_wherever_its_search_begins(value: float, off: int) -> None:
+    """The one whose borders, half a step on either side, have the number between them."""
+
+    class Known:
+        def nearest_cell(self) -> int:
+            return math.floor(value + 0.5) + off
+
+        def is_below(self, cell: int, side: int) -> bool:
+            return value < cell + side / 2
+
+    known: Any = Known()
+    assert door._cell_of(known) == math.floor(value + 0.5)
+
+
 def test_further_bits_follow_those_before_word_by_word() -> None:
     made = draw(2**63 + 9, more=(5, 6, 7))
     made._extend()
