@@ -243,6 +243,21 @@ def test_a_chi_far_below_a_step_is_rounded_to_nothing(word: int) -> None:
     assert door.publish_chi(3, 0, randomness, deviation(0.001)) == 0.0
 
 
+@pytest.mark.parametrize("freedom", [1, 2, 7, 400])
+@pytest.mark.parametrize("word", [2**64 - 1, 2**64 - 2**9, 2**64 - 2**40, 2**20, 7])
+def test_words_at_the_ends_of_chi_have_their_cells_too(word: int, freedom: int) -> None:
+    """1 less the uniform is 0 in doubles for the last words: how far out they are is found."""
+    randomness = told(word, more=(2**63,) * 20)
+    found = door.publish_chi(freedom, -20, randomness, deviation(1.0))
+    with mpmath.workdps(60):
+        above = 1 - (word + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 64
+        half, x = mpmath.mpf(freedom) / 2, mpmath.mpf(found)
+        for off, larger in ((-1, True), (1, False)):
+            border = x + mpmath.mpf(off) * mpmath.mpf(2) ** -21
+            tail = mpmath.gammainc(half, max(border, 0) ** 2 / 2, mpmath.inf, True)
+            assert (tail >= above) is larger or border < 0
+
+
 @pytest.mark.parametrize("off", range(-4, 5))
 @pytest.mark.parametrize("value", [-3.49, -3.5, -0.1, 0.0, 7.4, 7.49])
 def test_the_cell_is_found_wherever_its_search_begins(value: float, off: int) -> None:

@@ -107,7 +107,8 @@ def normals(stream: np.random.Generator, count: int) -> NDArray[np.float64]:
     """Standard normals by inversion: the same numbers wherever they are drawn, but for rounding."""
     from scipy.special import ndtri
 
-    return np.asarray(ndtri((words(stream, count) + 0.5) * 2.0**-64))
+    uniform = (words(stream, count) + 0.5) * 2.0**-64
+    return np.asarray(ndtri(np.minimum(uniform, 1 - 2.0**-53)))  # the last words round to 1
 
 
 def _stream(key: int, nonce: int = 0) -> np.random.Generator:

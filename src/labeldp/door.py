@@ -280,9 +280,14 @@ class _ChiDraw(_Draw):
         self._tail = bits  # p in [tail, tail+1]·2**-length
 
     def nearest_cell(self) -> int:
-        from scipy.special import chdtri
+        from scipy.special import gammainccinv, gammaincinv
 
-        root = math.sqrt(float(chdtri(self._freedom, 1 - (self._tail + 0.5) * 2.0**-64)))
+        half, above = self._freedom / 2, 2**64 - self._tail
+        if self._tail < above:  # each half of the law by its own end: 1 less a double may be 0
+            square = 2 * gammaincinv(half, (self._tail + 0.5) * 2.0**-64)
+        else:
+            square = 2 * gammainccinv(half, (above - 0.5) * 2.0**-64)
+        root = math.sqrt(float(square))
         with _precision(_FIRST_PRECISION):
             _, std = self._exact(0, _FIRST_PRECISION)
             return round(float(std.mid()) * root * 2.0**-self._grid)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from labeldp.engines import checkpoint as module
 from labeldp.engines.checkpoint import Checkpoint, Finished
 from labeldp.errors import InputError, LabelDPWarning
 
@@ -152,6 +153,16 @@ def test_whoever_stops_a_pass_is_told_of_what_waits(
     told = f"PRIVATE sums of labels wait in {file} for the same command to go on with; to give them"
     notes = getattr(stop.value, "__notes__", [])
     assert notes == ([f"{told} up: rm {file}"] if saved else [])
+
+
+def test_where_files_have_no_such_modes_none_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    monkeypatch.setattr(os, "name", "nt")
+    found = module._private(tmp_path / "open")
+    monkeypatch.undo()
+    assert found == tmp_path / "open"
 
 
 def test_a_directory_that_fails_without_a_reason_is_refused_all_the_same(
