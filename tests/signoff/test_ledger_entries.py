@@ -337,6 +337,57 @@ def test_a_release_is_granted_if_all_together_keep_the_cap(
     )
 
 
+def test_a_debit_says_which_table_whose_rows_and_what_all_cost_together(
+    book: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source: Any = SimpleNamespace(label="y")
+    engine: Any = SimpleNamespace()
+    key = bytes.fromhex(book.entries()[0].document["key"])
+    persons = {"column": "id", "digest": "p"}
+
+    def columns_of(*asked: Any) -> dict[str, str]:
+        assert asked == (source, engine, key)
+        return {"x": "1"}
+
+    def persons_of(*asked: Any) -> dict[str, str]:
+        assert asked == (source, engine, key, "features")
+        return persons
+
+    class Claim:
+        def to_json(self) -> dict[str, Any]:
+            return {"rows": 5, "mechanism": "m", "epsilon": 0.5, "delta": 0.0}
+
+    def joint(claims: list[Any]) -> Any:
+        count = len(claims)
+        assert isinstance(claims[-1], Claim)
+        return SimpleNamespace(epsilon=lambda _: 0.5 * count, delta=lambda _: 0.0, unit="u")
+
+    monkeypatch.setattr(ledger, "identity", columns_of)
+    monkeypatch.setattr(ledger, "persons_identity", persons_of)
+    monkeypatch.setattr(ledger, "read_claim", lambda _: Claim())
+    monkeypatch.setattr(ledger, "joint", joint)
+    plan: Any = SimpleNamespace(claim=Claim(), features="features")
+    for count in (1, 2):
+        paid = book.debit(plan, source, engine, "t")
+        last = book.entries()[-1]
+        assert (paid.entry, last.number, last.kind, last.dataset) == (last, 1 + count, "debit", "t")
+        assert last.document == {
+            "label": "y", "claim": Claim().to_json(), "columns": {"x": "1"}, "persons": persons,
+            "epsilon": 0.5 * count, "delta": 1e-6,
+        }  # fmt: skip
+        assert (paid.releases, paid.told["epsilon"]) == (count, 0.5 * count)
+        assert paid.told["ledger"] == book.entries()[0].document["ledger"]
+        assert paid.ledger is book
+    assert book.account("t").columns == {"x": "1"}
+    assert book.account("t").rows == {5}
+    with pytest.raises(LedgerError, match="knows this table as 't'"):
+        book.debit(plan, source, engine, "u")
+    persons = {"column": "id", "digest": "q"}
+    with pytest.raises(LedgerError, match="whose rows these are was told otherwise"):
+        book.debit(plan, source, engine, "t")
+    assert len(book.entries()) == 3
+
+
 def test_how_a_run_ended_is_told_with_its_debit() -> None:
     ends = [
         Entry(4, "", "done", "t", {"debit": 2, "seal": "x"}),

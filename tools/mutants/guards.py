@@ -132,6 +132,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/statistics/test_compound_sums.py",
         "tests/golden",
     ),
+    "statistics/ridge.py": ("tests/statistics/test_ridge.py", _MARGINS, "tests/golden"),
     "statistics/persons.py": (
         _MARGINS,
         "tests/statistics/test_persons.py",
