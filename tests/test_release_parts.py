@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import struct
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,8 @@ from labeldp.accounting import Curve, Gaussian
 from labeldp.errors import InputError
 from labeldp.features import fit_features
 from labeldp.release import claim as claims
-from labeldp.release import files
+from labeldp.release import digest as digests
+from labeldp.release import files, stored
 from labeldp.release.budget import best_guess, weaknesses
 from labeldp.release.claim import Claim, FloorOutcome, Person
 from labeldp.release.digest import Digest, table_digest
@@ -245,6 +247,33 @@ def test_a_digest_is_that_of_every_value_in_its_place() -> None:
         assert digest.total() == digest_twin(TABLE)
 
 
+def test_parts_are_hashed_one_after_the_other_and_failures_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By threads, of which a slow one is waited for before the next part begins."""
+    seen: list[tuple[int, str]] = []
+
+    def slowly(pairs: list[Any]) -> None:
+        rows = len(pairs[0][1])
+        seen.append((rows, "begins"))
+        time.sleep(0.02 * (4 - rows))
+        seen.append((rows, "ends"))
+        if rows == 3:
+            raise ValueError("of the third")
+
+    monkeypatch.setattr(digests, "_hash_columns", slowly)
+    monkeypatch.setattr(digests, "workers", lambda: 2)
+    with Digest(TABLE.schema) as digest:
+        digest.add(TABLE.slice(0, 1))
+        digest.add(TABLE.slice(0, 2))
+        digest.total()
+        assert [rows for rows, _ in seen] == [1] * 4 + [2] * 4
+        digest.add(TABLE.slice(0, 3))
+        with pytest.raises(ValueError, match="of the third"):
+            digest.total()
+    assert digest._pool._shutdown
+
+
 def test_what_moves_from_one_text_to_the_next_is_seen() -> None:
     texts = [["ab", "c"], ["a", "bc"], ["abc", ""], ["abc", None], [None, "abc"]]
     assert len({table_digest(pa.table({"t": pa.array(each)})) for each in texts}) == 5
@@ -397,20 +426,38 @@ def test_only_plain_files_are_read(tmp_path: Path) -> None:
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (UnicodeDecodeError("utf-8", b"x", 0, 1, "bad"), "a name in it is not UTF-8"),
+        (pa.ArrowInvalid("first\nsecond"), "first"),
+        (OSError("short"), "short"),
+    ],
+)
+def test_a_damaged_file_is_told_in_one_line(problem: Exception, words: str) -> None:
+    def reading() -> None:
+        with stored._whole(Path("t")):
+            raise problem
+
+    with pytest.raises(ReleaseError) as refusal:
+        reading()
+    assert str(refusal.value) == f"t is damaged: {words}"
+
+
 def test_a_dense_table_is_no_larger_than_its_file_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release(numbers(*FEATURES.names, "label:y")).save(tmp_path / "r")
-    stored = StoredTable.open(tmp_path / "r" / "aggregates.parquet")
-    assert stored.dense().num_rows == 2
+    kept = StoredTable.open(tmp_path / "r" / "aggregates.parquet")
+    assert kept.dense().num_rows == 2
     asked: list[tuple[Path, int]] = []
     monkeypatch.setattr(
         "labeldp.release.stored.check_dense", lambda path, numbers: asked.append((path, numbers))
     )
-    stored.dense()
-    assert asked == [(stored.path, 8)]
-    assert stored.column("label:y").to_pylist() == [3.0, 2.0]
-    assert stored.select(["label:y"]).column_names == ["label:y"]
+    kept.dense()
+    assert asked == [(kept.path, 8)]
+    assert kept.column("label:y").to_pylist() == [3.0, 2.0]
+    assert kept.select(["label:y"]).column_names == ["label:y"]
 
 
 # --- rows ----------------------------------------------------------------------------------------
