@@ -63,7 +63,17 @@ class Whole:
 
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize(
-    ("numbers", "levels"), [(1, ()), (3, (2,)), (0, (3, 2)), (2, (3, 2, 4)), (70, (3, 5))]
+    ("numbers", "levels"),
+    [
+        (1, ()),
+        (3, (2,)),
+        (0, (3, 2)),
+        (2, (3, 2, 4)),
+        (70, (3, 5)),
+        (1, (60, 50)),
+        (2, (60, 60, 60)),
+        (1, (20, 20, 20, 20, 20, 20)),
+    ],
 )
 def test_a_quadratic_form_is_the_product_of_all_its_terms(
     numbers: int, levels: tuple[int, ...], intercept: bool
@@ -389,8 +399,8 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
     assert made._near(batch).tolist() == [1, 2, 3, 4, 5, 6]
     rough[1] = 2.49
     assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
-    made._costliest = [_Seen(k, 5.25, (), np.empty(0)) for k in range(5)]
-    assert made._near(batch).tolist() == [4, 5, 6]
+    made._costliest = [_Seen(k, 9.25 - k, (), np.empty(0)) for k in range(5)]
+    assert made._near(batch).tolist() == [4, 5, 6]  # whose fifth is 5.25
     made._costliest = made._costliest[:4]
     assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
 
