@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import nullcontext
 from fractions import Fraction
 from itertools import product
 from types import SimpleNamespace
@@ -144,6 +145,25 @@ def test_a_factor_is_used_up_to_a_defect_of_a_4096th(
         assert found.defect == defect
         assert np.array_equal(found.lower, 2 * one)
         assert np.array_equal(found.inverse, one / 2)
+
+
+@pytest.mark.parametrize(("size", "limits"), [(64, []), (65, [(1, "blas")])])
+def test_a_large_factor_is_made_by_one_thread(
+    size: int, limits: list[tuple[Any, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last digits follow the number of threads, and should be the same on every machine."""
+    asked: list[tuple[Any, ...]] = []
+
+    def limited(*said: Any) -> Any:
+        asked.append(said)
+        return nullcontext()
+
+    monkeypatch.setattr(factors, "threadpool_limits", limited)
+    one, none = np.eye(size), np.zeros(size, np.int64)
+    found = factors._verified(99, tuple(range(size)), one.astype(object), none, 4 * one)
+    assert found is not None
+    assert asked == limits
+    assert np.array_equal(found.inverse, one / 2)
 
 
 def test_what_is_no_factor_at_all_is_none() -> None:
