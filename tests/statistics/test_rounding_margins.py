@@ -714,6 +714,18 @@ def test_a_value_of_short_weights_is_as_far_off_as_its_weights(largest: float, o
     assert need * (1 + Fraction(5, 10**10)) <= found <= most * (1 + Fraction(1, 10**8))
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+def test_short_weights_know_how_far_they_are_off(intercept: bool) -> None:
+    """Σ|differences|·|x| of the longest rows that the map allows, over all aggregates."""
+    features, rng = mixed_map(intercept), np.random.default_rng(5)
+    matrix = np.tril(rng.normal(size=(features.width, features.width)))
+    made = short_weights.ShortWeights(features, Weights(tuple(range(features.width)), matrix))
+    most = np.ones(features.width)
+    most[list(features.number_columns)] = features.reach
+    truth = norm(np.abs(rational(made._matrix) - rational(matrix)) @ rational(most).T)
+    assert 0 < truth <= Fraction(made._off) <= truth * (1 + Fraction(1, 10**8))
+
+
 def test_short_weights_are_multiples_of_a_grid_that_carries_their_sums_exactly() -> None:
     size = np.array([1.0, 1.99, 2.0, 3e-20, 7e8])
     parts = size / short_weights._grid(size)
