@@ -71,8 +71,13 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/accounting/test_accounting_groups.py",
         *_CURVES,
     ),
-    "accounting/gaussian.py": ("tests/accounting/test_accounting_gaussian.py", *_CURVES),
+    "accounting/gaussian.py": (
+        "tests/accounting/test_closed_laws.py",
+        "tests/accounting/test_accounting_gaussian.py",
+        *_CURVES,
+    ),
     "accounting/laplace.py": (
+        "tests/accounting/test_closed_laws.py",
         "tests/contracts/test_curve.py",
         "tests/mechanisms/test_noisy_rows.py",
     ),
@@ -82,16 +87,19 @@ GUARDS: dict[str, tuple[str, ...]] = {
         *_CURVES,
     ),
     "accounting/random_mu.py": (
+        "tests/accounting/test_random_share.py",
         "tests/accounting/test_accounting_random_mu.py",
         "tests/accounting/test_accounting_noisy_wtd_lag.py",
         *_CURVES,
     ),
     "accounting/mixture.py": (
+        "tests/accounting/test_random_share.py",
         "tests/accounting/test_accounting_random_mu.py",
         "tests/accounting/test_accounting_noisy_wtd_lag.py",
         *_CURVES,
     ),
     "accounting/paper": (
+        "tests/accounting/test_paper_to_the_digit.py",
         "tests/accounting/test_accounting_paper.py",
         "tests/accounting/test_accounting_paper_bags.py",
         *_CURVES,
@@ -101,12 +109,25 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/accounting/test_accounting_radial.py",
         *_CURVES,
     ),
-    "accounting/floor.py": ("tests/accounting/test_accounting_floor.py", *_CURVES, *_FLAG),
+    "accounting/floor.py": (
+        "tests/accounting/test_closed_laws.py",
+        "tests/accounting/test_accounting_floor.py",
+        *_CURVES,
+        *_FLAG,
+    ),
     "accounting/draw.py": (
+        "tests/accounting/test_closed_laws.py",
         "tests/accounting/test_accounting_sampled_wtd_flag.py",
         *_CURVES,
         "tests/mechanisms/test_groups_over_draw.py",
     ),
+    "accounting/bounds.py": ("tests/accounting/test_closed_laws.py", *_CURVES),
+    "accounting/curve.py": (
+        "tests/accounting/test_closed_laws.py",
+        "tests/accounting/test_accounting_groups.py",
+        *_CURVES,
+    ),
+    "accounting/decimals.py": ("tests/accounting/test_paper_to_the_digit.py", *_CURVES),
     "accounting/": (
         "tests/accounting/test_accounting_search.py",
         "tests/accounting/test_accounting_groups.py",

@@ -97,8 +97,7 @@ def membership(rows: int, bags: int, bag_size: int) -> float:
             f"{bags:,} disjoint bags of {bag_size:,} rows need {bags * bag_size:,} rows and the "
             f"table has {rows:,}; ask for fewer or smaller bags"
         )
-    chance = Fraction(bags * bag_size, rows)
-    return 1.0 if chance == 1 else math.nextafter(float(chance), 1.0)
+    return math.nextafter(float(Fraction(bags * bag_size, rows)), 1.0)
 
 
 def affordable_delta(delta: float, chance: float) -> float:

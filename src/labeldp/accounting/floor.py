@@ -90,6 +90,5 @@ def default_measurement(epsilon: float, delta: float, labels: int = 1) -> Measur
     So many labels that change at once move σ by √labels·Δ, so that one may cost less.
     """
     positive(epsilon=epsilon)
-    in_range(0.0, 1.0, delta=delta)
     mu = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
     return Measurement(math.sqrt(0.1) * mu / math.sqrt(labels), delta / 10.0)

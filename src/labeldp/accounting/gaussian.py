@@ -89,4 +89,4 @@ def _mills_fall(x: float, mu: float) -> float:
     """R(x) − R(x+μ) = ∫ (1 − sR(s)) ds over [x, x+μ]."""
     s = x + 0.5 * mu * (_NODES + 1.0)
     fall = 1.0 - s * np.sqrt(0.5 * np.pi) * special.erfcx(s / np.sqrt(2.0))
-    return float(0.5 * mu * np.dot(_WEIGHTS, fall))
+    return float(0.5 * mu * (_WEIGHTS @ fall))

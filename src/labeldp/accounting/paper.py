@@ -62,7 +62,7 @@ class Theorem1(Curve):
 
     def epsilon(self, delta: float) -> Answer:
         """The smallest ε, rounded up; None when rows are too few."""
-        short = self._short_of_rows(Fraction(16))
+        short = self._short_of_rows()
         if short:
             return Answer(None, short)
         log, ratio, c0 = float(log_ratio(2, delta)), float(self.ratio), float(HANSON_WRIGHT)
@@ -111,10 +111,10 @@ class Theorem1(Curve):
             return replace(self, residual_ms=value / self.rows, floor=value)
         return super().put(name, value)
 
-    def _short_of_rows(self, wanted: Fraction) -> str:
-        """How many rows are missing for γn/B_Y² to reach `wanted`, and 16 in any case."""
-        ratio, wanted = self.ratio, max(Fraction(16), wanted)
-        if ratio >= wanted:
+    def _short_of_rows(self, *wanted: Fraction) -> str:
+        """How many rows are missing for γn/B_Y² to reach what is wanted, and 16 in any case."""
+        ratio, most = self.ratio, max([Fraction(16), *wanted])
+        if ratio >= most:
             return ""
-        needed = math.ceil(wanted * self.rows / ratio)
+        needed = math.ceil(most * self.rows / ratio)
         return f"Theorem 1 needs {needed:,} rows here and has {self.rows:,}"

@@ -124,7 +124,10 @@ class Theorem2(Curve):
         return Answer(max(delta, 1e-300))
 
     def epsilon(self, delta: float) -> Answer:
-        """The smallest ε, rounded up, or why there is none."""
+        """The smallest ε, rounded up, or why there is none.
+
+        An ε ≤ 10 that the last term allows, the third allows as well: 640B_Y²q/k ≤ 4c0²ε/ln²(4/δ).
+        """
         if self.reason:
             return Answer(None, self.reason)
         least = math.ceil(max(Fraction(2), self._spectral(delta)))
@@ -132,10 +135,10 @@ class Theorem2(Curve):
             return self._too_small(f"at least {least:,} at any epsilon")
         share = float(self.q * self.label_ss) / self.bag_size
         log = float(log_ratio(4, delta))
-        epsilon = max(640.0 * share, 40.0 * math.sqrt(share) * log / float(HANSON_WRIGHT))
-        if epsilon * (1.0 + _ROUNDING) > MOST_THEOREM2_EPSILON:
+        epsilon = 40.0 * math.sqrt(share) * log / float(HANSON_WRIGHT) * (1.0 + _ROUNDING)
+        if epsilon > MOST_THEOREM2_EPSILON:
             return self._too_small(f"more for any epsilon up to {MOST_THEOREM2_EPSILON}")
-        return Answer(epsilon * (1.0 + _ROUNDING))
+        return Answer(epsilon)
 
     def min_bag_size(self, epsilon: float, delta: float) -> Answer:
         """The smallest bag the theorem allows; None with the reason when it allows none."""

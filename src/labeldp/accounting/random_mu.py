@@ -65,7 +65,7 @@ def fixed(count: int) -> Counts:
 def binomial(draws: int, rate: float) -> Counts:
     """Each of `draws` rows is noisy with probability `rate`, independently."""
     if rate >= 1.0 or draws == 0:
-        return fixed(draws if rate > 0.0 else 0)
+        return fixed(draws)
     odds = math.log(rate) - math.log1p(-rate)
 
     def log_ratio(r: Reals) -> Reals:  # ln P(r+1)/P(r)
@@ -105,7 +105,7 @@ def mean_delta(scale: float, epsilon: float, counts: Counts, row_is_noisy: bool)
     return Bounds(
         max(0.0, estimate * (1.0 - _MARGIN) - error),
         min(1.0, estimate),
-        min(1.0, max(1e-300, estimate * (1.0 + _MARGIN) + error + counts.lost)),
+        min(1.0, estimate * (1.0 + _MARGIN) + error + counts.lost),
     )
 
 
@@ -141,7 +141,7 @@ class _Integral:
         """The integral and a bound of its error."""
         ends = self._range()
         if ends is None:
-            return 0.0, _NOTHING
+            return 0.0, _NOTHING + self._cut_off(float(_SCAN[0]), float(_SCAN[-1]))
         low, high = ends
         step = (high - low) / _FIRST
         total = step * float(self._at(low + step * np.arange(_FIRST + 1.0)).sum())
@@ -156,11 +156,17 @@ class _Integral:
     def _cut_off(self, low: float, high: float) -> float:
         """A bound of what lies outside [low, high]: δ(μ) below, T·(1 − δ(μ)) above.
 
-        1 − δ(μ) = Φ(−a) + e^εΦ(−a − 2ε/μ) ≤ 2Φ(−a) with a = μ/2 − ε/μ, by Mills' ratio.
+        1 − δ(μ) = Φ(−a) + e^εΦ(−a − 2ε/μ) ≤ 2Φ(−a) with a = μ/2 − ε/μ, by Mills' ratio. A row
+        with noise has μ < c, and its δ rises by at most e^{−a²/2}·(c − μ), a the nearest to 0.
         """
         ends = np.array([low, high])
         first, last = self._mu(ends).tolist()
-        rest = min(1.0, 2.0 * float(special.ndtr(self.epsilon / last - 0.5 * last)))
+        nearest = 0.5 * last - self.epsilon / last
+        rest = min(1.0, 2.0 * float(special.ndtr(-nearest)))
+        if self.row_is_noisy:
+            root, far = math.exp(high), math.hypot(1.0, math.exp(high))
+            nearest = max(nearest, min(0.0, 0.5 * self.scale - self.epsilon / self.scale))
+            rest = min(rest, self.scale / (far * (far + root)) * math.exp(-0.5 * nearest * nearest))
         return gaussian.upper(self.epsilon, first) + float(self._tail(ends)[1]) * rest
 
     def _mu(self, x: Reals) -> Reals:
@@ -193,7 +199,7 @@ class _Integral:
 
     def _tail(self, x: Reals) -> Reals:
         """T(x), the probability that μ exceeds its value at x."""
-        share = special.expit(2.0 * x)  # 1 − z
+        share, z = special.expit(2.0 * x), special.expit(-2.0 * x)
         log_z = -np.logaddexp(0.0, 2.0 * x)
         out = np.zeros_like(x)
         for parity in (0, 1):
@@ -201,7 +207,9 @@ class _Integral:
             if not weights.size:
                 continue
             shapes = 0.5 * (self.lowest + parity) + np.arange(float(len(weights)))
-            out += weights.sum() * special.betaincc(0.5, shapes[-1], share)
+            last = shapes[-1]  # where 1 − z is near 1, z alone has all its digits
+            ends = special.betainc(last, 0.5, z), special.betaincc(0.5, last, share)
+            out += weights.sum() * np.where(x > 3.0, *ends)
             if len(weights) > 1:
                 factors = np.cumsum(weights)[:-1] * special.poch(shapes[:-1] + 1.0, -0.5)
                 terms = _powers(factors, shapes[:-1], log_z)

@@ -1,0 +1,463 @@
+"""The mean over a random μ, piece by piece: each against its definition, each bound where it is
+needed."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import stats
+
+from labeldp.accounting import RandomWeights, gaussian, invert, random_mu, realised_mu
+from labeldp.accounting.curve import How, Range
+from labeldp.accounting.limits import MOST_LOG_NOISE, MOST_MEAN_EPSILON, MOST_NOISY_BAG_SIZE
+from labeldp.accounting.mixture import fraction_of
+from labeldp.accounting.random_mu import Counts, _above, _Integral, binomial, fixed, mean_delta
+from labeldp.errors import InputError, PlanError
+
+# E[δ(ε; scale·share)] with so many other noisy rows, by 30-digit quadrature over the law of t
+PRECISE = {
+    (3, 1.0, 0.5): (0.12365919188386, 0.055366063735994),
+    (12, 0.4, 0.1): (0.014509431565822, 0.011582013052193),
+    (5, 8.0, 2.0): (0.51793865340912, 0.49066115317544),
+    (60, 3.0, 1.0): (0.0092210068068938, 0.0080973450921342),
+}
+noisy_or_not = pytest.mark.parametrize("noisy", [False, True])
+
+
+@noisy_or_not
+@pytest.mark.parametrize("case", PRECISE)
+def test_the_bracket_is_1e_9_wide_on_either_side_of_the_truth(case, noisy):
+    others, scale, epsilon = case
+    found, true = mean_delta(scale, epsilon, fixed(others), noisy), PRECISE[case][noisy]
+    assert found.estimate == pytest.approx(true, rel=1e-12)
+    assert 0.9e-9 < found.upper / found.estimate - 1 < 1.1e-9
+    assert 0.9e-9 < 1 - found.lower / found.estimate < 1.1e-9
+
+
+@noisy_or_not
+@pytest.mark.parametrize("lowest", [0, 1, 4])
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_a_random_number_of_rows_is_a_mean_over_fixed_ones(lowest, size, noisy):
+    weights = np.arange(1.0, size + 1.0) / (size * (size + 1) / 2)
+    found = mean_delta(1.5, 0.7, Counts(lowest, weights, 0.0), noisy)
+    apart = [mean_delta(1.5, 0.7, fixed(lowest + i), noisy).estimate for i in range(size)]
+    assert found.estimate == pytest.approx(float(weights @ apart), rel=1e-11)
+
+
+def test_terms_are_summed_in_chunks_to_the_same(monkeypatch):
+    counts = binomial(300, 0.3)
+    whole = mean_delta(1.5, 0.7, counts, False)
+    monkeypatch.setattr(random_mu, "_CHUNK", 700)
+    assert mean_delta(1.5, 0.7, counts, False).estimate == pytest.approx(whole.estimate, rel=1e-13)
+    monkeypatch.setattr(random_mu, "_CHUNK", 1)
+    assert mean_delta(1.5, 0.7, counts, False).estimate == pytest.approx(whole.estimate, rel=1e-13)
+
+
+@noisy_or_not
+def test_what_is_lost_is_added_to_the_claim_alone(noisy):
+    whole = mean_delta(1.0, 0.5, fixed(3), noisy)
+    short = mean_delta(1.0, 0.5, Counts(3, np.ones(1), 1e-3), noisy)
+    assert (short.lower, short.estimate) == (whole.lower, whole.estimate)
+    assert short.upper == pytest.approx(whole.upper + 1e-3, rel=1e-14)
+
+
+def test_a_bag_without_other_noise_shows_all_or_what_the_row_itself_hides():
+    found = mean_delta(2.0, 1.0, fixed(0), False)
+    assert (found.lower, found.estimate, found.upper) == (1 - 1e-9, 1.0, 1.0)
+    found = mean_delta(2.0, 1.0, fixed(0), True)
+    alone = gaussian.upper(1.0, 2.0)
+    assert found.estimate == alone
+    assert found.upper == pytest.approx(alone * (1 + 1e-9), rel=1e-14)
+    half = mean_delta(2.0, 1.0, Counts(0, np.array([0.5, 0.5]), 0.0), True)
+    one = mean_delta(2.0, 1.0, fixed(1), True)
+    assert half.estimate == pytest.approx(0.5 * alone + 0.5 * one.estimate, rel=1e-12)
+
+
+@noisy_or_not
+@pytest.mark.parametrize("scale", [1e40, 1e52, 1e60, 1e300])
+@pytest.mark.parametrize("others", [1])
+def test_next_to_no_noise_is_no_guarantee(others, scale, noisy):
+    """What matters then lies far out on the line, beyond where an integrand is looked for."""
+    assert mean_delta(scale, 1.0, fixed(others), noisy).upper > 1 - 1e-9
+    law = RandomWeights(others + 1, (0.0, 1.0), 1.0 if noisy else 0.9, 1.0 / scale)
+    assert law.delta(1.0).upper > 1 - 1e-9
+    assert invert.epsilon(law, 1e-6) == math.inf
+
+
+@noisy_or_not
+@pytest.mark.parametrize("scale", [1e-50, 1e-52, 1e-60, 1e-200])
+def test_next_to_nothing_to_see_is_bounded_by_how_little_others_may_add(scale, noisy):
+    """One other row: its weight is below s/ε with a chance of about that, and then μ is above ε."""
+    found = mean_delta(scale, 1.0, fixed(1), noisy)
+    if noisy:
+        assert found.upper <= 1.1e-200
+    else:
+        least = float(2 / mp.pi * mp.atan(mp.mpf(scale) / 100))  # μ ≥ 100
+        assert least <= found.upper < 1e-25
+
+
+@pytest.mark.parametrize(
+    ("others", "scale", "true"),
+    [
+        (1, 1e-3, "0.00038708487025615"),
+        (1, 1e-5, "3.8708498584559e-6"),
+        (1, 1e-7, "3.8708498585715e-8"),
+        (1, 1e-9, "3.8708498585715e-10"),
+        (2, 1e-6, "2.4999999999972e-13"),
+        (3, 1e-6, "2.312023148608e-19"),
+    ],
+)
+def test_much_noise_beside_few_rows_keeps_its_digits(others, scale, true):
+    """Their weights must nearly vanish: δ is small, a power of the scale, and no smaller."""
+    found = mean_delta(scale, 1.0, fixed(others), False)
+    assert found.lower <= float(true) <= found.upper <= found.lower * (1 + 3e-9)
+    assert found.estimate == pytest.approx(float(true), rel=1e-12, abs=0.0)
+
+
+def test_what_is_too_faint_to_compute_is_bounded_all_the_same():
+    found = mean_delta(1e-3, 50.0, fixed(400), True)
+    assert (found.lower, found.estimate, found.upper) == (0.0, 0.0, 1e-200)
+    assert mean_delta(1e-3, 50.0, fixed(1), True).upper == 1e-200
+
+
+def _integral(others=3, scale=1.0, epsilon=0.5, noisy=False):
+    return _Integral(scale, epsilon, others, np.ones(1), noisy)
+
+
+@noisy_or_not
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+@pytest.mark.parametrize("x", [-7.0, -0.3, 0.0, 1.2])
+def test_the_slope_is_the_derivative_of_delta(x, epsilon, noisy):
+    def mu(x):
+        root = mp.exp(x)
+        return mp.mpf("1.5") * (root / mp.sqrt(1 + root**2) if noisy else root)
+
+    def delta(x):
+        m, e = mu(x), mp.mpf(epsilon)
+        return mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
+
+    law = _integral(3, 1.5, epsilon, noisy)
+    with mp.workdps(40):
+        slope, at = mp.diff(delta, x), mu(x)
+    assert law._mu(np.array([x]))[0] == pytest.approx(float(at), rel=1e-14)
+    if slope > 1e-25:
+        assert law._log_slope(np.array([x]))[0] == pytest.approx(float(mp.log(slope)), abs=1e-9)
+
+
+def test_where_nothing_can_be_computed_the_slope_is_none():
+    law = _integral(3, 1.5, 0.5, False)
+    assert law._log_slope(np.array([-800.0, 800.0])).tolist() == [-math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("others", [1, 2, 7, 50])
+def test_the_tail_is_that_of_student(others):
+    """√(r·q) is |t_r| and x = ½ ln q."""
+    x = np.array([-5.0, -1.0, 0.0, 0.7, 3.0, 14.0])
+    true = 2 * stats.t.sf(math.sqrt(others) * np.exp(x), others)
+    np.testing.assert_allclose(_integral(others)._tail(x), true, rtol=1e-11)
+
+
+def test_the_tail_beside_one_row_is_that_of_cauchy():
+    x = np.array([-30.0, -20.0, -9.0, 2.9, 3.1, 9.0, 20.0, 30.0, 100.0])
+    true = [float(2 / mp.pi * mp.atan(mp.exp(-each))) for each in x.tolist()]
+    np.testing.assert_allclose(_integral(1)._tail(x), true, rtol=1e-11)
+
+
+def test_what_matters_is_found_with_one_step_to_spare():
+    x = np.arange(10.0)
+    logs = np.array([-90.0, -70.0, -50.0, -9.0, 0.0, -1.0, -40.0, -61.0, -80.0, -99.0])
+    assert _above(x, logs, 60.0) == (1.0, 7.0)
+    assert _above(x, logs, 45.0) == (2.0, 7.0)
+    assert _above(x, logs, 1000.0) == (0.0, 9.0)
+    assert _above(x, logs, 5.0) == (3.0, 6.0)
+    assert _above(x, logs - 519.0, 5.0) == (3.0, 6.0)
+    assert _above(x, logs - 521.0, 5.0) is None
+
+
+@noisy_or_not
+@pytest.mark.parametrize("case", PRECISE)
+@pytest.mark.parametrize("drop", [1.0, 3.0, 8.0])
+def test_what_is_cut_off_is_bounded(case, noisy, drop, monkeypatch):
+    """Cut off far too early, the bracket is wide and still one."""
+    monkeypatch.setattr(random_mu, "_DROP", drop)
+    monkeypatch.setattr(random_mu, "_LAST", 1024)
+    others, scale, epsilon = case
+    found, true = mean_delta(scale, epsilon, fixed(others), noisy), PRECISE[case][noisy]
+    assert found.estimate < true
+    assert found.lower <= true <= found.upper
+    assert found.upper < 1.0
+
+
+@noisy_or_not
+@pytest.mark.parametrize(("low", "high"), [(-9.0, 9.0), (-1.5, 9.0), (-9.0, 0.4), (-1.0, 1.0)])
+def test_the_rest_is_delta_below_and_the_tail_above(low, high, noisy):
+    """∫ δ'·T over x < low is at most δ(low), and over x > high at most T(high)·(1 − δ(high))."""
+    law = _integral(4, 2.0, 0.6, noisy)
+    x, step = np.linspace(-12.0, 12.0, 6_001, retstep=True)
+    values = np.exp(law._log_slope(x)) * law._tail(x) * step
+    outside = float(values[(x < low) | (x > high)].sum())
+    claimed = law._cut_off(low, high)
+    first, last = law._mu(np.array([low, high])).tolist()
+    rest = (gaussian.delta(0.6, 2.0) if noisy else 1.0) - gaussian.delta(0.6, last)
+    tail = float(2 * stats.t.sf(2.0 * math.exp(high), 4))
+    least = gaussian.delta(0.6, first) + tail * rest
+    assert outside <= claimed * 1.01
+    assert least * (1 - 1e-9) <= claimed
+    assert claimed <= gaussian.upper(0.6, first) + min(tail, (4.0 if noisy else 2.0) * tail * rest)
+
+
+@pytest.mark.parametrize(("scale", "epsilon"), [(2.0, 0.6), (2.0, 3.0), (0.5, 2.0), (9.0, 2.0)])
+@pytest.mark.parametrize("high", [-2.0, 0.0, 1.0, 3.0, 9.0])
+def test_a_row_with_noise_has_little_left_above(scale, epsilon, high):
+    """μ may rise from μ(high) to the scale, whether or not μ/2 − ε/μ changes its sign there."""
+    law = _integral(4, scale, epsilon, True)
+    with mp.workdps(40):
+        root = mp.exp(high)
+        mu, end, e = scale * root / mp.sqrt(1 + root**2), mp.mpf(scale), mp.mpf(epsilon)
+
+        def delta(m):
+            return mp.ncdf(m / 2 - e / m) - mp.exp(e) * mp.ncdf(-m / 2 - e / m)
+
+        rest = float(delta(end) - delta(mu))
+    tail = float(law._tail(np.array([high]))[0])
+    claimed = law._cut_off(-60.0, high)
+    assert tail * rest <= claimed <= 60.0 * tail * rest + 1e-300
+
+
+def test_the_error_is_ten_times_the_last_change(monkeypatch):
+    law = _integral(3, 1.0, 0.5)
+    totals = []
+    for first, last in ((4, 4), (4, 8)):
+        monkeypatch.setattr(random_mu, "_FIRST", first)
+        monkeypatch.setattr(random_mu, "_LAST", last)
+        totals.append(law.value())
+    assert totals[0][1] == math.inf
+    change = abs(totals[1][0] - totals[0][0])
+    low, high = law._range()
+    assert totals[1][1] == pytest.approx(10 * change + law._cut_off(low, high), rel=1e-12)
+    nodes = np.linspace(low, high, 9)
+    assert totals[1][0] == pytest.approx(float(law._at(nodes).sum()) * (high - low) / 8, rel=1e-13)
+    monkeypatch.setattr(random_mu, "_LAST", 32_768)
+    assert abs(law.value()[0] - totals[1][0]) < totals[1][1]
+
+
+@pytest.mark.parametrize("shape", [(3, 1.0, 0.5), (60, 3.0, 1.0), (1, 1e-4, 3.0), (2, 1e5, 3.0)])
+def test_what_is_kept_is_all_but_e_to_the_minus_60(shape):
+    others, scale, epsilon = shape
+    law = _integral(others, scale, epsilon)
+    low, high = law._range()
+    x = np.linspace(-60.0, 60.0, 40_001)
+    with np.errstate(divide="ignore"):
+        logs = law._log_slope(x) + np.log(law._tail(x))
+    kept = x[logs > logs.max() - 60.0]
+    assert low <= kept[0] + 0.01
+    assert kept[-1] - 0.01 <= high
+    assert high - low < 1.2 * (kept[-1] - kept[0]) + 0.1
+
+
+# --- counts --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counts", "lowest"),
+    [
+        (binomial(7, 1.0), 7),
+        (binomial(0, 0.4), 0),
+        (binomial(0, 1.0), 0),
+        (fixed(3), 3),
+        (random_mu.hypergeometric(5, 9, 9), 5),
+        (random_mu.hypergeometric(5, 0, 9), 0),
+        (random_mu.hypergeometric(9, 4, 9), 4),
+        (random_mu.hypergeometric(0, 4, 9), 0),
+    ],
+)
+def test_counts_that_are_certain(counts, lowest):
+    assert (counts.lowest, counts.weights.tolist(), counts.lost) == (lowest, [1.0], 0.0)
+
+
+@pytest.mark.parametrize(("draws", "rate"), [(1, 0.25), (6, 0.5), (9, 0.9), (40, 0.02)])
+def test_small_binomials_are_the_textbook(draws, rate):
+    counts = binomial(draws, rate)
+    true = stats.binom.pmf(np.arange(draws + 1), draws, rate)
+    assert counts.lowest == 0
+    assert counts.lost == 0.0
+    np.testing.assert_allclose(counts.weights, true, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("draws", "noisy", "population"), [(5, 6, 9), (2, 3, 7), (30, 31, 60)])
+def test_small_draws_without_replacement_are_the_textbook(draws, noisy, population):
+    counts = random_mu.hypergeometric(draws, noisy, population)
+    least, most = max(0, draws + noisy - population), min(draws, noisy)
+    true = stats.hypergeom.pmf(np.arange(least, most + 1), population, noisy, draws)
+    assert counts.lowest == least
+    assert counts.lost == 0.0
+    np.testing.assert_allclose(counts.weights, true, rtol=1e-11)
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.5, 0.9])
+def test_counts_far_from_the_mode_are_left_out_and_bounded(rate, monkeypatch):
+    monkeypatch.setattr(random_mu, "_DEVIATIONS", 2.0)
+    monkeypatch.setattr(random_mu, "_EXTRA", 1)
+    for counts, law in (
+        (binomial(1000, rate), stats.binom(1000, rate)),
+        (
+            random_mu.hypergeometric(400, round(3000 * rate), 3000),
+            stats.hypergeom(3000, round(3000 * rate), 400),
+        ),
+    ):
+        r = counts.lowest + np.arange(len(counts.weights))
+        beyond = float(law.cdf(r[0] - 1) + law.sf(r[-1]))
+        assert beyond > 0.01
+        assert beyond <= counts.lost <= 2 * beyond
+        assert counts.weights.sum() == pytest.approx(1.0, rel=1e-14)
+        np.testing.assert_allclose(counts.weights * (1 - beyond), law.pmf(r), rtol=1e-8)
+        middle, spread = float(law.mean()), float(law.std())
+        assert r[0] <= middle - 2 * spread
+        assert r[-1] >= middle + 2 * spread
+        assert len(r) <= 4.6 * max(spread, math.sqrt(1000 * rate * (1 - rate))) + 6
+
+
+# --- the law of noisy labels ---------------------------------------------------------------------
+
+
+def test_a_row_is_of_the_worse_kind_that_exists():
+    law = RandomWeights(5, (-1.0, 2.0), 0.5, 2.0, 20)
+    assert law.width == 3.0
+    assert law.noisy_rows == 10
+    quiet, noisy = law.kinds(0.7)
+    counts = random_mu.hypergeometric(4, 10, 19), random_mu.hypergeometric(4, 9, 19)
+    assert quiet == mean_delta(1.5, 0.7, counts[0], False)
+    assert noisy == mean_delta(1.5, 0.7, counts[1], True)
+    assert law.delta(0.7) == max(quiet, noisy, key=lambda bounds: bounds.upper)
+    only = RandomWeights(5, (-1.0, 2.0), 1.0, 2.0, 20).kinds(0.7)
+    assert only == [mean_delta(1.5, 0.7, fixed(4), True)]
+    none = RandomWeights(5, (-1.0, 2.0), 0.01, 2.0, 20).kinds(0.7)
+    assert none == [mean_delta(1.5, 0.7, fixed(0), False)]
+    coins = RandomWeights(5, (-1.0, 2.0), 0.5, 2.0)
+    assert coins.noisy_rows is None
+    assert coins.kinds(0.7) == [mean_delta(1.5, 0.7, binomial(4, 0.5), False)]
+    assert RandomWeights(5, (-1.0, 2.0), 1.0, 2.0).kinds(0.7) == only
+    assert RandomWeights(5, (-1.0, 2.0), 1.0).noise_std == 1.0
+    with pytest.raises(InputError, match="epsilon"):
+        law.delta(-0.1)
+
+
+def test_a_part_of_the_rows_is_counted_as_written():
+    assert RandomWeights(2, (0.0, 1.0), 0.29, rows=100).noisy_rows == 29
+    assert RandomWeights(2, (0.0, 1.0), 0.2999, rows=10).noisy_rows == 2
+
+
+def test_no_bag_is_larger_than_the_table():
+    assert RandomWeights(20, (0.0, 1.0), 0.5, rows=20).bag_size == 20
+    assert RandomWeights(MOST_NOISY_BAG_SIZE, (0.0, 1.0), 0.5).rows is None
+    for size, rows, told in [
+        (21, 20, "20"),
+        (10**9 + 1, None, "1,000,000,000"),
+        (10**9 + 1, 10**10, "10,000,000,000"),
+    ]:
+        with pytest.raises(InputError) as refused:
+            RandomWeights(size, (0.0, 1.0), 0.5, rows=rows)
+        assert str(refused.value) == (
+            f"`bag_size` {size:,} is above the {told} rows there may be; ask for smaller bags"
+        )
+    assert RandomWeights(1, (0.0, 1.0), 1.0, rows=1).bag_size == 1
+    for size, labels, fraction, std in [
+        (0, (0.0, 1.0), 0.5, 1.0),
+        (2, (1.0, 0.0), 0.5, 1.0),
+        (2, (0.0, 1.0), 0.0, 1.0),
+        (2, (0.0, 1.0), 1.01, 1.0),
+        (2, (0.0, 1.0), 0.5, 0.0),
+    ]:
+        with pytest.raises(InputError):
+            RandomWeights(size, labels, fraction, std)
+
+
+def test_where_each_limit_is_looked_for():
+    law, counted = RandomWeights(5, (-1.0, 2.0), 0.5), RandomWeights(5, (-1.0, 2.0), 0.5, rows=40)
+    sizes, deviations, coins, rows = (
+        each.search(name, 1.0, 1e-3)
+        for each, name in [
+            (law, "bag_size"),
+            (law, "noise_std"),
+            (law, "noisy_fraction"),
+            (counted, "noisy_fraction"),
+        ]
+    )
+    for where in (sizes, deviations, coins, rows):
+        assert isinstance(where, Range)
+    assert (sizes.low, sizes.high, sizes.start, sizes.whole) == (1, MOST_NOISY_BAG_SIZE, 34, True)
+    small = counted.search("bag_size", 1.0, 1e-3)
+    assert (small.low, small.high) == (1, 40)
+    assert RandomWeights(5, (-1.0, 2.0), 0.5, rows=7).search("bag_size", 1.0, 1e-3).start == 7
+    assert deviations.value(0.0) == 3.0
+    assert (deviations.low, deviations.high) == (-MOST_LOG_NOISE, MOST_LOG_NOISE)
+    assert (coins.high, coins.how) == (1.0, How.HALVING)
+    assert (rows.low, rows.high, rows.whole) == (1, 40, True)
+    assert [rows.value(count) for count in (1, 20, 40)] == [1 / 40, 0.5, 1.0]
+    assert law.epsilons(0.1) == Range(0.0, MOST_MEAN_EPSILON, 1.0, Range.value, how=How.DOUBLING)
+    with pytest.raises(InputError, match="RandomWeights has no parameter 'bags' to solve for"):
+        law.search("bags", 1.0, 1e-3)
+
+
+# --- weights that were drawn ---------------------------------------------------------------------
+
+
+def test_the_share_of_a_label_in_its_noise_is_rounded_up():
+    weights = np.array([[3.0, -4.0, 12.0], [1.0, 2.0, -2.0], [0.5, 0.5, 0.5]])
+    noisy = np.array([[True, True, False], [False, True, True], [False, False, False]])
+    found = realised_mu(weights, noisy, 2.0, 0.5)
+    true = np.array([12 / 5 * 4, 2 / math.sqrt(8) * 4, math.inf])
+    assert found[2] == math.inf
+    np.testing.assert_allclose(found[:2] / true[:2] - 1, 1e-12, rtol=0.01)
+    assert realised_mu([3.0, 4.0], [True, True], 1.0, 1.0)[0] == pytest.approx(0.8, rel=1e-11)
+    assert realised_mu([[0.0, 0.0]], [[True, True]], 1.0, 1.0)[0] == math.inf
+
+
+def test_weights_and_marks_must_fit():
+    with pytest.raises(InputError) as refused:
+        realised_mu(np.ones((2, 3)), np.ones((2, 2), bool), 1.0, 1.0)
+    assert str(refused.value) == (
+        "noisy must be a mask of the shape of weights, (2, 3), not bool of (2, 2)"
+    )
+    with pytest.raises(InputError, match="not int64"):
+        realised_mu(np.ones((2, 3)), np.ones((2, 3), np.int64), 1.0, 1.0)
+    for bad in (math.nan, math.inf):
+        with pytest.raises(InputError, match="weights must be finite numbers; draw them again"):
+            realised_mu([[1.0, bad]], [[True, True]], 1.0, 1.0)
+    for width, std in ((0.0, 1.0), (1.0, 0.0)):
+        with pytest.raises(InputError):
+            realised_mu([[1.0]], [[True]], width, std)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 10, 49, 93, 187])
+def test_a_fraction_stands_for_its_count(rows):
+    for count in range(1, rows + 1):
+        fraction = fraction_of(count, rows)
+        assert math.floor(mp.mpf(repr(fraction)) * rows) == count
+        assert fraction <= 1.0
+        assert fraction == pytest.approx(count / rows, rel=1e-15)
+
+
+def test_limits_of_small_tables_are_those_one_by_one():
+    law = RandomWeights(5, (-1.0, 2.0), 0.5, 6.0, rows=8)
+    for delta in (0.02, 0.15):
+        passing = [n for n in range(1, 9) if law.put("bag_size", n).delta(0.5).upper <= delta]
+        if passing:
+            assert invert.limit(law, "bag_size", 0.5, delta) == passing[0]
+        else:
+            with pytest.raises(PlanError, match="no bag of up to 8 rows has epsilon"):
+                invert.limit(law, "bag_size", 0.5, delta)
+        passing = [
+            n
+            for n in range(1, 9)
+            if law.put("noisy_fraction", fraction_of(n, 8)).delta(0.5).upper <= delta
+        ]
+        if passing:
+            found = invert.limit(law, "noisy_fraction", 0.5, delta)
+            assert law.put("noisy_fraction", found).noisy_rows == passing[0]
+        else:
+            with pytest.raises(PlanError, match="even if every row is noisy"):
+                invert.limit(law, "noisy_fraction", 0.5, delta)
