@@ -62,11 +62,13 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/signoff/test_joint.py",
     ),
     "accounting/contour.py": (
+        "tests/accounting/test_contour_pieces.py",
         "tests/accounting/test_accounting_contour.py",
         "tests/accounting/test_accounting_sketch.py",
         *_CURVES,
     ),
     "accounting/family.py": (
+        "tests/accounting/test_family_pieces.py",
         "tests/accounting/test_accounting_family.py",
         "tests/accounting/test_accounting_groups.py",
         *_CURVES,
@@ -82,6 +84,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/mechanisms/test_noisy_rows.py",
     ),
     "accounting/radial.py": (
+        "tests/accounting/test_radial_to_the_digit.py",
         "tests/accounting/test_accounting_radial.py",
         "tests/mechanisms/test_radial_noise.py",
         *_CURVES,
@@ -105,6 +108,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
         *_CURVES,
     ),
     "accounting/compose.py": (
+        "tests/accounting/test_compose_pieces.py",
         "tests/signoff/test_joint.py",
         "tests/accounting/test_accounting_radial.py",
         *_CURVES,
@@ -128,6 +132,19 @@ GUARDS: dict[str, tuple[str, ...]] = {
         *_CURVES,
     ),
     "accounting/decimals.py": ("tests/accounting/test_paper_to_the_digit.py", *_CURVES),
+    "accounting/sketch.py": (
+        "tests/accounting/test_family_pieces.py",
+        "tests/accounting/test_accounting_sketch.py",
+        "tests/accounting/test_accounting_groups.py",
+        "tests/accounting/test_accounting_wtd_flag.py",
+        *_CURVES,
+    ),
+    "accounting/invert.py": (
+        "tests/accounting/test_search_to_the_digit.py",
+        "tests/accounting/test_accounting_search.py",
+        *_CURVES,
+        "tests/accounting/test_accounting_wtd_flag.py",
+    ),
     "accounting/": (
         "tests/accounting/test_accounting_search.py",
         "tests/accounting/test_accounting_groups.py",

@@ -1,0 +1,398 @@
+"""What composition is made of: sets of releases, shares of ε, points of a loss, boxes."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from itertools import product
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import stats
+
+from labeldp.accounting import (
+    Bounds,
+    Facts,
+    Gaussian,
+    Laplace,
+    OverDraw,
+    Pure,
+    Sketch,
+    SketchFamily,
+    Steps,
+    Theorem1,
+    compose,
+    contour,
+    gaussian,
+    gaussian_mu,
+)
+from labeldp.accounting.bounds import NO_GUARANTEE
+from labeldp.accounting.compose import Composed
+from labeldp.accounting.curve import Factors
+from labeldp.accounting.family import Chart
+from labeldp.errors import InputError
+
+inner = importlib.import_module("labeldp.accounting.compose")
+
+SOME = Facts(100, (0.0, 1.0), 4, 0.1)
+THEOREM = Theorem1(10**7, (0.0, 1.0), 0.5, 3)
+
+
+def test_gaussians_become_one_that_is_rounded_up():
+    found = compose([Gaussian(0.3), Gaussian(0.4), Gaussian(1.2)])
+    assert isinstance(found, Gaussian)
+    assert found.mu == math.nextafter(math.sqrt(math.fsum([0.3**2, 0.4**2, 1.2**2])), 2.0)
+    assert compose([Gaussian(0.3)]) == Gaussian(0.3)
+    assert isinstance(compose([Gaussian(0.3), Pure(0.1)]), Composed)
+    nested = compose([compose([Gaussian(0.3), Pure(0.1)]), Pure(0.2)])
+    assert nested == Composed((Gaussian(0.3), Pure(0.1), Pure(0.2)))
+    assert gaussian_mu(Gaussian(0.3)) == 0.3
+    for other in (Pure(0.1), Sketch(SOME, 3, 50.0), THEOREM, Gaussian(math.inf)):
+        assert gaussian_mu(other) is None
+    with pytest.raises(InputError) as refused:
+        compose([])
+    assert str(refused.value) == "there is nothing to compose: give at least one curve"
+
+
+def test_losses_that_end_end_together_by_a_hair_later():
+    found = compose([Pure(0.3), Laplace(0.5)])
+    assert 0.5e-12 < found.pure() / 0.8 - 1 < 1.5e-12
+    assert compose([Pure(0.3), Gaussian(0.1)]).pure() == math.inf
+    assert found.group(2) == Composed((Pure(0.6), Laplace(1.0)))
+    assert found.parts() == (Pure(0.3), Laplace(0.5))
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_of_equal_releases_the_number_that_took_the_label_is_binomial(times):
+    chances = [inner._binomial(times, k, 0.3) for k in range(times + 1)]
+    assert chances == pytest.approx(stats.binom.pmf(np.arange(times + 1), times, 0.3))
+    drawn = OverDraw(Gaussian(0.6), 0.3)
+    sets = inner._taken((drawn,) * times)
+    assert [len(laws) for _, laws in sets] == list(range(times + 1))
+    assert [chance for chance, _ in sets] == pytest.approx(chances)
+
+
+def test_sets_of_releases_are_looked_into_up_to_64():
+    draws = tuple(OverDraw(Gaussian(0.1 * k), 0.1) for k in range(1, 7))
+    assert len(inner._taken(draws)) == 64
+    more = OverDraw(Gaussian(0.9), 0.1)
+    sets = inner._taken((*draws, more))
+    assert len(sets) == 64
+    assert all(more in laws for _, laws in sets)
+    assert math.fsum(chance for chance, _ in sets) == pytest.approx(1.0)
+    sure = inner._taken((OverDraw(Gaussian(0.1), 1.0), Pure(0.3), Pure(0.3)))
+    assert sure == [(1.0, (Gaussian(0.1), Pure(0.3), Pure(0.3)))]
+    both = OverDraw(compose([Gaussian(0.1), Pure(0.2)]), 0.5)
+    assert inner._taken((both,)) == [(0.5, ()), (0.5, (Gaussian(0.1), Pure(0.2)))]
+
+
+def test_a_mean_over_draws_has_a_margin_of_1e_12():
+    first, other, epsilon = OverDraw(Pure(0.6), 0.3), OverDraw(Pure(0.9), 0.1), 0.2
+    found = compose([first, other]).delta(epsilon)
+    sides = dict.fromkeys(("lower", "estimate", "upper"), 0.0)
+    for a, b in product((0, 1), repeat=2):
+        chance = (0.3 if a else 0.7) * (0.1 if b else 0.9)
+        laws = [law for law, took in ((Pure(0.6), a), (Pure(0.9), b)) if took]
+        if laws:
+            given = inner._given(tuple(laws), epsilon, True)
+            for side in sides:
+                sides[side] += chance * getattr(given, side)
+    assert found.estimate == pytest.approx(sides["estimate"], rel=1e-14)
+    assert 0.5e-12 < found.upper / sides["upper"] - 1 < 1.5e-12
+    assert 0.5e-12 < 1 - found.lower / sides["lower"] < 1.5e-12
+    assert inner._given((), epsilon, True) == Bounds(0.0, 0.0, 0.0)
+    alone = Composed((Pure(0.6), Pure(0.9)))
+    assert alone.delta(epsilon) == inner._given((Pure(0.6), Pure(0.9)), epsilon, True)
+    sure = Composed((OverDraw(Gaussian(30.0), 0.9), OverDraw(Gaussian(40.0), 1.0)))
+    assert sure.delta(0.1).upper <= 1.0
+
+
+def test_epsilon_is_dealt_out_in_the_best_of_its_shares():
+    laws = [Steps(Gaussian(0.3), 2), Steps(Gaussian(0.1), 2), Steps(Gaussian(0.2), 2)]
+    for epsilon in (0.5, 2.0):
+        found = inner._split(laws, epsilon, True)
+        best = min(
+            math.fsum(
+                law.delta(share / 16 * epsilon).upper
+                for law, share in zip(laws, shares, strict=True)
+            )
+            for shares in product(range(17), repeat=3)
+            if sum(shares) == 16
+        )
+        assert found.upper == pytest.approx(min(1.0, best), rel=3e-12)
+        assert found.upper >= min(1.0, best)
+        if best < 0.9:
+            assert 0.5e-12 < found.upper / best - 1 < 1.5e-12
+        assert found.estimate == found.upper
+        assert found.lower == max(law.delta(epsilon).lower for law in laws)
+    assert inner._split(laws[:1], 0.5, True) == laws[0].delta(0.5)
+    assert inner._split(laws[:1], 0.5, False) == laws[0].guess(0.5)
+
+
+def test_many_laws_are_dealt_four_shares_each():
+    laws = [Steps(Gaussian(0.1 + 0.001 * k), 2) for k in range(5)]
+    asked = set()
+
+    class Told(Steps):
+        def delta(self, epsilon):
+            asked.add(round(epsilon * 20, 9))
+            return Steps.delta(self, epsilon)
+
+    told = [Told(law.curve, 2) for law in laws]
+    inner._split(told, 1.0, True)
+    assert asked == {float(share) for share in range(21)}
+
+
+def test_laws_without_factors_stand_beside_the_product_of_the_others():
+    found = compose([THEOREM, Pure(0.2), Pure(0.3)]).delta(2.0)
+    beside = inner._split(
+        [inner._Product(_factors(Pure(0.2), Pure(0.3)), True), THEOREM], 2.0, True
+    )
+    assert found == beside
+
+
+def _factors(*laws):
+    whole = Factors()
+    for law in laws:
+        whole = whole.times(law.factors())
+    return whole
+
+
+# --- points --------------------------------------------------------------------------------------
+
+
+def test_points_of_a_sum_are_sums_of_points():
+    first, other = ((0.1, 0.25), (-0.1, 0.75)), ((1.0, 0.5), (2.0, 0.5), (9.0, 0.0))
+    found = inner._sum((first, other), 512)
+    want = [(0.9, 0.375), (1.1, 0.125), (1.9, 0.375), (2.1, 0.125)]
+    np.testing.assert_allclose(sorted(found), want)
+    assert inner._sum((), 512) == ((0.0, 1.0),)
+
+
+@pytest.mark.parametrize("most", [16, 40])
+def test_fewer_points_keep_both_sums_and_lie_above(most):
+    """Σ p and Σ p·e^{−L} stay; δ of any ε is no smaller, and hardly larger."""
+    generator = np.random.default_rng(4)
+    values, weights = generator.uniform(-1.0, 2.0, 500), generator.uniform(0.0, 1.0, 500)
+    values[:2] = -1.0, 2.0
+    weights /= weights.sum()
+    grid, shared = inner._fewer(values, weights, most)
+    assert len(grid) == most
+    assert (grid[0], grid[-1]) == (values.min(), values.max())
+    assert np.diff(grid) == pytest.approx(np.full(most - 1, 3.0 / (most - 1)))
+    assert shared.sum() == pytest.approx(1.0, rel=1e-13)
+    assert shared @ np.exp(-grid) == pytest.approx(weights @ np.exp(-values), rel=1e-13)
+    for epsilon in (-0.8, 0.0, 0.77, 1.9):
+        true = weights @ np.maximum(0.0, -np.expm1(epsilon - values))
+        got = shared @ np.maximum(0.0, -np.expm1(epsilon - grid))
+        assert true * (1 - 1e-13) <= got <= true * 1.05 + 2e-3
+    assert (shared >= 0.0).all()
+
+
+def test_points_are_shared_out_only_where_there_are_too_many():
+    four = (((0.0, 0.5), (1.0, 0.5)), ((0.0, 0.5), (0.1, 0.5)))
+    assert len(inner._sum(four, 4)) == 4
+    assert sorted(value for value, _ in inner._sum(four, 4)) == pytest.approx([0.0, 0.1, 1.0, 1.1])
+    assert len(inner._sum(four, 3)) == 3
+
+
+def test_bounded_losses_alone_and_beside_a_gaussian():
+    points, epsilon = ((0.5, 0.6), (-0.2, 0.4)), 0.1
+    alone = inner._without_sketches(0.0, points, epsilon)
+    true = 0.6 * -math.expm1(0.1 - 0.5)
+    beside = inner._without_sketches(0.7, points, epsilon)
+    both = 0.6 * gaussian.delta(-0.4, 0.7) + 0.4 * gaussian.delta(0.3, 0.7)
+    for found, want in ((alone, true), (beside, both)):
+        assert found.estimate == pytest.approx(want, rel=1e-14)
+        assert 0.9e-9 < found.upper / found.estimate - 1 < 1.1e-9
+        assert 0.9e-9 < 1 - found.lower / found.estimate < 1.1e-9
+    assert inner._without_sketches(0.0, points, 0.5) == Bounds(0.0, 0.0, 0.0)
+    assert inner._without_sketches(1e-9, ((0.0, 1.0),), 1.0) == Bounds(0.0, 0.0, 1e-300)
+    assert inner._without_sketches(90.0, ((0.0, 1.0),), 0.0).upper == 1.0
+
+
+def test_a_product_knows_a_lower_bound_only_where_its_points_are_exact():
+    exact = inner._Product(_factors(Pure(0.2), Gaussian(0.3)), True).delta(0.1)
+    cells = inner._Product(_factors(Laplace(0.2), Gaussian(0.3)), True).delta(0.1)
+    assert exact.lower > 0.0
+    assert cells.lower == 0.0
+    assert 0.0 < cells.estimate <= cells.upper
+    nine, ten = ([Pure(0.05)] * count for count in (9, 10))
+    assert inner._Product(_factors(*nine), True).delta(0.1).lower > 0.0
+    assert inner._Product(_factors(*ten), True).delta(0.1).lower == 0.0
+    slack = inner._Product(Factors(mu=0.3, slack=1e-3), True).delta(0.1)
+    assert slack.estimate == pytest.approx(gaussian.delta(0.1, 0.3) + 1e-3, rel=1e-9)
+
+
+# --- sketches ------------------------------------------------------------------------------------
+
+
+def test_sketches_of_one_kind_are_merged():
+    one, other = SketchFamily(3, 0.2, 0.1, 0.3, 0.01), SketchFamily(4, 0.2, 0.1, 0.3, 0.01)
+    unlike = [
+        SketchFamily(5, 0.25, 0.1, 0.3, 0.01),
+        SketchFamily(5, 0.2, 0.15, 0.3, 0.01),
+        SketchFamily(5, 0.2, 0.1, 0.35, 0.01),
+        SketchFamily(5, 0.2, 0.1, 0.3, 0.02),
+    ]
+    found = inner._merged((one, *unlike, other))
+    assert sorted(found, key=repr) == sorted(
+        [SketchFamily(7, 0.2, 0.1, 0.3, 0.01), *unlike], key=repr
+    )
+    assert inner._merged(()) == []
+
+
+def test_a_sketch_beside_one_point_is_the_sketch_at_what_is_left_of_epsilon():
+    each = SketchFamily(30, 0.1)
+    whole = Factors((each,), 0.2, (((0.3, 1.0),),))
+    assert inner._Product(whole, True).delta(0.8) == each.delta(0.8 - 0.3, 0.2)
+    assert inner._Product(whole, False).delta(0.8) == each.guess(0.8 - 0.3, 0.2)
+    at = inner._Product(whole, True).delta(0.3)
+    assert at == each.delta(0.0, 0.2)
+    below = inner._Product(whole, True).delta(0.1)
+    assert below.upper > at.upper
+
+
+def _joint(points=((0.0, 1.0),), epsilon=0.4, mu=0.1):
+    families = [SketchFamily(30, 0.1, inflation=0.01), SketchFamily(9, 0.2)]
+    charts = tuple(next(iter(each.charts())) for each in families)
+    return inner._Joint(families, charts, mu, points, epsilon)
+
+
+def test_a_box_of_two_families_is_the_worse_direction_of_both():
+    joint = _joint(((0.2, 0.6), (-0.1, 0.4)))
+    left, right = np.array([[0.02], [0.05]]), np.array([[0.03], [0.2]])
+    found = joint.value(left, right)[:, 0]
+    sides = []
+    for each, chart, low, high in zip(joint.families, joint.charts, left, right, strict=True):
+        u, v = (x[0] * (1.0 + each.inflation) for x in chart.cells(low, high))
+        sides.append((each.bags, u, v))
+    there = contour.compose([(m, v / (1 - v), u / (1 + u)) for m, u, v in sides], 0.1)
+    back = contour.compose([(m, u, v) for m, u, v in sides], 0.1)
+    ways = [
+        0.6 * contour.delta(loss, 0.4 - 0.2)[:, 0] + 0.4 * contour.delta(loss, 0.4 + 0.1)[:, 0]
+        for loss in (there, back)
+    ]
+    np.testing.assert_allclose(found, np.max(ways, axis=0), rtol=1e-12)
+
+
+def test_a_box_in_which_a_neighbour_is_ruled_out_promises_nothing():
+    families = [SketchFamily(30, 0.999, inflation=0.5), SketchFamily(9, 0.2)]
+    charts = tuple(next(iter(each.charts())) for each in families)
+    joint = inner._Joint(families, charts, 0.1, ((0.0, 1.0),), 0.4)
+    left, right = np.array([[0.0, 0.9], [0.0, 0.0]]), np.array([[0.1, 0.99], [0.1, 0.1]])
+    found = joint.value(left, right)
+    assert found[:, 1].tolist() == [1.0, 1.0, 1.0]
+    assert found[2, 0] <= 1.0
+    assert joint.value(left[:, 1:], right[:, 1:]).tolist() == [[1.0], [1.0], [1.0]]
+
+
+def test_corners_are_all_ends_of_all_charts():
+    joint = _joint()
+    assert sorted(map(tuple, joint.corners().T.tolist())) == [
+        (0.0, 0.0),
+        (0.0, 0.2),
+        (0.1, 0.0),
+        (0.1, 0.2),
+    ]
+
+
+def test_boxes_are_few_where_each_costs_many_integrals():
+    many = tuple((0.01 * k, 0.1) for k in range(10))
+    assert _joint().most == 2000
+    assert _joint(many).most == 200
+    assert _joint(tuple((0.001 * k, 0.01) for k in range(100))).most == 64
+    one = inner._Joint([SketchFamily(30, 0.1)], (_joint().charts[0],), 0.1, many, 0.4)
+    assert one.most == 2000
+
+
+def test_boxes_are_halved_along_every_side():
+    left, right = inner._halves(np.array([[0.0], [10.0]]), np.array([[2.0], [14.0]]))
+    boxes = sorted(zip(map(tuple, left.T.tolist()), map(tuple, right.T.tolist()), strict=True))
+    assert boxes == [
+        ((0.0, 10.0), (1.0, 12.0)),
+        ((0.0, 12.0), (1.0, 14.0)),
+        ((1.0, 10.0), (2.0, 12.0)),
+        ((1.0, 12.0), (2.0, 14.0)),
+    ]
+
+
+class Synthetic:
+    """δ = u1·u2 with u = x2 of a box: the sup is at the far corner, or in the middle."""
+
+    epsilon, slack, most = 1.0, 0.0, 2000
+
+    def __init__(self, inside: bool, charts: int = 2, shift: float = 0.0) -> None:
+        self.charts = tuple(Chart(0.0, 1.0, lambda a, b: (b, 1.0 - a)) for _ in range(charts))
+        self.inside, self.shift = inside, shift
+
+    def value(self, left, right):
+        bump = right * (1.0 - left) * 4.0 if self.inside else right
+        total = np.prod(bump, axis=0)
+        above = np.where(right[0] < 0.3, self.shift, 0.0)
+        return np.minimum(np.array([total, total, total + above]), 9.0)
+
+    def corners(self):
+        return np.array(list(product(*[(0.0, 1.0)] * len(self.charts)))).T
+
+
+@pytest.mark.parametrize("charts", [1, 2])
+def test_branch_and_bound_finds_the_sup_of_boxes(charts):
+    at_end = inner._supremum([Synthetic(False, charts)], True)
+    assert at_end == NO_GUARANTEE  # 1 promises nothing
+    joint = Synthetic(True, charts)
+    found = inner._certify(joint, Bounds(0.0, 0.0, 0.0))
+    assert 1.0 - 1e-9 <= found.upper <= 1.2
+    assert found.estimate == pytest.approx(1.0, rel=1e-3)
+    shifted = inner._certify(Synthetic(True, charts, 0.5), Bounds(0.0, 0.0, 0.0))
+    assert shifted.upper >= 0.5
+
+
+def test_the_best_way_to_bound_counts():
+    class Fixed:
+        def __init__(self, value):
+            self.charts, self.slack, self.most = (Chart(0.0, 1.0, lambda a, b: (b, a)),), 0.0, 9
+            self.number = value
+
+        def value(self, left, right):  # noqa: ARG002
+            return np.full((3, left.shape[1]), self.number)
+
+        def corners(self):
+            return np.array([[0.0, 1.0]])
+
+    for order in ((0.3, 0.2, 0.4), (0.2, 0.3, 0.4)):
+        for certified in (True, False):
+            found = inner._supremum([Fixed(each) for each in order], certified)
+            assert (found.lower, found.estimate, found.upper) == (0.2, 0.2, 0.2)
+    assert inner._supremum([], True) == NO_GUARANTEE
+    assert inner._largest(np.array([[0.1, 0.2, 0.0], [0.3, 0.5, 0.4], [0.9, 0.6, 0.7]])) == Bounds(
+        0.2, 0.5, 0.6
+    )
+
+
+def test_points_beside_sketches_are_as_few_as_the_kinds_are_many():
+    """512 alone, 32 beside one kind of sketches, 16 beside two or more."""
+    seen = []
+
+    class Watched(inner._Product):
+        def _of(self, points, epsilon):  # noqa: ARG002
+            seen.append(len(points))
+            return Bounds(0.0, 0.1, 0.2)
+
+    atoms = tuple(Laplace(0.1 + 0.01 * k).atoms() for k in range(3))
+    kinds = [SketchFamily(3, 0.1 + 0.01 * k) for k in range(4)]
+    for count in range(4):
+        Watched(Factors(tuple(kinds[:count]), 0.0, atoms), True).delta(0.1)
+    assert seen[0] <= 512
+    assert seen[0] > 400
+    assert seen[1:] == [32, 16, 16]
+
+
+def test_the_gaussian_of_many_parts_is_their_root():
+    with mp.workdps(40):
+        mus = [0.1 + 0.013 * k for k in range(40)]
+        true = mp.sqrt(mp.fsum(mp.mpf(mu) ** 2 for mu in mus))
+        found = compose([Gaussian(mu) for mu in mus])
+        assert isinstance(found, Gaussian)
+        assert true < found.mu < true * (1 + 5e-16)

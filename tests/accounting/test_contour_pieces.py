@@ -1,0 +1,325 @@
+"""The pieces of the contour integral, each against its definition."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+
+from labeldp.accounting import contour
+
+FACTORS = [(7, [0.2, 0.05, 0.0], [0.1, 0.3, 0.4]), (40, [0.02, 0.1, 0.0], [0.0, 0.01, 0.2])]
+MU = 0.6
+CELLS = range(3)
+
+
+def three():
+    """A loss in three cells."""
+    return contour.compose(FACTORS, MU)
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(40), np.errstate(all="ignore"):
+        yield
+
+
+def log_mgf(cell, z, mu=MU, factors=FACTORS):
+    """log E[e^{zL}] of gamma variables and a normal one, from their moment functions."""
+    z = mp.mpmathify(z)
+    total = mp.mpf(mu) ** 2 * z * (z + 1) / 2
+    for bags, alphas, betas in factors:
+        a, b = mp.mpf(alphas[cell]), mp.mpf(betas[cell])
+        total -= mp.mpf(bags) / 2 * (z * mp.log1p(a) + mp.log(1 - a * z))
+        total -= mp.mpf(bags) / 2 * (z * mp.log1p(-b) + mp.log(1 + b * z))
+    return total
+
+
+def log_integrand(cell, z, epsilon):
+    z = mp.mpmathify(z)
+    return log_mgf(cell, z) - z * epsilon - mp.log(z * (z + 1))
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-9, 1e-4, 0.02, 0.2, 0.2999, 0.3001, 5.0])
+def test_a_logarithm_less_its_argument_alone_and_beside_others(size):
+    for x in (size, -min(size, 0.9)):
+        true = float(mp.log1p(x) - x) if size > 1e-200 else 0.0
+        got = contour.log1p_minus(np.array([x]))[0]
+        assert got == pytest.approx(true, rel=4e-15, abs=1e-300)
+        beside = contour.log1p_minus(np.array([0.25, x, 4.0, -0.25]))
+        assert beside[1] == pytest.approx(true, rel=4e-15, abs=1e-300)
+        assert beside[2] == pytest.approx(math.log(5.0) - 4.0, rel=1e-15)
+        assert beside[0] == pytest.approx(math.log1p(0.25) - 0.25, rel=2e-14)
+        assert beside[3] == pytest.approx(math.log1p(-0.25) + 0.25, rel=2e-14)
+
+
+@pytest.mark.parametrize("z", [-0.7, 0.4, 3.0, 0.5 + 2.0j, -0.2 - 1.0j, 4.0 + 30.0j])
+def test_the_moments_of_the_loss(z):
+    grid = np.full((3, 1), z)
+    got, curved = three().log_mgf(grid), three().curved(grid)
+    for cell in CELLS:
+        true = log_mgf(cell, z)
+        gauss = mp.mpf(MU) ** 2 * z * (z + 1) / 2
+        drift = mp.diff(lambda s, cell=cell: log_mgf(cell, s, 0.0), 0)
+        assert abs(mp.exp(mp.mpmathify(complex(got[cell, 0])) - true) - 1) < 1e-13
+        bent = mp.exp(mp.mpmathify(complex(curved[cell, 0])) - (true - gauss - drift * z))
+        assert abs(bent - 1) < 1e-13
+
+
+def test_the_mean_and_the_least_of_the_loss():
+    for cell in CELLS:
+        mean = mp.diff(lambda z, cell=cell: log_mgf(cell, z), 0)
+        assert three().mean()[cell] == pytest.approx(float(mean), rel=1e-13)
+        assert three().drift[cell] == pytest.approx(float(mean - mp.mpf(MU) ** 2 / 2), rel=1e-12)
+        kappa = -sum(m / 2 * (math.log1p(a[cell]) + math.log1p(-b[cell])) for m, a, b in FACTORS)
+        assert three().offset()[cell] == pytest.approx(kappa, rel=1e-12)
+    part = three().take(np.array([2, 0]))
+    assert part.mean().tolist() == [three().mean()[2], three().mean()[0]]
+    assert part.gaussian == MU
+    assert contour.compose([(3, 0.1, 0.2)]).gaussian == 0.0
+
+
+@pytest.mark.parametrize("z", [-0.8, -0.3, 0.2, 1.5, 3.9])
+def test_slope_and_width_are_derivatives(z):
+    slope = three().slope(np.full((3, 1), z))[:, 0]
+    width = three().width(np.full(3, z))
+
+    def value(cell, s):
+        return mp.re(log_mgf(cell, s)) - mp.log(abs(s * (s + 1)))
+
+    for cell in CELLS:
+        first = mp.diff(lambda s, cell=cell: value(cell, s), mp.mpf(z))
+        second = mp.diff(lambda s, cell=cell: value(cell, s), mp.mpf(z), 2)
+        assert slope[cell] == pytest.approx(float(first), rel=1e-12)
+        assert width[cell] == pytest.approx(float(second ** mp.mpf("-0.5")), rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", [-3.0, 0.0, 0.7, 6.0])
+def test_the_integrand_and_its_size(epsilon):
+    z = np.array([[0.5 + 0.0j, 0.4 + 3.0j, 1.5 - 2.0j, -0.4 + 0.3j]] * 3)
+    got = contour._log_integrand(three(), epsilon, z)
+    size = contour._log_size(three(), epsilon, z)
+    for cell in CELLS:
+        for place, each in enumerate(z[cell].tolist()):
+            true = log_integrand(cell, each, epsilon)
+            assert abs(mp.exp(mp.mpmathify(complex(got[cell, place])) - true) - 1) < 1e-12
+        assert size[cell] - size[cell, 0] == pytest.approx(
+            (got[cell] - got[cell, 0]).real, rel=1e-11, abs=1e-12
+        )
+
+
+@pytest.mark.parametrize("epsilon", [-2.0, 0.1, 1.0, 9.0])
+def test_the_saddle_is_where_the_slope_is_epsilon(epsilon):
+    left = three().mean() > epsilon + 1.0
+    z = contour._saddle(three(), epsilon, left)
+    for cell in CELLS:
+        one = three().take(np.array([cell]))
+        place = z[cell]
+        assert (-1.0 < place < 0.0) if left[cell] else place > 0.0
+        near = np.array([[place - 1e-5 * abs(place), place + 1e-5 * abs(place)]])
+        low, high = one.slope(near)[0]
+        assert low <= epsilon <= high
+        if one.alpha.max() > 0.0:
+            assert place < 1.0 / one.alpha.max()
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 0.3, 1e6])
+def test_a_saddle_stays_off_the_singularity_and_finds_its_range(alpha):
+    """A huge ε drives it to 1/α, and one that is far below to 0."""
+    loss = contour.compose([(1, alpha, 0.0)])
+    for epsilon in (0.5, 50.0, 1e9):
+        place = contour._saddle(loss, epsilon, np.array([False]))[0]
+        assert 0.0 < place < 1.0 / alpha
+    assert place == pytest.approx(1.0 / alpha, rel=1e-3)
+    far = contour._saddle(loss, -1e9, np.array([False]))[0]
+    assert 0.0 < far < 1e-6
+    far = contour._saddle(loss, -1e9, np.array([True]))[0]
+    assert -1.0 < far < -1 + 1e-6 or -1e-6 < far < 0.0
+
+
+@pytest.mark.parametrize("epsilon", [-1.3, -0.9, 0.2, 2.0, 9.0])
+def test_the_quick_bound_is_that_of_chernoff_with_a_margin(epsilon):
+    passes = contour._passes(three(), epsilon)
+    exact = contour.delta(three(), epsilon)
+    for cell in CELLS:
+        z = mp.mpf(passes.saddle[cell])
+        if passes.left[cell]:
+            assert passes.chernoff[cell] == 1.0
+            continue
+        ratio = z * mp.log(z) - (1 + z) * mp.log(1 + z)
+        true = mp.exp(log_mgf(cell, z) - z * epsilon + ratio)
+        assert passes.chernoff[cell] >= exact[1, cell]
+        if true < 1:
+            over = mp.mpf(passes.chernoff[cell]) / true - 1
+            assert 0.9e-9 < over < 1.1e-9
+    assert not passes.left[three().mean() < epsilon + 1.0].any()
+    assert passes.left[three().mean() > epsilon + 1.0].all()
+
+
+@pytest.mark.parametrize("epsilon", [-2.0, 2.0])
+def test_rounding_is_that_of_what_cancels(epsilon):
+    passes = contour._passes(three(), epsilon)
+    for cell in CELLS:
+        z = abs(float(passes.saddle[cell]))
+        drift = float(three().drift[cell])
+        bent = abs(float(three().curved(passes.saddle[:, None])[cell, 0]))
+        terms = z * (abs(drift) + MU**2 * (1.0 + z) + abs(epsilon)) + bent
+        assert passes.rounding[cell] == pytest.approx(1e-15 * (1.0 + terms), rel=1e-9, abs=0.0)
+    some = passes.take(np.array([1]))
+    assert (some.saddle[0], some.left[0]) == (passes.saddle[1], passes.left[1])
+    assert (some.chernoff[0], some.rounding[0]) == (passes.chernoff[1], passes.rounding[1])
+
+
+def by_contour(monkeypatch, integral, change, mass, *, left=False, chernoff=0.5, rounding=1e-14):
+    """What is made of an integral, its last change and its mass; the peak is e^{−1}."""
+
+    def told(loss, epsilon, saddle, slope):  # noqa: ARG001
+        return tuple(np.array([each]) for each in (integral, change, mass, -1.0))
+
+    monkeypatch.setattr(contour, "_integral", told)
+    passes = contour._Passes(
+        np.array([0.5]), np.array([left]), np.array([chernoff]), np.array([rounding])
+    )
+    return contour._by_contour(three().take(np.array([0])), 1.0, passes)[:, 0]
+
+
+def test_an_integral_that_settles_is_claimed_with_ten_changes_its_rounding_and_1e_9(monkeypatch):
+    scale = math.exp(-1.0)
+    lower, estimate, upper = by_contour(monkeypatch, 0.3, 1e-10, 200.0)
+    error = scale * (1e-9 + 2e-12)
+    assert estimate == pytest.approx(0.3 * scale, rel=1e-15)
+    assert upper - estimate == pytest.approx(estimate * 1e-9 + error, rel=1e-6)
+    assert estimate - lower == pytest.approx(estimate * 1e-9 + error, rel=1e-6)
+    lower, estimate, upper = by_contour(monkeypatch, 0.3, 0.0, 1e6)
+    assert upper - estimate == pytest.approx(estimate * 1e-9 + scale * 1e-8, rel=1e-6)
+
+
+def test_left_of_the_pole_its_residue_is_added(monkeypatch):
+    lower, estimate, upper = by_contour(monkeypatch, -0.3, 0.0, 1.0, left=True, chernoff=1.0)
+    true = 1.0 - 0.3 * math.exp(-1.0)
+    assert lower < estimate < upper
+    assert estimate == pytest.approx(true, rel=1e-15)
+    lower, estimate, upper = by_contour(monkeypatch, -1e-12, 0.0, 1.0, left=True, chernoff=1.0)
+    assert estimate == pytest.approx(1.0, abs=1e-11)
+    assert upper == 1.0
+
+
+def test_an_integral_that_does_not_settle_is_worth_its_quick_bound(monkeypatch):
+    bound = [0.0, 0.5, 0.5]
+    assert by_contour(monkeypatch, 0.3, 1e-6, 1.0).tolist() == bound
+    assert by_contour(monkeypatch, math.nan, math.nan, 1.0).tolist() == bound
+    assert by_contour(monkeypatch, -0.3, 1e-12, 1.0).tolist() == bound
+    assert by_contour(monkeypatch, 9.0, 1e-12, 1.0).tolist() == bound
+    assert by_contour(monkeypatch, 0.3, 1e-8, 1.0)[0] > 0.0
+    scale = math.exp(-1.0)
+    within = by_contour(monkeypatch, 0.3, 0.9e-7 * 0.3, 1.0)
+    beyond = by_contour(monkeypatch, 0.3, 1.1e-7 * 0.3, 1.0)
+    assert within[1] == pytest.approx(0.3 * scale)
+    assert beyond.tolist() == bound
+
+
+def test_a_number_above_one_settles_only_within_its_error(monkeypatch):
+    def near(integral):
+        return by_contour(monkeypatch, integral, 0.0, 200.0, left=True, chernoff=1.0)
+
+    lower, estimate, upper = near(1e-12)
+    assert (estimate, upper) == (1.0, 1.0)
+    assert 1 - 2e-9 < lower < 1.0
+    assert near(1e-10).tolist() == near(0.5).tolist() == [0.0, 1.0, 1.0]
+
+
+def test_nothing_is_claimed_above_the_quick_bound(monkeypatch):
+    found = by_contour(monkeypatch, 0.3, 0.0, 1.0, chernoff=0.1)
+    assert found[2] == found[1] == 0.1
+    assert 0.0 < found[0] < 0.1
+
+
+def test_the_trapezoid_halves_until_it_settles():
+    """∫ e^{−t²/2}·cos t over the half-line, and one that settles later."""
+    scales = np.array([1.0, 0.1])
+    asked = []
+
+    def sample(cells, t):
+        asked.append((cells.tolist(), t.shape[1]))
+        s = scales[cells, None]
+        return np.exp(-0.5 * t * t / s**2) * (1.0 + 0.5j) * np.cos(t / s)
+
+    integral, change, mass = contour._trapezoid(sample, np.array([9.0, 9.0]))
+    true = math.sqrt(math.pi / 2) * math.exp(-0.5)
+    np.testing.assert_allclose(integral, true * scales, rtol=1e-12)
+    assert (change <= 1e-12 * mass).all()
+    t = np.linspace(0.0, 9.0, 200_001)
+    size = abs(1.0 + 0.5j) * np.trapezoid(np.exp(-0.5 * t * t) * abs(np.cos(t)), t)
+    np.testing.assert_allclose(mass, size * scales, rtol=2e-2)
+    assert asked[0] == ([0, 1], 65)
+    assert asked[1:] == [([1], 64), ([1], 128)][: len(asked) - 1]
+    assert len(asked) >= 2
+
+
+def test_a_trapezoid_that_never_settles_says_by_how_much():
+    def sample(cells, t):
+        return np.where(t < 1.0 / 3.0, 1.0, 0.0).astype(complex) * np.ones((len(cells), 1))
+
+    integral, change, mass = contour._trapezoid(sample, np.array([1.0]))
+    assert integral[0] == pytest.approx(1.0 / 3.0, abs=1e-3)
+    assert 1e-6 < change[0] < 1e-3
+    assert mass[0] == pytest.approx(integral[0])
+    first = []
+
+    def once(cells, t):
+        first.append(t)
+        return sample(cells, t)
+
+    contour._trapezoid(once, np.array([1.0]))
+    nodes = np.unique(np.concatenate([each.ravel() for each in first]))
+    assert len(nodes) == 4097
+    np.testing.assert_allclose(nodes, np.linspace(0.0, 1.0, 4097), atol=1e-15)
+
+
+def test_the_cut_off_is_one_rung_beyond_the_last_that_matters():
+    ladder = contour._LADDER
+    size = np.zeros((4, len(ladder)))
+    size[0, 3:] = -41.0
+    size[1, 3:] = -43.0
+    size[2, 3:] = -43.0
+    size[2, 7] = -41.0
+    size[3, 5] = np.nan
+    size[3, 6:] = -50.0
+    got = contour._reach(size)
+    assert got.tolist() == [ladder[-1], ladder[3], ladder[8], ladder[6]]
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.5])
+def test_many_cells_are_as_many_single_ones(epsilon):
+    """More than a block of them, some without any loss and some below what is asked for."""
+    generator = np.random.default_rng(8)
+    alpha = generator.uniform(0.0, 0.3, 170)
+    alpha[::10] = 0.0
+    beta = generator.uniform(0.0, 0.3, 170)
+    beta[::20] = 0.0
+    together = contour.delta(contour.compose([(9, alpha, beta)]), epsilon)
+    for cell in range(0, 170, 13):
+        one = contour.delta(contour.compose([(9, alpha[cell], beta[cell])]), epsilon)[:, 0]
+        np.testing.assert_allclose(together[:, cell], one, rtol=1e-12)
+    assert (together[:, ::20] == 0.0).all()
+    enough = float(np.median(together[2]))
+    quick = contour.delta(contour.compose([(9, alpha, beta)]), epsilon, enough)
+    left = (quick[1] == 0.0) & (together[1] > 0.0)
+    assert left.any()
+    assert (quick[2][left] <= enough).all()
+    assert (quick[2][left] >= together[2][left]).all()
+    np.testing.assert_array_equal(quick[:, ~left], together[:, ~left])
+
+
+def test_a_loss_that_has_a_most_costs_nothing_from_there_on():
+    loss = contour.compose([(6, [0.0, 0.0, 0.1], [0.2, 0.3, 0.2])])
+    kappa = loss.offset()
+    found = contour.delta(loss, float(kappa[0]))
+    assert found[:, 0].tolist() == [0.0, 0.0, 0.0]
+    assert (found[1, 1:] > 0.0).all()
+    beside = contour.delta(contour.compose([(6, 0.0, 0.2)], 0.1), float(kappa[0]))
+    assert beside[0, 0] > 0.0
+    below = contour.delta(loss, float(kappa[0]) * (1 - 1e-3))
+    assert below[2, 0] > 0.0

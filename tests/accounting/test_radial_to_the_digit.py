@@ -1,0 +1,172 @@
+"""Radial noise against 25-digit integrals of its law, and its size against quadrature."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+from labeldp.accounting import Bounds, Laplace, invert, radial
+from labeldp.accounting.curve import Factors, How
+from labeldp.accounting.radial import Radial, deviations, product_quantile
+from labeldp.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def digits():
+    with mp.workdps(25):
+        yield
+
+
+def law(most, dimensions):
+    """The density of θ, L = a·sin θ, but for a factor (theory §9)."""
+    a, d = mp.mpf(most), dimensions
+    ratio = mp.besselk(mp.mpf(d) / 2, a / 2) / mp.besselk(mp.mpf(d) / 2 - 1, a / 2)
+    r = a * a + 2 * a * (d - 1) * ratio
+
+    def density(t):
+        return mp.exp(a / 2 * mp.sin(t)) * mp.cos(t) ** (d - 2) * (r - (a * mp.sin(t)) ** 2)
+
+    return density
+
+
+def true_delta(most, dimensions, epsilon):
+    density, a = law(most, dimensions), mp.mpf(most)
+    whole = mp.quad(density, mp.linspace(-mp.pi / 2, mp.pi / 2, 5))
+    start = mp.asin(mp.mpf(epsilon) / a)
+    above = mp.quad(
+        lambda t: density(t) * -mp.expm1(epsilon - a * mp.sin(t)),
+        mp.linspace(start, mp.pi / 2, 4),
+    )
+    return above / whole
+
+
+@pytest.mark.parametrize("dimensions", [2, 3, 4, 7])
+@pytest.mark.parametrize(("most", "part"), [(0.7, 0.0), (0.7, 0.5), (5.0, 0.2), (5.0, 0.95)])
+def test_delta_is_the_integral_of_its_law(dimensions, most, part):
+    epsilon = part * most
+    true, found = true_delta(most, dimensions, epsilon), Radial(most, dimensions).delta(epsilon)
+    assert found.estimate == pytest.approx(float(true), rel=1e-12, abs=0.0)
+    assert 0.9e-9 < found.upper / found.estimate - 1 < 1.1e-9
+    assert 0.9e-9 < 1 - found.lower / found.estimate < 1.1e-9
+    if epsilon:
+        kept, below = math.exp(-epsilon), Radial(most, dimensions).delta(-epsilon)
+        for side in ("lower", "estimate", "upper"):
+            other = 1 - kept + kept * getattr(found, side)
+            assert getattr(below, side) == pytest.approx(other, rel=1e-14)
+
+
+def test_the_loss_has_an_end():
+    each = Radial(0.7, 5)
+    assert each.delta(0.7) == each.delta(0.8) == Bounds(0.0, 0.0, 0.0)
+    assert each.delta(0.7 - 1e-3).upper > 1e-300
+    assert each.delta(0.7 * (1 - 1e-15)).upper >= 1e-300
+    assert each.delta(-9.0).upper == pytest.approx(-math.expm1(-9.0), rel=1e-9)
+    assert each.delta(-60.0).upper <= 1.0
+    assert each.pure() == invert.epsilon(each, 0.0) == 0.7
+    assert each.group(1) == each
+    assert each.group(3) == Radial(3 * 0.7, 5)
+    where = each.epsilons(0.1)
+    assert (where.low, where.high, where.how) == (0.0, 0.7, How.SHARP)
+    assert each.factors() == Factors(atoms=(each.atoms(),), exact=False)
+    assert radial.curve(0.7, 1) == Laplace(0.7)
+    assert radial.curve(0.7, 2) == Radial(0.7, 2)
+    for bad in (lambda: Radial(0.0, 5), lambda: Radial(0.7, 1), lambda: each.group(0)):
+        with pytest.raises(InputError):
+            bad()
+
+
+@pytest.mark.parametrize("dimensions", [2, 3, 4, 5, 9, 20, 101])
+@pytest.mark.parametrize("x", [0.01, 0.35, 4.0, 300.0])
+def test_the_ratio_of_bessel_functions(dimensions, x):
+    order = mp.mpf(dimensions) / 2
+    true = mp.besselk(order, x) / mp.besselk(order - 1, x)
+    assert radial._bessel_ratio(dimensions, x) == pytest.approx(float(true), rel=1e-13)
+
+
+@pytest.mark.parametrize("dimensions", [3_000, 10**6])
+def test_many_dimensions_are_near_a_gaussian(dimensions):
+    """There the loss is nearly normal: of N(μ²/2, μ²), as that of a Gaussian mechanism."""
+    most = 40.0
+    each = Radial(most, dimensions)
+    edges = np.linspace(each._first, math.pi - each._first, 4001)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    mass = each._density(middle)
+    loss, mass = most * np.cos(middle), mass / mass.sum()
+    mean = float(mass @ loss)
+    spread = math.sqrt(float(mass @ (loss - mean) ** 2))
+    assert mean == pytest.approx(spread**2 / 2, rel=1e-2)
+    gains = float(mass @ np.maximum(0.0, -np.expm1(0.3 - loss)))
+    assert each.delta(0.3).estimate == pytest.approx(gains, rel=1e-4)
+    true = stats.norm.cdf(spread / 2 - 0.3 / spread) - math.exp(0.3) * stats.norm.cdf(
+        -spread / 2 - 0.3 / spread
+    )
+    assert each.delta(0.3).estimate == pytest.approx(true, rel=2e-2)
+
+
+@pytest.mark.parametrize("dimensions", [2, 3, 1402, 1403, 5000, 10**6])
+def test_what_is_cut_off_of_the_angles_is_nothing(dimensions):
+    """(d − 2)·ln cos θ and the whole of the loss are below −700 there, and not far below."""
+    each = Radial(2.0, dimensions)
+    if each._first == 0.0:
+        assert (dimensions - 2) * (math.pi / 2) ** 2 / 2 <= 702.0
+        return
+    away = math.pi / 2 - each._first
+    assert (dimensions - 2) * away**2 / 2 == pytest.approx(702.0, rel=1e-9)
+    assert (dimensions - 2) * math.log(math.cos(away)) + 2.0 <= -700.0
+    assert each.delta(2.0 * math.cos(0.5 * each._first)).estimate == 0.0
+    assert each.delta(2.0 * math.cos(0.5 * each._first)).upper == 1e-300
+
+
+@pytest.mark.parametrize(("most", "dimensions"), [(0.7, 2), (0.7, 5), (6.0, 3)])
+def test_the_points_of_the_loss_are_a_law_above_it(most, dimensions):
+    each = Radial(most, dimensions)
+    values, chances = np.array(each.atoms()).T
+    assert len(values) == 257
+    assert (values[0], chances[0]) == (most, 1e-300)
+    assert values[1] == most
+    assert (np.diff(values[1:]) < 0.0).all()
+    assert values[-1] > -most
+    assert chances.sum() == pytest.approx(1.0, rel=1e-13)
+    for epsilon in (0.0, 0.3 * most, 0.8 * most):
+        got = float(chances @ np.maximum(0.0, -np.expm1(epsilon - values)))
+        true = each.delta(epsilon).estimate
+        assert true <= got <= 1.06 * true
+    density = law(most, dimensions)
+    part = mp.quad(density, mp.linspace(0, mp.pi / 2, 4)) / mp.quad(
+        density, mp.linspace(-mp.pi / 2, mp.pi / 2, 5)
+    )
+    assert float(chances[:129].sum()) == pytest.approx(float(part), rel=1e-11)
+
+
+@pytest.mark.parametrize(("first", "second"), [(1.0, 2.0), (1.0, 6.0), (3.0, 40.0), (1.0, 1.0)])
+@pytest.mark.parametrize("probability", [1e-3, 0.5, 0.95, 1 - 1e-9])
+def test_the_quantile_of_a_product_has_its_probability(first, second, probability):
+    found = product_quantile(first, second, probability)
+    below, _ = integrate.quad(
+        lambda t: (
+            stats.chi2.sf(found / math.exp(t), second)
+            * math.exp(t)
+            * stats.chi2.pdf(math.exp(t), first)
+        ),
+        -60.0,
+        8.0,
+        points=[-20.0, -5.0, 0.0, 2.0, 4.0],
+        limit=300,
+        epsabs=1e-14,
+        epsrel=1e-12,
+    )
+    assert below == pytest.approx(1 - probability, rel=1e-5)
+
+
+def test_the_size_of_a_coordinate():
+    for dimensions, confidence in [(2, 0.95), (9, 0.5)]:
+        wide = product_quantile(1.0, dimensions + 1.0, confidence)
+        assert deviations(dimensions, confidence) == math.sqrt(wide / (dimensions + 1))
+    assert deviations(10**6, 0.95) == pytest.approx(special.ndtri(0.975), rel=1e-4)
+    for bad in [(0.5, 1.0, 0.5), (1.0, 0.5, 0.5), (1.0, 1.0, 0.0), (1.0, 1.0, 1.0)]:
+        with pytest.raises(InputError):
+            product_quantile(*bad)

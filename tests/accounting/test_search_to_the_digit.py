@@ -1,0 +1,288 @@
+"""Searches against tests whose answer is known: never on the wrong side, and close to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from labeldp.accounting import Bounds, Curve, Gaussian, OverDraw, Pure, invert
+from labeldp.accounting.curve import How, Range
+from labeldp.accounting.draw import affordable_delta
+from labeldp.accounting.invert import _interpolated, between, root, smallest_real
+from labeldp.errors import InputError, PlanError
+
+
+@dataclass(frozen=True)
+class Law(Curve):
+    """δ by a formula, a certified one that is a hair above its guess; both may be asked for."""
+
+    formula: Callable[[float, float], float]
+    where: Range
+    knob: float = 1.0
+    above: float = 1e-9
+
+    def delta(self, epsilon: float) -> Bounds:
+        value = self.formula(self.knob, epsilon)
+        return Bounds(0.0, value, min(1.0, value * (1.0 + self.above)))
+
+    def guess(self, epsilon: float) -> Bounds:
+        value = self.formula(self.knob, epsilon)
+        return Bounds(0.0, value, value)
+
+    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
+        return self.where
+
+    def search(self, name: str, epsilon: float, delta: float) -> Range:
+        assert name == "knob"
+        assert epsilon == 1.0
+        assert 0.0 < delta <= 1.0
+        return self.where
+
+
+def falling(knob: float, epsilon: float) -> float:
+    return min(1.0, math.exp(-epsilon / knob))
+
+
+HOWS = {
+    How.NEAR: Range(0.0, 1e6, 1.0),
+    How.DOUBLING: Range(0.0, 1e5, 1.0, how=How.DOUBLING),
+    How.STEPS: Range(1e-6, 1e4, 1e-6, how=How.STEPS),
+    How.SHARP: Range(0.0, 1e6, 0.0, how=How.SHARP),
+    How.HALVING: Range(1e-300, 1e6, 1.0, how=How.HALVING),
+}
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("knob", [1e-4, 0.3, 1.0, 17.0, 300.0])
+@pytest.mark.parametrize("delta", [0.4, 1e-3, 1e-9])
+def test_the_least_epsilon_passes_and_hardly_less_does_not(how, knob, delta):
+    """δ = e^{−ε/knob}, certified to 1e-9."""
+    law = Law(falling, HOWS[how], knob)
+    found, true = invert.epsilon(law, delta), knob * math.log(1 / delta)
+    assert law.delta(found).upper <= delta
+    assert true <= found <= true * (1 + 2e-8 / math.log(1 / delta) + 2e-9) + 2e-15
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_no_epsilon_is_none(how):
+    assert invert.epsilon(Law(lambda _, e: 0.5, HOWS[how]), 0.1) == math.inf  # noqa: ARG005
+    found = invert.epsilon(Law(lambda _, e: 0.05, HOWS[how]), 0.1)  # noqa: ARG005
+    assert found <= max(HOWS[how].low, 1e-300) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_what_passes_only_at_the_end_of_the_range_is_found_there_or_not_at_all(how):
+    end = HOWS[how].high
+    law = Law(lambda _, e: 0.01 if e >= end else 0.5, HOWS[how])
+    found = invert.epsilon(law, 0.1)
+    assert found == math.inf or law.delta(found).upper <= 0.1
+
+
+def test_epsilon_is_nothing_or_all_at_the_ends_of_delta():
+    law = OverDraw(Gaussian(3.0), 0.2)
+    assert invert.epsilon(law, 0.2) == 0.0
+    assert invert.epsilon(law, 0.1) == pytest.approx(
+        invert.epsilon(Gaussian(3.0), affordable_delta(0.1, 0.2)), rel=1e-9
+    )
+    assert invert.epsilon(Pure(0.3), 0.0) == 0.3
+    for delta in (-0.1, 1.0, 1.5):
+        with pytest.raises(InputError, match="delta"):
+            invert.epsilon(law, delta)
+    for delta in (0.0, 1.0):
+        with pytest.raises(InputError, match="delta"):
+            invert.limit(Gaussian(1.0), "mu", 1.0, delta)
+
+
+def test_a_limit_under_a_draw_of_small_chance_is_no_limit():
+    """δ within a bag may be 1: any number of bags, or none at all of a floor."""
+    grows = Law(falling, Range(0.0, 9.0, 1.0, grows=True))
+    falls = Law(falling, Range(0.0, 9.0, 1.0))
+    assert invert.limit(OverDraw(grows, 0.1), "knob", 1.0, 0.1) == math.inf
+    assert invert.limit(OverDraw(falls, 0.1), "knob", 1.0, 0.1) == 0.0
+
+
+# --- parameters ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("truth", [0, 1, 2, 3, 7, 100, 12_345])
+@pytest.mark.parametrize("start", [0.0, 1.0, 5.0, 9.0])
+def test_the_most_that_pass_are_found_from_any_start(truth, start):
+    """δ grows with the knob: 0.1 is reached between `truth` and the next whole number."""
+
+    def grows(knob: float, epsilon: float) -> float:  # noqa: ARG001
+        return min(1.0, 0.1 * (knob / (truth + 0.5)) ** 2)
+
+    where = Range(0.0, math.log(10**6), start, math.exp, grows=True, whole=True)
+    assert invert.limit(Law(grows, where), "knob", 1.0, 0.1) == truth
+    where = Range(0, 10**6, round(math.exp(start)), grows=True, whole=True, how=How.STEPS)
+    assert invert.limit(Law(grows, where), "knob", 1.0, 0.1) == truth
+
+
+def test_no_more_than_the_range_holds_are_found():
+    where = Range(0.0, math.log(50), 1.0, math.exp, grows=True, whole=True)
+    assert invert.limit(Law(lambda k, e: 1e-9, where), "knob", 1.0, 0.1) == 50  # noqa: ARG005
+
+
+@pytest.mark.parametrize("above", [0.0, 0.3])
+def test_the_certified_number_decides_between_whole_numbers(above):
+    """The guess lets eleven pass; certified, one passes that is a third smaller in δ."""
+
+    def grows(knob: float, epsilon: float) -> float:  # noqa: ARG001
+        return min(1.0, 0.1 * knob / 11.5)
+
+    where = Range(0.0, 9.0, 1.0, math.exp, grows=True, whole=True)
+    most = max(k for k in range(1, 12) if grows(k, 1.0) * (1 + above) <= 0.1)
+    assert invert.limit(Law(grows, where, above=above), "knob", 1.0, 0.1) == most
+
+    def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
+        return min(1.0, 0.1 * 11.5 / knob)
+
+    where = Range(1, 1000, 30, whole=True)
+    least = min(k for k in range(1, 100) if falls(k, 1.0) * (1 + above) <= 0.1)
+    assert invert.limit(Law(falls, where, above=above), "knob", 1.0, 0.1) == least
+
+
+@pytest.mark.parametrize("start", [1, 2, 11, 12, 900])
+def test_the_fewest_that_pass_are_found_from_any_start(start):
+    def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
+        return min(1.0, 0.1 * 11.5 / knob)
+
+    where = Range(1, 1000, start, lambda n: 2.0 * n, whole=True)
+    assert invert.limit(Law(falls, where, above=0.0), "knob", 1.0, 0.1) == 12.0
+    none = Range(1, 5, min(start, 5), whole=True, hopeless="none, at best {least}")
+    with pytest.raises(PlanError, match=r"^none, at best 0\.23$"):
+        invert.limit(Law(falls, none), "knob", 1.0, 0.1)
+
+
+def test_a_guess_is_for_choices_and_may_be_two_in_a_hundred_off():
+    def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
+        return min(1.0, math.exp(-knob))
+
+    where = Range(0.0, 100.0, 1.0)
+    true = math.log(1e6)
+    certified = invert.limit(Law(falls, where), "knob", 1.0, 1e-6)
+    rough = invert.limit(Law(falls, where), "knob", 1.0, 1e-6, certified=False)
+    assert certified == pytest.approx(true, rel=1e-8)
+    assert certified >= true
+    assert math.exp(-rough) <= 1e-6 * 1.02
+    assert rough == pytest.approx(true, rel=1e-2)
+    steps = Range(true * 0.9, 100.0, true * 0.9, how=How.STEPS)
+    rough = invert.limit(Law(falls, steps), "knob", 1.0, 1e-6, certified=False)
+    assert rough == pytest.approx(math.log(1e6 / 1.02), rel=1e-8)
+
+
+def test_the_largest_real_that_passes():
+    def grows(knob: float, epsilon: float) -> float:  # noqa: ARG001
+        return min(1.0, 1e-3 * knob**2)
+
+    where = Range(math.log(1e-12), math.log(1e6), 0.0, math.exp, grows=True, how=How.SHARP)
+    for above in (1e-11, 1e-3):
+        found = invert.limit(Law(grows, where, above=above), "knob", 1.0, 1e-5)
+        true = 0.1 / math.sqrt(1.0 + above)
+        assert found <= true
+        assert found == pytest.approx(true, rel=1e-4 if above == 1e-3 else 1e-10)
+
+
+def test_halving_ends_within_1e_9_or_at_the_end_itself():
+    where = Range(1e-300, 1.0, 1.0, how=How.HALVING)
+    law = Law(lambda k, e: 0.01 if k >= 0.123 else 0.5, where)  # noqa: ARG005
+    found = invert.limit(law, "knob", 1.0, 0.1)
+    assert 0.123 <= found <= 0.123 * (1 + 1.1e-9)
+    edge = Law(lambda k, e: 0.01 if k >= 1.0 - 1e-13 else 0.5, where)  # noqa: ARG005
+    assert invert.limit(edge, "knob", 1.0, 0.1) == 1.0
+    with pytest.raises(PlanError):
+        invert.limit(Law(lambda k, e: 0.5, where), "knob", 1.0, 0.1)  # noqa: ARG005
+
+
+# --- the tools -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("truth", [1e-12, 0.3, 1.0, 1 + 1e-10, 1.001, 7.0, 1e4])
+@pytest.mark.parametrize("guess", [1e-13, 0.2, 1.0])
+def test_a_number_that_passes_is_at_most_1e_9_above_the_smallest(truth, guess):
+    asked = []
+
+    def passes(x: float) -> bool:
+        asked.append(x)
+        return x >= truth
+
+    found = smallest_real(passes, guess, 1e5)
+    if guess >= truth:
+        assert found == guess
+    else:
+        assert truth <= found <= truth * (1 + 1.1e-9) + 2e-15
+    assert len(asked) < 90
+
+
+def test_beyond_the_cap_there_is_none():
+    assert smallest_real(lambda x: x >= 100.0, 1.0, 10.0) == math.inf
+    assert smallest_real(lambda x: x >= 9.9, 1.0, 10.0) == pytest.approx(9.9)
+    assert smallest_real(lambda x: False, 0.0, 1e-3) == math.inf  # noqa: ARG005
+
+
+@pytest.mark.parametrize(
+    "gap",
+    [
+        lambda x: 2.0 - x,
+        lambda x: 8.0 - x**3,
+        lambda x: math.exp(-x) - math.exp(-2.0),
+        lambda x: math.atan(50.0 * (2.0 - x)),
+        lambda x: math.copysign(1.0, 2.0 - x),
+        lambda x: (2.0 - x) ** 9,
+    ],
+)
+@pytest.mark.parametrize(("first", "second"), [(0.0, 10.0), (10.0, 0.0), (1.9, 2.3), (2.0, 5.0)])
+def test_a_zero_is_found_to_the_digits_asked_for_and_quickly(gap, first, second):
+    asked = []
+
+    def counted(x: float) -> float:
+        asked.append(x)
+        return gap(x)
+
+    found = between(counted, first, second, absolute=1e-12, relative=1e-11)
+    assert gap(found) == 0.0 or abs(found - 2.0) <= 2.5e-11
+    assert len(asked) < 200
+    rough = between(gap, first, second, absolute=1e-3, relative=0.0)
+    assert gap(rough) == 0.0 or abs(rough - 2.0) <= 1e-3
+
+
+def test_smooth_functions_need_few_values():
+    for gap, most in [(lambda x: 8.0 - x**3, 14), (lambda x: math.exp(-x) - 1e-3, 16)]:
+        asked = []
+
+        def counted(x: float, gap=gap, asked=asked) -> float:
+            asked.append(x)
+            return gap(x)
+
+        between(counted, 0.0, 30.0, absolute=1e-12, relative=1e-12)
+        assert len(asked) <= most + 4
+
+
+def test_a_step_is_that_of_the_line_or_of_the_inverse_parabola():
+    """Through (x, y) with x a quadratic in y, its value at y = 0 is exact."""
+    assert _interpolated((1.0, 3.0), (2.0, 1.0), (1.0, 3.0)) == pytest.approx(0.5)
+
+    def x(y: float) -> float:
+        return 4.0 + 3.0 * y + 0.5 * y * y
+
+    points = [(x(y), y) for y in (2.0, 0.5, -1.0)]
+    assert points[1][0] + _interpolated(*points) == pytest.approx(4.0, rel=1e-14)
+    assert _interpolated((1.0, 2.0), (3.0, 5.0), (2.0, 2.0)) == math.inf
+
+
+def test_a_root_is_bracketed_by_steps_away_from_the_start():
+    asked = []
+
+    def gap(x: float) -> float:
+        asked.append(x)
+        return 1000.0 - x
+
+    assert root(gap, 0.0, 1e6, 1.0) == pytest.approx(1000.0, rel=1e-11)
+    assert len(asked) == len(set(asked))
+    assert asked[:3] == [1.0, 1.5, 3.5]
+    asked.clear()
+    assert root(gap, 0.0, 1e6, 4000.0) == pytest.approx(1000.0, rel=1e-11)
+    assert asked[:3] == [4000.0, 2000.0, 0.0]
