@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
 import pytest
 
-from labeldp.accounting import contour
+from labeldp.accounting import contour, gaussian
 
 FACTORS = [(7, [0.2, 0.05, 0.0], [0.1, 0.3, 0.4]), (40, [0.02, 0.1, 0.0], [0.0, 0.01, 0.2])]
 MU = 0.6
@@ -323,3 +325,28 @@ def test_a_loss_that_has_a_most_costs_nothing_from_there_on():
     assert beside[0, 0] > 0.0
     below = contour.delta(loss, float(kappa[0]) * (1 - 1e-3))
     assert below[2, 0] > 0.0
+
+
+REFERENCES = json.loads(Path(__file__).with_name("references.json").read_text())
+
+
+@pytest.mark.parametrize("first", range(12))
+def test_some_references_are_met_to_twelve_digits(first):
+    """Cells of all sizes at once, as neighbours are."""
+    for bags, alpha, beta, epsilon, told in REFERENCES[first::12]:
+        value = float(told)
+        lower, estimate, upper = contour.delta(contour.compose([(bags, alpha, beta)]), epsilon)[
+            :, 0
+        ]
+        assert estimate == pytest.approx(value, rel=1e-12, abs=0.0)
+        assert value * (1 - 3e-9) <= lower < value < upper <= value * (1 + 3e-9)
+
+
+@pytest.mark.parametrize("mu", [0.05, 1.0, 8.0])
+@pytest.mark.parametrize("epsilon", [-2.0, 0.0, 0.1, 3.0])
+def test_a_gaussian_alone_is_met_to_ten_digits(mu, epsilon):
+    lower, estimate, upper = contour.delta(contour.compose([(1, 0.0, 0.0)], mu), epsilon)[:, 0]
+    exact = gaussian.delta(epsilon, mu)
+    if exact > 1e-290:
+        assert estimate == pytest.approx(exact, rel=1e-10, abs=0.0)
+        assert exact * (1 - 3e-9) <= lower < exact < upper <= exact * (1 + 3e-9)

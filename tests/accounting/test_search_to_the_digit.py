@@ -11,7 +11,14 @@ import pytest
 from labeldp.accounting import Bounds, Curve, Gaussian, OverDraw, Pure, invert
 from labeldp.accounting.curve import How, Range
 from labeldp.accounting.draw import affordable_delta
-from labeldp.accounting.invert import _interpolated, between, root, smallest_real
+from labeldp.accounting.invert import (
+    _interpolated,
+    between,
+    largest_integer,
+    root,
+    smallest_integer,
+    smallest_real,
+)
 from labeldp.errors import InputError, PlanError
 
 
@@ -286,3 +293,44 @@ def test_a_root_is_bracketed_by_steps_away_from_the_start():
     asked.clear()
     assert root(gap, 0.0, 1e6, 4000.0) == pytest.approx(1000.0, rel=1e-11)
     assert asked[:3] == [4000.0, 2000.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("truth", "guess"), [(12_345, 10_000), (12_345, 1), (12_345, 20_000), (3, 4)]
+)
+def test_whole_numbers_near_the_guess_are_found_by_few_looks(truth, guess):
+    """Steps double away from the guess, and then the bracket is halved."""
+    most = 2 * math.ceil(math.log2(abs(truth - guess) + 2)) + 4
+    for search in (
+        lambda passes: largest_integer(lambda n: not passes(n) or n == truth, guess, 10**12),
+        lambda passes: smallest_integer(passes, 0, guess, 10**12),
+    ):
+        looks = []
+
+        def passes(n: int, looks=looks) -> bool:
+            looks.append(n)
+            return n >= truth
+
+        assert search(passes) == truth
+        assert len(looks) <= max(most, 2 * math.ceil(math.log2(truth)) + 4)
+    looks = []
+
+    def below(n: int) -> bool:
+        looks.append(n)
+        return n <= truth
+
+    assert largest_integer(below, guess, 10**12) == truth
+    assert len(looks) <= most
+    assert looks[0] == guess
+
+
+def test_a_real_number_is_found_by_few_looks():
+    looks = []
+
+    def passes(x: float) -> bool:
+        looks.append(x)
+        return x >= 1.0 + 1e-6
+
+    found = smallest_real(passes, 1.0, 9.0)
+    assert 1.0 + 1e-6 <= found <= (1.0 + 1e-6) * (1 + 1e-9)
+    assert len(looks) <= 22

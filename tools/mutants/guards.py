@@ -131,6 +131,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/accounting/test_accounting_groups.py",
         *_CURVES,
     ),
+    "accounting/limits.py": ("tests/accounting/test_how_far_is_looked.py", *_CURVES),
     "accounting/decimals.py": ("tests/accounting/test_paper_to_the_digit.py", *_CURVES),
     "accounting/sketch.py": (
         "tests/accounting/test_family_pieces.py",
