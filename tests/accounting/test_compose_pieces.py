@@ -81,6 +81,9 @@ def test_sets_of_releases_are_looked_into_up_to_64():
     assert len(sets) == 64
     assert all(more in laws for _, laws in sets)
     assert math.fsum(chance for chance, _ in sets) == pytest.approx(1.0)
+    often = inner._taken((draws[0],) * 12 + (draws[1],) * 4)  # 13 times 5 would be 65
+    assert len(often) == 13
+    assert len(inner._taken((draws[0],) * 15 + (draws[1],) * 3)) == 64
     sure = inner._taken((OverDraw(Gaussian(0.1), 1.0), Pure(0.3), Pure(0.3)))
     assert sure == [(1.0, (Gaussian(0.1), Pure(0.3), Pure(0.3)))]
     both = OverDraw(compose([Gaussian(0.1), Pure(0.2)]), 0.5)
@@ -128,6 +131,26 @@ def test_epsilon_is_dealt_out_in_the_best_of_its_shares():
         assert found.lower == max(law.delta(epsilon).lower for law in laws)
     assert inner._split(laws[:1], 0.5, True) == laws[0].delta(0.5)
     assert inner._split(laws[:1], 0.5, False) == laws[0].guess(0.5)
+    assert inner._split([Steps(Gaussian(9.0), 2)] * 2, 0.1, True).upper == 1.0
+    apart = [Gaussian(0.3), Gaussian(0.1)]
+    assert inner._split(apart, 0.5, True).lower == Gaussian(0.3).delta(0.5).lower
+    assert inner._split(apart[::-1], 0.5, True).lower == Gaussian(0.3).delta(0.5).lower
+
+
+def test_a_claim_rests_on_what_is_certified():
+    class Rough(Steps):
+        def guess(self, epsilon):  # noqa: ARG002
+            return Bounds(0.0, 1e-9, 2e-9)
+
+    laws = [Rough(Gaussian(0.3), 2), Rough(Gaussian(0.1), 2)]
+    plain = [Steps(Gaussian(0.3), 2), Steps(Gaussian(0.1), 2)]
+    for count in (1, 2):
+        sure = inner._given(tuple(laws[:count]), 0.5, True)
+        assert sure == inner._split(plain[:count], 0.5, True)
+        rough = inner._given(tuple(laws[:count]), 0.5, False)
+        assert rough.upper == pytest.approx(count * 2e-9)
+    assert compose(laws).delta(0.5) == compose(plain).delta(0.5)
+    assert compose(laws).guess(0.5).upper == pytest.approx(4e-9)
 
 
 def test_many_laws_are_dealt_four_shares_each():
@@ -252,6 +275,17 @@ def test_a_sketch_beside_one_point_is_the_sketch_at_what_is_left_of_epsilon():
     assert at == each.delta(0.0, 0.2)
     below = inner._Product(whole, True).delta(0.1)
     assert below.upper > at.upper
+    far = Factors((each,), 0.2, (((3.0, 1.0),),))
+    assert inner._Product(far, True).delta(2.0).upper > inner._Product(far, True).delta(3.0).upper
+
+
+def test_points_and_kinds_of_sketches_all_count():
+    each, other = SketchFamily(30, 0.1), SketchFamily(20, 0.12)
+    two = inner._Product(Factors((each, other), 0.2), True).delta(0.4)
+    assert two.lower > max(each.delta(0.4, 0.2).upper, other.delta(0.4, 0.2).upper)
+    points = Factors((each,), 0.2, (((0.3, 0.5), (-0.3, 0.5)),))
+    mean = 0.5 * each.delta(0.1, 0.2).estimate + 0.5 * each.delta(0.7, 0.2).estimate
+    assert inner._Product(points, True).delta(0.4).estimate == pytest.approx(mean, rel=1e-6)
 
 
 def _joint(points=((0.0, 1.0),), epsilon=0.4, mu=0.1):
@@ -278,13 +312,13 @@ def test_a_box_of_two_families_is_the_worse_direction_of_both():
 
 
 def test_a_box_in_which_a_neighbour_is_ruled_out_promises_nothing():
-    families = [SketchFamily(30, 0.999, inflation=0.5), SketchFamily(9, 0.2)]
+    families = [SketchFamily(1, 0.999, inflation=0.5), SketchFamily(1, 0.2)]
     charts = tuple(next(iter(each.charts())) for each in families)
-    joint = inner._Joint(families, charts, 0.1, ((0.0, 1.0),), 0.4)
+    joint = inner._Joint(families, charts, 0.1, ((0.0, 1.0),), 3.0)
     left, right = np.array([[0.0, 0.9], [0.0, 0.0]]), np.array([[0.1, 0.99], [0.1, 0.1]])
     found = joint.value(left, right)
     assert found[:, 1].tolist() == [1.0, 1.0, 1.0]
-    assert found[2, 0] <= 1.0
+    assert 0.0 < found[2, 0] < 1.0
     assert joint.value(left[:, 1:], right[:, 1:]).tolist() == [[1.0], [1.0], [1.0]]
 
 
@@ -302,6 +336,7 @@ def test_boxes_are_few_where_each_costs_many_integrals():
     many = tuple((0.01 * k, 0.1) for k in range(10))
     assert _joint().most == 2000
     assert _joint(many).most == 200
+    assert _joint(many[:2]).most == 1000
     assert _joint(tuple((0.001 * k, 0.01) for k in range(100))).most == 64
     one = inner._Joint([SketchFamily(30, 0.1)], (_joint().charts[0],), 0.1, many, 0.4)
     assert one.most == 2000
@@ -323,13 +358,16 @@ class Synthetic:
 
     epsilon, slack, most = 1.0, 0.0, 2000
 
-    def __init__(self, inside: bool, charts: int = 2, shift: float = 0.0) -> None:
+    def __init__(
+        self, inside: bool, charts: int = 2, shift: float = 0.0, factor: float = 1.0
+    ) -> None:
+        self.factor = factor
         self.charts = tuple(Chart(0.0, 1.0, lambda a, b: (b, 1.0 - a)) for _ in range(charts))
         self.inside, self.shift = inside, shift
 
     def value(self, left, right):
         bump = right * (1.0 - left) * 4.0 if self.inside else right
-        total = np.prod(bump, axis=0)
+        total = self.factor * np.prod(bump, axis=0)
         above = np.where(right[0] < 0.3, self.shift, 0.0)
         return np.minimum(np.array([total, total, total + above]), 9.0)
 
@@ -347,6 +385,9 @@ def test_branch_and_bound_finds_the_sup_of_boxes(charts):
     assert found.estimate == pytest.approx(1.0, rel=1e-3)
     shifted = inner._certify(Synthetic(True, charts, 0.5), Bounds(0.0, 0.0, 0.0))
     assert shifted.upper >= 0.5
+    hidden = Synthetic(True, charts, factor=0.5)
+    assert inner._supremum([hidden], False).upper == 0.0
+    assert 0.5 <= inner._supremum([hidden], True).upper <= 0.6
 
 
 def test_the_best_way_to_bound_counts():
@@ -356,7 +397,7 @@ def test_the_best_way_to_bound_counts():
             self.number = value
 
         def value(self, left, right):  # noqa: ARG002
-            return np.full((3, left.shape[1]), self.number)
+            return np.broadcast_to(self.number, (3, left.shape[1]))
 
         def corners(self):
             return np.array([[0.0, 1.0]])
@@ -366,6 +407,12 @@ def test_the_best_way_to_bound_counts():
             found = inner._supremum([Fixed(each) for each in order], certified)
             assert (found.lower, found.estimate, found.upper) == (0.2, 0.2, 0.2)
     assert inner._supremum([], True) == NO_GUARANTEE
+    first, second = (
+        Fixed(np.array([[0.1], [0.25], [0.3]])),
+        Fixed(np.array([[0.15], [0.18], [0.2]])),
+    )
+    for order in ([first, second], [second, first]):
+        assert inner._supremum(order, False) == Bounds(0.15, 0.18, 0.2)
     assert inner._largest(np.array([[0.1, 0.2, 0.0], [0.3, 0.5, 0.4], [0.9, 0.6, 0.7]])) == Bounds(
         0.2, 0.5, 0.6
     )
@@ -396,3 +443,36 @@ def test_the_gaussian_of_many_parts_is_their_root():
         found = compose([Gaussian(mu) for mu in mus])
         assert isinstance(found, Gaussian)
         assert true < found.mu < true * (1 + 5e-16)
+
+
+@pytest.mark.parametrize("charts", [1, 2])
+def test_the_bound_is_above_every_box_that_was_ever_looked_at(charts):
+    """Boxes near 0 have a high upper end, though their estimate is low and they are left early."""
+    joint = Synthetic(True, charts, shift=0.5, factor=0.2)
+    assert inner._certify(joint, Bounds(0.0, 0.0, 0.0)).upper >= 0.5
+    at_once = Synthetic(True, 1, factor=0.2)
+    at_once.most = 0
+    rough = inner._certify(at_once, Bounds(0.01, 0.02, 0.03))
+    assert (rough.lower, rough.estimate) == (0.01, 0.02)
+    assert rough.upper >= 0.2
+    uppers = at_once.value(*(edge[None, :] for edge in _cells(at_once)))[2]
+    assert rough.upper == uppers.max()
+    wide = inner._certify(Synthetic(True, charts, factor=1e-3), Bounds(0.1, 0.2, 0.9))
+    assert wide == Bounds(0.1, 0.2, 0.9)
+
+
+def _cells(joint):
+    edges = joint.charts[0].edges()
+    return edges[:-1], edges[1:]
+
+
+def test_upper_ends_count_and_not_estimates():
+    class Apart(Synthetic):
+        def value(self, left, right):
+            total = super().value(left, right)[1]
+            return np.array([0.5 * total, total, total + 0.05])
+
+    found = inner._certify(Apart(True, 1, factor=0.2), Bounds(0.0, 0.0, 0.0))
+    assert 0.25 <= found.upper <= 0.26
+    assert found.estimate == pytest.approx(0.2, rel=1e-3)
+    assert found.lower == pytest.approx(0.1, rel=1e-3)

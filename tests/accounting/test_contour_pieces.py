@@ -350,3 +350,36 @@ def test_a_gaussian_alone_is_met_to_ten_digits(mu, epsilon):
     if exact > 1e-290:
         assert estimate == pytest.approx(exact, rel=1e-10, abs=0.0)
         assert exact * (1 - 3e-9) <= lower < exact < upper <= exact * (1 + 3e-9)
+
+
+def test_a_release_with_an_end_beside_one_without_has_none():
+    """One sketch alone costs nothing from its κ on; the other goes on."""
+    ends, goes_on = (6, 0.0, 0.2), (6, 0.1, 0.0)
+    both = contour.compose([ends, goes_on])
+    epsilon = max(float(each.offset()[0]) for each in (both, contour.compose([ends]))) + 0.1
+    assert contour.delta(contour.compose([ends]), epsilon)[2, 0] == 0.0
+    assert contour.delta(both, epsilon)[0, 0] > 1e-3
+    assert contour.delta(both, epsilon).shape == (3, 1)
+
+
+@pytest.mark.parametrize(("bags", "alpha", "beta"), [(2, 0.001, 0.1), (5, 0.1, 0.01)])
+def test_where_the_contour_bends_the_wrong_way_a_straight_one_settles(bags, alpha, beta):
+    loss = contour.compose([(bags, alpha, beta)])
+    kappa = float(loss.offset()[0])
+    lower, estimate, upper = contour.delta(loss, kappa)[:, 0]
+    near = contour.delta(loss, kappa * (1 - 1e-7))[1, 0]
+    assert estimate == pytest.approx(near, rel=1e-4)
+    assert estimate * (1 - 3e-9) <= lower <= upper <= estimate * (1 + 3e-9)
+
+
+def test_the_quick_bound_of_a_huge_loss_has_room_for_what_cancels():
+    """Terms of 5e6 leave nine digits: more than the margin alone."""
+    mu = 3e5
+    epsilon = 0.5 * mu**2 + 30.0 * mu
+    passes = contour._passes(contour.compose([(1, 0.0, 0.0)], mu), epsilon)
+    with mp.workdps(60):
+        z, m = mp.mpf(passes.saddle[0]), mp.mpf(mu)
+        ratio = z * mp.log(z) - (1 + z) * mp.log(1 + z)
+        true = mp.exp(m * m * z * (z + 1) / 2 - z * mp.mpf(epsilon) + ratio)
+        assert true < mp.mpf(passes.chernoff[0]) < true * (1 + mp.mpf("1e-6"))
+    assert passes.rounding[0] > 5e-9
