@@ -476,3 +476,7 @@ def test_upper_ends_count_and_not_estimates():
     assert 0.25 <= found.upper <= 0.26
     assert found.estimate == pytest.approx(0.2, rel=1e-3)
     assert found.lower == pytest.approx(0.1, rel=1e-3)
+    at_once = Apart(True, 1, factor=0.2)
+    at_once.most = 0
+    uppers = at_once.value(*(edge[None, :] for edge in _cells(at_once)))[2]
+    assert inner._certify(at_once, Bounds(0.0, 0.0, 0.0)).upper == uppers.max()

@@ -68,9 +68,19 @@ def brute_cell(tau, leverage, c1, c2):
 
 
 @pytest.mark.parametrize("tau", [0.3, 0.8, 1.6])
-@pytest.mark.parametrize("leverage", [0.02, 0.5])
+@pytest.mark.parametrize("leverage", [0.02, 0.5, 1.0])
 @pytest.mark.parametrize(
-    ("c1", "c2"), [(-0.9, -0.7), (-0.3, -0.3), (-0.2, 0.1), (0.0, 0.0), (0.1, 0.5), (0.9, 1.0)]
+    ("c1", "c2"),
+    [
+        (-0.9, 0.8),
+        (0.6, 0.9),
+        (-0.9, -0.7),
+        (-0.3, -0.3),
+        (-0.2, 0.1),
+        (0.0, 0.0),
+        (0.1, 0.5),
+        (0.9, 1.0),
+    ],
 )
 def test_a_cell_of_public_features_is_above_its_neighbours_and_close(tau, leverage, c1, c2):
     u, v = family._feature_cells(tau, leverage, np.array([c1]), np.array([c2]))
@@ -142,6 +152,39 @@ def test_the_smaller_of_two_certified_answers_counts():
     assert len(apart) == 2
     assert each.delta(1.0).upper == pytest.approx(min(apart), rel=1e-12)
     assert each.guess(1.0).upper == min(ends.upper for ends, _ in each._ends(value))
+
+
+def test_the_best_way_to_bound_a_family_counts(monkeypatch):
+    """By its certified upper end, though another way looked better at its ends."""
+    ends = [(Bounds(0.1, 0.25, 0.3), "first"), (Bounds(0.15, 0.18, 0.2), "second")]
+    sure = {"first": Bounds(0.25, 0.3, 0.35), "second": Bounds(0.2, 0.4, 0.5)}
+
+    class Fake:
+        def _value(self, epsilon, gaussian):  # noqa: ARG002
+            return None
+
+        def _ends(self, value):  # noqa: ARG002
+            return ends
+
+    monkeypatch.setattr(family, "_certify", lambda chart, value, at_ends: sure[chart])  # noqa: ARG005
+    assert family._supremum(Fake(), 1.0, 0.0) == sure["first"]
+    assert SketchFamily.guess(Fake(), 1.0) == ends[1][0]
+    ends.reverse()
+    assert family._supremum(Fake(), 1.0, 0.0) == sure["first"]
+    assert SketchFamily.guess(Fake(), 1.0) == Bounds(0.15, 0.18, 0.2)
+
+
+def test_the_bound_of_a_family_is_above_every_cell_that_was_ever_looked_at():
+    def value(pairs, enough):  # noqa: ARG001
+        total = 0.8 * pairs[0] * pairs[1]
+        return np.array([0.5 * total, total, total + np.where(pairs[0] < 0.3, 0.5, 0.05)])
+
+    found = family._certify(family.Chart(0.0, 1.0, linear), value, Bounds(0.0, 0.0, 0.0))
+    assert found.upper >= 0.5
+    assert found.estimate == pytest.approx(0.2, rel=1e-3)
+    assert found.lower == pytest.approx(0.1, rel=1e-3)
+    wide = family._certify(family.Chart(0.0, 1.0, linear), value, Bounds(0.1, 0.9, 0.95))
+    assert wide == Bounds(0.1, 0.9, 0.95)
 
 
 def linear(x1, x2):
