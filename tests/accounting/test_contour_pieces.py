@@ -360,6 +360,9 @@ def test_a_release_with_an_end_beside_one_without_has_none():
     assert contour.delta(contour.compose([ends]), epsilon)[2, 0] == 0.0
     assert contour.delta(both, epsilon)[0, 0] > 1e-3
     assert contour.delta(both, epsilon).shape == (3, 1)
+    assert contour.delta(contour.compose([(6, [0.1, 0.2], 0.3)]), epsilon).shape == (3, 2)
+    assert contour.delta(contour.compose([(6, 0.1, [0.2, 0.3])]), epsilon).shape == (3, 2)
+    assert contour.delta(contour.compose([(60_000, 0.0015, 0.0)]), 12.0)[2, 0] == 1e-300
 
 
 @pytest.mark.parametrize(("bags", "alpha", "beta"), [(2, 0.001, 0.1), (5, 0.1, 0.01)])

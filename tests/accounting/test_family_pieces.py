@@ -179,10 +179,15 @@ def test_the_bound_of_a_family_is_above_every_cell_that_was_ever_looked_at():
         total = 0.8 * pairs[0] * pairs[1]
         return np.array([0.5 * total, total, total + np.where(pairs[0] < 0.3, 0.5, 0.05)])
 
+    def plain(pairs, enough):  # noqa: ARG001
+        return np.array([0.8 * pairs[0] * pairs[1]] * 3)
+
     found = family._certify(family.Chart(0.0, 1.0, linear), value, Bounds(0.0, 0.0, 0.0))
     assert found.upper >= 0.5
     assert found.estimate == pytest.approx(0.2, rel=1e-3)
     assert found.lower == pytest.approx(0.1, rel=1e-3)
+    near = family._certify(family.Chart(0.0, 1.0, linear), plain, Bounds(0.19, 0.19, 0.19))
+    assert 0.2 <= near.upper <= 0.21
     wide = family._certify(family.Chart(0.0, 1.0, linear), value, Bounds(0.1, 0.9, 0.95))
     assert wide == Bounds(0.1, 0.9, 0.95)
 

@@ -177,12 +177,14 @@ def test_the_least_floor_of_theorem_1_is_the_least():
     for labels in (LABELS, (1.0, 4.0), (0.0, 1e-8), (0.0, 1e8), (1e6, 1e6 + 1)):
         half = (labels[1] - labels[0]) / 2
         found = invert.limit(Theorem1(1000, labels, 1.0), "floor", 100.0, 0.5)
-        assert found == pytest.approx(16 * half**2, rel=1e-8)
+        assert found == pytest.approx(16 * half**2, rel=1e-8, abs=0.0)
         assert found >= 16 * half**2
         found = invert.limit(Theorem1(1000, labels, 1.0), "floor", 1.0, 1e-5)
         assert found == pytest.approx(
-            float((20 * mp.log(mp.mpf("2e5")) / C0) ** 2) * half**2, rel=1e-8
+            float((20 * mp.log(mp.mpf("2e5")) / C0) ** 2) * half**2, rel=1e-8, abs=0.0
         )
+    with pytest.raises(InputError, match="Theorem1 has no parameter 'rows' to solve for"):
+        Theorem1(1000, LABELS, 1.0).search("rows", 1.0, 0.1)
     law = Theorem1(1000, LABELS, 1.0).put("floor", 500.0)
     assert (law.residual_ms, law.floor) == (0.5, 500.0)
     assert law.put("rows", 9) == Theorem1(9, LABELS, 0.5, 1, 500.0)
@@ -452,6 +454,10 @@ def test_what_is_rare_is_taken_from_delta_first():
     high, log = kappa * (1 + hair), mp.log(2 / (mp.mpf(delta) - rare * (1 + hair) ** 2)) + hair
     wide = high * (high + (2 + 2 * mp.sqrt(2)) * mp.sqrt(log) + 2 * log)
     assert_rounded_up(law.epsilon(delta).value, wide, hair)
+    close = float(rare * mp.mpf("1.001"))
+    log = mp.log(2 / (mp.mpf(close) - rare * (1 + hair) ** 2)) + hair
+    wide = high * (high + (2 + 2 * mp.sqrt(2)) * mp.sqrt(log) + 2 * log)
+    assert law.epsilon(close).value > wide * (1 - mp.mpf("1e-12"))
     assert law.answer(50.0).value == pytest.approx(float(rare), rel=1e-12)
     assert law.answer(50.0).value > rare
     refused = law.epsilon(float(rare))

@@ -164,6 +164,16 @@ def test_the_fewest_that_pass_are_found_from_any_start(start):
         invert.limit(Law(falls, none), "knob", 1.0, 0.1)
 
 
+def test_what_only_the_guess_lets_pass_is_none():
+    def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
+        return min(1.0, 0.1 * 11.5 / knob)
+
+    where = Range(1, 12, 5, whole=True, hopeless="none")
+    assert invert.limit(Law(falls, where, above=0.0), "knob", 1.0, 0.1) == 12
+    with pytest.raises(PlanError, match="none"):
+        invert.limit(Law(falls, where, above=0.3), "knob", 1.0, 0.1)
+
+
 def test_a_guess_is_for_choices_and_may_be_two_in_a_hundred_off():
     def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
         return min(1.0, math.exp(-knob))
