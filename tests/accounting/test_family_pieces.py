@@ -262,17 +262,27 @@ def test_facts_are_what_they_say():
     assert Facts(1000, (0.0, 1.0), 10, 0.01).max_leverage == 0.01
     assert Facts(1000, (0.0, 1.0), 10, 0.01 * (1 - 0.9e-9)).features == 10
     assert Facts(10, (0.0, 1.0)).inflation == 0.0
+    assert Facts(10, (0.0, 1.0), max_leverage=0.05).features is None
     for rows, labels, features, leverage, inflation in [
         (0, (0.0, 1.0), None, None, 0.0),
         (10, (1.0, 0.0), None, None, 0.0),
         (10, (0.0, 1.0), None, 1.01, 0.0),
         (10, (0.0, 1.0), None, -0.01, 0.0),
         (10, (0.0, 1.0), None, None, -0.1),
-        (1000, (0.0, 1.0), 10, 0.01 * (1 - 2.5e-9), 0.0),
+        (1000, (0.0, 1.0), 10, 0.01 * (1 - 1.5e-9), 0.0),
         (1000, (0.0, 1.0), 10, 0.0099, 0.0),
     ]:
         with pytest.raises(InputError):
             Facts(rows, labels, features, leverage, inflation=inflation)
+
+
+def test_a_leverage_that_cannot_be_is_refused_for_what_it_is():
+    with pytest.raises(InputError, match="`max_leverage` must be at least 0"):
+        Facts(10, (0.0, 1.0), max_leverage=-0.01)
+    with pytest.raises(InputError, match="`max_leverage` must be at most 1, as every leverage is"):
+        Facts(10, (0.0, 1.0), max_leverage=1.01)
+    with pytest.raises(InputError, match="is below features/rows, the average leverage"):
+        Facts(1000, (0.0, 1.0), 10, 0.0099)
 
 
 @pytest.mark.parametrize("labels", [1, 2, 9])
