@@ -25,7 +25,6 @@ _BAGS = (
     "tests/mechanisms/test_bags.py",
     "tests/mechanisms/test_draws.py",
 )
-_BAGS = ("tests/mechanisms/test_bags.py", "tests/mechanisms/test_draws.py")
 _MARGINS = "tests/statistics/test_rounding_margins.py"
 _BY_HAND = "tests/statistics/test_scans_by_hand.py"
 _BAG_LAWS = ("tests/mechanisms/test_laws.py", "tests/mechanisms/test_groups_over_draw.py")
