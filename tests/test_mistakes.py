@@ -280,7 +280,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "fit of text columns": (
         lambda _: LinearRegressor().fit(ROWS.to_pandas(), TABLE["label"].to_numpy()),
-        "`X` and `y` must hold numbers alone; turn categories into columns of numbers",
+        "`X` and `y` must hold numbers alone.*; turn categories into columns of numbers",
     ),
     "fit of text labels": (
         lambda _: LinearRegressor().fit(np.ones((2, 1)), ["31337.5x", "2"]),

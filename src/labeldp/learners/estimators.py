@@ -68,8 +68,8 @@ def _validated(model: Any, *arrays: Any, **checks: Any) -> Any:
         words = " ".join(_VALUES.sub("", str(problem)).split())
         if re.search(r"could not convert|float\(\)|setting an array|[Cc]annot c", words):
             words = (
-                "`X` and `y` must hold numbers alone; turn categories into columns of numbers, or "
-                "fit a release of the table"
+                "`X` and `y` must hold numbers alone, and an argument must be no string but a "
+                "number; turn categories into columns of numbers, or fit a release of the table"
             )
         kind = _KindError if isinstance(problem, TypeError) else InputError
         raise kind(words) from None
