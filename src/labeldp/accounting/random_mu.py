@@ -170,9 +170,10 @@ class _Integral:
         return gaussian.upper(self.epsilon, first) + float(self._tail(ends)[1]) * rest
 
     def _mu(self, x: Reals) -> Reals:
-        root = np.exp(x)
-        share = root / np.hypot(1.0, root) if self.row_is_noisy else root
-        return np.asarray(self.scale * share)
+        with np.errstate(over="ignore"):  # infinite where no double can hold it
+            root = np.exp(x)
+            share = root / np.hypot(1.0, root) if self.row_is_noisy else root
+            return np.asarray(self.scale * share)
 
     def _log_slope(self, x: Reals) -> Reals:
         """ln of dδ/dx = φ(μ/2 − ε/μ) dμ/dx."""
