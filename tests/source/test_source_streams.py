@@ -5,8 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+from labeldp.source import streams
 
 PROGRAM = """
 import sys, time
@@ -40,3 +43,19 @@ def test_a_reader_that_was_left_does_not_abort_the_process(way: str, tmp_path: P
     words = [sys.executable, "-c", PROGRAM, str(path), way]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
+def test_a_file_that_cannot_be_parsed_is_let_go_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What failed holds the file that it was given, and nobody waits for that."""
+    glances: list[float] = []
+    monkeypatch.setattr(streams, "_PATIENCE", 1.0)
+    monkeypatch.setattr(streams.time, "sleep", glances.append)
+
+    def parsed(_file: object) -> NoReturn:
+        raise ValueError("no table")
+
+    with (tmp_path / "t").open("w+b") as file, pytest.raises(ValueError, match="no table"):
+        streams.Stream(file, parsed)
+    assert len(glances) < 10

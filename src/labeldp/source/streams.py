@@ -11,6 +11,7 @@ import atexit
 import io
 import time
 from collections.abc import Callable, Iterator
+from traceback import clear_frames
 from types import TracebackType
 from typing import Any
 from weakref import WeakSet, ref
@@ -54,8 +55,9 @@ class Stream:
         self._reader: CSVStreamingReader | None = None
         try:
             self._reader = parsed(given)
-        except BaseException:
+        except BaseException as error:
             del given
+            clear_frames(error.__traceback__)  # what has failed still holds the file
             self.close()
             raise
 
