@@ -423,6 +423,15 @@ def test_doubles_about_a_stretch_have_room_for_a_product() -> None:
         assert high / low - 1 <= 11 * 2.0**-52
 
 
+def test_doubles_about_a_stretch_enclose_all_that_it_may_be() -> None:
+    """Few bits leave a wide ball: both its ends are inside."""
+    made: Any = object.__new__(door._Stretch)
+    made._ball = arb(3).union(arb(4))
+    low, high = made.bounds()
+    assert 2.999 < low < 3
+    assert 4 < high < 4.001
+
+
 def test_radial_noise_has_one_degree_more_than_it_has_numbers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
