@@ -18,7 +18,7 @@ from labeldp._random import Randomness
 from labeldp.accounting import Gaussian, invert
 from labeldp.engines import LocalEngine
 from labeldp.errors import DataError, SpentError
-from labeldp.mechanisms import mechanism_named, mechanism_names
+from labeldp.mechanisms import mechanism_named, mechanism_names, mechanisms, read_claim
 from labeldp.mechanisms.once import noted
 from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.registry import (
@@ -503,3 +503,11 @@ def test_a_formula_names_the_label_of_a_frame() -> None:
     held = plan(table(400), 1.0, 1e-5, label_range=RANGE, formula="label ~ height", mechanism=EVERY)
     assert held.table["label"] == "label"
     assert held.features.columns == ("height",)
+
+
+@pytest.mark.parametrize("mechanism", [each.name for each in mechanisms() if not each.persons])
+def test_no_claim_speaks_of_persons_where_rows_are_protected(mechanism: str) -> None:
+    told = small_plan(mechanism).to_json()
+    read_claim(told)
+    with pytest.raises(PlanError, match="cannot price all rows of a person together"):
+        read_claim(told | {"person": {"column": "id", "rows": 3}})
