@@ -91,6 +91,26 @@ def test_a_plan_file_without_what_was_said_asks_for_the_label(frame: pd.DataFram
     assert np.array_equal(_numbers(bare, frame, **rest, **said), _numbers(made, frame))
 
 
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [("labels", 5), ("table", 5), ("table", [1]), ("table", None), ("forecast", []), ("notes", 3)],
+)
+def test_a_plan_of_other_kinds_is_no_plan(frame: pd.DataFrame, part: str, value: object) -> None:
+    document = labeldp.plan(frame, 1, **SAID, decimal=",", na=["pay=999"]).to_json()
+    with pytest.raises(InputError, match="the plan lacks a part, or has one of another kind"):
+        Plan.from_json(seal(document | {part: value}))
+    del document[part]
+    if part != "table":  # which earlier plans had not
+        with pytest.raises(InputError, match="the plan lacks a part"):
+            Plan.from_json(seal(document))
+
+
+def test_an_unknown_mechanism_is_named(frame: pd.DataFrame) -> None:
+    document = labeldp.plan(frame, 1, **SAID, decimal=",", na=["pay=999"]).to_json()
+    with pytest.raises(InputError, match="mechanism 'other' is unknown"):
+        Plan.from_json(seal(document | {"mechanism": "other"}))
+
+
 def _without_table(made: Plan) -> dict[str, object]:
     document = made.to_json()
     del document["table"]

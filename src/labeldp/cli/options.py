@@ -116,7 +116,7 @@ class _Labelled:
     data: str = required(_DATA, argument=True)
     label: str | None = option(None, "The private label column; default: that of --formula.")
     label_range: tuple[float, float] | None = option(
-        None, "Public range of the labels, always needed but with --plan.", metavar="LO HI"
+        None, "Public range of the labels: needed, but a plan file knows it.", metavar="LO HI"
     )
     person: str | None = option(
         None, "Column of ids: protect all rows of a person together.", metavar="COLUMN"

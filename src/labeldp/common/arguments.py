@@ -114,10 +114,15 @@ def refuse_unknown(function: str, given: Mapping[str, Any], known: Mapping[str, 
             raise InputError(f"{function}() has no argument `{name}`; {cure}")
 
 
-def plain_fields(kind: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def plain_fields(kind: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     """Values of some fields of a dataclass, each as its hint has it."""
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     return {name: plain(name, hints[name], value) for name, value in values.items()}
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def plain(name: str, hint: Any, value: Any) -> Any:

@@ -376,6 +376,17 @@ class Plan:
             raise InputError(f"this is not a plan of format {FORMAT}; make one with labeldp plan")
         if seal(document)["seal"] != document.get("seal"):
             raise InputError("the plan was altered since it was made; make a new one")
+        try:
+            return cls._of(document)
+        except InputError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError):
+            raise InputError(
+                "the plan lacks a part, or has one of another kind; make a new one"
+            ) from None
+
+    @classmethod
+    def _of(cls, document: dict[str, Any]) -> Plan:
         parts = mechanism_named(document["mechanism"]).parts
         forecasts: dict[str, Any] = {
             name: math.inf if value is None else value
@@ -391,7 +402,7 @@ class Plan:
             parts={name: read(document[name]) for name, read in parts.items() if name in document},
             anyway=bool(document.get("anyway", False)),
             bases=tuple(document.get("bases", ())),
-            table=document.get("table", {}),
+            table=dict(document.get("table", {})),
         )
 
     @checked
