@@ -52,7 +52,7 @@ class Export:
             "Full name": [f"{rng.choice(['Al', 'Bo'])} Smith{k % 5000}" for k in range(n)],
             "Opened": [(day + m * minute).strftime("%m/%d/%Y %I:%M:%S %p") for m in when.tolist()],
             "Net": [
-                str(rng.choice(["refused", "n/a", "-", "see Ann, HR"])) if b else _accounted(v)
+                str(rng.choice(["forty", "n/a", "-", "see Ann, HR"])) if b else _accounted(v)
                 for v, b in zip(net, blank, strict=True)
             ],
             "Area": [f"{v:.2f} m²" for v in area],
@@ -150,7 +150,7 @@ def test_lists_may_be_repeated_and_names_have_commas(tmp_path: Path) -> None:
     export = Export(seed=5)
     table = as_text(export.part(slice(0, ROWS)), tmp_path / "t")
     options = look(table, label="Score", drop=[QUESTION])["options"]
-    assert options[options.index("--na") + 1] == 'refused,"see Ann, HR"'
+    assert options[options.index("--na") + 1] == 'forty,"see Ann, HR"'
     asked = ["--label-range", "0", "100", "--drop", "Area", "--json"]
     done = run("plan", str(table), *options, *asked)
     assert done.code == 0, done.err
@@ -166,7 +166,7 @@ def test_lists_may_be_repeated_and_names_have_commas(tmp_path: Path) -> None:
 def test_stray_words_are_told_in_every_format(form: str, tmp_path: Path) -> None:
     """A number spelt as a word makes no category of a thousand levels."""
     values: list[Any] = [k * 7 % 300 + 0.5 for k in range(300)]
-    values[7], values[9] = "refused", "n/a"
+    values[7], values[9] = "forty", "n/a"
     columns = {"x": values, "y": [float(k % 9) for k in range(300)]}
     data: Any = pd.DataFrame(columns)
     if form == "csv":
@@ -177,12 +177,12 @@ def test_stray_words_are_told_in_every_format(form: str, tmp_path: Path) -> None
     if form != "pandas":
         data = tmp_path / f"t.{form}"
     with pytest.raises(
-        DataError, match="column 'x' should be numeric but holds 'refused' at row 8"
+        DataError, match="column 'x' should be numeric but holds 'forty' at row 8"
     ):
         scan(data, label="y")
     found = look(data, label="y")
-    assert found["options"] == ["--label", "y", "--na", "refused", "--clip"]
-    assert scan(data, label="y", na=["refused"]).columns[0].kind == "numeric"
+    assert found["options"] == ["--label", "y", "--na", "forty", "--clip"]
+    assert scan(data, label="y", na=["forty"]).columns[0].kind == "numeric"
     assert scan(data, label="y", categorical=["x"]).columns[0].kind == "categorical"
 
 

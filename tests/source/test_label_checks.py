@@ -16,7 +16,8 @@ from labeldp.source.spelling import Wording
 UNNAMED = "(the rows are not named because labels are private)"
 WORDS = {
     "text": "label column 'y' holds text that is not a number (in a text file it may be a delimiter"
-    " or quote too many in a line); correct it, or say what means missing (`na`) " + UNNAMED,
+    " or quote too many in a line); correct it, or say what means missing (`na`; with "
+    "`drop_missing_labels` every text without a digit does) " + UNNAMED,
     "infinite": "label column 'y' holds infinities; replace or remove those rows " + UNNAMED,
     "missing": "label column 'y' has missing values; pass `drop_missing_labels` (the row count then"
     " shows how many are missing) or remove those rows " + UNNAMED,
@@ -112,6 +113,7 @@ def wording(**said: Any) -> Wording:
     [
         (["1.5", " 2 ", "-3e1"], [1.5, 2.0, -30.0], False),
         (["true", "FALSE", "False", "True"], [1.0, 0.0, 0.0, 1.0], False),
+        (["Yes", "no ", "Y", "N", "Ja", "нет"], [1.0, 0.0, 1.0, 0.0, 1.0, 0.0], False),
         (["1.5", None, "", "NA", "?"], [1.5, math.nan, math.nan, math.nan, math.nan], False),
         (["1.5", "many"], [1.5, math.nan], True),
         (["few", "many"], [math.nan, math.nan], True),
@@ -144,8 +146,11 @@ def test_numbers_are_taken_as_they_are() -> None:
 
 @pytest.mark.parametrize("encode", [False, True])
 def test_rows_that_have_a_label_are_those_without_a_blank(encode: bool) -> None:
-    texts = pa.array(["1", None, " NA ", "x", "-", ""])
+    """A word is a blank, but for answers and infinities; what has a digit is not."""
+    blanks = [None, " NA ", "x", "-", "", "Keine Angabe", "ABS"]
+    others = ["1", "1O0", "$9", "x2", "yes", "False", "inf", "-Infinity"]
+    texts = pa.array([*blanks, *others])
     shown = present(texts.dictionary_encode() if encode else texts, wording())
-    assert shown.to_pylist() == [True, False, False, True, False, False]
+    assert shown.to_pylist() == [False] * len(blanks) + [True] * len(others)
     numbers = present(pa.array([1.0, None, math.nan, 0.0]), wording())
     assert numbers.to_pylist() == [True, False, False, True]

@@ -54,7 +54,7 @@ def test_dictionary_labels():
 @pytest.mark.parametrize("form", ["csv", "parquet", "dictionary"])
 def test_labels_spelt_out_in_text_are_read_in_every_format(form, tmp_path):
     """As the same texts in a CSV file: separators, and blanks in their spellings."""
-    texts = pa.array(["1,234.5", "NULL", " 7 ", "", "-", "n/a", "refused", "$9"])
+    texts = pa.array(["1,234.5", "NULL", " 7 ", "", "-", "n/a", "ref1", "$9"])
     columns = pa.table({"x": ["1,000.5"] * 8, "y": texts})
     if form == "csv":
         columns.to_pandas().to_csv(tmp_path / "t.csv", index=False)
@@ -62,10 +62,20 @@ def test_labels_spelt_out_in_text_are_read_in_every_format(form, tmp_path):
         y = texts.dictionary_encode() if form == "dictionary" else texts
         pq.write_table(columns.set_column(1, "y", y), tmp_path / "t.parquet")
     (path,) = tmp_path.iterdir()
-    said = {"label_range": (0, 2000), "drop_missing_labels": True, "na": ["refused"]}
+    said = {"label_range": (0, 2000), "drop_missing_labels": True, "na": ["ref1"]}
     np.testing.assert_array_equal(labels_of(path, **said), [1234.5, 7, 9])
     with pytest.raises(DataError, match="label column 'y' holds text that is not a number"):
         labels_of(path, **said | {"na": None})
+
+
+def test_a_label_of_several_fields_is_not_taken_for_missing(tmp_path):
+    """Which would drop its row, where a stray delimiter is to be refused."""
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n2,withheld\n3,4\n")
+    said = {"label_range": (0, 9), "drop_missing_labels": True}
+    np.testing.assert_array_equal(labels_of(tmp_path / "t.csv", **said), [2, 4])
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n2,a,b\n3,4\n")
+    with pytest.raises(DataError, match="holds text that is not a number"):
+        labels_of(tmp_path / "t.csv", **said)
 
 
 @pytest.mark.parametrize("type_", [pa.binary(), pa.timestamp("us"), pa.list_(pa.int8())])

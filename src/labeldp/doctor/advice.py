@@ -61,11 +61,17 @@ def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
         )
     if (label["r_squared"] or 0.0) > 0.999:
         yield "R² is near 1 (for the curator only): is the label among the features?"
-    if label["unreadable"]:
-        words = _list(label["words"])
+    words = [word for word in label["words"] if not any(map(str.isdigit, word))]
+    if words:
+        yield (
+            f"some labels are words (for the curator only), such as {_list(words)}: "
+            f"`drop_missing_labels` takes them for missing"
+        )
+    others = [word for word in label["words"] if word not in words]
+    if label["unreadable"] and (others or not words):
         yield (
             f"some labels are text that is no number (for the curator only): if that means "
-            f"missing, add `na={shlex.quote(words)}`, else correct it"
+            f"missing, add `na={shlex.quote(_list(others))}`, else correct it"
         )
 
 

@@ -1,6 +1,6 @@
 """Numbers that stand for "no answer": 99 beside 1 to 5, −999 beside amounts, 0 beside years.
 
-And numbers that stand for days: 20210305.
+And digits that stand for days, 20210305, and for times of day, 0930.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from labeldp.common.arrow import numpy_numbers
 from labeldp.source.dates import digits
-from labeldp.source.kinds import is_number
+from labeldp.source.kinds import is_number, is_text
 
 _CUSTOM = re.compile(r"9+|9*[78]|(7|8)\1+")
 """What people write for "does not know", "refuses" and the like: 99, 999, 98, 97, 88, 77."""
 _MANY = 20
 """Different numbers from which −1 alone below zero, or 0 far below them, is no quantity."""
-COMPACT = "%Y%m%d"
+_COMPACT = "%Y%m%d", "%d%m%Y", "%m%d%Y"
+_YEARS = 1880, 2100
 _DAYS = 1880_01_01, 2100_12_31
 _FEWEST = 2
 """Rows that have such a number: of one alone nobody knows."""
@@ -42,16 +43,31 @@ def stand_ins(values: pa.ChunkedArray) -> list[int]:
     return sorted(int(number) for number in (*found, *more))
 
 
-def compact_dates(values: pa.ChunkedArray) -> bool:
-    """Whether all numbers of a column are days such as 20210305, of our days."""
-    if not is_number(values.type) or len(values) - values.null_count < _MANY:
-        return False
-    ends = pc.min_max(values).as_py()
-    if not (_DAYS[0] <= ends["min"] <= ends["max"] <= _DAYS[1]):
-        return False
-    texts = [digits(chunk.drop_null().unique()) for chunk in values.chunks]
-    times = (pc.strptime(each, format=COMPACT, unit="s", error_is_null=True) for each in texts)
-    return all(not each.null_count for each in times)
+def compact_dates(values: pa.ChunkedArray) -> str | None:
+    """The format of days such as 20210305 or 05032021, if all values of a column are such."""
+    number = is_number(values.type)
+    if not (number or is_text(values.type)) or len(values) - values.null_count < _MANY:
+        return None
+    if number and not _DAYS[0] <= pc.min(values).as_py() <= pc.max(values).as_py() <= _DAYS[1]:
+        return None
+    chunks = (chunk.drop_null().unique() for chunk in values.chunks)
+    texts = [digits(chunk) if number else chunk for chunk in chunks]
+    if not all(pc.all(pc.match_substring_regex(each, r"^\d{8}$")).as_py() for each in texts):
+        return None
+    return next((form for form in _COMPACT if all(_are_days(each, form) for each in texts)), None)
+
+
+def _are_days(texts: pa.Array, form: str) -> bool:
+    times = pc.strptime(texts, format=form, unit="s", error_is_null=True)
+    years = pc.year(times)
+    ours = pc.and_(pc.greater_equal(years, _YEARS[0]), pc.less_equal(years, _YEARS[1]))
+    return bool(pc.all(ours, skip_nulls=False).as_py())
+
+
+def in_four_digits(values: pa.ChunkedArray, distinct: int) -> bool:
+    """Whether texts are times of day such as 0930: too many of them to be so by chance."""
+    found = pc.match_substring_regex(values, r"^([01]\d|2[0-3])[0-5]\d$")
+    return distinct >= _MANY and bool(pc.all(found).as_py())
 
 
 def _customary(number: float) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp.doctor.codes import in_four_digits
 from labeldp.features.judging import FEWEST, UNIQUE, Verdict
 from labeldp.features.naming import cyclic, named_like_a_code, surely_id
 from labeldp.features.tally import FEW
@@ -69,6 +70,8 @@ def _judged(
     filled = len(values) - values.null_count
     if distinct < 2 and (distinct == 0 or filled == len(values)):
         return "constant", "every value is missing" if not filled else "one value", None
+    if is_text(values.type) and not column.declared and in_four_digits(values, distinct):
+        return "number", "times of day such as 0930, as numbers", "numeric"
     if verdict.kind == "id":
         return "id", verdict.why, "drop"
     if is_text(values.type) and distinct > filled / 2 and _mean_length(values) > _LONG:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from labeldp.common.arguments import checked
 from labeldp.doctor.advice import findings, options
 from labeldp.doctor.between import dependent, duplicates, persons, twins
-from labeldp.doctor.codes import COMPACT, compact_dates, stand_ins
+from labeldp.doctor.codes import compact_dates, stand_ins
 from labeldp.doctor.column import COSTLY, MANY_ROWS, Facts, decoded, describe, dummies
 from labeldp.doctor.label import describe_label
 from labeldp.doctor.pieces import pieces
@@ -33,7 +33,7 @@ from labeldp.source.labels import to_labels
 from labeldp.source.opening import open_table
 from labeldp.source.parts import split_part
 from labeldp.source.reading import Reading, Text
-from labeldp.source.spelling import SOFT_BLANKS, among_numbers
+from labeldp.source.spelling import ANY_TEXT, SOFT_BLANKS, among_numbers
 from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
 
@@ -101,8 +101,8 @@ def look(
     useless = _useless(reader.schema, (label, *drop))
     known["drop"] += tuple(useless)
     apart = (split_part(part)[0] for part in said.text_parts)
-    reader, strays, words = _strays(reader, (label, *known["drop"], *apart), known, said)
-    known["categorical"] += words
+    reader, strays, words, numbers = _strays(reader, (label, *known["drop"], *apart), known, said)
+    known["categorical"] += (*words, *numbers)
     reading = _with_strays(text, strays)
     source = scan(data, label=label, **known, **reading)
     if source.reader.engine is not None:
@@ -113,15 +113,18 @@ def look(
         reading["na"] = (*(reading.get("na") or ()), *_said_of(codes))
         source = scan(data, label=label, **known, **reading)
         table = _rows(source)
-    if said.date_format is None and any(map(compact_dates, table.columns)):
-        reading["date_format"] = COMPACT
+    compact = next(filter(None, map(compact_dates, table.columns)), None)
+    if said.date_format is None and compact is not None:
+        reading["date_format"] = compact
         source = scan(data, label=label, **known, **reading)
         table = _rows(source)
     columns, found = _described(source, table, (*categorical, *numeric))
-    if found:
-        known["categorical"] = tuple(n for n in known["categorical"] if n not in found)
+    mostly = [name for name in numbers if name not in found]
+    if found or mostly:
+        known["categorical"] = tuple(n for n in known["categorical"] if n not in (*found, *mostly))
         more = [part for parts in found.values() for part in parts]
         reading["text_parts"] = (*said.text_parts, *more)
+        reading["na"] = (*(reading.get("na") or ()), *(f"{name}={ANY_TEXT}" for name in mostly))
         source = scan(data, label=label, **known, **reading)
         table = _rows(source)
         columns, _ = _described(source, table, (*categorical, *numeric))
@@ -254,10 +257,11 @@ def _decoded(values: pa.Array) -> pa.Array:
 
 def _strays(
     reader: Any, taken: Sequence[str | None], known: Mapping[str, Sequence[str]], reading: Reading
-) -> tuple[Any, dict[str, list[str]], tuple[str, ...]]:
+) -> tuple[Any, dict[str, list[str]], list[str], list[str]]:
     """Texts among numbers or dates, for which they would be no such: blanks if they are few.
 
-    With the reader, which then knows its encoding.
+    With the reader, which then knows its encoding, and with the columns that have many: of words,
+    and of numbers for the most part.
     """
     taken = (*taken, *known["categorical"])
     names = [name for name in _texts(reader.schema) if name not in taken]
@@ -266,7 +270,7 @@ def _strays(
     else:
         types = TextTypes.of(reader, names, reading) if names else TextTypes()
     strays: dict[str, list[str]] = {}
-    words: list[str] = []
+    words, numbers = list[str](), list[str]()
     for name, looks in types.looks.items():
         wordless = looks.nearly_dates or looks.nearly_dressed
         if looks.misspelt(name in known["numeric"], False) or wordless:
@@ -274,8 +278,8 @@ def _strays(
             if len(found) <= _MOST_STRAYS:
                 strays[name] = found
             else:
-                words.append(name)
-    return reader, strays, tuple(words)
+                (words if wordless else numbers).append(name)
+    return reader, strays, words, numbers
 
 
 def _stray_words(reader: Any, name: str, wordless: bool, reading: Reading) -> list[str]:

@@ -12,44 +12,31 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.source.datewords import in_english
 
-MOMENT = r"^\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?$"
+_LEAP = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
+DAY = (
+    r"(?:\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|\d{4}-(?:0[13-9]|1[0-2])-(?:29|30)|"
+    rf"\d{{4}}-(?:0[13578]|1[02])-31|{_LEAP}-02-29)"
+)
+"""Days as ISO writes them, and as the calendar has them."""
+HOUR = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d{1,6})?)?"
+MOMENT = rf"^{DAY}([ T]{HOUR})?$"
 """Dates and times as ISO has them, without a zone."""
 
 CLOCK = (
-    r"^(?P<hours>\d{1,3})[:h](?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d{1,9})?))?"
+    r"^(?:(?P<days>\d{1,5}) ?(?:d|days?|Tage?),? )?(?P<hours>\d{1,3})[:h](?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d{1,9})?))?"
     r"(?P<half> ?[AaPp]\.?[Mm]\.?)?(?: ?(?:Uhr|hrs|h))?$"
 )
 """Times of day, and durations in hours, minutes and seconds."""
 LAPSE = (
-    r"^(?:(?P<hours>\d+) ?(?:h|hr|hrs|hours?|Std\.?)(?:,? |$)?)?"
+    r"^(?:(?P<days>\d{1,5}) ?(?:d|days?|Tage?)(?:,? |$)?)?"
+    r"(?:(?P<hours>\d+) ?(?:h|hr|hrs|hours?|Std\.?)(?:,? |$)?)?"
     r"(?:(?P<minutes>\d+) ?(?:m|min|mins|minutes?|Min\.?)(?:,? |$)?)?"
     r"(?:(?P<seconds>\d+(?:\.\d{1,9})?) ?(?:s|sec|secs|seconds?|Sek\.?))?$"
 )
 """Durations in letters: 1h 25m."""
 
-_MONTHS = {
-    "Jan": "janvier|janv|januar|jänner|januari|enero|ene|gennaio|gen|janeiro",
-    "Feb": "février|fevrier|févr|fév|februar|februari|febrero|febbraio|fevereiro|fev",
-    "Mar": "mars|märz|mär|mrz|maart|mrt|marzo|março",
-    "Apr": "avril|avr|abril|abr|aprile|april",
-    "May": "mai|mei|maj|mayo|maggio|mag|maio",
-    "Jun": "juin|juni|junio|giugno|giu|junho",
-    "Jul": "juillet|juil|juli|julio|luglio|lug|julho",
-    "Aug": "août|aout|augustus|augusti|august|agosto|ago",
-    "Sep": "septembre|septiembre|settembre|setembro|september|sept|set",
-    "Oct": "octobre|oktober|okt|octubre|ottobre|ott|outubro|out",
-    "Nov": "novembre|noviembre|novembro|november",
-    "Dec": "décembre|decembre|déc|dezember|dez|december|diciembre|dicembre|dic|dezembro",
-}
-"""Months in German, French, Spanish, Italian, Portuguese, Dutch and Swedish."""
-_WEEKDAYS = (
-    "(?:mon|tue|tues|wed|wednes|thu|thur|thurs|fri|sat|satur|sun)(?:day)?|"
-    "(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|sonnabend|(?:mo|di|mi|do|fr|sa|so)[.,]|"
-    "(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|"
-    "domingo|(?:lune|marte|mercole|giove|vener)dì|sabato|domenica"
-)
-"""Days of the week in English, German, French, Spanish and Italian; mar is March."""
 _MONTH = "(?:0?[1-9]|1[0-2])"
 _DAY = "(?:0?[1-9]|[12][0-9]|3[01])"
 ISO = "%F"
@@ -65,14 +52,24 @@ _TIMES = {
 }
 _SHAPED = re.compile(r"(?P<day>.*?)(?P<time>[ T]9:9(:9)?( p)?)?")
 _ORDERS: dict[str, tuple[str, ...]] = {
+    "Y-9-9": ("%Y-%m-%d",),
     "Y/9/9": ("%Y/%m/%d",),
     "Y.9.9": ("%Y.%m.%d",),
     "9/9/Y": ("%d/%m/%Y", "%m/%d/%Y"),
     "9-9-Y": ("%d-%m-%Y", "%m-%d-%Y"),
     "9.9.Y": ("%d.%m.%Y",),
     "9/9/9": ("%d/%m/%y", "%m/%d/%y"),
+    "9-9-9": ("%d-%m-%y", "%m-%d-%y"),
     "9.9.9": ("%d.%m.%y",),
+    "9. 9. Y": ("%d. %m. %Y",),
+    "Y. 9. 9": ("%Y. %m. %d",),
+    "Y. 9. 9.": ("%Y. %m. %d.",),
     "9 b Y": ("%d %b %Y",),
+    "9 b 9": ("%d %b %y",),
+    "9/b/Y": ("%d/%b/%Y",),
+    "9.b.Y": ("%d.%b.%Y",),
+    "Y-b-9": ("%Y-%b-%d",),
+    "Y b 9": ("%Y %b %d",),
     "9. b Y": ("%d. %b %Y",),
     "9-b-Y": ("%d-%b-%Y",),
     "9-b-9": ("%d-%b-%y",),
@@ -80,6 +77,8 @@ _ORDERS: dict[str, tuple[str, ...]] = {
     "b 9, Y": ("%b %d, %Y",),
     "b 9 Y": ("%b %d %Y",),
     "Y-9": ("%Y-%m",),
+    "Y/9": ("%Y/%m",),
+    "Y-b": ("%Y-%b",),
     "9/Y": ("%m/%Y",),
     "b Y": ("%b %Y",),
     "b-Y": ("%b-%Y",),
@@ -123,17 +122,6 @@ def date_formats(texts: pa.Array, counts: pa.Array) -> dict[str, int]:
     return {form: count for form, count in found.items() if count}
 
 
-def in_english(texts: pa.Array) -> pa.Array:
-    """The same texts with English months, without weekdays and "de" between parts of a date."""
-    if not pc.any(pc.match_substring_regex(texts, r"\d.*\p{L}{3}|\p{L}{2}.*\d")).as_py():
-        return texts
-    texts = pc.replace_substring_regex(texts, rf"^(?i:{_WEEKDAYS})[.,]?\s+", "")
-    texts = pc.replace_substring_regex(texts, r" de ", " ")
-    for month, words in _MONTHS.items():
-        texts = pc.replace_substring_regex(texts, rf"(?i)\b(?:{words}|{month})\b\.?", month)
-    return texts
-
-
 def together(counts: Mapping[str, int]) -> list[str]:
     """The formats of texts of several shapes: of each shape the order that most have."""
     best: dict[str, str] = {}
@@ -146,8 +134,7 @@ def together(counts: Mapping[str, int]) -> list[str]:
 def read_times(texts: pa.Array, form: str) -> pa.Array:
     """The times that texts of one format say, null for others."""
     if form == ISO:
-        found = pc.if_else(pc.match_substring_regex(texts, MOMENT), texts, no_value(texts.type))
-        return found.cast(pa.timestamp("us"))
+        return of_format(texts, form).cast(pa.timestamp("us"))
     texts = in_english(texts)
     times = pc.strptime(texts, format=form, unit="us", error_is_null=True)
     if "%Y" not in form:
@@ -166,8 +153,8 @@ def read_clock(texts: pa.Array) -> pa.Array:
 
 def _elapsed(texts: pa.Array, pattern: str) -> pa.Array:
     parts = pc.extract_regex(texts, pattern)
-    hours, minutes, seconds = (
-        _numbers(parts.field(name)) for name in ("hours", "minutes", "seconds")
+    days, hours, minutes, seconds = (
+        _numbers(parts.field(name)) for name in ("days", "hours", "minutes", "seconds")
     )
     if pattern == CLOCK:
         late, halved = (
@@ -175,7 +162,7 @@ def _elapsed(texts: pa.Array, pattern: str) -> pa.Array:
             for sign in ("[Pp]", "[AaPp]")
         )
         hours = np.where(halved, hours % 12 + 12 * late, hours)
-    micros = np.rint((hours * 3600 + minutes * 60 + seconds) * 1e6).astype(np.int64)
+    micros = np.rint(((days * 24 + hours) * 3600 + minutes * 60 + seconds) * 1e6).astype(np.int64)
     times = arrow_numbers(micros).cast(pa.duration("us"))
     return pc.if_else(parts.is_null(), no_value(times.type), times)
 
@@ -189,10 +176,8 @@ def _numbers(texts: pa.Array) -> NDArray[np.float64]:
 
 def of_format(texts: pa.Array, form: str) -> pa.Array:
     """The texts that look like dates of a format, null for others."""
-    if form == ISO:
-        return texts
-    words = in_english(texts)
-    return pc.if_else(pc.match_substring_regex(words, _pattern(form)), words, no_value(texts.type))
+    words, pattern = (texts, MOMENT) if form == ISO else (in_english(texts), _pattern(form))
+    return pc.if_else(pc.match_substring_regex(words, pattern), words, no_value(texts.type))
 
 
 def other_order(form: str) -> str | None:

@@ -4,6 +4,7 @@
     bound    "<5" "12.3" "90+ days" "ca. 7"  the number itself, beside as many plain numbers
     share    "172/180" "4.5/5" "3/4"         the quotient, where no first part is the larger
     measure  "500 g" "1.5 kg"                in one unit, if every number has one
+    mixed    "1,234.56" "1.234,56"           each by the sign that it has for sure
 
 A unit that nobody has heard of is one if every number has it, or its plural; letters that take
 sides (south, west, credit) make numbers negative. One letter more or less may be a name, so any
@@ -32,12 +33,15 @@ _BOUND = (
     r"(?i:[<>≤≥~≈]=?|(?:less|more|fewer) than\b|(?:under|below|over|above|at least|up to)\b|"
     r"(?:about|around|circa|etwa|environ)\b|(?:ca|approx|env)\b\.?)\s*"
 )
-_MORE = r"\s*(?i:\+|\b(?:or|and) (?:more|over|above|older|up)\b|(?:und|oder) mehr|(?:ou|et) plus)"
+_MORE = (
+    r"\s*(?i:\+|[*†‡]{1,3}|\((?:e|p|r|est\.?|prov\.?)\)|\b(?:or|and) (?:more|over|above|older|up)\b|(?:und|oder) mehr|(?:ou|et) plus)"
+)
+"""Behind a number: that it is a bound, or only an estimate."""
 _LETTERS = r"[^\s\d/,;:<>()%+\-]"
 _WORD = rf"°?\s?[NSEWH]|%?\s?{_LETTERS}{{2,12}}(?:\s{_LETTERS}{{1,12}})?(?:{RATE})?|{RATE}"
 MOST = 8
 """Different units behind the numbers of a column, more than any that go together."""
-KINDS = ("unit", "bound", "share", "measure")
+KINDS = ("unit", "bound", "share", "measure", "mixed")
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,8 @@ class Dress:
         notes = {"bound": ", those like <5 or ca. 5 as 5", "share": ", those like 3/4 as shares"}
         if self.kind == "measure":
             return f", all in {self.unit}"
+        if self.kind == "mixed":
+            return ", the other where it must be"
         below = f", {self.negative} below zero" if self.negative else ""
         return notes.get(self.kind, below)
 
@@ -78,7 +84,7 @@ class Dress:
         if self.kind == "bound":
             bare = pc.replace_substring_regex(texts, rf"^{_BOUND}", "")
             return pc.replace_substring_regex(bare, rf"(\d){_MORE}(\D*)$", r"\1\2")
-        if self.kind == "measure":
+        if self.kind in ("measure", "mixed"):
             return texts
         bare = pc.replace_substring_regex(texts, rf"(?:{_WORD})$", "")
         if self.negative is None:

@@ -33,8 +33,9 @@ _MOST = 1 << 20
 """Bytes of a row: Arrow takes no longer ones."""
 _FIRST = 1 << 16
 _QUOTE, _CR, _LF = b'"\r\n'
-NO_NUMBER = b'"not a number"'
-"""What stands for a label that is no single field, whatever divides them."""
+NO_NUMBER = b'"not 1 field"'
+"""What stands for a label that is no single field, whatever divides them: neither a number nor,
+since it has a digit, a word that may mean missing (`labels.present`)."""
 _HEADER = re.compile(rb'(?>[^"\r\n]++|"(?>[^"]++|"")*+")*+(\r\n|\n|\r)')
 
 

@@ -21,11 +21,13 @@ from labeldp.kernels import kernels_for
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording
 from labeldp.source.units import numbers_among
-from labeldp.source.values import NUMBER, floats_of
+from labeldp.source.values import NUMBER, floats_of, in_any_case
 
 _UNNAMED = "the rows are not named because labels are private"
 _INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
-_TRUE, _FALSE = ("true", "True", "TRUE"), ("false", "False", "FALSE")
+_TRUE = in_any_case("true yes y ja oui sí si sim да tak evet".split())
+_FALSE = in_any_case("false no n nein non não нет nie hayır".split())
+"""Answers among labels, whatever the others are: 1 and 0."""
 
 
 @dataclass
@@ -71,8 +73,8 @@ class LabelCheck:
         if "text" in self._raised:
             raise DataError(
                 f"{who} holds text that is not a number (in a text file it may be a delimiter or "
-                f"quote too many in a line); correct it, or say what means missing (`na`) "
-                f"({_UNNAMED})"
+                f"quote too many in a line); correct it, or say what means missing (`na`; with "
+                f"`drop_missing_labels` every text without a digit does) ({_UNNAMED})"
             )
         if "infinite" in self._raised:
             raise DataError(f"{who} holds infinities; replace or remove those rows ({_UNNAMED})")
@@ -110,11 +112,16 @@ def to_labels(array: pa.Array, wording: Wording) -> tuple[NDArray[np.float64], b
 
 
 def present(array: pa.Array, wording: Wording) -> pa.Array:
-    """Return a mask of the rows that have a label: neither null nor NaN nor a word for that."""
+    """Return a mask of the rows that have a label: neither null nor NaN nor a word for that.
+
+    Any word is one for that, but for answers and infinities: what has a digit may be a number
+    that is misspelt, which is the curator's to mend.
+    """
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(array.type):
-        array = _without_blanks(pc.utf8_trim_whitespace(array), wording)
+        array = _without_blanks(_answered(array), wording)
+        return pc.fill_null(pc.match_substring_regex(array, rf"\d|{_INFINITE}"), False)
     return pc.invert(pc.is_null(array, nan_is_null=True))
 
 
@@ -123,12 +130,17 @@ def _without_blanks(words: pa.Array, wording: Wording) -> pa.Array:
     return Spelling(words.type, blanks=(*wording.nulls, *SOFT_BLANKS)).read(words, "label")
 
 
-def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, bool]:
-    """Labels spelt out in text: as the features' decimal sign has it, in units or not."""
+def _answered(text: pa.Array) -> pa.Array:
+    """The texts without space around them, and 1 and 0 where they are answers."""
+    text = pc.utf8_trim_whitespace(text)
     one, zero = arrow_words("10", text.type)
     truths = (pc.is_in(text, value_set=arrow_words(words, text.type)) for words in (_TRUE, _FALSE))
-    words = pc.case_when(pc.make_struct(*truths), one, zero, text)
-    words = _without_blanks(pc.utf8_trim_whitespace(words), wording)
+    return pc.case_when(pc.make_struct(*truths), one, zero, text)
+
+
+def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, bool]:
+    """Labels spelt out in text: as the features' decimal sign has it, in units or not."""
+    words = _without_blanks(_answered(text), wording)
     plain_numbers = pc.match_substring_regex(words, NUMBER)
     if wording.decimal == "." and pc.all(plain_numbers).as_py() in (True, None):
         return words, False

@@ -37,6 +37,11 @@ _FAMILIES: dict[str, dict[float, str]] = {
     "MB": {1e-3: "kB KB", 1: "MB", 1e3: "GB", 1e6: "TB"},
     "kW": {1e-3: "W", 1: "kW", 1e3: "MW", 1e6: "GW"},
     "kWh": {1e-3: "Wh", 1: "kWh", 1e3: "MWh", 1e6: "GWh"},
+    "USD": {1: "$ US$ USD"},
+    "EUR": {1: "€ EUR"},
+    "GBP": {1: "£ GBP"},
+    "INR": {1: "₹ INR"},
+    "JPY": {1: "¥ JPY 円"},
 }  # fmt: skip
 """By the unit to which others are converted, what they are in it."""
 _FACTORS = {

@@ -117,6 +117,12 @@ class Reading:
         found = [code for code in map(self._code, self.na or ()) if code is not None]
         return {name: tuple(word for n, word in found if n == name) for name, _ in found}
 
+    @property
+    def strange(self) -> list[str]:
+        """What `na` says of columns that are not there, by their names."""
+        words = (word for word in self.na or () if self._code(word) is None)
+        return [word.partition("=")[0] for word in words if re.fullmatch(r"[^=]+=[^=]+", word)]
+
     def _code(self, word: str) -> tuple[str, str] | None:
         ends = (found.start() for found in re.finditer("=", word))
         return next(((word[:k], word[k + 1 :]) for k in ends if word[:k] in self.columns), None)

@@ -61,6 +61,12 @@ def check_names(
         raise InputError(f"features names column {twice[0]!r} twice; once is enough")
 
 
+def check_codes(known: Sequence[str], strange: Sequence[str]) -> None:
+    """Refuse codes for missing values (`na`) of columns that are not there."""
+    for name in strange:
+        _known(name, "na", known)
+
+
 def _of_text(name: str) -> str:
     column, part = split_part(name)
     if not of_text(part):

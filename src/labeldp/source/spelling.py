@@ -25,16 +25,29 @@ from labeldp.source.dress import Dress, bounds_among, is_dress, is_negative
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.measures import in_unit, is_measure
 from labeldp.source.reading import Reading, is_format
-from labeldp.source.units import bare_number, numbers_among, scales, units_of
-from labeldp.source.values import NULL_WORDS, NUMBER
+from labeldp.source.units import bare_number, numbers_among, scales, surely, units_of
+from labeldp.source.values import NULL_WORDS, NUMBER, in_any_case
 
 SOFT_BLANKS = (
-    "-", "--", "–", "—", "?", ".", "..", "...", "none", "None", "NONE", "<NA>", "NaT", "missing",
-    "Missing", "unknown", "Unknown", "N.A.", "n.a.", "N.C.", "n.c.", "N.D.", "n.d.", "#VALUE!",
-    "#REF!", "#DIV/0!", "", "nil", "Nil", "NIL", "(null)", "(blank)", "(empty)", "k.A.", "k. A.",
-    "tbd", "TBD", "*",
+    "", "-", "--", "---", "–", "—", "?", "??", "???", ".", "..", "...", "*", "/", "<NA>", "NaT",
+    "0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "00.00.0000", "00-00-0000",
+    "#VALUE!", "#REF!", "#DIV/0!", "#NULL!", "#NUM!", "#NAME?", "(null)", "(blank)", "(empty)",
+    *in_any_case(
+        "none nil missing unknown n.a. n.a n.c. nc n.d. nd n/d s/d n.v.t. k.a. tbd tba tbc b.d. bd "
+        "n/k n/s refused pending unavailable undefined undisclosed withheld fehlt unbekannt "
+        "inconnu desconocido desconhecido sconosciuto onbekend nieznane неизвестно".split()
+    ),
+    *in_any_case((
+        "k. a.", "keine angabe", "not available", "not applicable", "not recorded", "not stated",
+        "not known", "not reported", "no data", "no answer", "no response", "sin dato",
+        "sin datos", "sem dados", "non renseigné", "non disponible", "non disponibile",
+        "no disponible", "nicht verfügbar", "nicht bekannt", "brak danych", "нет данных",
+    )),
 )  # fmt: skip
 """Texts that mean "missing" among numbers, dates or truth values; among words they are words."""
+
+ANY_TEXT = "*"
+"""As a code for missing values: any text that is no number."""
 
 
 @dataclass(frozen=True)
@@ -99,22 +112,26 @@ class Spelling:
             bare = pc.replace_substring_regex(bare, "^-|-$", "")
         else:
             bare = pc.replace_substring(bare, "-", "")
-        for sign in {self.thousands or ("," if self.decimal == "." else "."), "_"} - {self.decimal}:
-            bare = pc.replace_substring(bare, sign, "")
-        bare = pc.replace_substring(bare, self.decimal, ".")
-        values = numpy_numbers(_cast(bare, pa.float64(), name)).copy()
+        other = "," if self.decimal == "." else "."
+        plain = _pointed(bare, self.decimal, self.thousands or other)
+        if self.dress is not None and self.dress.kind == "mixed":
+            plain = pc.if_else(surely(texts, other), _pointed(bare, other, self.decimal), plain)
+        values = numpy_numbers(_cast(plain, pa.float64(), name)).copy()
         minus = numpy_numbers(pc.if_else(negative.is_null(), _falses(len(texts)), negative))
         values[minus] *= -1
         values *= scales(texts)
         return pc.if_else(texts.is_null(), no_value(pa.float64()), arrow_numbers(values))
 
     def _times(self, texts: pa.Array, name: str) -> pa.Array:
-        forms = str(self.date_format).split("|")
+        """Each text is read once. Days that no calendar has, such as a 31st of June, are missing."""
+        coded = texts.dictionary_encode()
+        texts, forms = coded.dictionary, str(self.date_format).split("|")
+        dated = [of_format(texts, form) for form in forms]
         if len(forms) == 1:
             times = read_times(texts, forms[0])
         else:
-            times = pc.coalesce(*(read_times(of_format(texts, form), form) for form in forms))
-        lost = pc.and_not(times.is_null(), texts.is_null())
+            times = pc.coalesce(*map(read_times, dated, forms))
+        lost = pc.and_(times.is_null(), pc.coalesce(*dated).is_null())
         first = pc.index(lost, _falses(1, True)[0]).as_py()
         if first >= 0:
             raise DataError(
@@ -122,7 +139,7 @@ class Spelling:
                 f"{texts[first].as_py()[:40]!r}; correct it, name its format (`date_format`) or "
                 f"declare the column categorical"
             )
-        return times
+        return times.take(coded.indices)
 
 
 def is_told(value: Any) -> bool:
@@ -209,7 +226,10 @@ class Wording:
 
 
 def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:
-    """Null in the place of texts, or of the numbers that they say; other values by their text."""
+    """Null in the place of texts, or of the numbers that they say; other values by their text.
+
+    `ANY_TEXT` among them is every text that is no number.
+    """
     if not codes:
         return column
     if pa.types.is_dictionary(column.type):
@@ -223,6 +243,8 @@ def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:
     else:
         spelt = column.cast(pa.string())
     missing = pc.is_in(spelt, value_set=arrow_words(codes, spelt.type))
+    if ANY_TEXT in codes and is_text(column.type):
+        missing = pc.or_kleene(missing, pc.invert(among_numbers(spelt, Reading())))
     return pc.if_else(missing, no_value(column.type), column)
 
 
@@ -237,6 +259,13 @@ def among_numbers(texts: pa.Array, reading: Reading) -> pa.Array:
 
 def _says(word: str) -> bool:
     return re.fullmatch(NUMBER, word) is not None
+
+
+def _pointed(numbers: pa.Array, decimal: str, thousands: str) -> pa.Array:
+    """The numbers with a point and without separators."""
+    for sign in {thousands, "_"} - {decimal}:
+        numbers = pc.replace_substring(numbers, sign, "")
+    return pc.replace_substring(numbers, decimal, ".")
 
 
 def _nulled(texts: pa.Array, blanks: Sequence[str]) -> pa.Array:

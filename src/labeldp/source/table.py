@@ -21,7 +21,7 @@ from labeldp.source.opening import open_table, ready
 from labeldp.source.parts import SEASONS, split_part
 from labeldp.source.persons import check_person_type, marked
 from labeldp.source.reading import Reading, Told
-from labeldp.source.roles import check_names, check_once, chosen, with_parts
+from labeldp.source.roles import check_codes, check_names, check_once, chosen, with_parts
 from labeldp.source.spelling import Wording
 
 _MOST_ROWS = 1 << 20  # sums over one batch of 20-bit codes then fit 64 bits with room to spare
@@ -240,7 +240,7 @@ def scan(
         default titles, remarks, totals and empty lines are found out, and said in `notes`.
     na
         texts that mean missing, besides the usual ones ("NA", "null", …), in every column or, as in
-        "age=999", in one; an empty list: only empty cells do.
+        "age=999", in one ("age=*": whatever is no number there); an empty list: only empty cells do.
     date_format
         the format of dates (as strptime has it) where it is none that is found out.
     date_parts
@@ -289,6 +289,7 @@ def scan(
     parts = reading.date_parts, reading.text_parts
     known = with_parts(reader.schema.names, (label, person), (*(features or ()), *parts[1]))
     check_names(known, taken, features, categorical, numeric, drop, *parts)
+    check_codes(reader.schema.names, reading.strange)
     if isinstance(reader, DelimitedReader):
         check_once(taken, reader.repeated)
     if drop_missing_labels and label is None:

@@ -18,14 +18,16 @@ import pyarrow.compute as pc
 from labeldp.common.arrow import arrow_words
 from labeldp.source.dates import (
     CLOCK,
+    DAY,
+    HOUR,
     ISO,
     LAPSE,
     MOMENT,
     date_formats,
     digits,
-    in_english,
     together,
 )
+from labeldp.source.datewords import in_english
 from labeldp.source.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
 from labeldp.source.kinds import check_breadth, is_number
 from labeldp.source.reading import Reading
@@ -52,7 +54,7 @@ _LOOKS = {
     "decimal": NUMBER,
     "boolean": r"^(true|True|TRUE|false|False|FALSE)$",
     "moment": MOMENT,
-    "zoned": r"^\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)$",
+    "zoned": rf"^{DAY}[ T]{HOUR}(Z|[+-]\d\d(:?\d\d)?)$",
     "clock": CLOCK,
 }
 _TWO_WAYS = r"^[ \t]*[+-]?[1-9]\d{0,2}\.\d{3}[ \t]*$"
@@ -60,10 +62,11 @@ _TWO_WAYS = r"^[ \t]*[+-]?[1-9]\d{0,2}\.\d{3}[ \t]*$"
 _SHORT = r"^[^\d]{0,40}\d.{0,40}$"
 """All that may be a number or a date."""
 _DATED = (
-    r"^(\d{1,2}|\d{4}|[A-Za-z]{3,9})[-/. ]{1,2}(\d{1,2}|[A-Za-z]{3,9}),?[-/. ]\d{1,4}([ T].*)?$"
-    r"|^(\d{4}-\d{1,2}|\d{1,2}/\d{4}|[A-Za-z]{3,9}([- ]\d{4}|-\d\d))$"
+    r"^(\d{1,2}|\d{4}|[A-Za-z]{3})[-/. ]{1,2}(\d{1,2}|[A-Za-z]{3}),?[-/. ]{1,2}\d{1,4}\.?([ T].*)?$"
+    r"|^(\d{4}[-/]\d{1,2}|\d{1,2}/\d{4}|\d{4}-[A-Za-z]{3}|[A-Za-z]{3}([- ]\d{4}|-\d\d))$"
     r"|^\d{1,2}[A-Za-z]{3}\d{4}([ T].*)?$"
 )
+"""Dates `in_english`, by their looks."""
 
 
 @dataclass
@@ -248,6 +251,13 @@ class Looks:
         one = one_unit(self.units) and self.units["%"] in (0, self.numbers)
         return one and self._signed(decimal)
 
+    @property
+    def mixed(self) -> str | None:
+        """The decimal sign of most numbers, if every one has either, and all have one unit."""
+        if self.numbers < self.values or not one_unit(self.units) or self.units["%"]:
+            return None
+        return "." if self.points >= self.commas else ","
+
     def _signed(self, decimal: str) -> bool:
         signed = self.points if decimal == "." else self.commas
         return signed == self.decimal + self.spelt
@@ -257,7 +267,8 @@ class Looks:
         if known is not None:
             kinds = [known.kind, "pair"] if known.kind == "share" else [known.kind]
             rest = self.values - self.numbers - dressed(self.dresses, decimal, *kinds)
-            return known if rest == 0 and self._signed(decimal) else None
+            signed = known.kind == "mixed" or self._signed(decimal)
+            return known if rest == 0 and signed else None
         found = dress_of(self.dresses, decimal, self.numbers, self.units)
         if found is None or not self._signed(decimal):
             return None

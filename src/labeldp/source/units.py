@@ -39,8 +39,10 @@ AFTER = "|".join(map(re.escape, sorted(_BEHIND.split(), key=len, reverse=True)))
 """What may stand behind a number besides; before it, it may be a part of a name: m1, h2."""
 RATE = r"(?:\s*/\s*|\s+per\s+)(?:\d{1,4}\s?)?[^\s\d/]{1,10}[23]?"
 """Of what: behind a number with a unit, $250/mo or 6.5 l/100km."""
-_LOOSE = r"^[^(]*\)|\([^)]*$|\(.*-|^[-+−\s\d.,]*(?:/|\sper\s)"
-"""A bracket or minus too many, and rates of nothing: 3/A is a name."""
+_QUOTED = r"(?:'|=\")?"
+"""As spreadsheets keep a number from being one."""
+_LOOSE = r"^[^(]*\)|\([^)]*$|\(.*-|^[-+−\s\d.,]*(?:/|\sper\s)|^\s*(?:'|=\")0\d|^[^=]*\"|=\"[^\"]*$"
+"""A bracket, quote or minus too many, rates of nothing, and codes in quotes: 3/A is a name."""
 _SCALES = {
     1e3: "k|K|Tsd|thousand",
     1e6: "M|mn|Mn|Mio|million|Million|millones",
@@ -50,7 +52,7 @@ _SCALE = "|".join(_SCALES.values())
 _SPACES = " \u00a0\u2009\u202f'’"
 _SIGN = "[-+−]?"
 _INSIDE = {".": f"(?:,|[{_SPACES}])", ",": rf"(?:\.|[{_SPACES}])"}
-"""By the decimal sign: what may stand between groups of three digits."""
+"""By the decimal sign: what may stand between groups of three digits, in India of two as well."""
 
 
 def numbers_among(texts: pa.Array, decimal: str, thousands: str | None) -> pa.Array:
@@ -59,11 +61,16 @@ def numbers_among(texts: pa.Array, decimal: str, thousands: str | None) -> pa.Ar
     return pc.and_not(found, pc.match_substring_regex(texts, _LOOSE))
 
 
+def surely(texts: pa.Array, decimal: str) -> pa.Array:
+    """Which numbers have this decimal sign for sure: it is the last, and not before a thousand."""
+    return pc.match_substring_regex(texts, rf"[{decimal}](?:\d{{1,2}}|\d{{4,}})[^\d.,]*$")
+
+
 def _pattern(decimal: str, thousands: str | None) -> str:
     """Units stand here twice only: to compile them takes longer than to look for them."""
-    front = rf"^\s*\(?\s*{_SIGN}\s*(?:{UNITS})?\s*{_SIGN}\s*"
+    front = rf"^\s*{_QUOTED}\(?\s*{_SIGN}\s*(?:{UNITS})?\s*{_SIGN}\s*"
     scaled = rf"(?:\s?(?:{_SCALE})\b\.?)?"
-    behind = rf"(?:{UNITS}|{AFTER})?(?:{RATE})?\s*(?:-|\)\s?%?)?\s*$"
+    behind = rf"(?:{UNITS}|{AFTER})?(?:{RATE})?\s*(?:-|\)\s?%?)?\"?\s*$"
     return rf"{front}{body_pattern(decimal, thousands)}{scaled}\s*{behind}"
 
 
@@ -71,7 +78,7 @@ def body_pattern(decimal: str, thousands: str | None) -> str:
     """Digits alone: a number without signs and units."""
     between = _INSIDE[decimal] if thousands is None else _escaped(thousands)
     point = _escaped(decimal)
-    grouped = rf"[1-9]\d{{0,2}}(?:{between}\d{{3}})+"
+    grouped = rf"[1-9]\d{{0,2}}(?:{between}\d{{3}})+|[1-9]\d?(?:{between}\d\d)+{between}\d{{3}}"
     return rf"(?:(?:{grouped}|\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
 
 
@@ -110,4 +117,4 @@ def scales(texts: pa.Array) -> NDArray[np.float64]:
 def bare_number(texts: pa.Array) -> pa.Array:
     """The texts without units, rates, scales, brackets and spaces."""
     texts = pc.replace_substring_regex(unscaled(texts), f"{RATE}\\s*$", "")
-    return pc.replace_substring_regex(texts, rf"(?:{AFTER})[)\s-]*$|{UNITS}|[()+−{_SPACES}\s]", "")
+    return pc.replace_substring_regex(texts, rf"(?:{AFTER})[)\s-]*$|{UNITS}|[()+−=\"{_SPACES}\s]", "")

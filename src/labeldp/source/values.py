@@ -7,6 +7,7 @@ Messages may show values and row numbers: features are public. Of labels nothing
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +30,15 @@ NUMBER = r"^[ \t]*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI][nN][fF]|[iI]nfinit
 _EXACT = 2**53
 _ZERO = arrow_numbers(np.zeros(1, np.int64))[0]
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def in_any_case(words: Iterable[str]) -> tuple[str, ...]:
+    """The words in small letters, in capitals, and with capitals where they begin."""
+    return tuple(
+        dict.fromkeys(
+            form for word in words for form in (word, word.upper(), word.capitalize(), word.title())
+        )
+    )
 
 
 def to_float(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -64,7 +65,7 @@ class Decision:
             return Spelling(_MOMENT, "times", date_format=format, blanks=blanks)
         if look.numbers == look.values or self._dresses(name, look):
             return self._number(name, look, decimal, blanks) or words
-        direct = not look.blank
+        direct = self._direct(name, look)
         if look.boolean == look.values:
             return Spelling(pa.bool_(), direct=direct, blanks=blanks)
         if look.moment == look.values:
@@ -99,6 +100,8 @@ class Decision:
         dresses = self._dresses(name, look)
         signs = self.reading.decimals(name)
         ways = [*dresses] if dresses else [sign for sign in signs if look.reads(sign)]
+        if not ways and len(signs) > 1 and look.mixed is not None:
+            ways, dresses = [look.mixed], {look.mixed: Dress("mixed")}
         if not ways:
             return None
         sign = decimal if decimal in ways else ways[0]
@@ -106,7 +109,13 @@ class Decision:
             said, dress = self.reading.thousands, dresses.get(sign)
             return Spelling(pa.float64(), "numbers", False, sign, said, None, blanks, dress)
         whole = look.integer == look.values > 0
-        return Spelling(pa.int64() if whole else pa.float64(), direct=not look.blank, blanks=blanks)
+        type_ = pa.int64() if whole else pa.float64()
+        return Spelling(type_, direct=self._direct(name, look), blanks=blanks)
+
+    def _direct(self, name: str, look: Looks) -> bool:
+        """Whether no text of a column means missing but those that do everywhere."""
+        codes = self.reading.codes.get(name, ())
+        return not look.blank and all(re.fullmatch(NUMBER, code) for code in codes)
 
 
 def _notes(name: str, look: Looks, spelling: Spelling, reading: Reading) -> Iterator[str]:
