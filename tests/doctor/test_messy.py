@@ -121,7 +121,7 @@ def test_two_commands_to_a_good_fit(write: Any, tmp_path: Path) -> None:
     found = look(table, label="Score")
     assert {facts["name"]: facts["kind"] for facts in found["columns"]} == {
         "Ticket": "id",
-        "Full name": "text",
+        "Full name": "id",
         "Opened": "date",
         "Net": "number",
         "Area": "number",
@@ -176,9 +176,7 @@ def test_stray_words_are_told_in_every_format(form: str, tmp_path: Path) -> None
         pq.write_table(pa.table(texts), tmp_path / "t.parquet")
     if form != "pandas":
         data = tmp_path / f"t.{form}"
-    with pytest.raises(
-        DataError, match="column 'x' should be numeric but holds 'forty' at row 8"
-    ):
+    with pytest.raises(DataError, match="column 'x' should be numeric but holds 'forty' at row 8"):
         scan(data, label="y")
     found = look(data, label="y")
     assert found["options"] == ["--label", "y", "--na", "forty", "--clip"]

@@ -13,16 +13,15 @@ MOMENTS = [
     datetime.datetime(2019, 1, 1) + datetime.timedelta(days=3 * k, minutes=7 * k * k % 1440)
     for k in range(300)
 ]
-POLISH = (
-    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października "
-    "listopada grudnia"
-).split()
-RUSSIAN = (
-    "января февраля марта апреля мая июня июля августа сентября октября ноября декабря"
-).split()
-GERMAN = (
-    "Januar Februar März April Mai Juni Juli August September Oktober November Dezember"
-).split()
+POLISH, RUSSIAN, GERMAN = map(
+    str.split,
+    (
+        "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października "
+        "listopada grudnia",
+        "января февраля марта апреля мая июня июля августа сентября октября ноября декабря",
+        "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    ),
+)
 ORDINALS = {1: "st", 2: "nd", 3: "rd", 21: "st", 22: "nd", 23: "rd", 31: "st"}
 
 MINUTES = {
@@ -91,7 +90,9 @@ def test_zones_of_two_digits_shift() -> None:
     texts = [f"{when:%Y-%m-%d %H:%M}:00+02" for when in MOMENTS]
     (batch,) = scan({"d": texts, "x": range(300)}, features=["d"]).feature_batches()
     found = batch.column(0).to_numpy(zero_copy_only=False).astype("datetime64[s]")
-    np.testing.assert_array_equal(found, np.array(MOMENTS, "datetime64[s]") - np.timedelta64(2, "h"))
+    np.testing.assert_array_equal(
+        found, np.array(MOMENTS, "datetime64[s]") - np.timedelta64(2, "h")
+    )
 
 
 def test_months() -> None:
@@ -132,7 +133,7 @@ def test_a_date_of_another_kind_is_refused_where_the_format_is_known() -> None:
     spelt = {"d": {"decimal": ".", "date_format": "%d.%m.%Y"}}
     scan({"d": texts, "x": range(300)}, features=["d"], spelt=spelt)
     texts[7] = "soon 7"
-    with pytest.raises(DataError, match="holds dates like %d.%m.%Y but also 'soon 7'"):
+    with pytest.raises(DataError, match=r"holds dates like %d\.%m\.%Y but also 'soon 7'"):
         list(scan({"d": texts, "x": range(300)}, features=["d"], spelt=spelt).feature_batches())
 
 

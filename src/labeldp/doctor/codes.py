@@ -16,8 +16,8 @@ from labeldp.common.arrow import numpy_numbers
 from labeldp.source.dates import digits
 from labeldp.source.kinds import is_number, is_text
 
-_CUSTOM = re.compile(r"9+|9*[78]|(7|8)\1+")
-"""What people write for "does not know", "refuses" and the like: 99, 999, 98, 97, 88, 77."""
+_CUSTOM = re.compile(r"9+|9*[78]|9+6|(6|7|8)\1+|9{2,}\.9{1,3}")
+"""What people write for "does not know", "refuses" and the like: 99, 999, 98, 97, 88, 77, 99.9."""
 _MANY = 20
 """Different numbers from which −1 alone below zero, or 0 far below them, is no quantity."""
 _COMPACT = "%Y%m%d", "%d%m%Y", "%m%d%Y"
@@ -27,7 +27,7 @@ _FEWEST = 2
 """Rows that have such a number: of one alone nobody knows."""
 
 
-def stand_ins(values: pa.ChunkedArray) -> list[int]:
+def stand_ins(values: pa.ChunkedArray) -> list[int | float]:
     """Numbers of a column that custom has for "missing", far from all others."""
     if not is_number(values.type):
         return []
@@ -40,7 +40,8 @@ def stand_ins(values: pa.ChunkedArray) -> list[int]:
     near = np.isin(numbers, (-1.0, 0.0)) & often
     found = numbers[likely][_apart(numbers[likely], numbers[~likely])]
     more = numbers[near][_below(numbers[near], numbers[~(likely | near)])]
-    return sorted(int(number) for number in (*found, *more))
+    codes = sorted(map(float, (*found, *more)))
+    return [int(code) if code.is_integer() else code for code in codes]
 
 
 def compact_dates(values: pa.ChunkedArray) -> str | None:
@@ -71,10 +72,9 @@ def in_four_digits(values: pa.ChunkedArray, distinct: int) -> bool:
 
 
 def _customary(number: float) -> bool:
-    whole = np.isfinite(number) and number.is_integer() and abs(number) < 1e9
-    if not whole or 0 <= number < 10:
+    if not np.isfinite(number) or abs(number) >= 1e9 or 0 <= number < 10:
         return False
-    return _CUSTOM.fullmatch(str(int(abs(number)))) is not None
+    return _CUSTOM.fullmatch(f"{abs(number):.10g}") is not None
 
 
 def _apart(codes: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:

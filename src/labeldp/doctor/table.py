@@ -34,7 +34,7 @@ from labeldp.source.opening import open_table
 from labeldp.source.parts import split_part
 from labeldp.source.reading import Reading, Text
 from labeldp.source.spelling import ANY_TEXT, SOFT_BLANKS, among_numbers
-from labeldp.source.text import TextTypes
+from labeldp.source.text import ALMOST, TextTypes
 from labeldp.source.values import NULL_WORDS
 
 _MOST_ROWS = 1_000_000
@@ -129,7 +129,7 @@ def look(
         table = _rows(source)
         columns, _ = _described(source, table, (*categorical, *numeric))
     for facts in columns:
-        facts["codes"] = codes.get(facts["name"], [])
+        facts["codes"] = list(codes.get(facts["name"], ()))
     kinds = {facts["name"]: facts["kind"] for facts in columns}
     _add_blanks(columns, reader, strays)
     answer = {
@@ -196,30 +196,34 @@ def _rows(source: Source) -> pa.Table:
 
 def _codes(
     source: Source, table: pa.Table, reader: Any, said: Sequence[str]
-) -> dict[str, list[int]]:
-    """Numbers that stand for missing ones, by column; where somebody said what it is, none."""
+) -> dict[str, dict[int | float, str]]:
+    """Numbers that stand for missing ones and how they are written, by column.
+
+    Where somebody said what a column is, none.
+    """
     open_ = [name for name in table.column_names if name not in said]
     found = {name: stand_ins(table[name]) for name in open_}
     spelt = {name for name, way in source.wording.spellings.items() if way.way == "numbers"}
     alone = {
-        name: _alone(reader, name, codes) if name in spelt else codes
+        name: _alone(reader, name, codes) if name in spelt else {code: str(code) for code in codes}
         for name, codes in found.items()
         if codes
     }
     return {name: codes for name, codes in alone.items() if codes}
 
 
-def _alone(reader: Any, name: str, codes: Sequence[int]) -> list[int]:
+def _alone(reader: Any, name: str, codes: Sequence[int | float]) -> dict[int | float, str]:
     """Those that are written so, without a unit: `na` is about what is written."""
     seen = set[str]()
     for batch in reader.batches([name], _BATCH):
         seen.update(pc.utf8_trim_whitespace(_decoded(batch.column(0)).unique()).to_pylist())
-    return [code for code in codes if str(code) in seen]
+    spelt = ((code, text) for code in codes for text in (str(code), str(code).replace(".", ",")))
+    return {code: text for code, text in spelt if text in seen}
 
 
-def _said_of(codes: Mapping[str, Sequence[int]]) -> list[str]:
+def _said_of(codes: Mapping[str, Mapping[int | float, str]]) -> list[str]:
     """As `na` has it."""
-    return [f"{name}={code}" for name, found in codes.items() for code in found]
+    return [f"{name}={text}" for name, found in codes.items() for text in found.values()]
 
 
 def _tallied(source: Source, table: pa.Table) -> LevelsAndRanges:
@@ -272,6 +276,9 @@ def _strays(
     strays: dict[str, list[str]] = {}
     words, numbers = list[str](), list[str]()
     for name, looks in types.looks.items():
+        if 0 < looks.padded < (1 - ALMOST) * looks.values and looks.numbers == looks.values:
+            zeros = _zeros(reader, name)
+            strays |= {name: [f"{name}={zero}" for zero in zeros]} if zeros else {}
         wordless = looks.nearly_dates or looks.nearly_dressed
         if looks.misspelt(name in known["numeric"], False) or wordless:
             found = _stray_words(reader, name, wordless, reading)
@@ -280,6 +287,15 @@ def _strays(
             else:
                 (words if wordless else numbers).append(name)
     return reader, strays, words, numbers
+
+
+def _zeros(reader: Any, name: str) -> list[str]:
+    """Zeros such as 0000 for "missing", if no other number begins with one."""
+    found = set[str]()
+    for batch in reader.batches([name], _BATCH):
+        texts = pc.utf8_trim_whitespace(_decoded(batch.column(0)).drop_null().unique())
+        found.update(texts.filter(pc.match_substring_regex(texts, r"^-?0\d")).to_pylist())
+    return [] if any(zero.strip("0") for zero in found) else sorted(found)
 
 
 def _stray_words(reader: Any, name: str, wordless: bool, reading: Reading) -> list[str]:

@@ -3,6 +3,7 @@
     3 to 12 whole numbers                      a category: they are codes more often than not
     more, named like codes, with rows enough   a category: zip; or like ids, with many: store_id
     named like ids, and not often repeated     no feature, nor are texts that hardly repeat
+    names of people                            no feature, unless they are few
     all others                                 numbers
 
 The same rows give the same verdict in any order, in any format and on any engine.
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from labeldp.features.merging import merge_levels
-from labeldp.features.naming import named_like_a_code, named_like_an_id, surely_id
+from labeldp.features.naming import are_names, named_like_a_code, named_like_an_id, surely_id
 from labeldp.features.tally import FEW, Extremes, Levels
 from labeldp.source import Column
 
@@ -65,6 +66,8 @@ def _texts(column: Column, levels: Levels, min_count: int) -> Verdict:
         return Verdict("id", "nearly every text is different")
     if surely_id(column.name) and distinct > FEW[-1] and 2 * distinct * min_count > filled:
         return Verdict("id", "named like an id")
+    if distinct > FEW[-1] and are_names(column.name, [*filter(None, levels.counts)]):
+        return Verdict("id", "names of people")
     return Verdict("category", f"{distinct} levels")
 
 

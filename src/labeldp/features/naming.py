@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 _WORDS = re.compile(r"[A-Z]?[a-zß-öø-ÿ]+|[A-Z]+(?![a-z])|\d+|#")
 _IDS = frozenset((
     "id", "ids", "uid", "uuid", "guid", "identifier", "ssn", "email", "mail", "phone", "iban",
-    "hash", "token", "rowid", "recid", "userid", "url",
+    "hash", "token", "rowid", "recid", "userid", "url", "idno", "idnr",
 ))  # fmt: skip
 _MAYBE_IDS = frozenset((
     "key", "number", "nr", "no", "name", "surname", "index", "row", "rows", "rownames", "address",
@@ -28,6 +29,18 @@ _PERSONS = frozenset((
     "subject", "employee", "student", "respondent", "player", "donor", "kunde", "kunden", "ssn",
     "email", "mail",
 ))  # fmt: skip
+_PEOPLES_NAMES = frozenset((
+    "surname", "firstname", "lastname", "fullname", "forename", "vorname", "nachname", "prénom",
+    "prenom", "apellido", "apellidos", "cognome", "sobrenome", "achternaam", "voornaam",
+    "efternamn", "förnamn", "imię", "nazwisko", "soyadı", "фио", "фамилия", "氏名", "姓名", "名前",
+    "이름", "성명",
+))  # fmt: skip
+_NAMES = frozenset(("name", "names", "nom", "nombre", "nome", "naam", "namn", "navn", "adı", "имя"))
+_OF_PEOPLE = frozenset((
+    "full", "first", "last", "given", "family", "middle", "maiden", "display", "holder", "contact",
+    "owner", "driver", "teacher", "doctor", "physician", "completo", "complet", "et", "y", "e",
+))  # fmt: skip
+_MOSTLY = 0.8
 _CYCLES = frozenset((
     "month", "weekday", "dow", "quarter", "season", "hour", "day", "monat", "wochentag", "stunde",
 ))  # fmt: skip
@@ -61,6 +74,28 @@ def named_like_a_code(name: str) -> bool:
 def cyclic(name: str) -> bool:
     """Whether a name ends as those of months, weekdays and hours do, which come round again."""
     return _head(name) in _CYCLES
+
+
+def are_names(name: str, values: Collection[str]) -> bool:
+    """Whether a column has people's names: last_name, customerName; Name, if they look so.
+
+    A product_name is another thing, and so may a name alone be.
+    """
+    words = {*filter(None, re.split(r"[\W_\d]+", name.lower()))}
+    if not words.isdisjoint(_PEOPLES_NAMES):
+        return True
+    others = {*_words(name)} - _NAMES
+    if not others:
+        return not words.isdisjoint(_NAMES) and _MOSTLY * len(values) <= sum(
+            map(_of_person, values)
+        )
+    return bool(others < {*_words(name)}) and others <= _OF_PEOPLE | _PERSONS
+
+
+def _of_person(value: str) -> bool:
+    return (
+        re.match(r"\s*(?:[\w'’-]+, [^\W\d]|(?:mr|mrs|ms|dr|herr|frau)\b)", value, re.I) is not None
+    )
 
 
 def names_a_person(name: str) -> bool:

@@ -25,7 +25,8 @@ MOMENT = rf"^{DAY}([ T]{HOUR})?$"
 """Dates and times as ISO has them, without a zone."""
 
 CLOCK = (
-    r"^(?:(?P<days>\d{1,5}) ?(?:d|days?|Tage?),? )?(?P<hours>\d{1,3})[:h](?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d{1,9})?))?"
+    r"^(?:(?P<days>\d{1,5}) ?(?:d|days?|Tage?),? )?(?P<hours>\d{1,3})[:h]"
+    r"(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d(?:\.\d{1,9})?))?"
     r"(?P<half> ?[AaPp]\.?[Mm]\.?)?(?: ?(?:Uhr|hrs|h))?$"
 )
 """Times of day, and durations in hours, minutes and seconds."""

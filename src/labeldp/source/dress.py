@@ -34,7 +34,8 @@ _BOUND = (
     r"(?:about|around|circa|etwa|environ)\b|(?:ca|approx|env)\b\.?)\s*"
 )
 _MORE = (
-    r"\s*(?i:\+|[*†‡]{1,3}|\((?:e|p|r|est\.?|prov\.?)\)|\b(?:or|and) (?:more|over|above|older|up)\b|(?:und|oder) mehr|(?:ou|et) plus)"
+    r"\s*(?i:\+|[*†‡]{1,3}|\((?:e|p|r|est\.?|prov\.?)\)|"
+    r"\b(?:or|and) (?:more|over|above|older|up)\b|(?:und|oder) mehr|(?:ou|et) plus)"
 )
 """Behind a number: that it is a bound, or only an estimate."""
 _LETTERS = r"[^\s\d/,;:<>()%+\-]"

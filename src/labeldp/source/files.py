@@ -33,6 +33,8 @@ FORMATS = {
     ".psv": "CSV",
     ".txt": "CSV",
     ".txt.gz": "CSV",
+    ".dat": "CSV",
+    ".data": "CSV",
     ".arrow": "Arrow",
     ".feather": "Arrow",
     ".ipc": "Arrow",
@@ -46,7 +48,7 @@ FORMATS = {
 }
 """Data files are known by how their names end."""
 DELIMITERS = {"CSV": ",", "TSV": "\t"}
-_BY_NAME_ONLY = (".txt", ".txt.gz")
+_BY_NAME_ONLY = (".txt", ".txt.gz", ".dat", ".data")
 """Text that may be anything: no part of a directory's table, unless it is named."""
 
 _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", ".incomplete")

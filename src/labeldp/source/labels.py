@@ -20,13 +20,13 @@ from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording
-from labeldp.source.units import numbers_among
+from labeldp.source.units import in_ascii, numbers_among
 from labeldp.source.values import NUMBER, floats_of, in_any_case
 
 _UNNAMED = "the rows are not named because labels are private"
 _INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
-_TRUE = in_any_case("true yes y ja oui sí si sim да tak evet".split())
-_FALSE = in_any_case("false no n nein non não нет nie hayır".split())
+_TRUE = in_any_case("true|yes|y|ja|oui|sí|si|sim|да|tak|evet")
+_FALSE = in_any_case("false|no|n|nein|non|não|нет|nie|hayır")
 """Answers among labels, whatever the others are: 1 and 0."""
 
 
@@ -121,6 +121,7 @@ def present(array: pa.Array, wording: Wording) -> pa.Array:
         array = array.dictionary_decode()
     if is_text(array.type):
         array = _without_blanks(_answered(array), wording)
+        array = in_ascii(array)
         return pc.fill_null(pc.match_substring_regex(array, rf"\d|{_INFINITE}"), False)
     return pc.invert(pc.is_null(array, nan_is_null=True))
 
@@ -140,7 +141,7 @@ def _answered(text: pa.Array) -> pa.Array:
 
 def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, bool]:
     """Labels spelt out in text: as the features' decimal sign has it, in units or not."""
-    words = _without_blanks(_answered(text), wording)
+    words = in_ascii(_without_blanks(_answered(text), wording))
     plain_numbers = pc.match_substring_regex(words, NUMBER)
     if wording.decimal == "." and pc.all(plain_numbers).as_py() in (True, None):
         return words, False

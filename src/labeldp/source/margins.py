@@ -38,7 +38,9 @@ _ENDS = re.compile(r"\r\n|\n|\r")
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)")
 _REMARK = re.compile(r"\s*#($|[\s#!])")
 _TOTAL = re.compile(
-    r"(grand |sub-?)?totals?\b|sum\b|summe\b|gesamt|insgesamt|somme\b|suma\b|average\b|mean\b", re.I
+    r"\b(sub)?totals?\b|\bsum\b|\bsumme\b|gesamt|\bsomme\b|\bsuma\b|\baverage\b|\bmean\b|"
+    r"\btotale\b|\btotaux\b|\btoplam\b|\bитого\b|\brazem\b|合計",
+    re.I,
 )
 _WORDS = re.compile(
     r"sources?\b|notes?\b|quelle|generated\b|exported\b|end of\b|\*|#|--|©|\(?\d+ rows", re.I
@@ -171,8 +173,8 @@ def _is_below(row: Sequence[str], fields: int, private: int | None) -> bool:
     if not filled:
         return whole
     if whole:
-        return bool(2 * len(filled) < len(told) and _TOTAL.match(filled[0]))
-    return len(row) < fields and bool(_TOTAL.match(filled[0]) or _WORDS.match(filled[0]))
+        return bool(2 * len(filled) < len(told) and _TOTAL.search(filled[0]))
+    return len(row) < fields and bool(_TOTAL.search(filled[0]) or _WORDS.match(filled[0]))
 
 
 def _filled(line: str, delimiter: str | None) -> int:

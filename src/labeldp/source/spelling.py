@@ -25,24 +25,23 @@ from labeldp.source.dress import Dress, bounds_among, is_dress, is_negative
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.measures import in_unit, is_measure
 from labeldp.source.reading import Reading, is_format
-from labeldp.source.units import bare_number, numbers_among, scales, surely, units_of
+from labeldp.source.units import bare_number, in_ascii, numbers_among, scales, surely, units_of
 from labeldp.source.values import NULL_WORDS, NUMBER, in_any_case
 
 SOFT_BLANKS = (
-    "", "-", "--", "---", "–", "—", "?", "??", "???", ".", "..", "...", "*", "/", "<NA>", "NaT",
+    "", "-", "--", "---", "–", "—", "?", "??", "???", ".", "..", "...", "*", "/",
+    "<NA>", "NaT", "k.A.", "k. A.",
     "0000-00-00", "0000-00-00 00:00:00", "00/00/0000", "00.00.0000", "00-00-0000",
     "#VALUE!", "#REF!", "#DIV/0!", "#NULL!", "#NUM!", "#NAME?", "(null)", "(blank)", "(empty)",
     *in_any_case(
-        "none nil missing unknown n.a. n.a n.c. nc n.d. nd n/d s/d n.v.t. k.a. tbd tba tbc b.d. bd "
-        "n/k n/s refused pending unavailable undefined undisclosed withheld fehlt unbekannt "
-        "inconnu desconocido desconhecido sconosciuto onbekend nieznane неизвестно".split()
+        "none|nil|missing|unknown|n.a.|n.a|n.c.|nc|n.d.|nd|n/d|s/d|n.v.t.|k.a.|tbd|tba|tbc|b.d.|bd|"
+        "n/k|n/s|refused|pending|unavailable|undefined|undisclosed|withheld|fehlt|unbekannt|"
+        "inconnu|desconocido|desconhecido|sconosciuto|onbekend|nieznane|неизвестно|"
+        "keine angabe|not available|not applicable|not recorded|not stated|not known|"
+        "not reported|no data|no answer|no response|sin dato|sin datos|sem dados|non renseigné|"
+        "non disponible|non disponibile|no disponible|nicht verfügbar|nicht bekannt|"
+        "brak danych|нет данных"
     ),
-    *in_any_case((
-        "k. a.", "keine angabe", "not available", "not applicable", "not recorded", "not stated",
-        "not known", "not reported", "no data", "no answer", "no response", "sin dato",
-        "sin datos", "sem dados", "non renseigné", "non disponible", "non disponibile",
-        "no disponible", "nicht verfügbar", "nicht bekannt", "brak danych", "нет данных",
-    )),
 )  # fmt: skip
 """Texts that mean "missing" among numbers, dates or truth values; among words they are words."""
 
@@ -98,6 +97,7 @@ class Spelling:
 
     def _dressed(self, texts: pa.Array, name: str) -> pa.Array:
         """Numbers, whatever they are dressed in."""
+        texts = in_ascii(texts)
         if self.dress is None:
             return self._numbers(texts, name)
         values, of = self._numbers(self.dress.undressed(texts), name), self.dress.whole(texts)
@@ -123,7 +123,7 @@ class Spelling:
         return pc.if_else(texts.is_null(), no_value(pa.float64()), arrow_numbers(values))
 
     def _times(self, texts: pa.Array, name: str) -> pa.Array:
-        """Each text is read once. Days that no calendar has, such as a 31st of June, are missing."""
+        """Each text is read once. Days that no calendar has, as a 31st of June, are missing."""
         coded = texts.dictionary_encode()
         texts, forms = coded.dictionary, str(self.date_format).split("|")
         dated = [of_format(texts, form) for form in forms]
@@ -250,7 +250,7 @@ def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:
 
 def among_numbers(texts: pa.Array, reading: Reading) -> pa.Array:
     """Which texts may stand among numbers: those with units and the like, and bounds."""
-    found = pc.match_substring_regex(texts, "^$")
+    found, texts = pc.match_substring_regex(texts, "^$"), in_ascii(texts)
     for sign in reading.decimals():
         for which in (numbers_among, bounds_among):
             found = pc.or_kleene(found, which(texts, sign, reading.thousands))

@@ -240,7 +240,7 @@ def scan(
         default titles, remarks, totals and empty lines are found out, and said in `notes`.
     na
         texts that mean missing, besides the usual ones ("NA", "null", …), in every column or, as in
-        "age=999", in one ("age=*": whatever is no number there); an empty list: only empty cells do.
+        "age=999", in one ("age=*": all that is no number there); an empty list: only empty cells.
     date_format
         the format of dates (as strptime has it) where it is none that is found out.
     date_parts

@@ -32,7 +32,7 @@ from labeldp.source.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed,
 from labeldp.source.kinds import check_breadth, is_number
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import SOFT_BLANKS, without_codes
-from labeldp.source.units import numbers_among, units_of
+from labeldp.source.units import in_ascii, numbers_among, units_of
 from labeldp.source.values import NUMBER
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ class Looks:
         missing = (*SOFT_BLANKS, *reading.nulls(False))
         blank = pc.is_in(words, value_set=arrow_words(missing, words.type))
         rest, counts = self._take("blank", blank, rest, counts)
+        rest = in_ascii(rest)
         short = _match(rest, _SHORT)
         self.text += _total(counts.filter(pc.invert(short)))
         rest, counts = rest.filter(short), counts.filter(short)

@@ -51,6 +51,7 @@ _SCALES = {
 _SCALE = "|".join(_SCALES.values())
 _SPACES = " \u00a0\u2009\u202f'’"
 _SIGN = "[-+−]?"
+_WIDE = r"[０-９％．，＋－（）]|^\s*\p{Sc}?[▲△]"
 _INSIDE = {".": f"(?:,|[{_SPACES}])", ",": rf"(?:\.|[{_SPACES}])"}
 """By the decimal sign: what may stand between groups of three digits, in India of two as well."""
 
@@ -59,6 +60,15 @@ def numbers_among(texts: pa.Array, decimal: str, thousands: str | None) -> pa.Ar
     """Which texts are numbers if this is the decimal sign."""
     found = pc.match_substring_regex(texts, _pattern(decimal, thousands))
     return pc.and_not(found, pc.match_substring_regex(texts, _LOOSE))
+
+
+def in_ascii(texts: pa.Array) -> pa.Array:
+    """Digits and signs of East Asian width as others have them, and ▲, a minus there, as one."""
+    if not pc.any(pc.match_substring_regex(texts, _WIDE)).as_py():
+        return texts
+    wide = pc.match_substring_regex(texts, "[０-９％．，＋－（）]")
+    texts = pc.if_else(wide, pc.utf8_normalize(texts, "NFKC"), texts)
+    return pc.replace_substring_regex(texts, r"^(\s*\p{Sc}?)[▲△]\s*", r"\1-")
 
 
 def surely(texts: pa.Array, decimal: str) -> pa.Array:
@@ -117,4 +127,6 @@ def scales(texts: pa.Array) -> NDArray[np.float64]:
 def bare_number(texts: pa.Array) -> pa.Array:
     """The texts without units, rates, scales, brackets and spaces."""
     texts = pc.replace_substring_regex(unscaled(texts), f"{RATE}\\s*$", "")
-    return pc.replace_substring_regex(texts, rf"(?:{AFTER})[)\s-]*$|{UNITS}|[()+−=\"{_SPACES}\s]", "")
+    return pc.replace_substring_regex(
+        texts, rf"(?:{AFTER})[)\s-]*$|{UNITS}|[()+−=\"{_SPACES}\s]", ""
+    )

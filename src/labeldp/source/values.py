@@ -7,7 +7,6 @@ Messages may show values and row numbers: features are public. Of labels nothing
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -32,13 +31,10 @@ _ZERO = arrow_numbers(np.zeros(1, np.int64))[0]
 _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
 
-def in_any_case(words: Iterable[str]) -> tuple[str, ...]:
-    """The words in small letters, in capitals, and with capitals where they begin."""
-    return tuple(
-        dict.fromkeys(
-            form for word in words for form in (word, word.upper(), word.capitalize(), word.title())
-        )
-    )
+def in_any_case(words: str) -> tuple[str, ...]:
+    """Words between strokes in small letters, in capitals, and with capitals where they begin."""
+    made = str.lower, str.upper, str.capitalize, str.title
+    return tuple(dict.fromkeys(make(word) for word in words.split("|") for make in made))
 
 
 def to_float(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float64]:
