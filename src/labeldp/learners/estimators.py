@@ -1,178 +1,34 @@
-"""The scikit-learn estimators: a skin over the models, and the only module that knows scikit-learn.
-
-An estimator's parameters are the fields of its learner's options, its learnt attributes the fields
-of the model with an underscore at their end.
-"""
+"""The estimators that people fit: a skin over the models of both learners."""
 
 from __future__ import annotations
 
-import re
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
-
-import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.exceptions import NotFittedError
-from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from labeldp.common.arguments import checked, named
 from labeldp.common.pictures import render
-from labeldp.errors import InputError, LabelDPWarning, at_least
-from labeldp.features.unseen import Tamer, Unknown
-from labeldp.learners import layers, linear, linear_fit, network, protocol
+from labeldp.errors import InputError, at_least
+from labeldp.learners import layers, linear, linear_fit, network
 from labeldp.learners.bags import WeightedBags
-from labeldp.learners.given import released, rows_of
 from labeldp.learners.linear import LinearModel, LinearOptions, Penalty
 from labeldp.learners.network import NetworkModel
 from labeldp.learners.pictures import picture
-from labeldp.learners.protocol import Array, Learner, Model
+from labeldp.learners.scikit import Estimator, check_fitted, warned
 from labeldp.learners.settings import Settings
-from labeldp.learners.summary import Summary, no_better
-from labeldp.release import Release
+from labeldp.learners.summary import Summary
+from labeldp.release import Release, table_rows
+from labeldp.source import Source
 
 if TYPE_CHECKING:
     from labeldp.engines import Progress
 
 
-_VALUES = re.compile(r"array=.*?(?=Reshape|$)", re.DOTALL)
-
-
-class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
-    """A model is used before it was fitted: scikit-learn's error, and one of ours."""
-
-
-def _check_fitted(model: Any) -> None:
-    try:
-        check_is_fitted(model)
-    except NotFittedError:
-        name = type(model).__name__
-        raise UnfittedError(
-            f"this {name} is not fitted yet; call fit with a release first, or {name}.load a file"
-        ) from None
-
-
-class _KindError(InputError, TypeError):
-    """Scikit-learn's TypeError, and one of ours."""
-
-
-def _validated(model: Any, *arrays: Any, **checks: Any) -> Any:
-    """By scikit-learn; what it refuses is an error of ours, of one line and without values."""
-    try:
-        found = validate_data(model, *arrays, dtype=np.float64, **checks)
-        return found if len(arrays) == 1 else [np.asarray(each, np.float64) for each in found]
-    except (ValueError, TypeError) as problem:
-        words = " ".join(_VALUES.sub("", str(problem)).split())
-        if re.search(r"could not convert|float\(\)|setting an array|[Cc]annot c", words):
-            words = (
-                "`X` and `y` must hold numbers alone, and an argument must be no string but a "
-                "number; turn categories into columns of numbers, or fit a release of the table"
-            )
-        kind = _KindError if isinstance(problem, TypeError) else InputError
-        raise kind(words) from None
-
-
-class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    """What the estimators share: all but how they learn."""
-
-    _learner: ClassVar[Learner]
-    _kind: ClassVar[Callable[..., Model]]
-
-    @checked
-    def predict(self, X: Any, *, unknown: Unknown = "base") -> Array:
-        """Predictions for raw rows (after a release) or for an array like the one fitted.
-
-        Parameters
-        ----------
-        X
-            rows: a source, a path or a frame with the feature columns; others are not looked at.
-        unknown
-            what a level counts as that the fitted rows did not have: "base", the one without a
-            column of its own; "missing"; or "error". Numbers outside the public range count as its
-            nearest end. A LabelDPWarning says how many.
-
-        Returns
-        -------
-        Array
-            One prediction a row, in row order.
-
-        Raises
-        ------
-        DataError
-            a column is missing, or not of the kind that was fitted.
-        """
-        model = self._model()
-        if model.takes_array:
-            X = _validated(self, X, reset=False)
-        if model.features is None:
-            return model.predict(X)
-        tame = Tamer(model.features, unknown)
-        found = [model.predict(tame(batch)) for batch in model.features.batches(X)]
-        for note in tame.notes():
-            warnings.warn(note, LabelDPWarning, stacklevel=3)
-        return np.concatenate(found) if found else np.empty(0)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R² of the predictions for rows `X` with labels `y` (any array: numpy, Arrow, Series).
-
-        Parameters
-        ----------
-        X, y
-            rows, as for `predict`, and their labels.
-        sample_weight
-            of the rows; all the same if None.
-        """
-        return float(r2_score(np.asarray(y), self.predict(X), sample_weight=sample_weight))
-
-    @checked
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model as one file without pickle, atomically and exactly."""
-        self._model().save(path)
-
-    @classmethod
-    @checked
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Read a model written by `save`; predicting with it needs no extra."""
-        model = protocol.parse(cls._learner, *protocol.read(path), path)
-        return cls(**asdict(model.options))._remember(model)
-
-    def _options(self) -> Any:
-        """The parameters, checked."""
-        kind = self._learner.options
-        return kind(**{each.name: getattr(self, each.name) for each in fields(kind)}).checked()
-
-    def _rows(self, X: Any, y: Any) -> tuple[Array, Array, tuple[str, ...] | None]:
-        """Plain rows, their labels and the names of their columns."""
-        if y is None:
-            raise InputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None; "
-                "only a release or bags carry their own labels"
-            )
-        X, y = _validated(self, X, y, y_numeric=True)
-        names = getattr(self, "feature_names_in_", None)
-        return X, y, None if names is None else tuple(map(str, names))
-
-    def _model(self) -> Model:
-        _check_fitted(self)
-        names = (each.name for each in fields(self._kind))  # type: ignore[arg-type]
-        return self._kind(**{name: getattr(self, f"{name}_") for name in names})
-
-    def _remember(self, model: Any) -> Self:
-        for each in fields(model):
-            setattr(self, f"{each.name}_", getattr(model, each.name))
-        self.n_features_in_ = model.width
-        self.__dict__.pop("feature_names_in_", None)
-        if model.feature_names is not None:
-            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
-        return self
-
-
 @named
 @dataclass(eq=False, repr=False)
-class LinearRegressor(_Estimator):
+class LinearRegressor(Estimator):
     """Linear regression on a release's aggregates: least squares, ridge, lasso or bounded norm.
 
     `fit(release)` learns from the m aggregates; `predict` and `score` then take raw rows.
@@ -285,10 +141,10 @@ class LinearRegressor(_Estimator):
         LabelDPWarning
             The release does not show that predictions beat the mean of the labels.
         """
-        options, release = self._options(), released(X)
+        options, release = self._options(), _released(X)
         if release is not None:
-            model = linear_fit.fit_release(release, rows_of(release, y), options)
-            return self._remember(_warned(model))
+            model = linear_fit.fit_release(release, _rows_of(release, y), options)
+            return self._remember(warned(model))
         rows, labels, names = self._rows(X, y)
         return self._remember(linear_fit.fit_rows(rows, labels, options, names))
 
@@ -308,16 +164,9 @@ class LinearRegressor(_Estimator):
         return render(picture(cast(LinearModel, self._model()), column), dark=dark)
 
 
-def _warned(model: Model) -> Model:
-    """The model, with a warning where its release does not show that it is of use."""
-    if model.quality is not None and not model.quality.beats_the_constant:
-        warnings.warn(no_better(model.quality), LabelDPWarning, stacklevel=4)
-    return model
-
-
 @named
 @dataclass(eq=False, repr=False)
-class BagRegressor(_Estimator):
+class BagRegressor(Estimator):
     """A network f that minimises Σ_j (t_j − Σ_r w_jr f(x_jr))² over bags j of weighted rows r.
 
     `fit(release, source)` learns from the bags of a sampled-noisy-wtd-LAg release, or from the
@@ -414,13 +263,13 @@ class BagRegressor(_Estimator):
         settings = self._options()
         if isinstance(X, WeightedBags):
             return self._remember(network.fit_bags(X, settings, self.progress))
-        release = released(X)
+        release = _released(X)
         if release is not None:
             if not isinstance(release, Release):
                 raise InputError("a network learns from one release; give one")
-            table = rows_of(release, y)
+            table = _rows_of(release, y)
             model = network.fit_release(release, table, settings, self.progress)
-            return self._remember(_warned(model))
+            return self._remember(warned(model))
         rows, labels, names = self._rows(X, y)
         return self._remember(network.fit_rows(rows, labels, settings, names, self.progress))
 
@@ -439,7 +288,7 @@ class BagRegressor(_Estimator):
 
     def _class(self, row_norm: float | None) -> tuple[float, int]:
         """K and l0 of the class F_NN(K, l0) in which g was sought."""
-        _check_fitted(self)
+        check_fitted(self)
         if self.max_norm is None:
             raise InputError("without `max_norm` the weights are unbounded, and so is the class")
         longest = self.row_norm_ if row_norm is None else row_norm
@@ -447,3 +296,25 @@ class BagRegressor(_Estimator):
             raise InputError("aggregates do not show how long rows are; pass `row_norm`")
         at_least(0, row_norm=longest)
         return max(float(self.max_norm), float(longest)), len(self.layers_.matrices)
+
+
+def _released(data: Any) -> Any:
+    """A release, or a list of them, given as such or by their directories; None if it is none."""
+    if isinstance(data, str | PathLike):
+        return Release.load(Path(data))
+    several = isinstance(data, list | tuple)
+    if several and any(isinstance(each, Release | str | PathLike) for each in data):
+        found = [_released(each) for each in data]
+        if None in found:
+            raise InputError("a list of releases holds something else; give releases alone")
+        return found
+    return data if isinstance(data, Release) else None
+
+
+def _rows_of(release: Any, data: Any) -> Source | None:
+    """The table whose rows a release names."""
+    if data is None or isinstance(data, Source):
+        return data
+    if not isinstance(release, Release) or not release.needs_rows:
+        raise InputError("a release carries its own labels and features; leave `y` out")
+    return table_rows(release, data)
