@@ -22,7 +22,7 @@ import pytest
 from labeldp import LabelDPWarning, Release, ReleaseError, verify
 from labeldp.common.files import canonical_json, json_digest, new_directory, new_path, read_json
 from labeldp.release.digest import table_digest
-from labeldp.release.files import StoredTable
+from labeldp.release.stored import StoredTable
 from tests.plans import plan
 from tests.tables import source, table
 
@@ -236,12 +236,12 @@ MOMENTS = {
     "the certificate is written": ("pathlib.Path", "write_text", 1, "after"),
     "the feature map is written": ("pathlib.Path", "write_text", 2, "after"),
     "the aggregates are half written": (
-        "labeldp.release.files.pq.ParquetWriter",
+        "labeldp.release.drawing.pq.ParquetWriter",
         "write_table",
         1,
         "after",
     ),
-    "the aggregates are written": ("labeldp.release.files.pq.ParquetWriter", "close", 1, "after"),
+    "the aggregates are written": ("labeldp.release.drawing.pq.ParquetWriter", "close", 1, "after"),
     "one file is on the disk": ("labeldp.common.files", "_sync", 1, "after"),
     "every file is on the disk": ("labeldp.common.files", "_sync", 4, "after"),
     "it is about to be renamed": ("pathlib.Path", "rename", 1, "before"),

@@ -22,7 +22,9 @@ from labeldp.errors import InputError
 from labeldp.features import fit_features
 from labeldp.release import claim as claims
 from labeldp.release import digest as digests
+from labeldp.release import drawing as drawings
 from labeldp.release import files, stored
+from labeldp.release import rows as released_rows
 from labeldp.release.budget import best_guess, weaknesses
 from labeldp.release.claim import Claim, FloorOutcome, Person
 from labeldp.release.digest import Digest, table_digest
@@ -294,25 +296,25 @@ def test_a_row_group_is_neither_small_nor_larger_than_memory_likes(
     batch = pa.record_batch({"x": pa.array(np.arange(rows, dtype=np.int32))})
     cut = rows // 3
     parts = [batch.slice(0, cut), batch.slice(cut)] if cut else [batch]
-    groups = list(files._row_groups(parts, columns))
+    groups = list(drawings._row_groups(parts, columns))
     assert pa.concat_tables(groups).column(0).to_pylist() == list(range(rows))
     if columns == 2**24:
         assert [group.num_rows for group in groups] == [1] * rows
     else:
-        assert [group.num_rows for group in files._row_groups([batch], columns)] == [enough, 3]
+        assert [group.num_rows for group in drawings._row_groups([batch], columns)] == [enough, 3]
         assert all(group.num_rows <= 2 * enough for group in groups)
         assert groups[0].num_rows >= enough or len(groups) == 1
-    assert list(files._row_groups([], columns)) == []
+    assert list(drawings._row_groups([], columns)) == []
 
 
 def test_texts_of_documents_have_one_form() -> None:
-    assert files.certificate_text({"a": [1, "é"]}) == '{\n  "a": [\n    1,\n    "é"\n  ]\n}'
+    assert drawings.certificate_text({"a": [1, "é"]}) == '{\n  "a": [\n    1,\n    "é"\n  ]\n}'
     features: Any = SimpleNamespace(to_json=lambda: {"a": [1, "é"]})
-    assert files.features_text(features) == '{\n "a": [\n  1,\n  "é"\n ]\n}\n'
+    assert drawings.features_text(features) == '{\n "a": [\n  1,\n  "é"\n ]\n}\n'
     with pytest.raises(ValueError, match="JSON"):
-        files.certificate_text({"a": math.nan})
-    assert files.file_name("bags") == "bags.parquet"
-    assert files.label_column("y") == "label:y"
+        drawings.certificate_text({"a": math.nan})
+    assert drawings.file_name("bags") == "bags.parquet"
+    assert drawings.label_column("y") == "label:y"
 
 
 def test_further_files_are_those_whose_digests_a_certificate_has() -> None:
@@ -469,10 +471,10 @@ def test_labels_are_looked_at_again_only_where_rows_without_one_were_dropped(
     missing: str, dropped: bool, person: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: dict[str, Any] = {}
-    monkeypatch.setattr(files, "scan", lambda data, **said: seen.update(said, data=data))
+    monkeypatch.setattr(released_rows, "scan", lambda data, **said: seen.update(said, data=data))
     said = {"labels": {"column": "y", "missing": missing}}
     said |= {} if person is None else {"person": person}
-    files.public_rows(release(numbers("label:y"), said), "table")
+    released_rows.public_rows(release(numbers("label:y"), said), "table")
     assert seen["data"] == "table"
     assert (seen["label"], seen["drop_missing_labels"]) == ("y" if dropped else None, dropped)
     assert seen["person"] == (None if person is None else "id")
@@ -483,13 +485,13 @@ def test_labels_are_looked_at_again_only_where_rows_without_one_were_dropped(
 
 def test_a_drawing_tells_more_of_its_run_under_a_new_seal() -> None:
     table = numbers(*FEATURES.names, "label:y")
-    drawing = files.Drawing(
+    drawing = drawings.Drawing(
         FEATURES, table.schema, (b for b in table.to_batches()), lambda d: {"digests": d, "a": 1}
     )
-    made = drawing.telling(ledger="x").collect()
+    held, certificate = drawing.telling(ledger="x").collect()
     body = {"digests": {"aggregates": table_digest(table)}, "a": 1, "ledger": "x"}
-    assert made.certificate == claims.seal(body)
-    assert made.table == table
+    assert certificate == claims.seal(body)
+    assert held == table
 
 
 def test_the_columns_of_rows_are_number_features_and_label() -> None:

@@ -18,7 +18,7 @@ from labeldp._random import Randomness
 from labeldp.accounting import Gaussian, invert
 from labeldp.engines import LocalEngine
 from labeldp.errors import DataError, SpentError
-from labeldp.mechanisms import mechanism_named, mechanism_names, mechanisms, read_claim
+from labeldp.mechanisms import mechanism_named, mechanism_names, mechanisms, read_claim, running
 from labeldp.mechanisms.once import noted
 from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.registry import (
@@ -220,11 +220,10 @@ def test_infinite_forecasts_and_all_fields_survive_a_file(made: Plan, tmp_path: 
 
 def test_a_ledger_and_what_the_table_is_called_in_it_go_together(made: Plan) -> None:
     rows, engine, ledger = source(400), LocalEngine(1), SimpleNamespace()
-    held: Any = made
-    assert held._paid(rows, engine, None, None).told is None
+    assert running.paid(made, rows, engine, None, None).told is None
     for asked in ((ledger, None), (None, "t")):
         with pytest.raises(InputError, match=r"^`ledger` and `dataset` go together: the file, and"):
-            held._paid(rows, engine, *asked)
+            running.paid(made, rows, engine, *asked)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mechanism", [FLAG, SHAPED])

@@ -230,8 +230,8 @@ def test_nothing_is_left_of_a_release_that_failed(
     rows = source()
     made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=2000)
     owner, name, problem = BREAKS[where]
-    monkeypatch.setattr("labeldp.release.files._GROUP_ROWS", 100)
-    monkeypatch.setattr("labeldp.release.files._GROUP_NUMBERS", 100)
+    monkeypatch.setattr("labeldp.release.drawing._GROUP_ROWS", 100)
+    monkeypatch.setattr("labeldp.release.drawing._GROUP_NUMBERS", 100)
     monkeypatch.setattr(owner, name, fail_at(3, problem, getattr(owner, name)))
     expected = ReleaseError if isinstance(problem, OSError) else type(problem)
     with pytest.raises(expected) as error:
@@ -280,7 +280,7 @@ def bar(steps: list[int]) -> Progress:
 
 
 def test_a_row_group_is_worth_its_place_and_fits_memory() -> None:
-    from labeldp.release.files import _row_groups
+    from labeldp.release.drawing import _row_groups
 
     def rows_of(columns: int, sizes: list[int]) -> list[int]:
         batches = (

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import Any
 
 from labeldp import Ledger, LedgerError, Plan, Release, scan
-from labeldp.release.files import CERTIFICATE
+from labeldp.release import CERTIFICATE
 from tests.tables import RANGE
 
 FITS = 3

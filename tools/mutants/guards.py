@@ -270,6 +270,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "mechanisms/structure.py": (*_RULES, "tests/test_parquet_form.py", *_RELEASES),
     "mechanisms/check": (*_FLOORS, "tests/mechanisms/test_floors.py", "tests/golden", *_RELEASES),
     "mechanisms/plan": (*_RULES, *_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
+    "mechanisms/running.py": (*_RULES, "tests/mechanisms/test_draws.py", *_MECHANISMS),
     "mechanisms/once.py": _RULES,
     "mechanisms/certificate_form.py": (*_RULES, *_MECHANISMS, *_RELEASES),
     "mechanisms/registry.py": (*_RULES, *_MECHANISMS, "tests/contracts/test_own_mechanism.py"),
@@ -279,6 +280,12 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/test_parquet_pages.py",
         "tests/test_parquet_form.py",
         "tests/test_release_files.py",
+        *_RELEASES,
+    ),
+    "release/drawing.py": (
+        "tests/test_release_parts.py",
+        "tests/test_release_files.py",
+        "tests/test_parquet_form.py",
         *_RELEASES,
     ),
     "release/files.py": (

@@ -282,17 +282,16 @@ def raw_rows(
 
     beside = tuple(name for name in kept if name not in features.columns)
     said = {name: value for name, value in spelling.items() if value is not None}
+    known = features.reading
     try:
         return scan(
             data,
             label=label,
             label_range=None if label is None else (-1e150, 1e150),
-            features=(*features.columns, *beside),
-            categorical=(*(column.name for column in features.categorical), *beside),
-            numeric=tuple(column.name for column in features.numeric),
             drop_missing_labels=label is not None,
-            spelt=features.spelt,
-            **{"na": features.na} | said,
+            **known
+            | {name: (*known[name], *beside) for name in ("features", "categorical")}
+            | said,
         )
     except UnknownColumnError as problem:
         if problem.column in beside:

@@ -111,6 +111,17 @@ class FeatureMap:
         words = [word for told in self.spelt.values() for word in told.get("na", ())]
         return tuple(dict.fromkeys(words)) or None
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """Keywords of `scan` that read further rows as the fitted ones were read."""
+        return {
+            "features": self.columns,
+            "categorical": tuple(column.name for column in self.categorical),
+            "numeric": tuple(column.name for column in self.numeric),
+            "spelt": self.spelt,
+            "na": self.na,
+        }
+
     @cached_property
     def derived(self) -> tuple[tuple[Term, tuple[Derived, ...]], ...]:
         """The terms of the basis, each with its design columns."""

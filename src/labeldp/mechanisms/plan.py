@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from importlib import import_module
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,35 +19,23 @@ from labeldp._random import Randomness
 from labeldp.common.arguments import checked
 from labeldp.common.cards import Card, budget
 from labeldp.common.files import check_target, json_digest, new_path, read_json
-from labeldp.engines import Engine, engine_for
-from labeldp.errors import InputError, LabelDPWarning, PlanError
+from labeldp.engines import Engine
+from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms.forecast import Forecast, explained_ms
-from labeldp.mechanisms.once import noted
-from labeldp.mechanisms.payment import Book, Receipt, Unpaid
+from labeldp.mechanisms.payment import Book
+from labeldp.mechanisms.plan_file import document_of, fields_of
 from labeldp.mechanisms.protocol import number
-from labeldp.mechanisms.registry import check_persons, mechanism_named, read_claim
-from labeldp.mechanisms.running import check_memory, now, run_fields
-from labeldp.release import (
-    About,
-    Claim,
-    Drawing,
-    FloorOutcome,
-    Release,
-    certify,
-    read_about,
-    seal,
-)
+from labeldp.mechanisms.registry import check_persons, mechanism_named
+from labeldp.mechanisms.running import check_memory, released, run_fields
+from labeldp.release import Claim, FloorOutcome, Release, certify
 from labeldp.source import Source, as_source, said_again
 from labeldp.statistics import Factor, LabelGrid
 
-FORMAT = "labeldp-plan/2"
 OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
 CONTRADICTION = "the plan contradicts itself; plan again"
 LEAST_KEPT, ENOUGH_KEPT = 0.1, 0.5
 """Of what features explain: below the first a plan is refused, below the second it is warned of."""
-_AFTERWARDS = "labeldp.learners.afterwards"
-"""What a release says of its own use; learners stand further down the road."""
 
 
 class Part(Protocol):
@@ -214,16 +200,7 @@ class Plan:
         """
         source = self.scan(source, label=label, **table)
         check_memory(*self.claim.extent(len(self.features.names), len(self.features.columns)))
-        said = read_about(about)
-        engine = engine or engine_for(source)
-        with (
-            noted(self, None, again=again or ledger is not None),
-            self._paid(source, engine, ledger, dataset) as receipt,
-        ):
-            made = self._draw(source, engine, randomness, receipt, said).collect()
-            receipt.done(made.certificate["seal"])
-        self._doubt(made, source, randomness)
-        return made
+        return released(self, source, None, engine, randomness, ledger, dataset, about, again)
 
     @checked
     def release_to(
@@ -270,27 +247,7 @@ class Plan:
         """
         check_target(target := Path(directory))
         source = self.scan(source, label=label, **table)
-        engine, said = engine or engine_for(source), read_about(about)
-        with (
-            noted(self, target, again=again or ledger is not None),
-            self._paid(source, engine, ledger, dataset) as receipt,
-        ):
-            certificate = self._draw(source, engine, randomness, receipt, said).write(directory)
-            receipt.done(certificate["seal"])
-        made = Release.load(directory, verify=False)
-        self._doubt(made, source, randomness)
-        return made
-
-    def _doubt(self, made: Release, source: Source, randomness: Randomness | None) -> None:
-        """A warning where the numbers drawn do not show that they are of use.
-
-        Whoever gives randomness, for experiments or to tell people in another way, looks for
-        themselves.
-        """
-        if randomness is None and not self.anyway:
-            doubt = import_module(_AFTERWARDS).doubt(made, source)
-            if doubt is not None:
-                warnings.warn(doubt, LabelDPWarning, stacklevel=4)
+        return released(self, source, target, engine, randomness, ledger, dataset, about, again)
 
     @checked
     def scan(self, data: Any, *, label: str | None = None, **table: Any) -> Source:
@@ -306,104 +263,22 @@ class Plan:
         said = table if label is None else table | {"label": label}
         if isinstance(data, Source):
             return as_source(data, **said)
-        features, person = self.features, self.claim.person
+        person = self.claim.person
         known: dict[str, Any] = {
             "label_range": (self.labels.low, self.labels.high),
             "person": None if person is None else person.column,
-            "features": features.columns,
-            "categorical": [column.name for column in features.categorical],
-            "numeric": [column.name for column in features.numeric],
-            "spelt": features.spelt,
-            "na": features.na,
+            **self.features.reading,
         }
         return as_source(data, **known | said_again(data, self.table) | said)
 
-    def _paid(
-        self, source: Source, engine: Engine, ledger: Book | None, dataset: str | None
-    ) -> Receipt:
-        """The debit of a run that is sound, before a label is read."""
-        if (ledger is None) != (dataset is None):
-            raise InputError(
-                "`ledger` and `dataset` go together: the file, and what the table is called in it"
-            )
-        if ledger is None or dataset is None:
-            return Unpaid()
-        self.bind(source)
-        return ledger.debit(self, source, engine, dataset)
-
-    def _draw(
-        self,
-        source: Source,
-        engine: Engine,
-        randomness: Randomness | None,
-        receipt: Receipt,
-        about: About | None,
-    ) -> Drawing:
-        mechanism, keys = mechanism_named(self.claim.mechanism), randomness or Randomness.from_os()
-        return mechanism.run(self, source, engine, keys).telling(
-            ledger=receipt.told,
-            about=None if about is None else about.to_json(),
-            released_at=now() if keys.private else None,
-        )
-
     def to_json(self) -> dict[str, Any]:
         """The plan as plain values, sealed; an infinite forecast is null."""
-        return seal(
-            {
-                "format": FORMAT,
-                **self.claim.to_json(),
-                "curve": self.claim.curve(),
-                "forecast": {
-                    name: None if value == math.inf else value
-                    for name, value in asdict(self.forecast).items()
-                },
-                "labels": asdict(self.labels),
-                "features": self.features.to_json(),
-                "feature_sums": self.feature_sums,
-                "table": dict(self.table),
-                "notes": list(self.notes),
-                "warnings": list(self.warnings),
-                **({"anyway": True} if self.anyway else {}),
-                **({"bases": list(self.bases)} if self.bases else {}),
-                **{name: part.to_json() for name, part in self.parts.items()},
-            }
-        )
+        return document_of(self)
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Plan:
         """Read a plan back; the inverse of `to_json`. One that was altered since is refused."""
-        if not isinstance(document, dict) or document.get("format") != FORMAT:
-            raise InputError(f"this is not a plan of format {FORMAT}; make one with labeldp plan")
-        if seal(document)["seal"] != document.get("seal"):
-            raise InputError("the plan was altered since it was made; make a new one")
-        try:
-            return cls._of(document)
-        except InputError:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError):
-            raise InputError(
-                "the plan lacks a part, or has one of another kind; make a new one"
-            ) from None
-
-    @classmethod
-    def _of(cls, document: dict[str, Any]) -> Plan:
-        parts = mechanism_named(document["mechanism"]).parts
-        forecasts: dict[str, Any] = {
-            name: math.inf if value is None else value
-            for name, value in document["forecast"].items()
-        }
-        return cls(
-            read_claim(document),
-            FeatureMap.from_json(document["features"]),
-            LabelGrid(**document["labels"]),
-            document["feature_sums"],
-            Forecast(**forecasts),
-            tuple(document["notes"]),
-            parts={name: read(document[name]) for name, read in parts.items() if name in document},
-            anyway=bool(document.get("anyway", False)),
-            bases=tuple(document.get("bases", ())),
-            table=dict(document.get("table", {})),
-        )
+        return cls(**fields_of(document))
 
     @checked
     def save(self, path: str | Path) -> None:

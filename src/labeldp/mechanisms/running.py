@@ -1,18 +1,30 @@
-"""What holds of every run of a plan: that it fits memory, and how the certificate tells of it."""
+"""The run of a plan: it fits memory, is paid for, reads labels once and is told of in full."""
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, datetime
-from typing import Any
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from labeldp._random import Randomness
-from labeldp.errors import PlanError
-from labeldp.release import drawn_fields
+from labeldp.engines import Engine, engine_for
+from labeldp.errors import InputError, LabelDPWarning, PlanError
+from labeldp.mechanisms.once import noted
+from labeldp.mechanisms.payment import Book, Receipt, Unpaid
+from labeldp.mechanisms.registry import mechanism_named
+from labeldp.release import Certificate, Release, drawn_fields, read_about
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 
+if TYPE_CHECKING:
+    from labeldp.mechanisms.plan import Plan
+
 MOST_NUMBERS = 500_000_000
 """A release drawn in memory: four gigabytes of it."""
+_AFTERWARDS = "labeldp.learners.afterwards"
+"""What a release says of its own use; learners stand further down the road."""
 
 
 def check_memory(rows: int, columns: int) -> None:
@@ -24,7 +36,65 @@ def check_memory(rows: int, columns: int) -> None:
         )
 
 
-def now() -> str:
+def released(
+    plan: Plan,
+    source: Source,
+    target: Path | None,
+    engine: Engine | None,
+    randomness: Randomness | None,
+    ledger: Book | None,
+    dataset: str | None,
+    about: Any,
+    again: bool,
+) -> Release:
+    """Draw the release of a plan, in memory or into a new directory; see `Plan.release`.
+
+    A warning is given where the numbers drawn do not show that they are of use. Whoever gives
+    randomness, for experiments or to tell people in another way, looks for themselves.
+    """
+    said, engine = read_about(about), engine or engine_for(source)
+    with (
+        noted(plan, target, again=again or ledger is not None),
+        paid(plan, source, engine, ledger, dataset) as receipt,
+    ):
+        keys = randomness or Randomness.from_os()
+        drawing = mechanism_named(plan.claim.mechanism).run(plan, source, engine, keys)
+        drawing = drawing.telling(
+            ledger=receipt.told,
+            about=None if said is None else said.to_json(),
+            released_at=_now() if keys.private else None,
+        )
+        if target is None:
+            table, certificate = drawing.collect()
+        else:
+            certificate = drawing.write(target)
+        receipt.done(certificate["seal"])
+    if target is None:
+        made = Release(table, drawing.features, Certificate(certificate), drawing.files)
+    else:
+        made = Release.load(target, verify=False)
+    if randomness is None and not plan.anyway:
+        doubt = import_module(_AFTERWARDS).doubt(made, source)
+        if doubt is not None:
+            warnings.warn(doubt, LabelDPWarning, stacklevel=4)
+    return made
+
+
+def paid(
+    plan: Plan, source: Source, engine: Engine, ledger: Book | None, dataset: str | None
+) -> Receipt:
+    """The debit of a run that is sound, before a label is read."""
+    if (ledger is None) != (dataset is None):
+        raise InputError(
+            "`ledger` and `dataset` go together: the file, and what the table is called in it"
+        )
+    if ledger is None or dataset is None:
+        return Unpaid()
+    plan.bind(source)
+    return ledger.debit(plan, source, engine, dataset)
+
+
+def _now() -> str:
     """To the second, for the certificate."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

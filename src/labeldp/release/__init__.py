@@ -16,26 +16,21 @@ from labeldp.release.claim import (
 )
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import Digest, table_digest
-from labeldp.release.files import (
+from labeldp.release.drawing import (
     AGGREGATES,
     CERTIFICATE,
     FEATURES,
-    NOISE,
-    ROW,
-    WARNING,
     Drawing,
-    Release,
     aggregate_batch,
     aggregate_schema,
     certificate_text,
-    design_layout,
     features_text,
     file_name,
     label_column,
-    public_rows,
 )
+from labeldp.release.files import NOISE, ROW, WARNING, Release, design_layout
 from labeldp.release.parquet import METADATA_KEY, check_form
-from labeldp.release.rows import feature_rows, labelled_rows, row_schema, table_rows
+from labeldp.release.rows import feature_rows, labelled_rows, public_rows, row_schema, table_rows
 from labeldp.release.statement import (
     SIGNATURES,
     Envelope,

@@ -1,53 +1,42 @@
 """A release: aggregates, certificate and feature map together, on disk or in memory.
 
-    DIR/aggregates.parquet   one row per bag: the label and, if aggregated, the design columns; or
-                             one per row of the table (`rows.py`)
-    DIR/NAME.parquet         another public table, where a mechanism declares one: `bags` (which
-                             rows stand in which bag), `weights` (of the design columns)
-    DIR/certificate.json     what was promised and what anyone needs to recheck it
-    DIR/features.json        how raw rows become the design columns
-    DIR/croissant.json       the files above in the words of Croissant, for its readers
-
-This is the only module that writes a release. The certificate also sits in the Parquet
-metadata, so that the file alone still says what it is. Aggregates may be many: they are drawn
-and written in a stream, and read only as far as they are looked at.
+What stands in its directory is told in `drawing.py`, which writes it. Aggregates may be many: they
+are read only as far as they are looked at.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp.common.arguments import checked
-from labeldp.common.arrow import arrow_numbers, column_numbers, numpy_numbers
+from labeldp.common.arrow import column_numbers, numpy_numbers
 from labeldp.common.cards import Card
-from labeldp.common.files import is_directory, new_directory, obstacle, read_json
+from labeldp.common.files import is_directory, obstacle, read_json
 from labeldp.errors import ReleaseError
 from labeldp.features import FeatureMap
 from labeldp.release.certificate import Certificate
-from labeldp.release.claim import seal
-from labeldp.release.croissant import CROISSANT, croissant_of
-from labeldp.release.digest import Digest, table_digest
-from labeldp.release.parquet import METADATA_KEY, WRITING
+from labeldp.release.drawing import (
+    AGGREGATES,
+    CERTIFICATE,
+    FEATURES,
+    Drawing,
+    aggregate_schema,
+    file_name,
+)
 from labeldp.release.stored import StoredTable, check_plain
-from labeldp.source import Source, scan
 
 if TYPE_CHECKING:
     import pandas as pd
 
-AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
 WARNING = "NOT_PRIVATE.txt"
 """In place of a certificate, beside sums that are not private."""
 NOISE = "noise_std"
@@ -61,8 +50,6 @@ _JUDGE = "labeldp.mechanisms.structure"
 by name when a release is read."""
 _NOT_FILES = ("aggregates", "features", "feature_sums")
 """Digests that are not those of further tables."""
-_GROUP_ROWS, _GROUP_NUMBERS, _MOST_NUMBERS = 1 << 14, 1 << 20, 1 << 23
-"""A row group has the first two at least, unless it has the third: 64 MiB."""
 
 
 @dataclass(frozen=True)
@@ -293,11 +280,6 @@ def _document(path: Path) -> dict[str, Any]:
     return document
 
 
-def file_name(name: str) -> str:
-    """Where the table of this name stands in a release."""
-    return f"{name}.parquet"
-
-
 def _further_files(certificate: dict[str, Any]) -> list[str]:
     """The tables beside the aggregates whose digests a certificate has."""
     digests = certificate.get("digests")
@@ -309,143 +291,6 @@ def _further_files(certificate: dict[str, Any]) -> list[str]:
     ]
 
 
-def public_rows(release: Release, data: Any) -> Source:
-    """The rows a release was made from, its feature columns (and whose they are) only.
-
-    If rows without a label were dropped, the label column is needed to drop them again, and
-    only for that.
-    """
-    labels = release.certificate["labels"]
-    dropped = labels["missing"] == "rows dropped"
-    features, person = release.features, release.certificate.get("person")
-    return scan(
-        data,
-        label=labels["column"] if dropped else None,
-        person=None if person is None else person["column"],
-        features=features.columns,
-        categorical=tuple(column.name for column in features.categorical),
-        numeric=tuple(column.name for column in features.numeric),
-        drop_missing_labels=dropped,
-        spelt=features.spelt,
-        na=features.na,
-    )
-
-
-@dataclass(frozen=True)
-class Drawing:
-    """What a mechanism draws: a stream of aggregates, and a certificate once it has ended."""
-
-    features: FeatureMap
-    schema: pa.Schema
-    batches: Generator[pa.RecordBatch, None, None]
-    """Drawn as they are asked for, maybe by threads: closed when the drawing ends, or fails."""
-    certify: Callable[[dict[str, str]], dict[str, Any]]
-    """The certificate, given the digests of all tables by their names."""
-    files: Mapping[str, pa.Table] = field(default_factory=dict)
-    """Public tables beside the aggregates, as the mechanism declares them."""
-
-    def telling(self, **fields: Any) -> Drawing:
-        """The same, whose certificate also says this of the run."""
-
-        def certify(digests: dict[str, str]) -> dict[str, Any]:
-            return seal(self.certify(digests) | fields)
-
-        return replace(self, certify=certify)
-
-    def collect(self) -> Release:
-        """Draw into memory."""
-        with closing(self.batches):
-            table = pa.Table.from_batches(self.batches, schema=self.schema)
-        certificate = self._certificate(table_digest(table))
-        return Release(table, self.features, Certificate(certificate), self.files)
-
-    def _certificate(self, aggregates: str) -> dict[str, Any]:
-        others = {name: table_digest(table) for name, table in self.files.items()}
-        return self.certify({"aggregates": aggregates, **others})
-
-    def write(self, directory: str | Path) -> dict[str, Any]:
-        """Draw into a new directory, a batch at a time, whole or not at all: the certificate."""
-        with new_directory(Path(directory)) as partial:
-            text = certificate_text(certificate := self._write_aggregates(partial / AGGREGATES))
-            for name, table in self.files.items():
-                with pq.ParquetWriter(partial / file_name(name), table.schema, **WRITING) as file:
-                    for group in _row_groups(table.to_batches(), len(table.schema)):
-                        file.write_table(group, group.num_rows)
-                    file.add_key_value_metadata({METADATA_KEY.decode(): text})
-            (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
-            (partial / FEATURES).write_text(features_text(self.features), encoding="utf-8")
-            with suppress(LookupError, TypeError, ValueError, AttributeError):
-                # what is no certificate cannot be described, and `verify` refuses it
-                described = croissant_of(partial, certificate)
-                (partial / CROISSANT).write_text(described, encoding="utf-8")
-        return certificate
-
-    def _write_aggregates(self, path: Path) -> dict[str, Any]:
-        """The stream into one file, its digest and the certificate.
-
-        Normal numbers cannot be compressed; labels, which stand on a grid, can.
-        """
-        others = set(self.schema.names) - set(self.features.names)
-        layout = {"compression": dict.fromkeys(others, "snappy"), **WRITING}
-        with (
-            closing(self.batches),
-            Digest(self.schema) as digest,
-            pq.ParquetWriter(path, self.schema, **layout) as file,
-        ):
-            for group in _row_groups(self.batches, len(self.schema)):
-                digest.add(group)
-                file.write_table(group, group.num_rows)
-            certificate = self._certificate(digest.total())
-            file.add_key_value_metadata({METADATA_KEY.decode(): certificate_text(certificate)})
-        return certificate
-
-
-def aggregate_schema(features: FeatureMap, label: str) -> pa.Schema:
-    """The columns of aggregated features and labels."""
-    names = (*features.names, label_column(label))
-    return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in names])
-
-
 def design_layout(release: Release) -> pa.Schema:
     """The columns of aggregates that hold features and labels."""
     return aggregate_schema(release.features, release.certificate["labels"]["column"])
-
-
-def aggregate_batch(
-    schema: pa.Schema, design: NDArray[np.float64], labels: NDArray[np.float64]
-) -> pa.RecordBatch:
-    """Aggregated features, in the feature map's scales, and labels as rows."""
-    arrays = [arrow_numbers(column) for column in (*design.T, labels)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _row_groups(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.Table]:
-    """Batches put together until they are worth a row group, and no larger than memory likes."""
-    enough = min(max(_GROUP_ROWS, _GROUP_NUMBERS // columns), max(1, _MOST_NUMBERS // columns))
-    waiting: list[pa.RecordBatch] = []
-    for batch in chain.from_iterable(_slices(batch, enough) for batch in batches):
-        waiting.append(batch)
-        if sum(part.num_rows for part in waiting) >= enough:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.Table.from_batches(waiting)
-
-
-def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
-
-
-def label_column(label: str) -> str:
-    """What the column of aggregated labels is called."""
-    return f"label:{label}"
-
-
-def certificate_text(certificate: dict[str, Any]) -> str:
-    """The one text of a certificate, for its file and for the Parquet metadata."""
-    return json.dumps(certificate, indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def features_text(features: FeatureMap) -> str:
-    """The one text of a feature map's file."""
-    return json.dumps(features.to_json(), indent=1, ensure_ascii=False) + "\n"

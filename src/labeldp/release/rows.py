@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from labeldp.common.arrow import column_numbers, numpy_numbers
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.features import FeatureMap, raw_columns, raw_schema
-from labeldp.release.files import ROW, Release, label_column, public_rows
+from labeldp.release.drawing import label_column
+from labeldp.release.files import ROW, Release
 from labeldp.source import Source, scan, take_numbered
 
 if TYPE_CHECKING:
@@ -78,13 +79,23 @@ def feature_frame(features: FeatureMap, rows: Any) -> pd.DataFrame:
 
 def feature_rows(features: FeatureMap, data: Any) -> Source:
     """All rows of a table, with or without labels, its feature columns alone."""
+    return scan(data, **features.reading)
+
+
+def public_rows(release: Release, data: Any) -> Source:
+    """The rows a release was made from, its feature columns (and whose they are) only.
+
+    If rows without a label were dropped, the label column is needed to drop them again, and
+    only for that.
+    """
+    labels, person = release.certificate["labels"], release.certificate.get("person")
+    dropped = labels["missing"] == "rows dropped"
     return scan(
         data,
-        features=features.columns,
-        categorical=tuple(column.name for column in features.categorical),
-        numeric=tuple(column.name for column in features.numeric),
-        spelt=features.spelt,
-        na=features.na,
+        label=labels["column"] if dropped else None,
+        person=None if person is None else person["column"],
+        drop_missing_labels=dropped,
+        **release.features.reading,
     )
 
 
