@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import make_dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -71,6 +71,26 @@ PlanOptions = Annotated[Any, plan_options]
 """A dataclass; what it holds depends on the mechanisms there are."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """Options: what is made of a plan, and shown beside it."""
+
+    out: Path | None = option(None, "Write the plan here, for release --plan.")
+    compare: bool = option(False, "Show every mechanism's forecast; bags are simulated.")
+    report: Path | None = option(None, "Write an HTML page to read and sign before the release.")
+    curve: bool = option(False, "Show the forecast at smaller and larger ε too.")
+    plots: Path | None = option(
+        None, "Draw --curve into this new directory; needs the extra plots."
+    )
+
+    def check(self) -> None:
+        """Refuse what could not be written in the end."""
+        for target in filter(None, (self.out, self.report, self.plots)):
+            check_target(target)
+        if self.plots is not None:
+            need_matplotlib()
+
+
 def plan(
     context: typer.Context,
     table: Table,
@@ -78,43 +98,25 @@ def plan(
     options: PlanOptions,
     encoding: Encoding,
     reading: PassOptions,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the plan here, for release --plan.")
-    ] = None,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Show every mechanism's forecast; bags are simulated.")
-    ] = False,
-    report: Annotated[
-        Path | None, typer.Option(help="Write an HTML page to read and sign before the release.")
-    ] = None,
-    curve: Annotated[
-        bool, typer.Option("--curve", help="Show the forecast at smaller and larger ε too.")
-    ] = False,
-    plots: Annotated[
-        Path | None,
-        typer.Option(help="Draw --curve into this new directory; needs the extra plots."),
-    ] = None,
+    outputs: OutputOptions,
     verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
-    for target in filter(None, (out, report, plots)):
-        check_target(target)
-    if plots is not None:
-        need_matplotlib()
+    outputs.check()
     runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
     chosen = asked(context, budget, options, encoding)
-    made, offers = planned(options.mechanism, chosen, source, runner, compared=compare)
+    made, offers = planned(options.mechanism, chosen, source, runner, compared=outputs.compare)
     show_notes(made, verbose)
-    if out is not None:
-        made.save(out)
-    if report is not None:
+    if outputs.out is not None:
+        made.save(outputs.out)
+    if outputs.report is not None:
         from labeldp.signoff.report import plan_report
 
-        write_report(report, plan_report(made))
-    points = along_epsilon(source, made, runner, chosen) if curve or plots else []
-    if plots is not None:
-        draw_all([curve_picture(points, made.claim.epsilon)], plots)
+        write_report(outputs.report, plan_report(made))
+    points = along_epsilon(source, made, runner, chosen) if outputs.curve or outputs.plots else []
+    if outputs.plots is not None:
+        draw_all([curve_picture(points, made.claim.epsilon)], outputs.plots)
     if json:
         more = {"comparison": offers, "forecast_curve": [point.to_json() for point in points]}
         emit_json(made.to_json() | {name: value for name, value in more.items() if value})

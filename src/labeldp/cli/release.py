@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,11 +14,30 @@ from labeldp.cli.options import Budget, Json, LedgerOptions, PassOptions, Table,
 from labeldp.cli.output import emit_facts, emit_json, note, number
 from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, show_notes
 from labeldp.common.files import check_target
-from labeldp.mechanisms import Demonstration, Encoding, demonstrations, mechanism_named, names
+from labeldp.mechanisms import (
+    Demonstration,
+    Encoding,
+    demonstrations,
+    mechanism_named,
+    names,
+    option,
+)
 
 if TYPE_CHECKING:
     from labeldp import Plan, Release
     from labeldp.learners.quality import Quality
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseOptions:
+    """Options: which plan is released, and how."""
+
+    plan: Path | None = option(
+        None, "A plan from `labeldp plan --out`; what was said for it need not be repeated."
+    )
+    about: Path | None = option(None, "What only you know of the release, as TOML.", metavar="FILE")
+    again: bool = option(False, "Release a plan once more without a ledger: it costs again.")
+    not_private: bool = option(False, f"Allow {' and '.join(demonstrations())}, which never are.")
 
 
 def release(
@@ -29,26 +49,7 @@ def release(
     encoding: Encoding,
     reading: PassOptions,
     paying: LedgerOptions,
-    plan: Annotated[
-        Path | None,
-        typer.Option(
-            help="A plan from `labeldp plan --out`; what was said for it need not be repeated."
-        ),
-    ] = None,
-    about: Annotated[
-        Path | None,
-        typer.Option(help="What only you know of the release, as TOML.", metavar="FILE"),
-    ] = None,
-    again: Annotated[
-        bool,
-        typer.Option("--again", help="Release a plan once more without a ledger: it costs again."),
-    ] = False,
-    not_private: Annotated[
-        bool,
-        typer.Option(
-            "--not-private", help=f"Allow {' and '.join(demonstrations())}, which never are."
-        ),
-    ] = False,
+    how: ReleaseOptions,
     verbose: Verbose = False,
     json: Json = False,
 ) -> int:
@@ -58,7 +59,7 @@ def release(
     """
     check_target(out)
     shown = demonstrations().get(options.mechanism)
-    if not_private and shown is None:
+    if how.not_private and shown is None:
         raise InputError(f"--not-private is for {' and '.join(demonstrations())}; leave it out")
     here = given(context)
     settled = {
@@ -66,7 +67,7 @@ def release(
         for name, flag in here.items()
         if name in (*names(Budget), *names(options), *names(encoding)) and name != "anyway"
     }
-    made = None if plan is None else _loaded(plan, settled)
+    made = None if how.plan is None else _loaded(how.plan, settled)
     runner = reading.runner()
     if made is None:
         source = table.source(reading.engine, encoding.formula)
@@ -78,7 +79,7 @@ def release(
         foreign = {n: flag for n, flag in settled.items() if n not in (*own, *names(encoding))}
         _refuse(foreign, f"does not apply to {options.mechanism}; leave it out")
         warning = demonstration.release(
-            out, source, runner, encoding, not_private=not_private, **own
+            out, source, runner, encoding, not_private=how.not_private, **own
         )
         note(warning)
         if json:
@@ -93,13 +94,19 @@ def release(
 
     keys = Randomness.from_os()  # given, so that a doubt about its use is told here alone
     released = made.release_to(
-        out, source, engine=runner, about=about, randomness=keys, again=again, **payment
+        out,
+        source,
+        engine=runner,
+        about=how.about,
+        randomness=keys,
+        again=how.again,
+        **payment,
     )
     from labeldp.learners.afterwards import estimated  # late: a refusal needs no learner
 
     said = released.certificate["about"]
     if said is not None and said["missing"]:
-        note(f"{about} does not say: {', '.join(said['missing'])}")
+        note(f"{how.about} does not say: {', '.join(said['missing'])}")
     found = estimated(released, source)
     beats = found is None or found.beats_the_constant
     if json:
