@@ -17,9 +17,8 @@ from labeldp.statistics import factor as factors
 from labeldp.statistics import quadratic_form, shape_routes, weight_scan
 from labeldp.statistics import shape as shapes
 from labeldp.statistics.quadratic_form import QuadraticForm
-from labeldp.statistics.shape import isotropic
 from labeldp.statistics.short_weights import ShortWeights
-from labeldp.statistics.weights import Weights, _rounded, weights_of
+from labeldp.statistics.weights import Weights, _rounded
 from tests.oracles.best_shape import exact_square_length
 from tests.statistics.test_shape import Table, numbers, trace_of
 from tests.tables import source
@@ -124,7 +123,7 @@ def test_the_length_is_a_bound_where_numbers_are_very_many(
     monkeypatch.setattr(weight_scan, "_VERY_MANY", 9)
     monkeypatch.setattr(quadratic_form, "LARGE", 1)
     table = Table(numbers(300, 9, 1, tail=tail))
-    for weights in (some_weights(table, 5, 6.0), isotropic_of(table)):
+    for weights in (some_weights(table, 5, 6.0), table.isotropic()):
         exact = max(exact_square_length(weights.matrix, row) for row in table.codes)
         for keep in (0, 7):
             found = [table.scan(weights, keep, 0.0, rows).result() for rows in (1, 7, 65536)]
@@ -135,13 +134,9 @@ def test_the_length_is_a_bound_where_numbers_are_very_many(
                 assert np.array_equal(each.reserve, found[0].reserve)
 
 
-def isotropic_of(table: Table) -> Weights:
-    return isotropic(table.factor, table.features, table.look).weights
-
-
 def test_very_many_numbers_keep_the_rows_that_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(numbers(300, 9, 1))
-    weights = isotropic_of(table)
+    weights = table.isotropic()
     plain = table.scan(weights, 7).result()
     monkeypatch.setattr(weight_scan, "_VERY_MANY", 9)
     assert np.array_equal(table.scan(weights, 7).result().rows, plain.rows)
@@ -151,7 +146,7 @@ def test_rows_out_of_reach_are_measured_the_slow_way(monkeypatch: pytest.MonkeyP
     """Short weights are exact within the reach of fitted rows only."""
     monkeypatch.setattr(weight_scan, "_VERY_MANY", 9)
     table = Table(numbers(300, 9, 1))
-    weights, rows = isotropic_of(table), encoded(table)
+    weights, rows = table.isotropic(), encoded(table)
     far = Encoded(rows.rows, rows.numbers * 2.0**30, rows.codes, rows.compounds)
     scan = weight_scan.WeightScan(table.features, weights, keep=7)
     scan.add(far)
@@ -226,15 +221,6 @@ def test_one_hot_rows_are_multiplied_by_their_entries(monkeypatch: pytest.Monkey
     assert np.allclose(shape_routes._product(rows, matrix), plain, rtol=1e-14)
 
 
-def test_the_noise_along_a_direction_is_that_of_the_root() -> None:
-    table = Table(source(300))
-    weights = weights_of(table.factor, np.linalg.cholesky(np.eye(table.factor.rank) * 3 + 1))
-    direction = np.random.default_rng(0).normal(size=table.factor.rank)
-    root = weights.noise_root(table.factor)
-    along = float(np.square(direction @ root).sum())
-    assert weights.noise_along(table.factor, direction) == pytest.approx(along)
-
-
 @pytest.mark.parametrize("kind", ["design", "low-rank"])
 def test_the_trace_of_a_wide_shape_is_that_of_its_weights(
     kind: str, monkeypatch: pytest.MonkeyPatch
@@ -256,10 +242,6 @@ def test_the_trace_of_a_wide_shape_is_that_of_its_weights(
     shape = table.shape()
     assert shape.kind == kind
     assert shape.trace == pytest.approx(trace_of(shape, table.codes), rel=1e-5)
-    mean = shapes.mean_direction(table.factor, table.features)
-    assert mean is not None
-    noise = np.square(mean @ shape.weights.noise_root(table.factor)).sum() * shape.length**2
-    assert shape.mean_noise == pytest.approx(noise / table.factor.rows)
 
 
 class _Nowhere(shape_routes.DesignRoute):

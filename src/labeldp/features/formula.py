@@ -189,7 +189,7 @@ class _Parser:
             if self._depth > _DEEP:
                 self._refuse(f"more than {_DEEP} parentheses stand in each other; take some out")
             terms = self._sum(Terms(), label)
-            self._need(")")
+            self._close()
             self._depth -= 1
             return terms
         if self._take("."):
@@ -203,7 +203,7 @@ class _Parser:
     def _call(self, function: str) -> Terms:
         if function == "fourier":
             self._waves = WAVES if self._tokens[0] == ")" else self._count("fourier")
-            self._need(")")
+            self._close()
             return Terms()
         return Terms({(self._bent(function),): None})
 
@@ -217,7 +217,7 @@ class _Parser:
         if function == "spline":
             knots = self._count("splines") if self._take(",") else KNOTS
             atom = replace(atom, knots=knots)
-        self._need(")")
+        self._close()
         return replace(atom, log=atom.log or function == "log", category=function == "C")
 
     def _count(self, part: str) -> int:
@@ -248,9 +248,9 @@ class _Parser:
         self._tokens.pop(0)
         return True
 
-    def _need(self, sign: str) -> None:
-        if not self._take(sign):
-            self._refuse(f"{sign!r} is missing")
+    def _close(self) -> None:
+        if not self._take(")"):
+            self._refuse("')' is missing")
 
     def _refuse(self, why: str) -> NoReturn:
         raise InputError(f"`formula` is {short(self._text)!r}: {why}")

@@ -62,8 +62,6 @@ class Shape:
     """L²·tr((CᵀC)⁻¹(XᵀX)⁻¹): the expected excess is (Δ/μ)² times as much."""
     aim: float
     """What was made least: the trace, or with a ridge that of the noise which the ridge leaves."""
-    mean_noise: float
-    """L²·q0ᵀSq0/n: (Δ/μ)² times as much is the variance of the mean prediction; 0 if unknown."""
     isotropic: float
     """The aim of isotropic noise: without a ridge d·h_max."""
     bound: float
@@ -85,17 +83,12 @@ class Shape:
         return self.isotropic / self.aim
 
 
-def find_shape(
-    factor: Factor,
-    features: FeatureMap,
-    look: Look,
-    told: Callable[[Shape], None] = lambda _best: None,
-) -> Shape:
-    """The C of least certified trace after a few passes; `told` hears of the best after each."""
+def find_shape(factor: Factor, features: FeatureMap, look: Look) -> Shape:
+    """The C of least certified trace after a few passes."""
     import scipy.linalg  # noqa: F401  (the limit holds for libraries loaded by then)
 
     with threadpool_limits(1, "blas"):
-        return _Search(factor, features, look, _rows_wanted(factor.rank)).run(told)
+        return _Search(factor, features, look, _rows_wanted(factor.rank)).run()
 
 
 def find_ridged(factor: Factor, features: FeatureMap, look: Look, ridge: float) -> Shape:
@@ -108,15 +101,10 @@ def find_ridged(factor: Factor, features: FeatureMap, look: Look, ridge: float) 
     with threadpool_limits(1, "blas"):
         other = Ridge.of(factor, features, ridge)
         search = _Search(other.factor, features, look, _rows_wanted(factor.rank), other.even)
-        found = search.run(lambda _best: None)
+        found = search.run()
         trace = float(np.square(found.weights.noise_root(factor)).sum())
     trace *= found.length**2 * (1 + factor.defect)
     return replace(found, trace=trace, ridge=ridge)
-
-
-def isotropic(factor: Factor, features: FeatureMap, look: Look) -> Shape:
-    """The shape of plain output perturbation, C = R⁻ᵀ: what `find_shape` improves on."""
-    return _Search(factor, features, look, 0).best
 
 
 class _Search:
@@ -139,11 +127,10 @@ class _Search:
         self.best = replace(self.best, isotropic=self.best.aim)
         self._isotropic, self._first = self.best.aim, sighting
 
-    def run(self, told: Callable[[Shape], None]) -> Shape:
+    def run(self) -> Shape:
         """Follow all routes."""
-        told(self.best)
         for route in self.routes():
-            self.follow(route, told)
+            self.follow(route)
             del route  # which holds many rows, before the next one is made
         return self.best
 
@@ -159,7 +146,7 @@ class _Search:
         if self.best.kind == ISOTROPIC and factor.rank > FULL_COLUMNS:
             yield FullRoute(factor, self._mean, rows, limit=_LOW_RANK_ROWS)
 
-    def follow(self, route: Route, told: Callable[[Shape], None]) -> None:
+    def follow(self, route: Route) -> None:
         """Propose, look at all rows, take in those that object; until few do or none gains."""
         for number in range(self._rounds(route)):
             # of half the length C is mostly published as it is, and what the pass saw holds for it
@@ -171,7 +158,6 @@ class _Search:
             settled = 4 * sighting.maximum <= 1 + _SETTLED and number >= _ROUNDS_TO_SETTLE
             lost = self.best is not shape and number >= 1 and route.kind != FULL
             self._restate()
-            told(self.best)
             if settled or lost or self.best.gap <= self._enough(route):
                 break
             route.take_in(self._scaled(sighting.rows), self._scaled(sighting.reserve))
@@ -199,32 +185,23 @@ class _Search:
         weights = weights_of(self._factor, proposal)
         spare = _SPARE * self._keep if self._factor.rank <= MOST_FULL_COLUMNS else 0
         sighting = self._look(weights, self._keep, spare, floor)
-        noise = self._noise(weights, trace)
-        return self._shape(weights, sighting, kind, *noise), sighting
+        return self._shape(weights, sighting, kind, self._trace(weights, trace)), sighting
 
-    def _noise(self, weights: Weights, trace: float) -> tuple[float, float]:
-        """tr S and q0ᵀSq0; of very many columns the trace is that of C before its rounding."""
-        factor, mean = self._factor, self._mean
-        if factor.rank > FULL_COLUMNS:
-            along = 0.0 if mean is None else weights.noise_along(factor, mean)
-            return trace * (1 + _ROUNDING), along
-        root = weights.noise_root(factor)
-        along = 0.0 if mean is None else float(np.square(mean @ root).sum())
-        return float(np.square(root).sum()), along
+    def _trace(self, weights: Weights, trace: float) -> float:
+        """tr S; of very many columns it is that of C before its rounding."""
+        if self._factor.rank > FULL_COLUMNS:
+            return trace * (1 + _ROUNDING)
+        return float(np.square(weights.noise_root(self._factor)).sum())
 
-    def _shape(
-        self, weights: Weights, sighting: Sighting, kind: str, trace: float, along: float
-    ) -> Shape:
+    def _shape(self, weights: Weights, sighting: Sighting, kind: str, trace: float) -> Shape:
         """With C scaled by a power of two so that L is between ½ and 1."""
         scale = -math.frexp(sighting.length)[1]
-        square = sighting.length**2
-        size = square * trace * (1 + self._factor.defect)
+        size = sighting.length**2 * trace * (1 + self._factor.defect)
         return Shape(
             weights=weights.scaled(scale),
             length=math.ldexp(sighting.length, scale),
             trace=size,
             aim=size,
-            mean_noise=square * along / self._factor.rows,
             isotropic=self._isotropic,
             bound=self._bound,
             kind=kind,

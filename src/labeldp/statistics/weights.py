@@ -101,14 +101,6 @@ class Weights:
 
         return np.asarray(dtrtri(self.whitened(factor), lower=1)[0])
 
-    def noise_along(self, factor: Factor, direction: NDArray[np.float64]) -> float:
-        """The square of Kᵀ times a direction, so that q0ᵀSq0 takes no product of matrices."""
-        from scipy.linalg import solve_triangular
-
-        plain = np.ldexp(self.matrix, factor.exponents)
-        first = solve_triangular(factor.lower, direction, lower=True, trans=1)
-        return float(np.square(solve_triangular(plain, first, lower=True, trans=1)).sum())
-
     def whitened(self, factor: Factor) -> NDArray[np.float64]:
         """C·L: the weights in whitened coordinates, in which XᵀX is the identity."""
         from scipy.linalg.blas import dtrmm
