@@ -17,9 +17,9 @@ import labeldp
 from labeldp import LinearRegressor, Plan, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.learners.afterwards import estimated
-from labeldp.mechanisms import cures
+from labeldp.mechanisms import worth
 from labeldp.mechanisms.forecast import shrunken_ms
-from labeldp.mechanisms.notes import CHOICE, COLUMN, MOST, NOISE, Note, ranked
+from labeldp.mechanisms.notes import MOST, Note, ranked
 from labeldp.mechanisms.plan import LEAST_KEPT
 from labeldp.source import Source
 from tests.console import labeldp as run
@@ -132,8 +132,8 @@ def outlier(rows: int = 3000) -> Source:
 def test_cures_are_planned_and_the_best_comes_first() -> None:
     rows, asked = outlier(), {"epsilon": 0.1, "delta": 1e-6}
     bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
-    found = cures.cures(bad, rows, labeldp.LocalEngine(1), asked)
-    assert 2 <= len(found) <= cures.MOST
+    found = worth.cures(bad, rows, labeldp.LocalEngine(1), asked)
+    assert 2 <= len(found) <= worth.MOST
     assert all(cure.plan.worthwhile for cure in found)
     assert [cure.plan.kept for cure in found] == sorted((c.plan.kept for c in found), reverse=True)
 
@@ -145,7 +145,7 @@ def test_too_few_aggregates_are_cured_by_leaving_their_number_out() -> None:
 
 def test_the_costliest_column_is_named_as_the_table_names_it() -> None:
     rows = outlier(400)
-    bench = cures._Bench(
+    bench = worth._Bench(
         labeldp.plan(rows, 0.2, 1e-6, mechanism="wtd-flag", anyway=True),
         rows,
         labeldp.LocalEngine(1),
@@ -161,7 +161,7 @@ def test_the_costliest_column_is_named_as_the_table_names_it() -> None:
 
 def test_a_wide_table_is_not_planned_again_and_again() -> None:
     """Of few rows few design columns are independent; all of them are factorised each time."""
-    wide = np.random.default_rng(0).normal(size=(60, cures._MOST_COLUMNS + 40))
+    wide = np.random.default_rng(0).normal(size=(60, worth._MOST_COLUMNS + 40))
     rows = scan(
         pa.table({f"x{k}": column for k, column in enumerate(wide.T)} | {"label": wide[:, 0]}),
         label="label",
@@ -170,7 +170,7 @@ def test_a_wide_table_is_not_planned_again_and_again() -> None:
     asked = {"epsilon": 0.2, "delta": 1e-6}
     bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
     assert len(bad.features.names) <= 60
-    assert not list(cures._Bench(bad, rows, labeldp.LocalEngine(1), asked).encodings())
+    assert not list(worth._Bench(bad, rows, labeldp.LocalEngine(1), asked).encodings())
 
 
 def test_anyway_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -> None:
@@ -235,7 +235,13 @@ def test_what_a_release_says_of_itself_follows_from_what_is_published(
 
 
 def test_notes_are_ranked_and_five_are_shown(tmp_path: Path) -> None:
-    notes = ["plain", Note("choice", CHOICE), Note("noise", NOISE), Note("gone", COLUMN), "last"]
+    notes = [
+        "plain",
+        Note("choice", Note.CHOICE),
+        Note("noise", Note.NOISE),
+        Note("gone", Note.COLUMN),
+        "last",
+    ]
     assert ranked(notes) == ("noise", "gone", "choice", "plain", "last")
     extra = {f"code{k}": pa.array(np.arange(3000) % (3 + k)) for k in range(8)}
     data = table(3000)

@@ -10,7 +10,6 @@ from labeldp.errors import InputError
 from labeldp.learners.linear import LinearOptions
 from labeldp.learners.linear_fit import fit_release
 from labeldp.learners.quality import Quality
-from labeldp.learners.summary import no_better
 from labeldp.learners.whitened import knows_noise
 from labeldp.release import Release
 from labeldp.source import Source
@@ -36,4 +35,4 @@ def estimated(released: Release, source: Source) -> Quality | None:
 def doubt(released: Release, source: Source) -> str | None:
     """Why predictions may be no better than the mean of the labels; None if they are shown to."""
     found = estimated(released, source)
-    return None if found is None or found.beats_the_constant else no_better(found)
+    return None if found is None else found.doubt

@@ -62,6 +62,25 @@ class Quality:
             return self.worse < UNCLEAR
         return self.gain > 2 * self.gain_error
 
+    @property
+    def doubt(self) -> str | None:
+        """Why predictions may not beat a constant, and what would mend that; None if they do."""
+        cure = "Publish with a larger budget, more rows or fewer columns."
+        if self.beats_the_constant:
+            return None
+        if self.worse is not None:
+            return (
+                "The release hardly shows that predictions beat the mean of the labels (with "
+                f"probability {self.worse:.2g} they are worse): they stay near it. {cure}"
+            )
+        if self.gain < -2 * self.gain_error:
+            error = f"{-self.gain:.4g} ± {self.gain_error:.2g}"
+            return f"These predictions are worse than a constant, by {error} in mean square. {cure}"
+        return (
+            "The release does not show that these predictions beat a constant: the gain is "
+            f"{self.gain:.4g} ± {self.gain_error:.2g} in mean square. {cure}"
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Plain values."""
         return asdict(self)

@@ -25,7 +25,6 @@ from labeldp.errors import InputError, LabelDPWarning
 from labeldp.features.unseen import Tamer, Unknown
 from labeldp.learners import protocol
 from labeldp.learners.protocol import Array, Learner, Model
-from labeldp.learners.summary import no_better
 
 _VALUES = re.compile(r"array=.*?(?=Reshape|$)", re.DOTALL)
 
@@ -162,6 +161,7 @@ class Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 def warned(model: Model) -> Model:
     """The model, with a warning where its release does not show that it is of use."""
-    if model.quality is not None and not model.quality.beats_the_constant:
-        warnings.warn(no_better(model.quality), LabelDPWarning, stacklevel=4)
+    doubt = None if model.quality is None else model.quality.doubt
+    if doubt is not None:
+        warnings.warn(doubt, LabelDPWarning, stacklevel=4)
     return model

@@ -13,7 +13,6 @@ from typing import Any
 from labeldp.features import FeatureMap
 from labeldp.learners.linear import LinearModel
 from labeldp.learners.protocol import Coefficient
-from labeldp.learners.quality import Quality
 
 _HEADER = ("column", "value", "from privacy", "from sampling", "total", "low", "high")
 _SPECIAL = {
@@ -156,30 +155,11 @@ def base_levels(features: FeatureMap) -> dict[str, list[str]]:
 
 def notes(model: LinearModel) -> list[str]:
     """What must be said of a fit."""
-    said, quality = [], model.quality
-    if quality is not None and not quality.beats_the_constant:
-        said.append(no_better(quality))
+    doubt = None if model.quality is None else model.quality.doubt
+    said = [] if doubt is None else [doubt]
     if model.releases and all(entry.sampling_error is None for entry in model.coefficients):
         said.append(_missing_errors(model))
     return said
-
-
-def no_better(quality: Quality) -> str:
-    """That predictions may not beat a constant, and what would mend it."""
-    cure = "Publish with a larger budget, more rows or fewer columns."
-    if quality.worse is not None:
-        return (
-            "The release hardly shows that predictions beat the mean of the labels (with "
-            f"probability {quality.worse:.2g} they are worse): they stay near it. {cure}"
-        )
-    if quality.gain < -2 * quality.gain_error:
-        error = _pair(-quality.gain, quality.gain_error)
-        return f"These predictions are worse than a constant, by {error} in mean square. {cure}"
-    gain = _pair(quality.gain, quality.gain_error)
-    return (
-        "The release does not show that these predictions beat a constant: the gain is "
-        f"{gain} in mean square. {cure}"
-    )
 
 
 def _missing_errors(model: LinearModel) -> str:

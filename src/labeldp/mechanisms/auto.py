@@ -24,8 +24,7 @@ from labeldp.mechanisms import (
     number,
 )
 from labeldp.mechanisms.comparison import best_of, offer
-from labeldp.mechanisms.notes import CHOICE, Note
-from labeldp.mechanisms.workbench import Engine, Plan, Request, Source, surveyed
+from labeldp.mechanisms.workbench import Engine, Note, Plan, Request, Source, surveyed
 
 Asked = dict[str, Any]
 """Keywords of `plan`."""
@@ -56,7 +55,7 @@ def choose(source: Source, engine: Engine, use: str, asked: Asked, known: Known)
             f"auto chose {best.claim.mechanism}; root mean square that privacy adds to a "
             f"prediction: {', '.join(told)}"
         )
-    return replace(best, notes=(*best.notes, *(Note(text, CHOICE) for text in notes)))
+    return replace(best, notes=(*best.notes, *(Note(text, Note.CHOICE) for text in notes)))
 
 
 def candidates(use: str, asked: Asked) -> list[Mechanism]:

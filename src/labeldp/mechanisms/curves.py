@@ -18,8 +18,7 @@ from typing import Any
 
 from labeldp.accounting import Gaussian, invert
 from labeldp.errors import LabelDPError
-from labeldp.mechanisms.notes import CHOICE, Note
-from labeldp.mechanisms.plan import Plan
+from labeldp.mechanisms.workbench import Note, Plan
 
 BASES = {
     "linear": math.inf,
@@ -85,7 +84,7 @@ def choose_basis(drafted: Callable[[str], Plan]) -> tuple[str, Plan]:
         if not more.allowed:
             break
     best = [each for each in tried if each.allowed][-1]
-    notes = [Note(words, CHOICE) for words in (_words(best, tried), *_trees(best.plan))]
+    notes = [Note(words, Note.CHOICE) for words in (_words(best, tried), *_trees(best.plan))]
     table = tuple(each.to_json() for each in tried)
     return best.basis, replace(best.plan, notes=(*best.plan.notes, *notes), bases=table)
 

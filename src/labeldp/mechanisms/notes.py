@@ -11,6 +11,9 @@ MOST = 5
 class Note(str):
     """A note that says how much it matters; plain text, such as on a column's encoding, is last."""
 
+    CHOICE, COLUMN, NOISE = 1, 2, 3
+    """A choice that was made for you; a column that is gone; noise that can be avoided."""
+
     cost: int
 
     def __new__(cls, text: str, cost: int) -> Note:
@@ -22,16 +25,12 @@ class Note(str):
         return type(self), (str(self), self.cost)
 
 
-CHOICE, COLUMN, NOISE = 1, 2, 3
-"""A choice that was made for you; a column that is gone; noise that can be avoided."""
-
-
 def spared(law: str, pure: bool, delta: float) -> list[str]:
     """That δ was asked for, and a claim without it is made: the strongest that is true."""
     if not pure or delta == 0:
         return []
     words = f"{law} noise is the smaller here and has pure ε: nothing of δ is spent"
-    return [Note(words, CHOICE)]
+    return [Note(words, Note.CHOICE)]
 
 
 def ranked(notes: Iterable[str]) -> tuple[str, ...]:

@@ -6,13 +6,12 @@ import warnings
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from labeldp._random import Randomness
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, LabelDPWarning, PlanError
 from labeldp.mechanisms.once import noted
-from labeldp.mechanisms.payment import Book, Receipt, Unpaid
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.release import Certificate, Release, drawn_fields, read_about
 from labeldp.source import Source
@@ -25,6 +24,43 @@ MOST_NUMBERS = 500_000_000
 """A release drawn in memory: four gigabytes of it."""
 _AFTERWARDS = "labeldp.learners.afterwards"
 """What a release says of its own use; learners stand further down the road."""
+
+
+class Receipt(Protocol):
+    """What a release was paid with; a `with` block around the run, which says how it ended."""
+
+    @property
+    def told(self) -> dict[str, Any] | None:
+        """What the certificate says of it."""
+
+    def done(self, seal: str) -> None:
+        """The release is there."""
+
+    def __enter__(self) -> Receipt: ...
+
+    def __exit__(self, *problem: Any) -> None: ...
+
+
+class Book(Protocol):
+    """A ledger (`signoff/ledger.py`)."""
+
+    def debit(self, plan: Plan, source: Source, engine: Engine, dataset: str) -> Receipt:
+        """Pay for a release before its labels are read, or refuse."""
+
+
+class Unpaid:
+    """No ledger is kept."""
+
+    told = None
+
+    def done(self, seal: str) -> None:
+        """Nobody is told."""
+
+    def __enter__(self) -> Unpaid:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        return
 
 
 def check_memory(rows: int, columns: int) -> None:

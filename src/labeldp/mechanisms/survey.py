@@ -11,7 +11,7 @@ from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
 from labeldp.features.formula import Formula
-from labeldp.mechanisms.notes import COLUMN, NOISE, Note
+from labeldp.mechanisms.notes import Note
 from labeldp.mechanisms.options import Encoding, Request
 from labeldp.release import Person
 from labeldp.source import Source
@@ -96,7 +96,7 @@ def survey(
                 f"no choice of columns brings every leverage down to {max_leverage:g}; allow more"
             )
         gone = f"left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
-        trimmed.append(Note(f"{costly.column}: {gone}", COLUMN))
+        trimmed.append(Note(f"{costly.column}: {gone}", Note.COLUMN))
         factor = factorise(gram, features.keep(kept), saturated=saturated)
         leverage = engine.fold("leverages", source, LeverageScan(features, factor))
     labels = LabelGrid.for_range(source.label_range, intercept=features.intercept)
@@ -177,7 +177,7 @@ def _dependent(features: FeatureMap, factor: Factor) -> list[str]:
     kept = set(factor.kept)
     words = "is (nearly) made of other columns, left out"
     return [
-        Note(f"feature column {features.all_names[column]!r} {words}", COLUMN)
+        Note(f"feature column {features.all_names[column]!r} {words}", Note.COLUMN)
         for column in features.number_columns
         if column not in kept and column not in features.derived_positions
     ]
@@ -193,7 +193,7 @@ def _advice(leverage: Leverage, rows: int) -> list[str]:
         f"{costly.where} has a leverage of {costly.leverage:.2g} because of "
         f"{costly.column!r}, which costs utility; `max_leverage={usual:.1g}` leaves such out"
     )
-    return [Note(words, NOISE)]
+    return [Note(words, Note.NOISE)]
 
 
 def _refuse(left_out: list[str]) -> None:

@@ -21,12 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from labeldp._random import Randomness
-from labeldp.features import FeatureMap
-from labeldp.mechanisms.plan import Plan
-from labeldp.release import Release
-from labeldp.source import Source
-from labeldp.statistics import LabelGrid
+from labeldp.mechanisms.workbench import FeatureMap, LabelGrid, Plan, Randomness, Release, Source
 
 Reals = NDArray[np.float64]
 Rows = NDArray[np.intp]

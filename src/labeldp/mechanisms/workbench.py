@@ -5,7 +5,7 @@ It is slow to import. What a declaration is made of (`labeldp.mechanisms`) is no
 
 from labeldp._random import Randomness
 from labeldp.engines import Engine, engine_for
-from labeldp.features import Encoded, FeatureMap
+from labeldp.features import Encoded, Encoder, FeatureMap, raw_columns
 from labeldp.mechanisms import REMARKS, Encoding, Panel, Request, number
 from labeldp.mechanisms.bags import (
     BAGS,
@@ -18,7 +18,7 @@ from labeldp.mechanisms.bags import (
     fresh_draw,
     members_table,
 )
-from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.checks import FAR, check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.floor_checks import check_floor_release, untested_floor
 from labeldp.mechanisms.floors import (
     FloorClaim,
@@ -33,14 +33,18 @@ from labeldp.mechanisms.floors import (
     settle_floor,
 )
 from labeldp.mechanisms.forecast import (
-    QUANTILES,
     Forecast,
     explained_ms,
     forecast,
+    mean_excess,
+    noise_forecast,
     relative_excess,
+    shrunken_ms,
     sketched_error,
 )
-from labeldp.mechanisms.layouts import PUBLIC_WEIGHTS
+from labeldp.mechanisms.laws import bag_squares, check_design, improbable
+from labeldp.mechanisms.layouts import PUBLIC_WEIGHTS, weight_schema
+from labeldp.mechanisms.notes import Note, spared
 from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
 from labeldp.mechanisms.survey import (
     HEADROOM,
@@ -56,9 +60,11 @@ from labeldp.release import (
     AGGREGATES,
     FEATURES,
     NOISE,
+    ROW,
     WARNING,
     AddedError,
     Claim,
+    Digest,
     Drawing,
     FloorOutcome,
     Person,
@@ -68,8 +74,11 @@ from labeldp.release import (
     features_text,
     file_name,
     label_column,
+    labelled_rows,
     read_head,
+    row_schema,
     seal,
+    table_digest,
 )
 from labeldp.source import Source
 from labeldp.statistics import (
@@ -99,12 +108,14 @@ from labeldp.statistics import (
     largest_persons,
     short_length,
 )
+from labeldp.statistics.persons import Seen
 from labeldp.statistics.stacked import bags_at_once, stacked_design
 
 __all__ = [
     "AGGREGATES",
     "BAGS",
     "CONTRADICTION",
+    "FAR",
     "FEATURES",
     "FULL_COLUMNS",
     "HEADROOM",
@@ -112,15 +123,17 @@ __all__ = [
     "NOISE",
     "OTHER_FEATURES",
     "PUBLIC_WEIGHTS",
-    "QUANTILES",
     "REMARKS",
+    "ROW",
     "WARNING",
     "AddedError",
     "BagRows",
     "Claim",
+    "Digest",
     "Draw",
     "Drawing",
     "Encoded",
+    "Encoder",
     "Encoding",
     "Engine",
     "Expected",
@@ -138,6 +151,7 @@ __all__ = [
     "Leverage",
     "LeverageScan",
     "MomentSum",
+    "Note",
     "Panel",
     "Person",
     "PersonScan",
@@ -147,6 +161,7 @@ __all__ = [
     "Release",
     "Request",
     "Residual",
+    "Seen",
     "Shape",
     "Sighting",
     "Source",
@@ -157,8 +172,10 @@ __all__ = [
     "Weights",
     "aggregate_batch",
     "aggregate_schema",
+    "bag_squares",
     "bags_at_once",
     "check_bag_rows",
+    "check_design",
     "check_floor_release",
     "check_grid",
     "check_label_exponent",
@@ -178,25 +195,35 @@ __all__ = [
     "floor_mode",
     "forecast",
     "fresh_draw",
+    "improbable",
     "inflation_for",
     "label_column",
+    "labelled_rows",
     "largest_persons",
+    "mean_excess",
     "means",
     "measure_residual",
     "members_table",
     "most_rows",
+    "noise_forecast",
     "number",
     "person_notes",
+    "raw_columns",
     "read_floor",
     "read_head",
     "relative_excess",
     "root_bounds",
+    "row_schema",
     "seal",
     "settle_floor",
     "short_length",
+    "shrunken_ms",
     "sketched_error",
+    "spared",
     "stacked_design",
     "survey",
     "surveyed",
+    "table_digest",
     "untested_floor",
+    "weight_schema",
 ]

@@ -8,6 +8,7 @@ from labeldp.mechanisms import (
     ANY_MODEL,
     LINEAR,
     Account,
+    GuessOptions,
     Inspection,
     Mechanism,
     Question,
@@ -16,7 +17,6 @@ from labeldp.mechanisms import (
     option,
     read_schema,
 )
-from labeldp.mechanisms.options import GuessOptions
 
 
 def _one(**values: float) -> None:

@@ -10,21 +10,25 @@ import pyarrow as pa
 from scipy.special import bdtr
 
 from labeldp.common.arrow import arrow_numbers, numpy_numbers
-from labeldp.features import Encoder, raw_columns
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim, read_claim
 from labeldp.mechanisms.noisy_rows.noise import least_noise
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
     FEATURES,
+    ROW,
+    Digest,
+    Encoder,
     Engine,
     GramSum,
     Release,
     Source,
     check_grid,
     check_label_exponent,
+    labelled_rows,
     most_rows,
+    raw_columns,
+    table_digest,
 )
-from labeldp.release import ROW, Digest, labelled_rows, table_digest
 
 _SPENT = 1e-6
 """Of the scale, what rounding may make of it."""

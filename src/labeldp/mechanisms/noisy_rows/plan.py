@@ -6,23 +6,25 @@ import math
 from dataclasses import replace
 
 from labeldp.errors import DataError, InputError
-from labeldp.mechanisms.forecast import explained_ms, noise_forecast, shrunken_ms
 from labeldp.mechanisms.noisy_rows import NoisyRowsOptions
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise, least_noise
-from labeldp.mechanisms.notes import spared
 from labeldp.mechanisms.workbench import (
+    ROW,
     Engine,
     FeatureMap,
     LabelGrid,
     Plan,
     Request,
     Source,
+    explained_ms,
     most_rows,
+    noise_forecast,
     person_notes,
+    shrunken_ms,
+    spared,
     surveyed,
 )
-from labeldp.release import ROW
 
 _MOST_STEPS = 2.0**50
 """Labels count fewer steps of their grids than this, so that doubles hold them exactly."""

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from labeldp import door
 from labeldp.common.arrow import arrow_numbers
 from labeldp.errors import DataError, PlanError
-from labeldp.features import raw_columns
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
 from labeldp.mechanisms.noisy_rows.plan import check_numbered
@@ -33,8 +32,9 @@ from labeldp.mechanisms.workbench import (
     Randomness,
     Source,
     most_rows,
+    raw_columns,
+    row_schema,
 )
-from labeldp.release import row_schema
 
 
 def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:

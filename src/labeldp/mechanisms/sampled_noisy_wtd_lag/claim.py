@@ -10,7 +10,6 @@ import numpy as np
 
 from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
 from labeldp.errors import InputError, LabelDPError, PlanError
-from labeldp.mechanisms.checks import FAR
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     Weights,
     chosen_rows,
@@ -21,6 +20,7 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
     BAGS,
+    FAR,
     FEATURES,
     NOISE,
     AddedError,

@@ -11,7 +11,6 @@ import numpy as np
 
 from labeldp.accounting import Bags, Curve, Facts, Sketch, Theorem2, price
 from labeldp.errors import PlanError
-from labeldp.mechanisms.laws import bag_squares, improbable
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_blocks, bag_facts
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
@@ -24,10 +23,12 @@ from labeldp.mechanisms.workbench import (
     LabelGrid,
     Release,
     Source,
+    bag_squares,
     check_bag_rows,
     check_floor_release,
     check_members,
     feature_bound,
+    improbable,
     read_floor,
     read_head,
     relative_excess,

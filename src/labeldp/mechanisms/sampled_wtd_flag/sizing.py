@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 
 from labeldp.accounting import BagDraw, Curve, Sketch, invert, price
 from labeldp.errors import PlanError
-from labeldp.mechanisms.floors import Terms
-from labeldp.mechanisms.forecast import mean_excess
+from labeldp.mechanisms.workbench import Terms, mean_excess
 
 _STEP = 2**0.5
 _TYPICAL = 2.0

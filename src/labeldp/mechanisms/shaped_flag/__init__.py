@@ -7,6 +7,7 @@ from labeldp.errors import InputError, at_least
 from labeldp.mechanisms import (
     Account,
     FeaturesQuestion,
+    GuessOptions,
     Inspection,
     Mechanism,
     Trial,
@@ -14,7 +15,6 @@ from labeldp.mechanisms import (
     option,
     read_schema,
 )
-from labeldp.mechanisms.options import GuessOptions
 
 RESIDUAL_SHARE = 0.05
 """Of μ², or of ε where noise is radial, by default."""

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from labeldp import door
 from labeldp.common.arrow import column_numbers
-from labeldp.mechanisms.checks import FAR
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.mechanisms.workbench import (
     AGGREGATES,
+    FAR,
     FEATURES,
     Engine,
     FeatureGram,

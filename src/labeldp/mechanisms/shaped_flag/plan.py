@@ -6,8 +6,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from labeldp.errors import DataError, InputError
-from labeldp.mechanisms.forecast import noise_forecast
-from labeldp.mechanisms.notes import CHOICE, NOISE, Note, spared
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.sizing import Sized, sized
@@ -15,6 +13,7 @@ from labeldp.mechanisms.workbench import (
     FULL_COLUMNS,
     Engine,
     Forecast,
+    Note,
     Plan,
     Request,
     Shape,
@@ -25,6 +24,8 @@ from labeldp.mechanisms.workbench import (
     WeightScan,
     find_ridged,
     find_shape,
+    noise_forecast,
+    spared,
     surveyed,
 )
 
@@ -125,7 +126,7 @@ def _ridge_note(made: Sized, plain: Sized) -> Note:
         f"those of least squares {made.added_ms / plain.added_ms:.2g} times as much; for "
         "coefficients and their intervals take `shape_ridge=0`"
     )
-    return Note(words, CHOICE)
+    return Note(words, Note.CHOICE)
 
 
 def _shape_note(made: Sized) -> Note:
@@ -135,11 +136,11 @@ def _shape_note(made: Sized) -> Note:
             f"the guarantee is for all rows of a person together, at most {claim.person.rows}, "
             f"which takes {claim.length / shape.length:.3g} times the noise of one for single rows"
         )
-        return Note(words, NOISE)
+        return Note(words, Note.NOISE)
     gain = f"{shape.gain:.1f} times less noise than the same in every direction"
     aim = " for such predictions" if shape.ridge else ""
     words = (
         f"noise has a {shape.kind} shape, which adds {gain} and at most "
         f"{shape.gap - 1:.1%} more than the best possible{aim}"
     )
-    return Note(words, CHOICE)
+    return Note(words, Note.CHOICE)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from labeldp import door
 from labeldp.common.arrow import arrow_numbers
 from labeldp.errors import PlanError
-from labeldp.mechanisms.layouts import weight_schema
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.mechanisms.workbench import (
@@ -42,6 +41,7 @@ from labeldp.mechanisms.workbench import (
     factorise,
     measure_residual,
     seal,
+    weight_schema,
 )
 
 

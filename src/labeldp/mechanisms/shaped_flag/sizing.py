@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from labeldp.mechanisms.forecast import shrunken_ms
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import person_length
@@ -24,6 +23,7 @@ from labeldp.mechanisms.workbench import (
     Source,
     Survey,
     explained_ms,
+    shrunken_ms,
 )
 
 

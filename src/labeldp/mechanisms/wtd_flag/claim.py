@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from labeldp.accounting import ACCOUNTANTS, Curve
-from labeldp.mechanisms.laws import check_design
 from labeldp.mechanisms.workbench import (
     AddedError,
     Engine,
@@ -18,6 +17,7 @@ from labeldp.mechanisms.workbench import (
     LeverageScan,
     Release,
     Source,
+    check_design,
     check_floor_release,
     factorise,
     inflation_for,

@@ -7,10 +7,10 @@ from typing import Any
 
 from labeldp.accounting import ACCOUNTANTS, Gaussian, invert
 from labeldp.errors import PlanError
-from labeldp.mechanisms.notes import NOISE, Note
 from labeldp.mechanisms.workbench import (
     REMARKS,
     Engine,
+    Note,
     Panel,
     Plan,
     Request,
@@ -99,7 +99,7 @@ def _notes(options: WeightedFlagOptions, bags: int, rank: int, size: float) -> l
         f"the file is kept to {number(size)} MB, which more aggregates would exceed: allow more "
         "with `max_megabytes`, or publish with `compact=True`, where their number is free"
     )
-    return [Note(words, NOISE)]
+    return [Note(words, Note.NOISE)]
 
 
 def least_added(request: Request[WeightedFlagOptions], source: Source, engine: Engine) -> float:

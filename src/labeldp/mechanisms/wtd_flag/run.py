@@ -45,6 +45,7 @@ from labeldp.mechanisms.workbench import (
     Plan,
     Randomness,
     Residual,
+    Seen,
     Source,
     aggregate_batch,
     aggregate_schema,
@@ -54,7 +55,6 @@ from labeldp.mechanisms.workbench import (
     settle_floor,
 )
 from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
-from labeldp.statistics.persons import Seen
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
