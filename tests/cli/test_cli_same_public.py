@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp._random import Randomness
-from labeldp.mechanisms import plan as plans
+from labeldp.mechanisms import running
 from tests.console import Result, labeldp
 
 ROWS = 200
@@ -86,7 +86,7 @@ def both(
 ) -> tuple[Published, Published]:
     """The same run on two neighbours, each with its copy of an empty ledger."""
     assert labeldp("ledger", "create", tmp_path / "book.db", "--epsilon", 9).code == 0
-    monkeypatch.setattr(plans, "now", lambda: "2020-01-01T00:00:00Z")
+    monkeypatch.setattr(running, "now", lambda: "2020-01-01T00:00:00Z")
     monkeypatch.setattr(Randomness, "from_os", lambda: Randomness.experiment(5))
     found = []
     for place, text in zip("xy", texts, strict=True):

@@ -22,10 +22,9 @@ from labeldp.common.files import check_target, json_digest, new_path, read_json
 from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
+from labeldp.mechanisms import check_persons, mechanism_named, number
 from labeldp.mechanisms.forecast import Forecast, explained_ms
 from labeldp.mechanisms.plan_file import document_of, fields_of
-from labeldp.mechanisms.protocol import number
-from labeldp.mechanisms.registry import check_persons, mechanism_named
 from labeldp.mechanisms.running import Book, check_memory, released, run_fields
 from labeldp.release import Claim, FloorOutcome, Release, certify
 from labeldp.source import Source, as_source, said_again

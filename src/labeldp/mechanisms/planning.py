@@ -22,6 +22,7 @@ from labeldp.mechanisms import (
     Encoding,
     MechanismName,
     Use,
+    beside_formula,
     draft,
     make_request,
     mechanism_named,
@@ -29,7 +30,6 @@ from labeldp.mechanisms import (
 )
 from labeldp.mechanisms.auto import choose
 from labeldp.mechanisms.curves import choose_basis
-from labeldp.mechanisms.options import beside_formula
 from labeldp.mechanisms.workbench import Engine, Plan, Source, engine_for
 from labeldp.mechanisms.worth import judged
 from labeldp.source import as_source, scan

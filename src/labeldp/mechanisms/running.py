@@ -98,7 +98,7 @@ def released(
         drawing = drawing.telling(
             ledger=receipt.told,
             about=None if said is None else said.to_json(),
-            released_at=_now() if keys.private else None,
+            released_at=now() if keys.private else None,
         )
         if target is None:
             table, certificate = drawing.collect()
@@ -130,7 +130,7 @@ def paid(
     return ledger.debit(plan, source, engine, dataset)
 
 
-def _now() -> str:
+def now() -> str:
     """To the second, for the certificate."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

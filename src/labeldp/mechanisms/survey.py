@@ -22,11 +22,11 @@ from labeldp.statistics import (
     Leverage,
     LeverageScan,
     PersonScan,
+    Seen,
     factorise,
     largest_persons,
     spanned,
 )
-from labeldp.statistics.persons import Seen
 
 ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""

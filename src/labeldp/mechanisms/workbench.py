@@ -96,20 +96,21 @@ from labeldp.statistics import (
     MomentSum,
     PersonScan,
     Residual,
+    Seen,
     Shape,
     Sighting,
     Stack,
     Weights,
     WeightScan,
+    bags_at_once,
     factorise,
     find_ridged,
     find_shape,
     fit_stack,
     largest_persons,
     short_length,
+    stacked_design,
 )
-from labeldp.statistics.persons import Seen
-from labeldp.statistics.stacked import bags_at_once, stacked_design
 
 __all__ = [
     "AGGREGATES",

@@ -17,16 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from labeldp._random import Randomness
 from labeldp.common.arguments import checked
 from labeldp.common.cards import Card, budget
 from labeldp.engines import LocalEngine
 from labeldp.errors import InputError, positive
-from labeldp.mechanisms import AUTO, DELTA, EPSILON, mechanism_named, mechanisms
+from labeldp.mechanisms import AUTO, DELTA, EPSILON, Trial, mechanism_named, mechanisms
 from labeldp.mechanisms.planning import TABLE, plan
-from labeldp.mechanisms.protocol import Trial
 from labeldp.mechanisms.trial import Known, Part
-from labeldp.mechanisms.workbench import Engine, Plan, Release, Source, engine_for
+from labeldp.mechanisms.workbench import Engine, Plan, Randomness, Release, Source, engine_for
 from labeldp.signoff.evidence import ALARM, CONFIDENCE, Evidence, lower_bound
 from labeldp.signoff.neighbours import (
     ENDS,

@@ -24,11 +24,11 @@ from labeldp.statistics.factor import LARGE, Factor, factorise, spanned
 from labeldp.statistics.gram import FeatureGram, GramSum
 from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
 from labeldp.statistics.leverage import Leverage, LeverageScan
-from labeldp.statistics.persons import PersonScan, largest_persons
+from labeldp.statistics.persons import PersonScan, Seen, largest_persons
 from labeldp.statistics.residual import Residual
 from labeldp.statistics.ridge import Expected
 from labeldp.statistics.shape import FULL_COLUMNS, Shape, find_ridged, find_shape
-from labeldp.statistics.stacked import Stack
+from labeldp.statistics.stacked import Stack, bags_at_once, stacked_design
 from labeldp.statistics.stacked_fits import Fits, fit_stack
 from labeldp.statistics.weight_scan import Sighting, WeightScan, short_length
 from labeldp.statistics.weights import Weights
@@ -48,11 +48,13 @@ __all__ = [
     "MomentSum",
     "PersonScan",
     "Residual",
+    "Seen",
     "Shape",
     "Sighting",
     "Stack",
     "WeightScan",
     "Weights",
+    "bags_at_once",
     "factorise",
     "find_ridged",
     "find_shape",
@@ -60,4 +62,5 @@ __all__ = [
     "largest_persons",
     "short_length",
     "spanned",
+    "stacked_design",
 ]

@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features import Encoded, FeatureMap
-from labeldp.features.fold import Needs
+from labeldp.features import Encoded, FeatureMap, Needs
 from labeldp.kernels import Kernels, Scratch, kernels_for
 from labeldp.source.persons import Marks
 from labeldp.statistics.gram import no_rows

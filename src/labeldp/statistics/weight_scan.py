@@ -21,8 +21,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap
-from labeldp.features.fold import Needs
+from labeldp.features import Encoded, FeatureMap, Needs
 from labeldp.kernels import Kernels, Scratch, kernels_for, mixed
 from labeldp.statistics.factor import ROUNDOFF
 from labeldp.statistics.gram import no_rows
