@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labeldp.common.arguments import checked
 from labeldp.errors import at_least, positive
@@ -125,61 +125,6 @@ def forecast(
         residual_source=residual_source,
         fitted_ms=mean * residual_ms,
         weighed_ms=mean * residual_ms,
-    )
-
-
-def noise_forecast(
-    *,
-    rows: int,
-    excess: float,
-    quantiles: Sequence[float],
-    residual_ms: float,
-    added_variance: float,
-    residual_source: str,
-) -> Forecast:
-    """Where noise adds `excess` to all predictions whatever the labels are; γ only scales it."""
-    mean, low, median, high = (value / rows for value in (excess, *quantiles))
-    return Forecast(
-        residual_ms=residual_ms,
-        best_mse=residual_ms,
-        mean_mse=residual_ms + mean,
-        excess_mean=mean / residual_ms,
-        excess_low=low / residual_ms,
-        excess_median=median / residual_ms,
-        excess_high=high / residual_ms,
-        added_variance=added_variance,
-        added_ms=mean,
-        added_low=low,
-        added_high=high,
-        added_exact=True,
-        residual_source=residual_source,
-        fitted_ms=mean,
-        weighed_ms=mean,
-    )
-
-
-def noise_utility(
-    rows: int, width: float, excess: float, quantiles: Sequence[float]
-) -> dict[str, Any]:
-    """The same for a certificate."""
-    mean, low, median, high = (value / (rows * width**2) for value in (excess, *quantiles))
-    return {
-        "relative_to": "the label range: mean square over all rows of what the noise adds to "
-        "the predictions of a least-squares fit, over label_width squared",
-        "excess_mean": mean,
-        "excess_low": low,
-        "excess_median": median,
-        "excess_high": high,
-    }
-
-
-def noise_error(rows: int, width: float, excess: float, quantiles: Sequence[float]) -> AddedError:
-    """The same in label units."""
-    from labeldp.release import AddedError  # late: it is slow to import
-
-    mean, low, _, high = (math.sqrt(value / rows) for value in (excess, *quantiles))
-    return AddedError(
-        mean, low, high, mean / width, None, "the noise alone, whatever the labels are"
     )
 
 

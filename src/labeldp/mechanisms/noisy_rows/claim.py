@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 
 from labeldp.accounting import Curve
 from labeldp.mechanisms import Description, describe_person, number
-from labeldp.mechanisms.forecast import chi_square_quantiles, noise_error, noise_utility
+from labeldp.mechanisms.forecast import chi_square_quantiles
+from labeldp.mechanisms.noise_claim import NoiseClaim, read_noise
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
-from labeldp.release import GAUSSIANS, AddedError, Claim, FloorOutcome, read_head
+from labeldp.release import GAUSSIANS, FloorOutcome
 
 BASIS = (
     "independent noise on every row's label, which moves by label_width at most; "
@@ -25,22 +26,14 @@ DRAWN = {"laplace": "exactly rounded Laplace noise on a public grid", "gaussian"
 
 
 @dataclass(frozen=True)
-class NoisyRowsClaim(Claim):
+class NoisyRowsClaim(NoiseClaim):
     """`bags` rows, each with its own label and noise."""
 
     mechanism: ClassVar[str] = "noisy-rows"
 
-    rows: int
     rank: int
-    label_range: tuple[float, float]
-    intercept: bool
     noise: RowNoise
     with_features: bool
-
-    @property
-    def width(self) -> float:
-        low, high = self.label_range
-        return high - low
 
     @property
     def law(self) -> Curve:
@@ -65,13 +58,6 @@ class NoisyRowsClaim(Claim):
         of which a fit adds up many."""
         return chi_square_quantiles(self.excess, self.rank)
 
-    def utility(self) -> dict[str, Any]:
-        return noise_utility(self.rows, self.width, self.excess, self.excess_quantiles())
-
-    def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
-        """In label units; it holds whatever the labels are."""
-        return noise_error(self.rows, self.width, self.excess, self.excess_quantiles())
-
     def extent(self, design: int, raw: int) -> tuple[int, int]:  # noqa: ARG002
         """A number and a label for every row, and raw features if they come along."""
         return self.rows, raw + 2 if self.with_features else 2
@@ -80,20 +66,9 @@ class NoisyRowsClaim(Claim):
         return self.noise.std
 
     def to_json(self) -> dict[str, Any]:
+        basis = BASIS if self.person is None else PERSON_BASIS
         return {
-            **self.head(BASIS if self.person is None else PERSON_BASIS),
-            "form": "rows",
-            "bag_size": 1,
-            "rows": self.rows,
-            "rank": self.rank,
-            "label_range": list(self.label_range),
-            "label_width": self.width,
-            "max_leverage": None,
-            "constant_in_span": self.intercept,
-            "floor": None,
-            "inflation": None,
-            "draw": None,
-            "noise": None,
+            **self.noise_json(basis, bag_size=1, rank=self.rank),
             "row_noise": {
                 "law": self.noise.name,
                 "scale": self.noise.scale,
@@ -105,14 +80,10 @@ class NoisyRowsClaim(Claim):
 
 def read_claim(document: dict[str, Any]) -> NoisyRowsClaim:
     """The inverse of `to_json`."""
-    low, high = document["label_range"]
     noise = document["row_noise"]
     return NoisyRowsClaim(
-        **read_head(document),
-        rows=int(document["rows"]),
+        **read_noise(document),
         rank=int(document["rank"]),
-        label_range=(float(low), float(high)),
-        intercept=bool(document["constant_in_span"]),
         noise=RowNoise(str(noise["law"]), float(noise["scale"])),
         with_features=bool(noise["with_features"]),
     )

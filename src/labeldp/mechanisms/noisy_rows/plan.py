@@ -19,7 +19,6 @@ from labeldp.mechanisms.workbench import (
     Source,
     explained_ms,
     most_rows,
-    noise_forecast,
     person_notes,
     shrunken_ms,
     spared,
@@ -56,14 +55,7 @@ def draft(request: Request[NoisyRowsOptions], source: Source, engine: Engine) ->
         person=person,
     )
     _check_size(found.labels, claim.noise)
-    forecast = noise_forecast(
-        rows=claim.rows,
-        excess=claim.excess,
-        quantiles=claim.excess_quantiles(),
-        residual_ms=options.residual(claim.width),
-        added_variance=claim.noise.std**2,
-        residual_source=options.residual_source,
-    )
+    forecast = claim.forecast(options.residual(claim.width), options.residual_source)
     return Plan(
         claim,
         found.features,

@@ -17,10 +17,11 @@ from typing import Any, ClassVar
 from labeldp.accounting import Curve
 from labeldp.errors import at_least, positive
 from labeldp.mechanisms import Description, describe_person, number
-from labeldp.mechanisms.forecast import QUANTILES, noise_error, noise_utility
+from labeldp.mechanisms.forecast import QUANTILES
+from labeldp.mechanisms.noise_claim import NoiseClaim, read_noise
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.noise import NOISES, Noise
-from labeldp.release import GAUSSIANS, AddedError, Claim, FloorOutcome, read_head
+from labeldp.release import GAUSSIANS, FloorOutcome
 
 _BASIS = (
     "{noise} with public weights; their largest {norm} is certified, "
@@ -31,14 +32,11 @@ _UP = 1 + 2.0**-50
 
 
 @dataclass(frozen=True)
-class ShapedFlagClaim(Claim):
+class ShapedFlagClaim(NoiseClaim):
     """`bags` aggregates with public weights of length at most `length` in every row."""
 
     mechanism: ClassVar[str] = "shaped-flag"
 
-    rows: int
-    label_range: tuple[float, float]
-    intercept: bool
     length: float
     """L; L_person if all rows of a person are covered together."""
     noise_std: float
@@ -63,11 +61,6 @@ class ShapedFlagClaim(Claim):
         at_least(0, ridge=self.ridge)
         if self.residual_noise_std is not None:
             positive(residual_noise_std=self.residual_noise_std)
-
-    @property
-    def width(self) -> float:
-        low, high = self.label_range
-        return high - low
 
     @property
     def reach(self) -> float:
@@ -126,31 +119,12 @@ class ShapedFlagClaim(Claim):
         shape = self.directions, self.bags
         return tuple(self.excess * self.noise.quantile(*shape, q) for q in QUANTILES)
 
-    def utility(self) -> dict[str, Any]:
-        return noise_utility(self.rows, self.width, self.excess, self.excess_quantiles())
-
-    def added_error(self, outcome: FloorOutcome | None) -> AddedError:  # noqa: ARG002
-        """In label units; it holds whatever the labels are."""
-        return noise_error(self.rows, self.width, self.excess, self.excess_quantiles())
-
     def label_noise_std(self, outcome: FloorOutcome | None) -> float:  # noqa: ARG002
         return self.noise_std
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **self.head(self.basis),
-            "form": "rows",
-            "bag_size": self.rows,
-            "rows": self.rows,
-            "rank": self.bags,
-            "label_range": list(self.label_range),
-            "label_width": self.width,
-            "max_leverage": None,
-            "constant_in_span": self.intercept,
-            "floor": None,
-            "inflation": None,
-            "draw": None,
-            "noise": None,
+            **self.noise_json(self.basis, bag_size=self.rows, rank=self.bags),
             "shape": {
                 "length": self.length,
                 "noise_std": self.noise_std,
@@ -168,14 +142,7 @@ class ShapedFlagClaim(Claim):
 
 def read_claim(document: dict[str, Any]) -> ShapedFlagClaim:
     """The inverse of `to_json`."""
-    low, high = document["label_range"]
-    return ShapedFlagClaim(
-        **read_head(document),
-        rows=int(document["rows"]),
-        label_range=(float(low), float(high)),
-        intercept=bool(document["constant_in_span"]),
-        **document["shape"],
-    )
+    return ShapedFlagClaim(**read_noise(document), **document["shape"])
 
 
 def describe(told: dict[str, Any]) -> Description:

@@ -7,12 +7,10 @@ from dataclasses import replace
 
 from labeldp.errors import DataError, InputError
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.sizing import Sized, sized
 from labeldp.mechanisms.workbench import (
     FULL_COLUMNS,
     Engine,
-    Forecast,
     Note,
     Plan,
     Request,
@@ -24,7 +22,6 @@ from labeldp.mechanisms.workbench import (
     WeightScan,
     find_ridged,
     find_shape,
-    noise_forecast,
     spared,
     surveyed,
 )
@@ -46,7 +43,7 @@ def draft(request: Asked, source: Source, engine: Engine) -> Plan:
         raise DataError("no feature column is left, so there is nothing to weigh rows by")
     made, plain = _best(request, found, source, engine)
     claim, width = made.claim, found.facts.width
-    forecasts = forecast(claim, options.residual(width), options.residual_source)
+    forecasts = claim.forecast(options.residual(width), options.residual_source)
     with engine.progress("forecast", None):
         forecasts = replace(forecasts, fitted_ms=made.fitted_ms)
     if made is not plain:
@@ -100,18 +97,6 @@ def shape_of(found: Survey, source: Source, engine: Engine, ridge: float = 0.0) 
         if ridge:
             return find_ridged(found.factor, found.features, look, ridge)
         return find_shape(found.factor, found.features, look)
-
-
-def forecast(claim: ShapedFlagClaim, residual_ms: float, source: str = "stated") -> Forecast:
-    """What noise adds holds whatever the labels are; a residual only gives it a scale."""
-    return noise_forecast(
-        rows=claim.rows,
-        excess=claim.excess,
-        quantiles=claim.excess_quantiles(),
-        residual_ms=residual_ms,
-        added_variance=claim.noise_std**2,
-        residual_source=source,
-    )
 
 
 def _notes(made: Sized, plain: Sized) -> list[str]:
