@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Card", "budget"]
+__all__ = ["Card", "Shown", "budget"]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,20 @@ class Card:
             for name, value in self.facts
         )
         return f"<table><caption>{escape(self.title)}</caption>{''.join(rows)}</table>"
+
+
+class Shown(ABC):
+    """What shows itself as its card, printed or in a notebook; of dataclasses, `repr=False`."""
+
+    @property
+    @abstractmethod
+    def _card(self) -> Card: ...
+
+    def __repr__(self) -> str:
+        return self._card.text()
+
+    def _repr_html_(self) -> str:
+        return self._card.html()
 
 
 def budget(epsilon: float, delta: float) -> str:

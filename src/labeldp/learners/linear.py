@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from labeldp.common.arguments import plain_fields
-from labeldp.common.cards import Card
+from labeldp.common.cards import Card, Shown
 from labeldp.common.files import is_count, is_flag, is_number, is_text, list_of, optional
 from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features import FeatureMap
@@ -83,24 +83,24 @@ class LinearOptions:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class LinearModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearModel(Shown):
     """All of a fitted linear model; what the fields are stands at `LinearRegressor`."""
 
     options: LinearOptions
-    coef: Array = field(repr=False)
+    coef: Array
     intercept: float
-    coefficients: tuple[Coefficient, ...] = field(repr=False)
+    coefficients: tuple[Coefficient, ...]
     residual_ms: float
     dof: float
     multiplier: float
-    features: FeatureMap | None = field(repr=False)
-    feature_names: tuple[str, ...] | None = field(repr=False)
+    features: FeatureMap | None
+    feature_names: tuple[str, ...] | None
     rule: dict[str, Any]
     label_range: tuple[float, float] | None
     quality: Quality | None = None
     releases: tuple[dict[str, Any], ...] = ()
-    effects: tuple[Effect, ...] = field(default=(), repr=False)
+    effects: tuple[Effect, ...] = ()
 
     @property
     def _card(self) -> Card:
@@ -114,12 +114,6 @@ class LinearModel:
             for each in self.releases
         ]
         return Card("Linear model", tuple((name, value) for name, value in facts if value))
-
-    def __repr__(self) -> str:
-        return self._card.text()
-
-    def _repr_html_(self) -> str:
-        return self._card.html()
 
     @property
     def width(self) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labeldp.common.cards import Card
+from labeldp.common.cards import Card, Shown
 from labeldp.common.files import is_count, is_number, is_positive, is_text, list_of, optional
 from labeldp.engines import Progress, quiet
 from labeldp.errors import InputError, MissingExtraError
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     from labeldp.release import Release
 
 
-@dataclass(frozen=True, eq=False)
-class NetworkModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class NetworkModel(Shown):
     """All of a fitted network; what the fields are stands at `BagRegressor`."""
 
     options: Settings
-    layers: Layers = field(repr=False)
-    features: FeatureMap | None = field(repr=False)
+    layers: Layers
+    features: FeatureMap | None
     input: str
     """How rows become inputs: "codes" or "design" of the feature map, or "columns" of an array."""
     shift: float
     scale: float
-    losses: list[float] = field(repr=False)
-    validation_losses: list[float] = field(repr=False)
+    losses: list[float]
+    validation_losses: list[float]
     best_epoch: int
     row_norm: float | None
-    centre: list[float] | None = field(repr=False)
-    spread: list[float] | None = field(repr=False)
-    feature_names: tuple[str, ...] | None = field(repr=False)
+    centre: list[float] | None
+    spread: list[float] | None
+    feature_names: tuple[str, ...] | None
     share: float | None = None
     quality: Quality | None = None
     label_range: tuple[float, float] | None = None
@@ -68,12 +68,6 @@ class NetworkModel:
             ("epochs", f"{len(self.losses)}, the best was {self.best_epoch}"),
         )
         return Card("Network", facts)
-
-    def __repr__(self) -> str:
-        return self._card.text()
-
-    def _repr_html_(self) -> str:
-        return self._card.html()
 
     @property
     def width(self) -> int:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from labeldp._random import Randomness
 from labeldp.common.arguments import checked
-from labeldp.common.cards import Card, budget
+from labeldp.common.cards import Card, Shown, budget
 from labeldp.common.files import check_target, json_digest, new_path, read_json
 from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
@@ -42,29 +42,29 @@ class Part(Protocol):
     def to_json(self) -> Any: ...
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
     """What will be published and what it promises; every field is public."""
 
     claim: Claim
-    features: FeatureMap = field(repr=False)
+    features: FeatureMap
     labels: LabelGrid
     feature_sums: str
     """SHA-256 of the exact feature sums (of the bags' rows, if rows are drawn): the release must
     see the same features."""
     forecast: Forecast
     notes: tuple[str, ...] = ()
-    factor: Factor | None = field(default=None, repr=False, compare=False)
+    factor: Factor | None = field(default=None, compare=False)
     """Of those feature sums, where planning has just made it; it is not written to plan files."""
-    parts: Mapping[str, Part] = field(default_factory=dict, repr=False, compare=False)
+    parts: Mapping[str, Part] = field(default_factory=dict, compare=False)
     """What only this mechanism's plans hold, by the names that it declares."""
     anyway: bool = False
     """Whether it was asked for although it cannot beat the constant predictor (`worth.py`)."""
-    bases: tuple[dict[str, Any], ...] = field(default=(), repr=False, compare=False)
+    bases: tuple[dict[str, Any], ...] = field(default=(), compare=False)
     """What was tried, and what each would cost, where the basis was chosen (`curves.py`)."""
-    path: Path | None = field(default=None, repr=False, compare=False)
+    path: Path | None = field(default=None, compare=False)
     """The file that it was read from, beside which a release is noted (`once.py`)."""
-    table: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    table: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What was said about the labels and the text of its table (`Source.said`): a release reads
     them in the same way."""
 
@@ -83,12 +83,6 @@ class Plan:
                 *(("warning", text) for text in self.warnings),
             ),
         )
-
-    def __repr__(self) -> str:
-        return self._card.text()
-
-    def _repr_html_(self) -> str:
-        return self._card.html()
 
     @property
     def explained_ms(self) -> float:

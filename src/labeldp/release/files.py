@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from labeldp.common.arguments import checked
 from labeldp.common.arrow import column_numbers, numpy_numbers
-from labeldp.common.cards import Card
+from labeldp.common.cards import Card, Shown
 from labeldp.common.files import is_directory, obstacle, read_json
 from labeldp.errors import ReleaseError
 from labeldp.features import FeatureMap
@@ -52,16 +52,16 @@ _NOT_FILES = ("aggregates", "features", "feature_sums")
 """Digests that are not those of further tables."""
 
 
-@dataclass(frozen=True)
-class Release:
+@dataclass(frozen=True, repr=False)
+class Release(Shown):
     """What may be published. Every field is public."""
 
-    table: pa.Table | StoredTable = field(repr=False)
+    table: pa.Table | StoredTable
     """Design columns in the feature map's order if they were aggregated, then the label column."""
-    features: FeatureMap = field(repr=False)
+    features: FeatureMap
     certificate: Certificate
     """Any dictionary will do: it becomes one."""
-    files: Mapping[str, pa.Table] = field(default_factory=dict, repr=False)
+    files: Mapping[str, pa.Table] = field(default_factory=dict)
     """Further public tables, by the names that they have in the certificate's `digests`."""
 
     def __post_init__(self) -> None:
@@ -82,12 +82,6 @@ class Release:
                 ("kept in", where),
             ),
         )
-
-    def __repr__(self) -> str:
-        return self._card.text()
-
-    def _repr_html_(self) -> str:
-        return self._card.html()
 
     @property
     def bag_table(self) -> pa.Table | None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
 
 from labeldp.common.arguments import checked
-from labeldp.common.cards import Card, budget
+from labeldp.common.cards import Card, Shown, budget
 from labeldp.engines import LocalEngine
 from labeldp.errors import InputError, positive
 from labeldp.mechanisms import AUTO, DELTA, EPSILON, Trial, mechanism_named, mechanisms
@@ -65,8 +65,8 @@ class Check:
     p: float | None = None
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Shown):
     """What was tried, and whether anything broke the claim."""
 
     mechanism: str
@@ -86,7 +86,7 @@ class Audit:
     worst: dict[str, float]
     """How far the worst rows move what is shown, and what is priced."""
     seconds: float
-    checks: tuple[Check, ...] = field(repr=False)
+    checks: tuple[Check, ...]
 
     @property
     def passed(self) -> bool:
@@ -118,12 +118,6 @@ class Audit:
                 *(("FAILED", f"{check.name}: {check.found}") for check in self.failures),
             ),
         )
-
-    def __repr__(self) -> str:
-        return self._card.text()
-
-    def _repr_html_(self) -> str:
-        return self._card.html()
 
 
 @checked

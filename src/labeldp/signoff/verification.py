@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from labeldp.common.arguments import checked
-from labeldp.common.cards import Card
+from labeldp.common.cards import Card, Shown
 from labeldp.common.files import is_directory
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import DataError, InputError, ReleaseError
@@ -43,8 +43,8 @@ _SHOWN = 5
 _MOST_SHOWN = 600
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Shown):
     """The answer: valid when nothing disagreed."""
 
     problems: tuple[str, ...]
@@ -69,12 +69,6 @@ class Verification:
         facts += [("weak", text) for text in self.weak]
         facts += [("not tested", text) for text in self.untested]
         return Card(f"Valid: {self.summary}" if self.valid else "NOT valid", tuple(facts))
-
-    def __repr__(self) -> str:
-        return self._card.text()
-
-    def _repr_html_(self) -> str:
-        return self._card.html()
 
 
 class Key(Protocol):
