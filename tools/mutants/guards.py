@@ -272,6 +272,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     "mechanisms/plan": (*_RULES, *_MECHANISMS, "tests/test_recheck.py", *_RELEASES),
     "mechanisms/running.py": (*_RULES, "tests/mechanisms/test_draws.py", *_MECHANISMS),
     "mechanisms/once.py": _RULES,
+    "mechanisms/noise_claim.py": (*_CLAIMS, *_MECHANISMS),
     "mechanisms/certificate_form.py": (*_RULES, *_MECHANISMS, *_RELEASES),
     "mechanisms/registry.py": (*_RULES, *_MECHANISMS, "tests/contracts/test_own_mechanism.py"),
     "mechanisms/protocol.py": (*_CLAIMS, *_MECHANISMS),

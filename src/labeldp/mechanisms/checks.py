@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import chdtr, chdtrc
 
 from labeldp.release import AGGREGATES, Release
+from labeldp.statistics import FeatureGram
 from labeldp.statistics.labels import LABEL_BITS
 
 _CHANCE = 1e-12
@@ -45,6 +46,16 @@ def check_label_exponent(
     exponents = {math.ceil(math.log2(width)) - LABEL_BITS for width in reaches}
     if exponent not in exponents:
         yield f"certificate: the label exponent should be {max(exponents)}"
+
+
+def other_table(release: Release, gram: FeatureGram) -> str | None:
+    """What says that a table is not the one released, if something does: its rows or its sums."""
+    certificate = release.certificate
+    if gram.rows != certificate["rows"]:
+        return f"the table has {gram.rows} rows, the certificate says {certificate['rows']}"
+    if gram.digest() != certificate["digests"]["feature_sums"]:
+        return "the table's features are not those of the release"
+    return None
 
 
 FAR = 7.2

@@ -18,7 +18,13 @@ from labeldp.mechanisms.bags import (
     fresh_draw,
     members_table,
 )
-from labeldp.mechanisms.checks import FAR, check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.checks import (
+    FAR,
+    check_grid,
+    check_label_exponent,
+    check_numbers,
+    other_table,
+)
 from labeldp.mechanisms.floor_checks import check_floor_release, untested_floor
 from labeldp.mechanisms.floors import (
     FloorClaim,
@@ -206,6 +212,7 @@ __all__ = [
     "members_table",
     "most_rows",
     "number",
+    "other_table",
     "person_notes",
     "raw_columns",
     "read_floor",

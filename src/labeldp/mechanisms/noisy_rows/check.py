@@ -26,6 +26,7 @@ from labeldp.mechanisms.workbench import (
     check_label_exponent,
     labelled_rows,
     most_rows,
+    other_table,
     raw_columns,
     table_digest,
 )
@@ -116,14 +117,10 @@ def _check_own_features(release: Release) -> Iterator[str]:
 
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
     """Whether rows, their features and their persons are the table's."""
-    certificate, features = release.certificate, release.features
-    claim = read_claim(certificate)
+    claim, features = read_claim(release.certificate), release.features
     gram = engine.fold("feature sums", source, GramSum(features))
-    if gram.rows != claim.rows:
-        yield f"the table has {gram.rows} rows, the certificate says {claim.rows}"
-        return
-    if gram.digest() != certificate["digests"]["feature_sums"]:
-        yield "the table's features are not those of the release"
+    if (problem := other_table(release, gram)) is not None:
+        yield problem
         return
     person = most_rows(features, source, engine)
     if person is not None and person.rows > claim.protected:

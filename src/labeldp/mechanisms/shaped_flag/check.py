@@ -27,6 +27,7 @@ from labeldp.mechanisms.workbench import (
     check_label_exponent,
     check_numbers,
     file_name,
+    other_table,
 )
 
 WEIGHTS = file_name("weights")
@@ -145,16 +146,13 @@ def _sizes(design: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray
 
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
     """Whether rows, sums and the length of their weights are the table's: one pass."""
-    certificate, features = release.certificate, release.features
-    claim, weights = read_claim(certificate), published_weights(release)
+    features = release.features
+    claim, weights = read_claim(release.certificate), published_weights(release)
     assert weights is not None  # as `check` found
     lengths = Lengths(claim, features, weights)
     gram, seen = engine.fold("feature sums", source, GramSum(features), lengths.tally)
-    if gram.rows != claim.rows:
-        yield f"the table has {gram.rows} rows, the certificate says {claim.rows}"
-        return
-    if gram.digest() != certificate["digests"]["feature_sums"]:
-        yield "the table's features are not those of the release"
+    if (problem := other_table(release, gram)) is not None:
+        yield problem
         return
     problem = lengths.problem(seen, source, engine)
     if problem is not None:
