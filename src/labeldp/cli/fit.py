@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ from labeldp.cli.options import Json, names, raw_rows
 from labeldp.cli.output import draw_all, emit_json, note, progress
 from labeldp.common.files import check_target, new_path
 from labeldp.common.pictures import need_matplotlib
+from labeldp.mechanisms import option
 
 if TYPE_CHECKING:
     from labeldp import Release, Source
@@ -20,31 +21,27 @@ if TYPE_CHECKING:
     from labeldp.learners.summary import Summary
 
 
-def _option(default: Any, words: str, **told: Any) -> Any:
-    return field(default=default, metadata={"help": words, **told})
-
-
 @dataclass(frozen=True, kw_only=True)
 class LearningOptions:
     """How to learn: each learner takes what it has."""
 
-    ridge: str = _option("0", "Ridge penalty, in units of rows, or auto.", metavar="NUMBER|auto")
-    lasso: str = _option("0", "Lasso penalty, or auto.", metavar="NUMBER|auto")
-    max_norm: float | None = _option(
+    ridge: str = option("0", "Ridge penalty, in units of rows, or auto.", metavar="NUMBER|auto")
+    lasso: str = option("0", "Lasso penalty, or auto.", metavar="NUMBER|auto")
+    max_norm: float | None = option(
         None, "Bound on the norm of the coefficients (the paper's B_r)."
     )
-    columns: str | None = _option(
+    columns: str | None = option(
         None, "Regress on these columns alone; default: all.", metavar="A,B"
     )
-    confidence: float = _option(0.95, "Level of the intervals.")
-    shrink: bool | None = _option(
+    confidence: float = option(0.95, "Level of the intervals.")
+    shrink: bool | None = option(
         None,
         "Shrink predictions to a posterior mean; default: where noise is known.",
         flag="--shrink/--no-shrink",
     )
-    clip: bool = _option(True, "Let predictions leave the public label range.", flag="--no-clip")
-    epochs: int = _option(200, "Most passes over the bags (neural).")
-    seed: int = _option(0, "Of the first weights (neural).", min=0)
+    clip: bool = option(True, "Let predictions leave the public label range.", flag="--no-clip")
+    epochs: int = option(200, "Most passes over the bags (neural).")
+    seed: int = option(0, "Of the first weights (neural).", min=0)
 
 
 _DEFAULT = LearningOptions()
