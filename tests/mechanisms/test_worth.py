@@ -16,10 +16,11 @@ import pytest
 import labeldp
 from labeldp import LinearRegressor, Plan, PlanError, scan
 from labeldp._random import Randomness
+from labeldp.cli.plan import MOST_NOTES
 from labeldp.learners.afterwards import estimated
 from labeldp.mechanisms import worth
 from labeldp.mechanisms.forecast import shrunken_ms
-from labeldp.mechanisms.notes import MOST, Note, ranked
+from labeldp.mechanisms.notes import Note, ranked
 from labeldp.mechanisms.plan import LEAST_KEPT
 from labeldp.source import Source
 from tests.console import labeldp as run
@@ -252,7 +253,7 @@ def test_notes_are_ranked_and_five_are_shown(tmp_path: Path) -> None:
     asked += ("--epsilon", 5)
     few, every = run(*asked), run(*asked, "--verbose")
     lines = few.remarks.splitlines()
-    assert len(lines) == MOST + 1
+    assert len(lines) == MOST_NOTES + 1
     assert re.fullmatch(r"and \d+ more notes with --verbose", lines[-1])
-    assert len(every.remarks.splitlines()) == MOST + int(lines[-1].split()[1])
+    assert len(every.remarks.splitlines()) == MOST_NOTES + int(lines[-1].split()[1])
     assert "code0" in every.remarks

@@ -35,13 +35,14 @@ from labeldp.mechanisms import (
     mechanisms,
     option,
 )
-from labeldp.mechanisms.notes import MOST
 
 if TYPE_CHECKING:
     from labeldp import Plan, Source
     from labeldp.engines import Engine
 
 
+MOST_NOTES = 5
+"""Shown unless all are asked for."""
 ANYWAY = "Go on where predictions cannot be shown to beat the mean of the labels."
 
 
@@ -183,7 +184,7 @@ def show_notes(made: Plan, verbose: bool) -> None:
     """Warnings and the notes that matter most; the others if they are asked for."""
     for text in made.warnings:
         note(f"WARNING: {text}")
-    shown = made.notes if verbose else made.notes[:MOST]
+    shown = made.notes if verbose else made.notes[:MOST_NOTES]
     for text in shown:
         note(text)
     if len(shown) < len(made.notes):

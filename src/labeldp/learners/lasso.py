@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.errors import InputError
-from labeldp.learners.protocol import Array
+
+Array = NDArray[np.float64]
 
 _STEPS_PER_COLUMN = 100
 _TOLERANCE = 1e-10

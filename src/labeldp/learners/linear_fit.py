@@ -28,7 +28,6 @@ from labeldp.learners.linear import RELEASE, LinearModel, LinearOptions
 from labeldp.learners.protocol import Array, bag_source, checked, sound
 from labeldp.learners.quality import quality
 from labeldp.learners.rows import whitened_rows
-from labeldp.learners.rules import Rule
 from labeldp.learners.several import together
 from labeldp.learners.whitened import RANK_TOLERANCE, Whitened, knows_noise, whitened
 from labeldp.source import Source, take_rows
@@ -242,7 +241,7 @@ def _effects(
     return effects(small, fitted, errors, mean)
 
 
-def _rule(taken: _Taken, white: Whitened, *, known: bool) -> Rule:
+def _rule(taken: _Taken, white: Whitened, *, known: bool) -> rules.Rule:
     """How the coefficients that predict are chosen."""
     options, constant = taken.options, taken.constant
     if options.lasso == "auto":

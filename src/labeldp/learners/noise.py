@@ -12,9 +12,11 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.learners.bags import WeightedBags
-from labeldp.learners.protocol import Array
+
+Array = NDArray[np.float64]
 
 _ROUNDS = 10
 _SCATTER = 5.0

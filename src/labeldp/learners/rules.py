@@ -20,8 +20,7 @@ import numpy as np
 
 from labeldp.learners.lasso import path as lasso_path
 from labeldp.learners.lasso import solve as solve_lasso
-from labeldp.learners.least_squares import bounded_norm
-from labeldp.learners.protocol import Array
+from labeldp.learners.least_squares import Array, bounded_norm
 from labeldp.learners.radial import Sizes
 from labeldp.learners.shrinkage import Bayes, Prior, prior_family
 from labeldp.learners.submodels import sub_models

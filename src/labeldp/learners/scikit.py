@@ -23,8 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from labeldp.common.arguments import checked
 from labeldp.errors import InputError, LabelDPWarning
 from labeldp.features.unseen import Tamer, Unknown
-from labeldp.learners import protocol
-from labeldp.learners.protocol import Array, Learner, Model
+from labeldp.learners.protocol import Array, Learner, Model, parse, read
 
 _VALUES = re.compile(r"array=.*?(?=Reshape|$)", re.DOTALL)
 
@@ -125,7 +124,7 @@ class Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     @checked
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read a model written by `save`; predicting with it needs no extra."""
-        model = protocol.parse(cls._learner, *protocol.read(path), path)
+        model = parse(cls._learner, *read(path), path)
         return cls(**asdict(model.options))._remember(model)
 
     def _options(self) -> Any:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap, NumericColumn
-from labeldp.learners.protocol import Array
 from labeldp.learners.whitened import Whitened, pooled, whitened
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _moved(white: Whitened, first: FeatureMap, other: FeatureMap) -> Whitened:
     return replace(white, root=white.root @ change)
 
 
-def _in_raw_columns(features: FeatureMap) -> Array:
+def _in_raw_columns(features: FeatureMap) -> NDArray[np.float64]:
     """Every design column as a combination of raw ones, in raw units.
 
     A number that is missing counts as 0 and as what its indicator adds. With a constant the first

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from labeldp.common.arrow import column_numbers
 from labeldp.errors import InputError
-from labeldp.learners.least_squares import compressed
-from labeldp.learners.protocol import Array
+from labeldp.learners.least_squares import Array, compressed
 
 if TYPE_CHECKING:
     from labeldp.release import Release

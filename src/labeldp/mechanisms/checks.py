@@ -9,8 +9,7 @@ import numpy as np
 from scipy.special import chdtr, chdtrc
 
 from labeldp.release import AGGREGATES, Release
-from labeldp.statistics import FeatureGram
-from labeldp.statistics.labels import LABEL_BITS
+from labeldp.statistics import LABEL_BITS, FeatureGram
 
 _CHANCE = 1e-12
 """A release that its law produces with less than this chance was not drawn from it."""

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-MOST = 5
-"""Notes that are shown unless all are asked for."""
-
 
 class Note(str):
     """A note that says how much it matters; plain text, such as on a column's encoding, is last."""

@@ -4,6 +4,7 @@ It is slow to import. What a declaration is made of (`labeldp.mechanisms`) is no
 """
 
 from labeldp._random import Randomness
+from labeldp.common.arrow import arrow_numbers, column_numbers, numpy_numbers
 from labeldp.engines import Engine, engine_for
 from labeldp.features import Encoded, Encoder, FeatureMap, raw_columns
 from labeldp.mechanisms import REMARKS, Encoding, Panel, Request, number
@@ -85,7 +86,7 @@ from labeldp.release import (
     seal,
     table_digest,
 )
-from labeldp.source import Source
+from labeldp.source import Source, take_rows
 from labeldp.statistics import (
     FULL_COLUMNS,
     LARGE,
@@ -178,6 +179,7 @@ __all__ = [
     "Weights",
     "aggregate_batch",
     "aggregate_schema",
+    "arrow_numbers",
     "bag_squares",
     "bags_at_once",
     "check_bag_rows",
@@ -189,6 +191,7 @@ __all__ = [
     "check_numbers",
     "check_stable_rows",
     "claimed_floor",
+    "column_numbers",
     "engine_for",
     "explained_ms",
     "factorise",
@@ -212,6 +215,7 @@ __all__ = [
     "members_table",
     "most_rows",
     "number",
+    "numpy_numbers",
     "other_table",
     "person_notes",
     "raw_columns",
@@ -230,6 +234,7 @@ __all__ = [
     "survey",
     "surveyed",
     "table_digest",
+    "take_rows",
     "untested_floor",
     "weight_schema",
 ]

@@ -22,7 +22,7 @@ shows nothing.
 
 from labeldp.statistics.factor import LARGE, Factor, factorise, spanned
 from labeldp.statistics.gram import FeatureGram, GramSum
-from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
+from labeldp.statistics.labels import LABEL_BITS, LabelGrid, LabelMoments, MomentSum
 from labeldp.statistics.leverage import Leverage, LeverageScan
 from labeldp.statistics.persons import PersonScan, Seen, largest_persons
 from labeldp.statistics.residual import Residual
@@ -35,6 +35,7 @@ from labeldp.statistics.weights import Weights
 
 __all__ = [
     "FULL_COLUMNS",
+    "LABEL_BITS",
     "LARGE",
     "Expected",
     "Factor",

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import bdtr
 
-from labeldp.common.arrow import arrow_numbers, numpy_numbers
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim, read_claim
 from labeldp.mechanisms.noisy_rows.noise import least_noise
 from labeldp.mechanisms.workbench import (
@@ -22,10 +21,12 @@ from labeldp.mechanisms.workbench import (
     GramSum,
     Release,
     Source,
+    arrow_numbers,
     check_grid,
     check_label_exponent,
     labelled_rows,
     most_rows,
+    numpy_numbers,
     other_table,
     raw_columns,
     table_digest,

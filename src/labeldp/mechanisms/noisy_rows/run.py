@@ -17,7 +17,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
-from labeldp.common.arrow import arrow_numbers
 from labeldp.errors import DataError, PlanError
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
@@ -31,6 +30,7 @@ from labeldp.mechanisms.workbench import (
     Plan,
     Randomness,
     Source,
+    arrow_numbers,
     most_rows,
     raw_columns,
     row_schema,

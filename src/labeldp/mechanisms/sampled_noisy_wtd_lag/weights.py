@@ -18,8 +18,7 @@ from labeldp import door
 from labeldp._random import normals, words
 from labeldp.accounting import realised_mu
 from labeldp.errors import DataError, InputError, PlanError
-from labeldp.mechanisms.workbench import PUBLIC_WEIGHTS, Draw, Source
-from labeldp.source import take_rows
+from labeldp.mechanisms.workbench import PUBLIC_WEIGHTS, Draw, Source, take_rows
 
 _MOST_ROUNDS = 1000
 

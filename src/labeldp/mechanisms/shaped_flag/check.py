@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp import door
-from labeldp.common.arrow import column_numbers
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
@@ -26,6 +25,7 @@ from labeldp.mechanisms.workbench import (
     check_grid,
     check_label_exponent,
     check_numbers,
+    column_numbers,
     file_name,
     other_table,
 )

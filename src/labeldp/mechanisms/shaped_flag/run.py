@@ -16,7 +16,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
-from labeldp.common.arrow import arrow_numbers
 from labeldp.errors import PlanError
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
@@ -38,6 +37,7 @@ from labeldp.mechanisms.workbench import (
     Weights,
     aggregate_batch,
     aggregate_schema,
+    arrow_numbers,
     factorise,
     measure_residual,
     seal,
