@@ -24,6 +24,7 @@ import pytest
 
 import labeldp.signoff.verification as verification
 from labeldp import Release, ReleaseError, scan, verify
+from labeldp import plan as labeldp_plan
 from labeldp._random import Randomness
 from labeldp.accounting import FloorMode, added_variance, invert
 from labeldp.door import grid_for
@@ -644,7 +645,7 @@ def test_every_field_of_the_schema_is_required_and_nothing_else_allowed() -> Non
 
     own = {name for mechanism in mechanisms() for name in mechanism.sections}
     common = own & set(certificate_schema()["required"])  # null where a mechanism has none
-    optional = (own - common) | {"weights", "person", "persons", "ridge"}
+    optional = (own - common) | {"weights", "person", "persons", "ridge", "na"}
     for rule in objects(certificate_schema()):
         needed = [name for name in rule["properties"] if name not in optional]
         assert sorted(rule["required"]) == sorted(needed)
@@ -694,3 +695,20 @@ def test_metadata_of_a_column_is_noticed(measured: Path, tmp_path: Path) -> None
         altered = data.cast(data.schema.set(0, field))
         write(altered, forged / "aggregates.parquet", **writing)
         assert any(words in problem for problem in verify(forged).problems)
+
+
+@pytest.mark.parametrize("level", ["A", "NA"])
+def test_rows_dropped_for_a_code_among_labels_are_dropped_again(level: str) -> None:
+    """The table is rechecked with what was said of its label, also where NA is a level."""
+    rng = np.random.default_rng(3)
+    y = np.where(np.arange(600) % 50 == 0, 999.0, rng.uniform(0, 9, 600))
+    data = pa.table(
+        {"x": rng.normal(size=600), "k": [("B", level)[k % 2] for k in range(600)], "y": y}
+    )
+    said = {"na": ["", "y=999"] if level == "NA" else ["y=999"], "drop_missing_labels": True}
+    made = labeldp_plan(data, label="y", label_range=(0, 9), epsilon=4.0, **said).release(data)
+    assert made.certificate["rows"] == 588
+    assert made.certificate["labels"]["na"] == ["y=999"]
+    assert verify(made, data=data).valid
+    other = data.set_column(2, "y", pa.array(np.where(y == 999, 998.0, y)))
+    assert not verify(made, data=other).valid

@@ -152,8 +152,16 @@ def run_fields(
             "column": source.label,
             "outside_range": "clipped" if source.clip else "refused",
             "missing": "rows dropped" if source.drop_missing_labels else "refused",
+            **({"na": words} if (words := _dropped_words(source)) else {}),
         },
         "ledger": None,
         "about": None,
         "released_at": None,
     }
+
+
+def _dropped_words(source: Source) -> list[str]:
+    """What was said to mean missing of labels alone, to whoever drops the same rows again."""
+    if not source.drop_missing_labels or source.label is None:
+        return []
+    return [f"{source.label}={word}" for word in source.reading.codes.get(source.label, ())]

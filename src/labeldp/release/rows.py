@@ -90,12 +90,16 @@ def public_rows(release: Release, data: Any) -> Source:
     """
     labels, person = release.certificate["labels"], release.certificate.get("person")
     dropped = labels["missing"] == "rows dropped"
+    known = release.features.reading
+    if dropped and "na" in labels:
+        words = ("",) if known["na"] == () else known["na"] or ()
+        known["na"] = (*words, *labels["na"])
     return scan(
         data,
         label=labels["column"] if dropped else None,
         person=None if person is None else person["column"],
         drop_missing_labels=dropped,
-        **release.features.reading,
+        **known,
     )
 
 
