@@ -141,7 +141,7 @@ def test_two_commands_to_a_good_fit(write: Any, tmp_path: Path) -> None:
 def test_a_column_in_many_spellings(tmp_path: Path) -> None:
     export = Export(seed=4)
     found = look(as_text(export.part(slice(0, ROWS)), tmp_path / "t"), label="Score")
-    assert "Dept.: 6 of 9 levels differ only in capitals or spaces" in found["findings"]
+    assert "Dept.: 6 of 9 levels differ only in capitals, accents or spaces" in found["findings"]
     told = "Remote?: 4 words for yes and no, taken as "
     assert any(finding.startswith(told) for finding in found["findings"])
 

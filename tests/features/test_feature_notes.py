@@ -66,7 +66,7 @@ def test_what_we_write_has_a_form(noted: FeatureMap) -> None:
         "grade: constant, dropped; and the label of row 7 is 3",
         "grade: 5 integer values, treated as categorical; `numeric=['other']` to change",
         "grade: label 7 integer values, treated as categorical; `numeric=['grade']` to change",
-        "x: 7.5 of 9 levels differ only in capitals or spaces",
+        "x: 7.5 of 9 levels differ only in capitals, accents or spaces",
         "winsorised at public quantiles: {name} at 3 and 4 (18 rows); `winsor=0` to change that",
     ],
 )

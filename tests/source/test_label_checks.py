@@ -49,7 +49,7 @@ def test_every_fault_raises_its_own_flag(
     values: list[float], clip: bool, raised: list[str], cleaned: list[float] | None
 ) -> None:
     checking = check(clip)
-    found = checking.clean(np.array(values), False)
+    found = checking.clean(np.array(values), ())
     assert checking.raised == raised
     assert ((found >= -1.0) & (found <= 10.0)).all()
     assert cleaned is None or found.tolist() == cleaned
@@ -57,10 +57,10 @@ def test_every_fault_raises_its_own_flag(
 
 def test_flags_of_all_parts_are_kept() -> None:
     checking = check()
-    checking.clean(np.array([1.0]), True)
+    checking.clean(np.array([1.0]), ["text"])
     assert checking.raised == ["text"]
     checking.resume(["missing", "infinite"])
-    checking.clean(np.array([1.0]), False)
+    checking.clean(np.array([1.0]), [])
     assert checking.raised == ["infinite", "missing", "text"]
 
 
@@ -77,7 +77,7 @@ def test_the_gravest_fault_is_the_one_that_is_told(flag: str) -> None:
 
 def test_a_column_without_faults_is_not_refused() -> None:
     checking = check()
-    checking.clean(np.array([1.0]), False)
+    checking.clean(np.array([1.0]), [])
     checking.finish()
 
 
@@ -127,21 +127,65 @@ def test_texts_are_numbers_missing_or_unreadable(
     array = pa.array(texts)
     found, flag = to_labels(array.dictionary_encode() if encode else array, wording())
     np.testing.assert_array_equal(found, values)
-    assert flag is unreadable
+    assert ("text" in flag) is unreadable
 
 
 def test_a_decimal_comma_is_that_of_the_features() -> None:
     """ "1.234" is a plain number to everybody else."""
     found, flag = to_labels(pa.array(["1.234", "0,5"]), wording(decimal=",", thousands="."))
-    assert (found.tolist(), flag) == ([1234.0, 0.5], False)
+    assert (found.tolist(), flag) == ([1234.0, 0.5], {"unit:"})
     found, flag = to_labels(pa.array(["1.234", "2.345"]), wording(decimal=",", thousands="."))
-    assert (found.tolist(), flag) == ([1234.0, 2345.0], False)
+    assert (found.tolist(), flag) == ([1234.0, 2345.0], {"unit:"})
 
 
 def test_numbers_are_taken_as_they_are() -> None:
     found, flag = to_labels(pa.array([1, None, 3]), wording())
     np.testing.assert_array_equal(found, [1.0, math.nan, 3.0])
-    assert flag is False
+    assert flag == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("texts", "values", "units"),
+    [
+        (["239.5 TL", "1,000 TL"], [239.5, 1000], {"TL"}),
+        (["5 kg", "7"], [5, 7], {"kg", ""}),
+        (["$5", "USD 6"], [5, 6], {"$", "USD"}),
+        (["45%", "7 %"], [45, 7], {"%"}),
+        (["3", "4"], [3, 4], {""}),
+    ],
+)
+def test_labels_may_have_any_unit(texts: list[str], values: list[float], units: set[str]) -> None:
+    found, flags = to_labels(pa.array(texts), wording())
+    assert (found.tolist(), flags) == (values, {f"unit:{unit}" for unit in units})
+    checking = LabelCheck("y", 0.0, 2000.0, False, 3)
+    checking.clean(found, flags)
+    checking.finish()
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [[["5 kg", "500 g"]], [["5 kg"], ["500 g"]], [["45%"], ["45"]], [["9 DR", "9 CR"]]],
+)
+def test_labels_in_several_units_are_refused(parts: list[list[str]]) -> None:
+    """Whichever part of the table they stand in, and after the last."""
+    checking = LabelCheck("y", 0.0, 2000.0, False, 3)
+    for texts in parts:
+        checking.clean(*to_labels(pa.array(texts), wording()))
+    again = LabelCheck("y", 0.0, 2000.0, False, 3)
+    again.resume(checking.raised)
+    for each in (checking, again):
+        with pytest.raises(DataError) as refusal:
+            each.finish()
+        assert str(refusal.value) == (
+            "label column 'y' holds numbers in different units; give them one " + UNNAMED
+        )
+
+
+def test_labels_of_any_text_are_not_told_apart_by_their_units() -> None:
+    _, flags = to_labels(
+        pa.array([f"{k} unit{chr(97 + k)}{chr(98 + k)}" for k in range(20)]), wording()
+    )
+    assert flags == {"text"}
 
 
 @pytest.mark.parametrize("encode", [False, True])

@@ -22,9 +22,12 @@ from labeldp.source.parts import NUMBER, WORD, cut
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import SOFT_BLANKS, among_numbers
 
-_FEW, _SOME, _MOST, _NEARLY_ALL = 0.1, 0.25, 0.9, 0.99
-"""Shares of texts: that may have words where others have none; that have digits at all; of those,
-that have frequent words; and as many numbers as the others."""
+_FEW, _SOME, _HALF, _MOST, _NEARLY_ALL = 0.1, 0.25, 0.5, 0.9, 0.99
+"""Shares of texts: that may have words where others have none; that have digits at all; that may
+have words if these are few; of those with digits, that have frequent words; and as many numbers as
+the others."""
+_ALIKE = 6
+"""Texts without their numbers, few enough to be units: 82, 82 hp, ca. 82 hp."""
 _SHAPES = 64
 """Different texts once numbers are left out, of which there must be a few times as many with."""
 _TIMES = 3
@@ -78,7 +81,8 @@ def _found(texts: pa.Array, counts: pa.Array, rows: int) -> list[str]:
     if numbers > 1 or len(shapes) == 1:
         return found + found_words
     named = pc.match_substring_regex(bare, WORD)  # x3 beside 3 is no name
-    if _total(counts.filter(named)) < _FEW * _total(counts):
+    share = _HALF if len(shapes) <= _ALIKE else _FEW
+    if _total(counts.filter(named)) < share * _total(counts):
         return found
     return [] if pc.any(pc.match_substring_regex(bare, r"\S\s+\S")).as_py() else found_words
 

@@ -356,7 +356,7 @@ def _label(source: Source, table: pa.Table, kinds: dict[str, str]) -> dict[str, 
         for batch in source.reader.batches([label], source.batch_rows)
     ]
     labels = np.concatenate([values for values, _ in read])[: table.num_rows]
-    unreadable = any(bad for _, bad in read)
+    unreadable = any("text" in found for _, found in read)
     strange = _stray_words(source.reader, label, False, Reading()) if unreadable else []
     told = describe_label(label, labels, unreadable, table, kinds)
     return told | {"words": strange[:_MOST_WORDS]}

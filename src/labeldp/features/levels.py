@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -18,6 +20,8 @@ from labeldp.kernels import Positions, positions
 from labeldp.source.kinds import is_clock, is_moment, is_text
 
 _BEGINS_NUMBER = frozenset("0123456789+-.")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+"""Those of Latin, Greek and Cyrillic letters, once they stand alone."""
 
 
 def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
@@ -114,11 +118,18 @@ def spaced(text: str) -> str:
 
 
 def alike(text: str) -> str:
-    """The same for texts that differ only in capitals and in spaces."""
+    """The same for texts that differ only in capitals, in accents and in spaces."""
+    if not text.isascii():
+        text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     return spaced(text.casefold())
 
 
-YES_AND_NO = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"), ("on", "off"))
+YES_AND_NO = (
+    ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"), ("on", "off"),
+    ("ja", "nein"), ("oui", "non"), ("si", "no"), ("sim", "nao"), ("tak", "nie"),
+    ("evet", "hayır"), ("да", "нет"), ("是", "否"),
+)  # fmt: skip
+"""As they are `alike`."""
 _TRUTHS = {word: pair[0] for pair in zip(*YES_AND_NO, strict=True) for word in pair}
 
 

@@ -160,7 +160,8 @@ def _truths(counts: Counts, min_count: int) -> dict[str, str] | None:
     words = [level for level in counts if level is not None]
     forms = {alike(level) for level in words if counts[level] >= min_count}
     groups, there = grouped(words, truth), set(map(alike, words))
-    halved = any(len(there.intersection(pair)) == 1 for pair in YES_AND_NO if forms & {*pair})
+    pairs = ([pair for pair in YES_AND_NO if form in pair] for form in forms)
+    halved = any(each and not any(there.issuperset(pair) for pair in each) for each in pairs)
     if len(words) < 3 or halved or sum(map(len, groups.values())) < len(words):
         return None
     if len(groups) < 2 or any(sum(counts[w] for w in g) < min_count for g in groups.values()):
@@ -212,7 +213,7 @@ def _told(
         return SPELLINGS.say(name=name, same=same, levels=levels)
     rows = sum(counts[level] for level in merged)
     where = "merged into (other)" if rest is None else f"too few to be told apart, taken as {rest}"
-    spelt = f"; {same} more differ only in capitals or spaces" if same else ""
+    spelt = f"; {same} more differ only in capitals, accents or spaces" if same else ""
     return MERGED.say(
         name=name,
         merged=len(merged),

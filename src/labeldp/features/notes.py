@@ -77,7 +77,7 @@ OUTLIERS = Form(
     (("width", _NUMBER), ("spread", _NUMBER)),
 )
 SPELLINGS = Form(
-    "{name}: {same} of {levels} levels differ only in capitals or spaces",
+    "{name}: {same} of {levels} levels differ only in capitals, accents or spaces",
     (("same", _COUNT), ("levels", _COUNT)),
 )
 TRUTHS = Form(
@@ -92,7 +92,7 @@ MERGED = Form(
         ("where", r"merged into \(other\)|too few to be told apart, taken as .+"),
         ("rows", _COUNT),
         ("least", _COUNT),
-        ("spelt", f"(?:; {_COUNT} more differ only in capitals or spaces)?"),
+        ("spelt", f"(?:; {_COUNT} more differ only in capitals, accents or spaces)?"),
     ),
 )
 JOINED = Form(

@@ -115,7 +115,7 @@ def dresses(texts: pa.Array, counts: pa.Array, sign: str, thousands: str | None)
     shares = pc.match_substring_regex(texts, rf"^\s*{body}\s*/\s*{body}\s*$")
     for kind, which in _shares(texts.filter(shares), sign).items():
         found[sign, kind, ""] = _total(counts.filter(shares).filter(which))
-    units = _units(texts, rf"^\s*[-+−]?\s*{body}\s*(?P<unit>{_WORD})\s*$")
+    units = letters_behind(texts, sign, thousands)
     for unit in filter(None, units.unique()[: MOST + 2].to_pylist()):
         same = pc.equal(units, arrow_words([unit], units.type)[0])
         found[sign, "unit", unit] = _total(counts.filter(same))
@@ -134,8 +134,13 @@ def _shares(texts: pa.Array, sign: str) -> dict[str, pa.Array]:
     return {"share": truth, "pair": pc.invert(truth)}
 
 
-def _units(texts: pa.Array, pattern: str) -> pa.Array:
-    units = pc.extract_regex(texts, pattern).field("unit")
+def letters_behind(texts: pa.Array, sign: str, thousands: str | None) -> pa.Array:
+    """What stands behind each number, whatever it means; nothing for texts of another form."""
+    body = body_pattern(sign, thousands)
+    pattern = rf"^\s*[-+−]?\s*{body}\s*(?P<unit>{_WORD})\s*$"
+    found = pc.extract_regex(texts, pattern)
+    nothing = arrow_words([""], found.field("unit").type)[0]
+    units = pc.if_else(found.is_null(), nothing, found.field("unit"))
     return pc.replace_substring_regex(units, r"^°\s*([NSEW])$|\s", r"\1")
 
 
@@ -172,10 +177,18 @@ def dress_of(found: Dresses, sign: str, numbers: int, units: Counter[str]) -> Dr
 
 
 def one_unit(names: Collection[str]) -> bool:
-    """Whether units are the same, but for plurals and other names, or go together."""
-    stems = {name.rstrip(".").removesuffix("s") if len(name) > 2 else name for name in names}
-    together = any(stems <= {*family} for family in (*_SIDES, _ORDINALS))
-    return len(stems) < 2 or together or are_one(names)
+    """Whether units are the same, or go together."""
+    together = any(_stems(names) <= {*family} for family in (*_SIDES, _ORDINALS))
+    return together or same_unit(names)
+
+
+def same_unit(names: Collection[str]) -> bool:
+    """Whether units are the same, but for plurals and other names."""
+    return len(_stems(names)) < 2 or are_one(names)
+
+
+def _stems(names: Collection[str]) -> set[str]:
+    return {name.rstrip(".").removesuffix("s") if len(name) > 2 else name for name in names}
 
 
 def _negative(names: Collection[str]) -> str | None:

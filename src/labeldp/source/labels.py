@@ -8,6 +8,7 @@ the range, so whatever a caller computes meanwhile obeys the public range.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,12 +19,15 @@ from numpy.typing import NDArray
 from labeldp.common.arrow import arrow_words, no_value
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
+from labeldp.source.dress import MOST, Dress, letters_behind, same_unit
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording
-from labeldp.source.units import in_ascii, numbers_among
+from labeldp.source.units import in_ascii, numbers_among, units_of
 from labeldp.source.values import NUMBER, floats_of, in_any_case
 
 _UNNAMED = "the rows are not named because labels are private"
+_UNIT = "unit:"
+"""A flag that labels have this unit, or none: different ones are refused."""
 _INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
 _TRUE = in_any_case("true|yes|y|ja|oui|sí|si|sim|да|tak|evet")
 _FALSE = in_any_case("false|no|n|nein|non|não|нет|nie|hayır")
@@ -45,17 +49,16 @@ class LabelCheck:
     """Of the table: whether compiled kernels pay."""
     _raised: set[str] = field(default_factory=set, init=False, repr=False)
 
-    def clean(self, values: NDArray[np.float64], unreadable: bool) -> NDArray[np.float64]:
-        """Return labels inside the range, remembering what had to be changed."""
+    def clean(self, values: NDArray[np.float64], found: Collection[str]) -> NDArray[np.float64]:
+        """Return labels inside the range, remembering what was found and had to be changed."""
         cleaned = np.empty_like(values)
         wrong = kernels_for(self.rows).confine(cleaned, values, self.low, self.high)
         flags = {
-            "text": unreadable,
             "missing": wrong & 1,
             "infinite": wrong & 2,
             "outside": wrong & 4 and not self.clip,
         }
-        self._raised.update(flag for flag, seen in flags.items() if seen)
+        self._raised.update(found, (flag for flag, seen in flags.items() if seen))
         return cleaned
 
     @property
@@ -76,6 +79,9 @@ class LabelCheck:
                 f"quote too many in a line); correct it, or say what means missing (`na`; with "
                 f"`drop_missing_labels` every text without a digit does) ({_UNNAMED})"
             )
+        units = {flag.removeprefix(_UNIT) for flag in self._raised if flag.startswith(_UNIT)}
+        if not same_unit(units - {""}) or ("%" in units and len(units) > 1):
+            raise DataError(f"{who} holds numbers in different units; give them one ({_UNNAMED})")
         if "infinite" in self._raised:
             raise DataError(f"{who} holds infinities; replace or remove those rows ({_UNNAMED})")
         if "missing" in self._raised:
@@ -101,14 +107,17 @@ def check_label_type(field: pa.Field) -> None:
         )
 
 
-def to_labels(array: pa.Array, wording: Wording) -> tuple[NDArray[np.float64], bool]:
-    """Return labels as float64 with NaN for missing, and whether some text was unreadable."""
-    unreadable = False
+def to_labels(array: pa.Array, wording: Wording) -> tuple[NDArray[np.float64], frozenset[str]]:
+    """Return labels as float64 with NaN for missing, and what a check is to know of their texts.
+
+    That is whether some were unreadable, and the units of the others.
+    """
+    found = frozenset[str]()
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(array.type):
-        array, unreadable = _parsed(array, wording)
-    return floats_of(array), unreadable
+        array, found = _parsed(array, wording)
+    return floats_of(array), found
 
 
 def present(array: pa.Array, wording: Wording) -> pa.Array:
@@ -139,15 +148,20 @@ def _answered(text: pa.Array) -> pa.Array:
     return pc.case_when(pc.make_struct(*truths), one, zero, text)
 
 
-def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, bool]:
-    """Labels spelt out in text: as the features' decimal sign has it, in units or not."""
+def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, frozenset[str]]:
+    """Labels spelt out in text: as the features' decimal sign has it, in any unit or none."""
     words = in_ascii(_without_blanks(_answered(text), wording))
     plain_numbers = pc.match_substring_regex(words, NUMBER)
+    signs = wording.decimal, wording.thousands
     if wording.decimal == "." and pc.all(plain_numbers).as_py() in (True, None):
-        return words, False
-    readable = numbers_among(words, wording.decimal, wording.thousands)
-    readable = pc.or_(readable, pc.match_substring_regex(words, _INFINITE))
-    unreadable = bool(pc.any(pc.invert(readable)).as_py())
+        return words, frozenset([_UNIT] if plain_numbers.true_count else [])
+    readable = pc.or_(numbers_among(words, *signs), pc.match_substring_regex(words, _INFINITE))
+    strange = letters_behind(words, *signs)
+    dressed = pc.and_not(pc.match_substring_regex(strange, "."), readable)
+    units = {*units_of(words.filter(readable)).to_pylist(), *strange.filter(dressed).to_pylist()}
+    words = pc.if_else(dressed, Dress("unit").undressed(words), words)
+    readable = pc.or_(readable, dressed)
+    unreadable = bool(pc.any(pc.invert(readable)).as_py()) or len(units) > MOST
     words = pc.if_else(readable, words, no_value(words.type))
-    spelling = Spelling(pa.float64(), "numbers", False, wording.decimal, wording.thousands)
-    return spelling.read(words, "label"), unreadable
+    numbers = Spelling(pa.float64(), "numbers", False, *signs).read(words, "label")
+    return numbers, frozenset(["text"] if unreadable else (_UNIT + str(unit) for unit in units))
