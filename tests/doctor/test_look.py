@@ -349,6 +349,8 @@ def test_names_of_people_are_no_category() -> None:
         ("Name", other, "category"),
         ("Last name", other, "id"),
         ("Station name", names, "category"),
+        ("Guest", names, "id"),
+        ("Guest", other, "category"),
     ):
         facts = column(look({name: values, "y": [k % 11 for k in range(2000)]}, label="y"), name)
         assert facts["kind"] == kind, name

@@ -39,6 +39,7 @@ _NAMES = frozenset(("name", "names", "nom", "nombre", "nome", "naam", "namn", "n
 _OF_PEOPLE = frozenset((
     "full", "first", "last", "given", "family", "middle", "maiden", "display", "holder", "contact",
     "owner", "driver", "teacher", "doctor", "physician", "completo", "complet", "et", "y", "e",
+    "guest", "passenger", "principal", "manager", "agent", "titular", "nurse", "supervisor",
 ))  # fmt: skip
 _MOSTLY = 0.8
 _CYCLES = frozenset((
@@ -77,19 +78,19 @@ def cyclic(name: str) -> bool:
 
 
 def are_names(name: str, values: Collection[str]) -> bool:
-    """Whether a column has people's names: last_name, customerName; Name, if they look so.
+    """Whether a column has people's names: last_name, customerName; Name or guest, if they look so.
 
     A product_name is another thing, and so may a name alone be.
     """
     words = {*filter(None, re.split(r"[\W_\d]+", name.lower()))}
     if not words.isdisjoint(_PEOPLES_NAMES):
         return True
-    others = {*_words(name)} - _NAMES
-    if not others:
-        return not words.isdisjoint(_NAMES) and _MOSTLY * len(values) <= sum(
-            map(_of_person, values)
-        )
-    return bool(others < {*_words(name)}) and others <= _OF_PEOPLE | _PERSONS
+    said, people = {*_words(name)} or words, _OF_PEOPLE | _PERSONS
+    if not said or not said <= _NAMES | people:
+        return False
+    if not (said.isdisjoint(_NAMES) or said.isdisjoint(people)):
+        return True
+    return _MOSTLY * len(values) <= sum(map(_of_person, values))
 
 
 def _of_person(value: str) -> bool:

@@ -131,7 +131,8 @@ def present(array: pa.Array, wording: Wording) -> pa.Array:
     if is_text(array.type):
         array = _without_blanks(_answered(array), wording)
         array = in_ascii(array)
-        return pc.fill_null(pc.match_substring_regex(array, rf"\d|{_INFINITE}"), False)
+        said = pc.match_substring_regex(array, rf"\d|{_INFINITE}")
+        return pc.and_kleene(array.is_valid(), said)
     return pc.invert(pc.is_null(array, nan_is_null=True))
 
 
