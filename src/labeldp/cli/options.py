@@ -76,8 +76,8 @@ class SpellingOptions:
         None, "Sign between groups of digits; default: by the columns.", metavar="SIGN"
     )
     na: tuple[str, ...] | None = _several(
-        "Texts that mean missing, besides NA, null and the like; of one column: age=999; '': empty "
-        "cells only.",
+        "Texts that mean missing, besides NA, null and the like; of one column: age=999, or "
+        "age=* for all that is no number; '': empty cells only.",
         None,
     )
     date_format: str | None = option(

@@ -227,8 +227,8 @@ def scan(
     clip
         move labels outside the range to its nearest end instead of refusing them.
     drop_missing_labels
-        leave out rows without a label instead of refusing them; which labels are missing becomes
-        public through the rows that remain.
+        leave out rows without a label, or with a word for one, instead of refusing them; which
+        labels are missing becomes public through the rows that remain.
     batch_rows
         rows per batch, by default a number that suits the table; changes memory and speed, never a
         result.
