@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.doctor.column import decoded
+from labeldp.common.arrow import arrow_numbers
+from labeldp.doctor.column import Facts
+from labeldp.errors import DataError
+from labeldp.features import fit_features
+from labeldp.source import scan
 from labeldp.source.kinds import is_number
 from labeldp.source.values import to_float
 
@@ -19,22 +24,29 @@ WARNING = (
 )
 SAME = 0.999
 """A correlation or an R² above this asks whether the label is among the features."""
-_MOST_ROWS, _MOST_LEVELS = 20_000, 50
+_MOST_ROWS = 20_000
+Kinds = Mapping[str, Sequence[str]]
+"""Columns that are to be numbers, and those that are to be categories."""
 _LARGEST = 1e290
 """Labels beyond are no numbers to reckon with."""
 
 
 def describe_label(
-    name: str, labels: NDArray[np.float64], unreadable: bool, table: pa.Table, kinds: dict[str, str]
+    name: str,
+    labels: NDArray[np.float64],
+    unreadable: bool,
+    table: pa.Table,
+    columns: Sequence[Facts],
+    said: Kinds,
 ) -> dict[str, Any]:
     """Missing labels, their ends rounded coarsely, and columns that repeat them."""
     far = ~np.isnan(labels) & ~(np.abs(labels) <= _LARGEST)
     labels, unreadable = np.where(far, np.nan, labels), unreadable or bool(far.any())
     known = ~np.isnan(labels)
-    used = [n for n in table.column_names if kinds[n] not in ("id", "text", "constant")]
+    used = [c["name"] for c in columns if c["kind"] not in ("id", "text", "constant")]
     numbers = {n: _numbers(table[n]) for n in used if is_number(table[n].type)}
     alike = [n for n, x in numbers.items() if abs(_correlation(x, labels)) > SAME]
-    r_squared = _r_squared(table.select(used), labels) if used and known.any() else None
+    r_squared = _r_squared(table.select(used), labels, said) if used and known.any() else None
     return {
         "name": name,
         "warning": WARNING,
@@ -72,29 +84,21 @@ def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(np.corrcoef(x[both], y[both])[0, 1])
 
 
-def _r_squared(table: pa.Table, labels: NDArray[np.float64]) -> float | None:
-    """Of a quick fit on some rows; None where there are too few."""
+def _r_squared(table: pa.Table, labels: NDArray[np.float64], said: Kinds) -> float | None:
+    """Of a fit on some rows, their features encoded as a release would; None for too few rows."""
     rows = np.flatnonzero(~np.isnan(labels))[:_MOST_ROWS]
-    design = np.column_stack([np.ones(len(rows)), *_design(table.take(pa.array(rows)))])
+    table = table.take(arrow_numbers(rows))
+    there: dict[str, Any] = {
+        kind: [name for name in names if name in table.schema.names] for kind, names in said.items()
+    }
+    try:
+        source = scan(table, **there)
+        design = fit_features(source).design(source)
+    except DataError:  # no column varies
+        return None
     if len(rows) < 2 * design.shape[1]:
         return None
     y = labels[rows]
     residual = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
     total = float(((y - y.mean()) ** 2).sum())
     return 1 - float((residual**2).sum()) / total if total > 0 else None
-
-
-def _design(table: pa.Table) -> list[NDArray[np.float64]]:
-    columns: list[NDArray[np.float64]] = []
-    for values in map(decoded, table.columns):
-        if is_number(values.type):
-            x = _numbers(values)
-            x = np.where(np.isnan(x), np.nanmean(x) if not np.isnan(x).all() else 0.0, x)
-            x = np.clip(x, *np.quantile(x, [0.001, 0.999]))
-            columns.append((x - x.mean()) / (x.std() or 1.0))
-            continue
-        codes = values.combine_chunks().dictionary_encode()
-        if 1 < len(codes.dictionary) <= _MOST_LEVELS:
-            places = codes.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-            columns += [np.asarray(places == k, float) for k in range(1, len(codes.dictionary))]
-    return columns

@@ -142,7 +142,7 @@ def look(
         "twins": list(twins(table, kinds)),
         "dependent": list(dependent(table, kinds)),
         "notes": [*source.notes, *map(_pieces_note, found, found.values()), *useless.values()],
-        "label": None if label is None else _label(source, table, kinds),
+        "label": None if label is None else _label(source, table, columns, known),
     }
     answer["findings"] = list(findings(answer))
     return answer | options(answer, known, reading)
@@ -348,7 +348,9 @@ def _count_blanks(facts: Facts, column: pa.Array, strays: Sequence[str]) -> None
             facts["blanks"][shown] = facts["blanks"].get(shown, 0) + entry["counts"]
 
 
-def _label(source: Source, table: pa.Table, kinds: dict[str, str]) -> dict[str, Any]:
+def _label(
+    source: Source, table: pa.Table, columns: Sequence[Facts], known: Mapping[str, Sequence[str]]
+) -> dict[str, Any]:
     """From raw labels: nothing of it reaches the options but that some are missing."""
     label = str(source.label)
     read = [
@@ -358,5 +360,9 @@ def _label(source: Source, table: pa.Table, kinds: dict[str, str]) -> dict[str, 
     labels = np.concatenate([values for values, _ in read])[: table.num_rows]
     unreadable = any("text" in found for _, found in read)
     strange = _stray_words(source.reader, label, False, Reading()) if unreadable else []
-    told = describe_label(label, labels, unreadable, table, kinds)
+    said = {
+        kind: [*known[kind], *(c["name"] for c in columns if c["advice"] == kind)]
+        for kind in ("numeric", "categorical")
+    }
+    told = describe_label(label, labels, unreadable, table, columns, said)
     return told | {"words": strange[:_MOST_WORDS]}

@@ -46,6 +46,10 @@ _WEEKDAYS = (
     "domingo|(?:lune|marte|mercole|giove|vener)dì|sabato|domenica"
 )
 """Days of the week in English, German, French, Spanish and Italian; mar is March."""
+_YEAR = r"(?:^|\D)(?:1[5-9]|2[01])\d\d(?:\D|$)|[-/. ]\d\d(?:\D|$)|^\d{8}[T ]"
+"""Without a year a text is no date."""
+_TIMED = r"\d\.?[ T:,].*\d|[年년]"
+"""And if it has no time, and no signs of its own, there is nothing to change."""
 _TIME = r"\d{1,2}:\d\d(?::\d\d)?"
 _LETTERS = (
     (rf"^(?i:{_WEEKDAYS})[.,]?\s+", ""),
@@ -72,14 +76,23 @@ _SIGNS = (
 
 def in_english(texts: pa.Array) -> pa.Array:
     """The same texts with English months, without weekdays, zones of no shift and other words."""
-    if pc.any(pc.match_substring_regex(texts, r"\d.*\pL{2}|\pL{2}.*\d")).as_py():
-        texts = _replaced(texts, *_LETTERS)
+    dated = pc.match_substring_regex(texts, _YEAR)
+    if not dated.true_count:
+        return texts
+    found = texts.filter(dated)
+    if _any(found, r"\pL{2}"):
+        found = _replaced(found, *_LETTERS)
         for month, words in _MONTHS.items():
-            pattern = rf"(?i)(^|\PL)(?:{words}|{month}\pL*)\.?(\PL|$)"
-            texts = _replaced(texts, (pattern, rf"\1{month}\2"))
-    if pc.any(pc.match_substring_regex(texts, r"\d[:.hT]?\d\d|[年년]")).as_py():
-        texts = _replaced(texts, *_SIGNS)
-    return texts
+            if _any(found, f"(?i){words}|{month}"):
+                pattern = rf"(?i)(^|\PL)(?:{words}|{month}\pL*)\.?(\PL|$)"
+                found = _replaced(found, (pattern, rf"\1{month}\2"))
+    if _any(found, _TIMED):
+        found = _replaced(found, *_SIGNS)
+    return pc.replace_with_mask(texts, pc.coalesce(dated, pc.is_valid(dated)), found)
+
+
+def _any(texts: pa.Array, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 
 def _replaced(texts: pa.Array, *changes: tuple[str, str]) -> pa.Array:
