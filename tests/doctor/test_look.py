@@ -368,3 +368,29 @@ def test_a_code_with_decimals(tmp_path: Path) -> None:
     assert column(found, "x")["codes"] == [-99.9]
     (batch,) = scan(tmp_path / "t.csv", label="y", na=["x=-99,9"]).feature_batches()
     assert batch.column(0).null_count == 23
+
+
+def test_a_code_in_the_dress_of_its_column() -> None:
+    """99 999 999 € says nothing of an income, and is written so."""
+    money = [
+        "99 999 999 €" if k % 90 == 0 else f"{k * 37 % 60 + 1} {k * 7 % 1000:03d} €"
+        for k in range(900)
+    ]
+    found = look({"x": money, "y": [k % 11 for k in range(900)]}, label="y")
+    assert found["options"][2:4] == ["--na", "x=99 999 999 €"]
+    assert column(found, "x")["codes"] == [99_999_999]
+    assert column(found, "x")["high"] < 61_000
+
+
+def test_more_outliers_than_the_default_reaches() -> None:
+    """Twenty typing errors of ten thousand numbers: the share that is winsorised reaches them."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(10, 2, 10_000).round(2)
+    few, many = x.copy(), x.copy()
+    few[:5] *= 1000
+    many[:20] *= 1000
+    said = [
+        look({"x": each, "y": np.arange(10_000) % 11}, label="y")["options"][2:-1]
+        for each in (x, few, many)
+    ]
+    assert said == [[], [], ["--winsor", "x=0.005"]]

@@ -24,6 +24,7 @@ _LONG = 40
 _FAR = 8.0
 """An outlier lies so many standard deviations off, which no bell shape of 10⁹ rows does."""
 _WINSOR = 0.001
+_SHARES = (_WINSOR, 0.002, 0.005, 0.01, 0.02, 0.05)
 MANY_ROWS, COSTLY = 10_000, 250
 """From here a column for each of a few numbers costs little; with many such columns, from here for
 each of them."""
@@ -140,22 +141,33 @@ def _spread(values: NDArray[np.float64]) -> Facts:
     away = np.abs(known - known.mean())
     spread = known.std()
     if spread > 0 and away.max() > _FAR * spread:
-        clipped = np.clip(known, *np.quantile(known, [_WINSOR, 1 - _WINSOR]))
+        share = _share_that_reaches(known)
         facts["outlier"] = {
             "value": float(known[np.argmax(away)]),
             "leverage": _largest_leverage(known),
-            "leverage_winsorised": _largest_leverage(clipped),
+            "leverage_winsorised": _largest_leverage(_clipped(known, share)),
             "typical": float(np.median(known)),
         }
-        facts["winsor"] = _share_that_reaches(len(known))
+        facts["winsor"] = None if share == _WINSOR else share
     return facts
 
 
-def _share_that_reaches(numbers: int) -> float | None:
-    """Where the default is less than one number: a share that is not."""
-    if numbers * _WINSOR >= 1:
-        return None
-    return next((share for share in (0.002, 0.005, 0.01, 0.02, 0.05) if share * numbers >= 1), None)
+def _share_that_reaches(known: NDArray[np.float64]) -> float:
+    """The default, or where it is less than one number, or outliers are more, the next that is not.
+
+    Where none helps, the first that is a number at all.
+    """
+    shares = [share for share in _SHARES if share * len(known) >= 1] or [_WINSOR]
+    return next((share for share in shares if not _strays(_clipped(known, share))), shares[0])
+
+
+def _clipped(known: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+    return np.clip(known, *np.quantile(known, [share, 1 - share]))
+
+
+def _strays(known: NDArray[np.float64]) -> bool:
+    """Whether some number lies far from the others."""
+    return bool(np.abs(known - known.mean()).max() > _FAR * known.std())
 
 
 def _largest_leverage(values: NDArray[np.float64]) -> float:

@@ -33,8 +33,9 @@ from labeldp.source.labels import to_labels
 from labeldp.source.opening import open_table
 from labeldp.source.parts import split_part
 from labeldp.source.reading import Reading, Text
-from labeldp.source.spelling import ANY_TEXT, SOFT_BLANKS, among_numbers
+from labeldp.source.spelling import ANY_TEXT, SOFT_BLANKS, Spelling, among_numbers
 from labeldp.source.text import ALMOST, TextTypes
+from labeldp.source.units import numbers_among
 from labeldp.source.values import NULL_WORDS
 
 _MOST_ROWS = 1_000_000
@@ -196,34 +197,46 @@ def _rows(source: Source) -> pa.Table:
 
 def _codes(
     source: Source, table: pa.Table, reader: Any, said: Sequence[str]
-) -> dict[str, dict[int | float, str]]:
+) -> dict[str, dict[int | float, list[str]]]:
     """Numbers that stand for missing ones and how they are written, by column.
 
     Where somebody said what a column is, none.
     """
     open_ = [name for name in table.column_names if name not in said]
     found = {name: stand_ins(table[name]) for name in open_}
-    spelt = {name for name, way in source.wording.spellings.items() if way.way == "numbers"}
-    alone = {
-        name: _alone(reader, name, codes) if name in spelt else {code: str(code) for code in codes}
+    spelt = {name: way for name, way in source.wording.spellings.items() if way.way == "numbers"}
+    return {
+        name: _written(reader, name, spelt[name], codes)
+        if name in spelt
+        else {code: [str(code)] for code in codes}
         for name, codes in found.items()
         if codes
     }
-    return {name: codes for name, codes in alone.items() if codes}
 
 
-def _alone(reader: Any, name: str, codes: Sequence[int | float]) -> dict[int | float, str]:
-    """Those that are written so, without a unit: `na` is about what is written."""
-    seen = set[str]()
+def _written(
+    reader: Any, name: str, spelling: Spelling, codes: Sequence[int | float]
+) -> dict[int | float, list[str]]:
+    """How these numbers are written, separators, units and all: `na` is about what is written."""
+    found: dict[int | float, set[str]] = {code: set() for code in codes}
     for batch in reader.batches([name], _BATCH):
-        seen.update(pc.utf8_trim_whitespace(_decoded(batch.column(0)).unique()).to_pylist())
-    spelt = ((code, text) for code in codes for text in (str(code), str(code).replace(".", ",")))
-    return {code: text for code, text in spelt if text in seen}
+        texts = pc.utf8_trim_whitespace(_decoded(batch.column(0)).drop_null()).unique()
+        texts = texts.filter(numbers_among(texts, spelling.decimal, spelling.thousands))
+        values = spelling.read(texts, name).to_pylist()
+        for text, value in zip(texts.to_pylist(), values, strict=True):
+            if value in found:
+                found[value].add(text)
+    return {code: sorted(texts) for code, texts in found.items() if texts}
 
 
-def _said_of(codes: Mapping[str, Mapping[int | float, str]]) -> list[str]:
+def _said_of(codes: Mapping[str, Mapping[int | float, Sequence[str]]]) -> list[str]:
     """As `na` has it."""
-    return [f"{name}={text}" for name, found in codes.items() for text in found.values()]
+    return [
+        f"{name}={text}"
+        for name, found in codes.items()
+        for texts in found.values()
+        for text in texts
+    ]
 
 
 def _tallied(source: Source, table: pa.Table) -> LevelsAndRanges:

@@ -171,14 +171,15 @@ def dress_of(found: Dresses, sign: str, numbers: int, units: Counter[str]) -> Dr
         unit = measured_in(units)
         return None if unit is None else Dress("measure", unit=unit)
     names = {*units, *(unit for decimal, _, unit in found if decimal == sign)}
-    if kinds == {"unit"} and units.total() == numbers and one_unit(names):
+    if kinds == {"unit"} and (units or not numbers) and one_unit(names):
         return Dress("unit", _negative(names))
     return None
 
 
 def one_unit(names: Collection[str]) -> bool:
     """Whether units are the same, or go together."""
-    together = any(_stems(names) <= {*family} for family in (*_SIDES, _ORDINALS))
+    bare = {name.rstrip(".") for name in names}
+    together = any(bare <= {*family} for family in (*_SIDES, _ORDINALS))
     return together or same_unit(names)
 
 
@@ -188,7 +189,10 @@ def same_unit(names: Collection[str]) -> bool:
 
 
 def _stems(names: Collection[str]) -> set[str]:
-    return {name.rstrip(".").removesuffix("s") if len(name) > 2 else name for name in names}
+    """Without plurals, and in small letters: KM is km, though M may be another thing than m."""
+    bare = {name.rstrip(".") for name in names}
+    small = {name.lower() if len(name) > 1 else name for name in bare}
+    return {name.removesuffix("s") if len(name) > 2 else name for name in small}
 
 
 def _negative(names: Collection[str]) -> str | None:

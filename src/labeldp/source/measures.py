@@ -40,8 +40,11 @@ _FAMILIES: dict[str, dict[float, str]] = {
     "USD": {1: "$ US$ USD"},
     "EUR": {1: "€ EUR"},
     "GBP": {1: "£ GBP"},
-    "INR": {1: "₹ INR"},
+    "INR": {1: "₹ INR Rs Rs."},
     "JPY": {1: "¥ JPY 円"},
+    "RUB": {1: "₽ RUB руб руб."},
+    "TRY": {1: "₺ TRY TL"},
+    "PLN": {1: "zł PLN"},
 }  # fmt: skip
 """By the unit to which others are converted, what they are in it."""
 _FACTORS = {

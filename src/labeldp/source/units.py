@@ -19,7 +19,8 @@ from labeldp.common.arrow import arrow_words, numpy_numbers
 
 UNITS = (
     r"[A-Z]{1,3}\$|\p{Sc}|USD|EUR|GBP|CHF|BRL|CAD|AUD|JPY|CNY|INR|SEK|NOK|DKK|PLN|kr|zł|Kč|"
-    r"MXN|ZAR|SGD|HKD|KRW|NZD|TRY|HUF|CZK|RON|THB|Ft|lei|руб\.?|"
+    r"MXN|ZAR|SGD|HKD|KRW|NZD|TRY|HUF|CZK|RON|THB|PKR|IDR|MYR|PHP|VND|AED|SAR|ILS|UAH|RUB|ARS|CLP|COP|"
+    r"TWD|BGN|Ft|lei|руб\.?|грн|лв|Rs\.?|TL|Rp\.?|"
     r"%|km²|km2|m²|m2|ft²|sqft|sq ft|kWh|kg|km|cm|mm|mg|lbs|lb|miles|"
     r"minutes|mins|min|mi|hours|hrs|years|yrs|days|°C|°F"
 )
