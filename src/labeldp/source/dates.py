@@ -138,11 +138,13 @@ def read_times(texts: pa.Array, form: str) -> pa.Array:
         return of_format(texts, form).cast(pa.timestamp("us"))
     texts = in_english(texts)
     times = pc.strptime(texts, format=form, unit="us", error_is_null=True)
-    if "%Y" not in form:
+    if "%d" not in form:
         return times
     # a 31st of a month of 30 days would be taken for a 1st
     early = pc.less_equal(pc.day(times), arrow_numbers(np.array([3]))[0])
     days = pc.replace_substring_regex(texts, r"[ T]\d+:.*$", "")
+    if "%y" in form:  # which is the last
+        days = pc.replace_substring_regex(days, r"\d\d$", "")
     late = pc.match_substring_regex(days, r"(?:^|\D)(?:29|30|31)(?:\D|$)")
     return pc.if_else(pc.and_(early, late), no_value(times.type), times)
 

@@ -106,7 +106,7 @@ class Spelling:
         return values if of is None else pc.divide(values, self._numbers(of, name))
 
     def _numbers(self, texts: pa.Array, name: str) -> pa.Array:
-        negative = pc.match_substring_regex(texts, r"^[^0-9.,]*[(\-−]|\d.*-$")
+        negative = pc.match_substring_regex(texts, r"^[^0-9.,]*[(\-−]|\d.*-\"?$")
         bare = bare_number(texts)
         if pc.any(pc.match_substring_regex(texts, r"\d[eE]")).as_py():
             bare = pc.replace_substring_regex(bare, "^-|-$", "")
@@ -115,7 +115,8 @@ class Spelling:
         other = "," if self.decimal == "." else "."
         plain = _pointed(bare, self.decimal, self.thousands or other)
         if self.dress is not None and self.dress.kind == "mixed":
-            plain = pc.if_else(surely(texts, other), _pointed(bare, other, self.decimal), plain)
+            must = surely(texts, other, self.decimal, self.thousands)
+            plain = pc.if_else(must, _pointed(bare, other, self.decimal), plain)
         values = numpy_numbers(_cast(plain, pa.float64(), name)).copy()
         minus = numpy_numbers(pc.if_else(negative.is_null(), _falses(len(texts)), negative))
         values[minus] *= -1

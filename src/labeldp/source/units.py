@@ -72,9 +72,10 @@ def in_ascii(texts: pa.Array) -> pa.Array:
     return pc.replace_substring_regex(texts, r"^(\s*\p{Sc}?)[▲△]\s*", r"\1-")
 
 
-def surely(texts: pa.Array, decimal: str) -> pa.Array:
-    """Which numbers have this decimal sign for sure: it is the last, and not before a thousand."""
-    return pc.match_substring_regex(texts, rf"[{decimal}](?:\d{{1,2}}|\d{{4,}})[^\d.,]*$")
+def surely(texts: pa.Array, decimal: str, other: str, thousands: str | None) -> pa.Array:
+    """Which numbers have this decimal sign for sure: with the other they are none."""
+    either = (numbers_among(texts, sign, thousands) for sign in (decimal, other))
+    return pc.and_not(*either)
 
 
 def _pattern(decimal: str, thousands: str | None) -> str:
@@ -89,7 +90,9 @@ def body_pattern(decimal: str, thousands: str | None) -> str:
     """Digits alone: a number without signs and units."""
     between = _INSIDE[decimal] if thousands is None else _escaped(thousands)
     point = _escaped(decimal)
-    grouped = rf"[1-9]\d{{0,2}}(?:{between}\d{{3}})+|[1-9]\d?(?:{between}\d\d)+{between}\d{{3}}"
+    grouped = rf"[1-9]\d{{0,2}}(?:{between}\d{{3}})+"
+    if "," in (thousands or ",") and decimal == ".":  # in India; 10.20.30.100 is an address
+        grouped += r"|[1-9]\d?(?:,\d\d)+,\d{3}"
     return rf"(?:(?:{grouped}|\d+)(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?"
 
 
