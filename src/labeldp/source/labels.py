@@ -131,7 +131,7 @@ def present(array: pa.Array, wording: Wording) -> pa.Array:
     if is_text(array.type):
         array = _without_blanks(_answered(array), wording)
         array = in_ascii(array)
-        said = pc.match_substring_regex(array, rf"\d|{_INFINITE}")
+        said = pc.match_substring_regex(array, rf"\pN|{_INFINITE}")
         return pc.and_kleene(array.is_valid(), said)
     return pc.invert(pc.is_null(array, nan_is_null=True))
 
@@ -159,7 +159,7 @@ def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, frozenset[str]]
     readable = pc.or_(numbers_among(words, *signs), pc.match_substring_regex(words, _INFINITE))
     strange = letters_behind(words, *signs)
     dressed = pc.and_not(pc.match_substring_regex(strange, "."), readable)
-    units = {*units_of(words.filter(readable)).to_pylist(), *strange.filter(dressed).to_pylist()}
+    units = {*units_of(words.filter(readable)).unique().to_pylist(), *strange.filter(dressed).unique().to_pylist()}
     words = pc.if_else(dressed, Dress("unit").undressed(words), words)
     readable = pc.or_(readable, dressed)
     unreadable = bool(pc.any(pc.invert(readable)).as_py()) or len(units) > MOST

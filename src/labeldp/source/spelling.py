@@ -69,7 +69,8 @@ class Spelling:
     def told(self) -> dict[str, Any]:
         """What must be known to read further rows in the same way; empty if nothing must."""
         dress = {} if self.dress is None else self.dress.told
-        if self.decimal == "." and self.date_format is None:
+        either = self.dress is not None and self.dress.kind == "mixed"
+        if self.decimal == "." and self.date_format is None and not either:
             return dress
         return {"decimal": self.decimal, "date_format": self.date_format, **dress}
 

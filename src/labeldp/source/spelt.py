@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from labeldp.errors import DataError, InputError
+from labeldp.source.dates import together
 from labeldp.source.files import Reader
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.parts import column_or_part, of_text, split_part, with_parts
@@ -167,7 +168,8 @@ def retyped(schema: pa.Schema, wording: Wording) -> pa.Schema:
 
 
 def _undecided(look: Looks) -> bool:
-    else_ = (*look.dates.values(), *map(look.dressed, ".,"), look.lapse)
+    dates = sum(look.dates[form] for form in together(look.dates))
+    else_ = (dates, *map(look.dressed, ".,"), look.lapse)
     words = look.text - max(else_)
     return words <= (1 - ALMOST) * look.values
 

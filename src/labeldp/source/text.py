@@ -30,7 +30,7 @@ from labeldp.source.dates import (
 from labeldp.source.datewords import in_english
 from labeldp.source.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
 from labeldp.source.kinds import check_breadth, is_number
-from labeldp.source.reading import Reading
+from labeldp.source.reading import Reading, is_format
 from labeldp.source.spelling import SOFT_BLANKS, without_codes
 from labeldp.source.units import in_ascii, numbers_among, units_of
 from labeldp.source.values import NUMBER
@@ -229,7 +229,8 @@ class Looks:
         known = self.moment + sum(self.dates[form] for form in forms)
         if not forms or known < self.values:
             return None
-        return "|".join([ISO] * (self.moment > 0) + forms)
+        several = "|".join([ISO] * (self.moment > 0) + forms)
+        return several if is_format(several) else None
 
     @property
     def nearly_dates(self) -> bool:
