@@ -244,7 +244,7 @@ def test_one_code_brings_the_others_that_are_nearer() -> None:
 
 @pytest.mark.parametrize("form", ["csv", "frame"])
 def test_codes_among_numbers_that_are_spelt_out(form: str, tmp_path: Path) -> None:
-    """What `na` cannot mean, since a unit stands behind it, is not called missing."""
+    """`na` says them as they are written, with their unit."""
     children = ["0", "1", "2", "3", "4 or more", "99"]
     grams = ["1.5 mg", "2.5 mg", "-999 mg", "3.5 mg", "4 mg", "5 mg"]
     table: Any = {"children": children * 60, "dose": grams * 60, "y": [1.0] * 360}
@@ -252,9 +252,9 @@ def test_codes_among_numbers_that_are_spelt_out(form: str, tmp_path: Path) -> No
         pd.DataFrame(table).to_csv(tmp_path / "t.csv", index=False)
         table = tmp_path / "t.csv"
     found = look(table, label="y")
-    assert [facts["codes"] for facts in found["columns"]] == [[99], []]
-    assert found["columns"][0]["high"] == 4
-    assert "children=99" in found["options"]
+    assert [facts["codes"] for facts in found["columns"]] == [[99], [-999]]
+    assert [facts["high"] for facts in found["columns"]] == [4, 5]
+    assert "children=99,dose=-999 mg" in found["options"]
 
 
 @pytest.mark.parametrize(

@@ -148,6 +148,7 @@ def test_numbers_are_taken_as_they_are() -> None:
     ("texts", "values", "units"),
     [
         (["239.5 TL", "1,000 TL"], [239.5, 1000], {"TL"}),
+        (["1.5k", "200"], [1500, 200], {""}),
         (["5 kg", "7"], [5, 7], {"kg", ""}),
         (["$5", "USD 6"], [5, 6], {"$", "USD"}),
         (["45%", "7 %"], [45, 7], {"%"}),
@@ -164,7 +165,16 @@ def test_labels_may_have_any_unit(texts: list[str], values: list[float], units: 
 
 @pytest.mark.parametrize(
     "parts",
-    [[["5 kg", "500 g"]], [["5 kg"], ["500 g"]], [["45%"], ["45"]], [["9 DR", "9 CR"]]],
+    [
+        [["5 kg", "500 g"]],
+        [["5 kg"], ["500 g"]],
+        [["45%"], ["45"]],
+        [["9 DR", "9 CR"]],
+        [["1.5 Millionen", "250000"]],
+        [["3 lakh"], ["250000"]],
+        [["5 below", "5"]],
+        [["5 below", "5 above"]],
+    ],
 )
 def test_labels_in_several_units_are_refused(parts: list[list[str]]) -> None:
     """Whichever part of the table they stand in, and after the last."""
@@ -179,6 +189,15 @@ def test_labels_in_several_units_are_refused(parts: list[list[str]]) -> None:
         assert str(refusal.value) == (
             "label column 'y' holds numbers in different units; give them one " + UNNAMED
         )
+
+
+def test_a_unit_that_nobody_has_heard_of_is_one_if_all_labels_have_it() -> None:
+    checking = LabelCheck("y", 0.0, 2000.0, False, 3)
+    for texts in (["239.5 talers", "1 taler"], ["7 talers"]):
+        values, flags = to_labels(pa.array(texts), wording())
+        checking.clean(values, flags)
+    assert values.tolist() == [7.0]
+    checking.finish()
 
 
 def test_labels_of_any_text_are_not_told_apart_by_their_units() -> None:

@@ -161,7 +161,9 @@ def run_fields(
 
 
 def _dropped_words(source: Source) -> list[str]:
-    """What was said to mean missing of labels alone, to whoever drops the same rows again."""
+    """What was said to mean missing of labels, to whoever drops the same rows again."""
     if not source.drop_missing_labels or source.label is None:
         return []
-    return [f"{source.label}={word}" for word in source.reading.codes.get(source.label, ())]
+    codes = source.reading.codes.get(source.label, ())
+    words = filter(None, source.reading.everywhere or ())
+    return [*words, *(f"{source.label}={code}" for code in codes)]

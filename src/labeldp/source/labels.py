@@ -26,8 +26,11 @@ from labeldp.source.units import in_ascii, numbers_among, units_of
 from labeldp.source.values import NUMBER, floats_of, in_any_case
 
 _UNNAMED = "the rows are not named because labels are private"
-_UNIT = "unit:"
-"""A flag that labels have this unit, or none: different ones are refused."""
+_UNIT, _WORD = "unit:", "word:"
+"""Flags that labels have this unit, or none, or some word in its place: different ones are refused,
+and a word that not all have."""
+_MORE = r"[^\d.,\s'’()+−-]"
+"""More than digits and what may stand between them."""
 _INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
 _TRUE = in_any_case("true|yes|y|ja|oui|sí|si|sim|да|tak|evet")
 _FALSE = in_any_case("false|no|n|nein|non|não|нет|nie|hayır")
@@ -79,8 +82,12 @@ class LabelCheck:
                 f"quote too many in a line); correct it, or say what means missing (`na`; with "
                 f"`drop_missing_labels` every text without a digit does) ({_UNNAMED})"
             )
-        units = {flag.removeprefix(_UNIT) for flag in self._raised if flag.startswith(_UNIT)}
-        if not same_unit(units - {""}) or ("%" in units and len(units) > 1):
+        units, words = (
+            {flag.removeprefix(kind) for flag in self._raised if flag.startswith(kind)}
+            for kind in (_UNIT, _WORD)
+        )
+        alone = len(units | words) == 1 or (not units and same_unit(words))
+        if not same_unit(units - {""}) or (("%" in units or words) and not alone):
             raise DataError(f"{who} holds numbers in different units; give them one ({_UNNAMED})")
         if "infinite" in self._raised:
             raise DataError(f"{who} holds infinities; replace or remove those rows ({_UNNAMED})")
@@ -157,12 +164,23 @@ def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, frozenset[str]]
     if wording.decimal == "." and pc.all(plain_numbers).as_py() in (True, None):
         return words, frozenset([_UNIT] if plain_numbers.true_count else [])
     readable = pc.or_(numbers_among(words, *signs), pc.match_substring_regex(words, _INFINITE))
-    strange = letters_behind(words, *signs)
-    dressed = pc.and_not(pc.match_substring_regex(strange, "."), readable)
-    units = {*units_of(words.filter(readable)).unique().to_pylist(), *strange.filter(dressed).unique().to_pylist()}
-    words = pc.if_else(dressed, Dress("unit").undressed(words), words)
-    readable = pc.or_(readable, dressed)
-    unreadable = bool(pc.any(pc.invert(readable)).as_py()) or len(units) > MOST
+    found = {_UNIT + unit for unit in _units(words.filter(readable))}
+    if pc.any(pc.invert(readable)).as_py():
+        behind = letters_behind(words, *signs)
+        dressed = pc.and_not(pc.match_substring_regex(behind, "."), readable)
+        found |= {_WORD + word for word in behind.filter(dressed).unique().to_pylist()}
+        words = pc.if_else(dressed, Dress("unit").undressed(words), words)
+        readable = pc.or_(readable, dressed)
+    if pc.any(pc.invert(readable)).as_py() or len(found) > MOST:
+        found = {"text"}
     words = pc.if_else(readable, words, no_value(words.type))
     numbers = Spelling(pa.float64(), "numbers", False, *signs).read(words, "label")
-    return numbers, frozenset(["text"] if unreadable else (_UNIT + str(unit) for unit in units))
+    return numbers, frozenset(found)
+
+
+def _units(numbers: pa.Array) -> set[str]:
+    """The units of numbers, those without one among them."""
+    numbers = numbers.drop_null()
+    more = numbers.filter(pc.match_substring_regex(numbers, _MORE))
+    none = {""} if len(more) < len(numbers) else set[str]()
+    return none | {*units_of(more).unique().to_pylist()}

@@ -52,7 +52,6 @@ _SCALES = {
 _SCALE = "|".join(_SCALES.values())
 _SPACES = " \u00a0\u2009\u202f'’"
 _SIGN = "[-+−]?"
-_WIDE = r"[０-９％．，＋－（）]|^\s*\p{Sc}?[▲△]"
 _INSIDE = {".": f"(?:,|[{_SPACES}])", ",": rf"(?:\.|[{_SPACES}])"}
 """By the decimal sign: what may stand between groups of three digits, in India of two as well."""
 
@@ -65,7 +64,7 @@ def numbers_among(texts: pa.Array, decimal: str, thousands: str | None) -> pa.Ar
 
 def in_ascii(texts: pa.Array) -> pa.Array:
     """Digits and signs of East Asian width as others have them, and ▲, a minus there, as one."""
-    if not pc.any(pc.match_substring_regex(texts, _WIDE)).as_py():
+    if pc.all(pc.string_is_ascii(texts)).as_py() in (True, None):
         return texts
     wide = pc.match_substring_regex(texts, "[０-９％．，＋－（）]")
     texts = pc.if_else(wide, pc.utf8_normalize(texts, "NFKC"), texts)
