@@ -157,3 +157,19 @@ def test_durations_in_days() -> None:
     (batch,) = scan({"d": texts, "x": range(200)}, features=["d"]).feature_batches()
     minutes = batch.column(0).to_numpy(zero_copy_only=False).astype("timedelta64[m]").astype(int)
     assert minutes.tolist() == [k * 1440 + k % 24 * 60 + 30 for k in range(200)]
+
+
+def test_hours_of_the_whole_day_beside_am_and_pm() -> None:
+    """A slip of exports: 13:30 PM is 13:30, and 01:30 PM is so too."""
+    wanted = np.array(MOMENTS, "datetime64[s]")
+    found = days_of([when.strftime("%d.%m.%Y %H:%M %p") for when in MOMENTS])
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("bad", ["05.03.2019 24:30", "05.03.2019 11:75"])
+def test_hours_that_no_clock_has_make_no_dates(bad: str) -> None:
+    """Few of them are refused where the format is known; none is lost without a word."""
+    texts = [f"{when:%d.%m.%Y %H:%M}" for when in MOMENTS]
+    texts[7] = bad
+    source = scan({"d": texts, "x": range(300)}, features=["d"])
+    assert source.columns[0].kind == "categorical"

@@ -124,10 +124,13 @@ def dresses(texts: pa.Array, counts: pa.Array, sign: str, thousands: str | None)
 
 def _shares(texts: pa.Array, sign: str) -> dict[str, pa.Array]:
     """Which are shares, and which are pairs such as 120/80."""
-    share = Dress("share")
-    first, second = (
-        numpy_numbers(pc.replace_substring(part, sign, ".").cast(pa.float64()))
+    share, between = Dress("share"), rf"[\s'’\x{{a0}}\x{{2009}}\x{{202f}}{'.,'.replace(sign, '')}]"
+    parts = (
+        pc.replace_substring_regex(part, between, "")
         for part in (share.undressed(texts), share.whole(texts))
+    )
+    first, second = (
+        numpy_numbers(pc.replace_substring(part, sign, ".").cast(pa.float64())) for part in parts
     )
     within = (first <= second) & (second > 0)
     truth = arrow_numbers(within.astype(np.uint8)).cast(pa.bool_())
