@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 import labeldp
 from labeldp.cli import app, main
@@ -37,7 +36,7 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [page for page in (*DOCS, README) if page.exists()]
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = app.commands
 
 _FENCE = re.compile(r"^```([a-z]*)[ \t]*([a-z ]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")

@@ -115,15 +115,15 @@ def test_the_modules_named_here_are_there_to_be_imported(imported: dict[str, set
 def test_what_comes_late_comes_when_it_is_used() -> None:
     program = """
 import sys
-from labeldp.cli.late import LATE, come_late
-come_late()
+from labeldp.cli.quick import LATE, start_quickly
+start_quickly()
 import scipy.special, numpy
 assert "numpy.f2py.crackfortran" not in sys.modules
 assert callable(numpy.f2py.get_include) and "numpy.f2py.crackfortran" in sys.modules
 import numpy.testing
 numpy.testing.assert_equal(1, 1)
 before = [sys.modules[name] for name in LATE]
-come_late()
+start_quickly()
 assert [sys.modules[name] for name in LATE] == before
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

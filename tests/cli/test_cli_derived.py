@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
+import click
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from labeldp.cli.derived import derived, given, merged
+from labeldp.cli.derived import argument, command, given, merged, told
 
 
 @dataclass(frozen=True)
@@ -34,21 +34,19 @@ class Other:
     name: str = field(default="n", metadata={"help": "A name."})
 
 
-def build() -> tuple[typer.Typer, list[object]]:
+def build() -> tuple[click.Command, list[object]]:
     seen: list[object] = []
 
     def act(
-        context: typer.Context,
+        context: click.Context,
         place: Place,
         way: Way,
-        json: Annotated[bool, typer.Option("--json", help="JSON.")] = False,
+        json: Annotated[bool, told("JSON.")] = False,
     ) -> None:
         """Act."""
         seen.extend([place, way, json, given(context).get("intercept")])
 
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command()(derived(act))
-    return app, seen
+    return command("act", act), seen
 
 
 def test_instances_arrive() -> None:
@@ -94,10 +92,70 @@ def test_merged_groups_are_known_when_the_command_is_made() -> None:
     def act(options: object) -> None:
         seen.append(options)
 
-    app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command()(derived(act, options=both))
+    app = command("act", act, {"options": both})
     text = CliRunner().invoke(app, ["--help"]).output
     assert "Rows." in text
     assert "Not this one." not in text
     assert CliRunner().invoke(app, ["--name", "m", "--bag-size", "2"]).exit_code == 0
     assert seen == [both(bag_size=2, name="m")]
+
+
+def alone() -> tuple[click.Command, list[object]]:
+    seen: list[object] = []
+
+    def act(
+        paths: Annotated[list[Path], argument("Files.")],
+        key: Annotated[list[Path] | None, told("Keys.")] = None,
+        kind: Annotated[str, told("Which.", flag="--as")] = "card",
+        rows: Annotated[int, told("Rows.", min=1)] = 5,
+        shrink: Annotated[bool | None, told("Shrink.", flag="--shrink/--no-shrink")] = None,
+        part: Annotated[float | None, told("A share.", metavar="SHARE", envvar="PART")] = None,
+    ) -> int:
+        """Act."""
+        seen.extend([paths, key, kind, rows, shrink, part])
+        return 7
+
+    return command("act", act), seen
+
+
+def test_parameters_of_their_own_arrive_as_they_are_declared() -> None:
+    app, seen = alone()
+    line = "a b --key x --key y --as table --rows 2 --no-shrink --part .5"
+    assert app.main(line.split(), standalone_mode=False) == 7
+    paths = [Path("a"), Path("b")], [Path("x"), Path("y")]
+    assert seen == [*paths, "table", 2, False, 0.5]
+    seen.clear()
+    assert CliRunner().invoke(app, ["a"], env={"PART": "0.25"}).exit_code == 0
+    assert seen == [[Path("a")], None, "card", 5, None, 0.25]
+
+
+@pytest.mark.parametrize("line", ["", "a --rows 0", "a --rows 1.5", "a --part half", "a --kind x"])
+def test_their_values_are_checked(line: str) -> None:
+    app, seen = alone()
+    assert CliRunner().invoke(app, line.split()).exit_code == 2
+    assert not seen
+
+
+def test_their_help_says_all() -> None:
+    app, _ = alone()
+    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "100"}).output
+    for words in (
+        "PATHS...",
+        "Files.",
+        "--part SHARE",
+        "--as TEXT",
+        "[default: card]",
+        "env var: PART",
+    ):
+        assert words in text
+
+
+def test_a_function_that_declares_nothing_takes_its_parameters_by_place_or_name() -> None:
+    seen: list[object] = []
+
+    def act(name: str, times: int = 2, loud: bool = False) -> None:
+        seen.extend([name, times, loud])
+
+    app = command("act", act)
+    assert CliRunner().invoke(app, ["x", "--times", "3", "--loud"]).exit_code == 0
+    assert seen == ["x", 3, True]

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import sys
 from errno import EPIPE
-from typing import Annotated
 
-import typer
+import click
 
 from labeldp.cli.commands import LazyGroup
+from labeldp.cli.derived import argument, told
+from labeldp.cli.mistakes import cured
 from labeldp.cli.options import Budget, Json
 from labeldp.cli.output import (
     REMARKS,
@@ -38,6 +39,7 @@ __all__ = [
     "Budget",
     "Json",
     "app",
+    "argument",
     "emit_facts",
     "emit_json",
     "emit_table",
@@ -45,35 +47,32 @@ __all__ = [
     "note",
     "number",
     "progress",
+    "told",
 ]
 
-_INTERRUPTED = 130
 
-app = typer.Typer(
-    name="labeldp",
-    cls=LazyGroup,
-    help="Publish regression data whose labels are private.",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-
-
-def _version(asked: bool) -> None:
+def _version(_context: click.Context, _option: click.Parameter, asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
         print(f"labeldp {version('labeldp')}")
-        raise typer.Exit
+        raise click.exceptions.Exit
 
 
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Publish regression data whose labels are private."""
+app = LazyGroup(
+    "labeldp",
+    help="Publish regression data whose labels are private.",
+    params=[
+        click.Option(
+            ["--version"],
+            help="Show the version.",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_version,
+        )
+    ],
+)
 
 
 def main() -> None:
@@ -94,28 +93,20 @@ def _run(stop: Stop) -> int:
         lacking = too_little()
         if lacking is not None:
             return _refuse(lacking)
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        words = sys.argv[1:] or ["--help"]
+        code = app.main(words, prog_name="labeldp", standalone_mode=False)
     except LabelDPError as problem:
         code = _refuse("; ".join([str(problem), *getattr(problem, "__notes__", ())]))
-    except (typer.Abort, KeyboardInterrupt):
-        code = _INTERRUPTED
-    except Exception as problem:  # the parser's own errors have no public root in every typer
-        if is_lack_of_room(problem):
-            return _refuse(OUT_OF_MEMORY)
-        if not hasattr(problem, "format_message"):
-            raise
-        code = _refuse(_cured(problem.format_message()))
-    if code == _INTERRUPTED:  # which some versions of typer return and others raise
+    except click.ClickException as problem:
+        code = _refuse(cured(problem, sys.argv[1:], [*app.commands]))
+    except (click.Abort, KeyboardInterrupt):
         say(f"labeldp: {stop.told()}", error=True)
         return stop.code
+    except Exception as problem:
+        if not is_lack_of_room(problem):
+            raise
+        code = _refuse(OUT_OF_MEMORY)
     return int(code or 0)
-
-
-def _cured(message: str) -> str:
-    from labeldp.cli.mistakes import cured
-
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    return cured(message, sys.argv[1:], [*commands])
 
 
 _SPOKEN = ("release", "verify")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from labeldp.cli.options import Budget, Json, PassOptions, Table
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, number, say
@@ -25,7 +25,7 @@ class AuditOptions:
 
 
 def audit(
-    context: typer.Context,
+    context: click.Context,
     table: Table,
     budget: Budget,
     options: PlanOptions,

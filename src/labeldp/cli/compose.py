@@ -6,8 +6,7 @@ import json as text_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json
 from labeldp.cli.output import emit_facts, emit_json, emit_table, number
 from labeldp.common.files import new_path
@@ -17,15 +16,13 @@ if TYPE_CHECKING:
 
 
 def compose(
-    directories: Annotated[list[Path], typer.Argument(help="Release directories.")],
+    directories: Annotated[list[Path], argument("Release directories.")],
     delta: Annotated[
-        float | None, typer.Option(help="δ to say ε at; default: the largest of the releases.")
+        float | None, told("δ to say ε at; default: the largest of the releases.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the privacy loss in points, for other accountants, as JSON.", metavar="FILE"
-        ),
+        told("Write the privacy loss in points, for other accountants, as JSON.", metavar="FILE"),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from labeldp.cli.derived import told
 from labeldp.cli.options import Budget, Json
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, number, progress
 from labeldp.common.files import check_target
@@ -19,10 +18,8 @@ if TYPE_CHECKING:
 
 def demo(
     budget: Budget,
-    rows: Annotated[int, typer.Option(help="Rows of the synthetic table.")] = 1_000_000,
-    out: Annotated[
-        Path | None, typer.Option(help="Keep the release here; default: a temporary place.")
-    ] = None,
+    rows: Annotated[int, told("Rows of the synthetic table.")] = 1_000_000,
+    out: Annotated[Path | None, told("Keep the release here; default: a temporary place.")] = None,
     json: Json = False,
 ) -> None:
     """The whole story on a synthetic 1940-census-like table."""

@@ -4,15 +4,17 @@
     class Budget:
         epsilon: float = field(default=1.0, metadata={"help": "Privacy budget ε."})
 
-    @derived
-    def spend(budget: Budget, json: Json = False) -> None: ...
+    def spend(budget: Budget, out: Annotated[Path | None, told("Where.")] = None) -> None: ...
+
+    command("spend", spend)
 
 A parameter that is a dataclass stands for its fields: the parser sees one option for each, and the
 function gets an instance. The help shows fields together under the first words of the docstring of
 the dataclass that declares them. Where it depends on what is known when the command is built, its
-type is `Annotated[Any, make]`, and `make()` the dataclass. A field's metadata say the rest:
+type is `Annotated[Any, make]`, and `make()` the dataclass. Any other parameter is an option of its
+own (`told`), or is given by its place (`argument`). A field's metadata, and `told`, say the rest:
 
-    help      one sentence; needed
+    help      one sentence; needed of a field
     metavar   what stands for the value in the help
     flag      the spelling, where it is not the field's name: "--no-…" for a field that is True if
               the flag is absent; None keeps a field off the command line
@@ -26,49 +28,48 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import MISSING, Field, field, fields, is_dataclass, make_dataclass
-from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, make_dataclass
+from functools import cached_property
+from pathlib import Path
+from types import NoneType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-import typer
+import click
 
-from labeldp.cli.late import come_late
 from labeldp.cli.output import in_flags
+from labeldp.cli.quick import start_quickly
 
 
-def derived(function: Callable[..., Any], **groups: type[Any]) -> Callable[..., Any]:
-    """`function` as the parser is to see it; `groups` are dataclasses known only when it starts."""
-    signature = inspect.signature(function, eval_str=True)
-    kinds = {name: _kind(parameter.annotation) for name, parameter in signature.parameters.items()}
-    spelled: dict[str, type[Any]] = {
-        name: kind for name, kind in (kinds | groups).items() if is_dataclass(kind)
-    }
-
-    @wraps(function)
-    def command(**values: Any) -> Any:
-        come_late()
-        made = {name: _collect(kind, values) for name, kind in spelled.items()}
-        return function(**values, **made)
-
-    parameters = [
-        option
-        for name, parameter in signature.parameters.items()
-        for option in (_parameters(spelled[name]) if name in spelled else [parameter])
-    ]
-    # the parser looks at both, and a function that was wrapped shows neither of its own
-    vars(command)["__signature__"] = signature.replace(
-        parameters=[p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
-    )
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
+def told(help: str, **more: Any) -> dict[str, Any]:
+    """What the help says of a parameter that is an option of its own."""
+    return {"help": help, **more}
 
 
-def _kind(annotation: Any) -> type[Any]:
-    """What a parameter is; one that is Annotated by a function of ours is what that makes now."""
-    told = getattr(annotation, "__metadata__", ())
-    found: type[Any] = told[0]() if told and inspect.isfunction(told[0]) else annotation
-    return found
+def argument(help: str, **more: Any) -> dict[str, Any]:
+    """The same of one that is given by its place."""
+    return told(help, argument=True, **more)
+
+
+def command(
+    name: str,
+    function: Callable[..., Any],
+    groups: Mapping[str, type[Any]] | None = None,
+    **settings: Any,
+) -> click.Command:
+    """`function` for the parser; `groups` are dataclasses known only when it is built."""
+    declared = inspect.signature(function, eval_str=True).parameters
+    kinds = {each.name: _kind(each.annotation) for each in declared.values()} | dict(groups or {})
+    items = {name: list(_items(declared[name], kind)) for name, kind in kinds.items()}
+
+    def run(**values: Any) -> Any:
+        start_quickly()
+        given = {name: _value(kind, items[name], values) for name, kind in kinds.items()}
+        return function(**given)
+
+    words = inspect.getdoc(function)
+    parameters = [item.parameter() for each in items.values() for item in each]
+    return _Command(name, callback=run, params=parameters, **{"help": words} | settings)
 
 
 def merged(name: str, kinds: Iterable[type[Any]]) -> type[Any]:
@@ -77,82 +78,167 @@ def merged(name: str, kinds: Iterable[type[Any]]) -> type[Any]:
     for kind in kinds:
         hints = get_type_hints(kind)
         for each in fields(kind):
-            told = {"group": group(kind, each.name), **each.metadata}
-            copy = field(default=each.default, metadata=told)
+            copy = field(default=each.default, metadata=_words(kind, each))
             together.setdefault(each.name, (each.name, hints[each.name], copy))
     return make_dataclass(name, together.values(), frozen=True, kw_only=True)
 
 
-def group(kind: type[Any], name: str) -> str:
-    """What a field belongs to: the first words of the dataclass that declares it."""
-    owner = next(each for each in kind.__mro__ if name in vars(each).get("__annotations__", ()))
-    return re.split(r"[.,;:]", inspect.getdoc(owner) or "", maxsplit=1)[0]
+def _words(kind: type[Any], each: Field[Any]) -> dict[str, Any]:
+    """A field's metadata, and what it belongs to: first words of the dataclass that declares it."""
+    owners = (base for base in kind.__mro__ if each.name in vars(base).get("__annotations__", ()))
+    group = re.split(r"[.,;:]", inspect.getdoc(next(owners)) or "", maxsplit=1)[0]
+    return {"group": group, **each.metadata}
 
 
-def given(context: typer.Context) -> dict[str, str]:
+def given(context: click.Context) -> dict[str, str]:
     """The parameters that stand on the command line, and how they are spelled there."""
     found = {}
     for parameter in context.command.params:
-        name = str(parameter.name)
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            found[name] = parameter.opts[0]
+        source = context.get_parameter_source(str(parameter.name))
+        if source is click.core.ParameterSource.COMMANDLINE:
+            found[str(parameter.name)] = parameter.opts[0]
     return found
 
 
-def _options(kind: type[Any]) -> list[Field[Any]]:
-    return [each for each in fields(kind) if each.metadata.get("flag", "") is not None]
+def _kind(annotation: Any) -> Any:
+    """What a parameter is; one that is Annotated by a function of ours is what that makes now."""
+    words = getattr(annotation, "__metadata__", ())
+    return words[0]() if words and inspect.isfunction(words[0]) else annotation
 
 
-def _parameters(kind: type[Any]) -> Iterator[inspect.Parameter]:
-    """One parameter for each field."""
+@dataclass(frozen=True)
+class _Item:
+    """One thing that may be typed."""
+
+    name: str
+    hint: Any
+    default: Any
+    """MISSING: it must be given."""
+    told: Mapping[str, Any]
+
+    @cached_property
+    def plain(self) -> Any:
+        """The type of a value that is there."""
+        inner = [each for each in get_args(self.hint) if each is not NoneType]
+        optional = len(inner) < len(get_args(self.hint))
+        return inner[0] if optional else self.hint
+
+    @property
+    def many(self) -> bool:
+        """Whether it may come more than once."""
+        return "parse" in self.told or get_origin(self.plain) is list
+
+    @property
+    def says_no(self) -> bool:
+        return self.default is True
+
+    def value(self, given: Any) -> Any:
+        """What the function gets for what the parser gives."""
+        if self.many and not given:
+            return self.default
+        if "parse" in self.told:
+            return self.told["parse"](given)
+        return not given if self.says_no else list(given) if self.many else given
+
+    def parameter(self) -> click.Parameter:
+        """The same for the parser."""
+        words = in_flags(self.told.get("help", ""))
+        settings = {
+            "type": self._type(),
+            "required": self.default is MISSING,
+            "envvar": self.told.get("envvar"),
+            "metavar": self.told.get("metavar"),
+        }
+        if self.default is not MISSING:
+            settings["default"] = None if self.many else self.value(self.default)
+        if self.told.get("argument"):
+            return _Argument(self.name, words, nargs=-1 if self.many else 1, **settings)
+        spelling = self.told.get("flag") or "--" + self.name.replace("_", "-")
+        if self.plain is bool:
+            settings["is_flag"] = True
+        where = self.told.get("group", _ALONE)
+        return _Option([self.name, spelling], words, where, multiple=self.many, **settings)
+
+    def _type(self) -> Any:
+        if "parse" in self.told:
+            return str
+        kinds = get_args(self.plain) or (self.plain,)
+        least = self.told.get("min")
+        made = [_TYPES.get(kind, click.STRING) for kind in kinds]
+        if least is not None:
+            made = [_RANGES[kind](min=least) for kind in kinds]
+        return tuple(made) if get_origin(self.plain) is tuple else made[0]
+
+
+_TYPES = {int: click.INT, float: click.FLOAT, bool: click.BOOL, Path: Path}
+_RANGES: dict[Any, Any] = {int: click.IntRange, float: click.FloatRange}
+
+
+def _items(declared: inspect.Parameter, kind: Any) -> Iterator[_Item]:
+    """What a parameter of a command stands for; its context is none of them."""
+    if is_dataclass(kind):
+        yield from _fields(kind)
+    elif kind is not click.Context:
+        missing = declared.default is inspect.Parameter.empty
+        bare = kind, {"argument": missing}
+        hint, words = get_args(kind) if get_origin(kind) is Annotated else bare
+        yield _Item(declared.name, hint, MISSING if missing else declared.default, words)
+
+
+def _fields(kind: Any) -> Iterator[_Item]:
+    """What the fields of a dataclass stand for, but for those that are for Python alone."""
     hints = get_type_hints(kind)
-    for each in _options(kind):
-        default = inspect.Parameter.empty if each.default is MISSING else each.default
-        yield inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=False if _says_no(each) else None if _parsed(each) else default,
-            annotation=Annotated[_hint(each, hints), _spelling(kind, each, hints[each.name])],
-        )
+    for each in fields(kind):
+        if each.metadata.get("flag", "") is not None:
+            yield _Item(each.name, hints[each.name], each.default, _words(kind, each))
 
 
-def _hint(each: Field[Any], hints: dict[str, Any]) -> Any:
-    return list[str] | None if _parsed(each) else hints[each.name]
+def _value(kind: Any, items: list[_Item], values: dict[str, Any]) -> Any:
+    """What a function gets for a parameter."""
+    if kind is click.Context:
+        return click.get_current_context()
+    made = {item.name: item.value(values[item.name]) for item in items}
+    if not is_dataclass(kind):
+        return made[items[0].name]
+    make: Any = kind  # more than the checker of types makes of it
+    return make(**made)
 
 
-def _spelling(kind: type[Any], each: Field[Any], hint: Any) -> Any:
-    told = each.metadata
-    words: dict[str, Any] = {
-        "help": in_flags(told["help"]),
-        "metavar": told.get("metavar"),
-        "min": told.get("min"),
-    }
-    if told.get("argument"):
-        return typer.Argument(**words)
-    flag = told.get("flag") or "--" + each.name.replace("_", "-")
-    if "envvar" in told:
-        words["envvar"] = told["envvar"]
-    spelled = "flag" in told or hint is bool  # a bool without a flag of its own would get two
-    words["rich_help_panel"] = told.get("group") or group(kind, each.name)
-    return typer.Option(*([flag] if spelled else []), **words)
+_ALONE = "Options"
+"""Where the help shows an option that no dataclass declares."""
 
 
-def _parsed(each: Field[Any]) -> bool:
-    return "parse" in each.metadata
+class _Option(click.Option):
+    """An option that knows which group of the help it stands in."""
+
+    def __init__(self, names: list[str], words: str, group: str, **settings: Any) -> None:
+        super().__init__(names, help=words, show_default=True, show_envvar=True, **settings)
+        self.group = group
 
 
-def _says_no(each: Field[Any]) -> bool:
-    return each.default is True
+class _Argument(click.Argument):
+    """An argument with a line of its own in the help."""
+
+    group = "Arguments"
+
+    def __init__(self, name: str, words: str, **settings: Any) -> None:
+        super().__init__([name], **settings)
+        self._words = words
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return self.make_metavar(ctx), self._words
 
 
-def _collect(kind: type[Any], values: dict[str, Any]) -> Any:
-    """Take a dataclass's fields out of what the parser gives."""
-    taken = {each.name: _value(each, values.pop(each.name)) for each in _options(kind)}
-    return kind(**taken)
+class _Command(click.Command):
+    """A command whose help shows options in the groups that declare them."""
 
-
-def _value(each: Field[Any], given: Any) -> Any:
-    if _parsed(each):
-        return each.metadata["parse"](given) if given else each.default
-    return not given if _says_no(each) else given
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                groups.setdefault(getattr(parameter, "group", _ALONE), []).append(record)
+        alone = groups.pop(_ALONE)  # --help at least
+        for title, records in (groups | {_ALONE: alone}).items():
+            with formatter.section(title):
+                formatter.write_dl(records)

@@ -5,18 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from labeldp.cli.derived import told
 from labeldp.cli.options import ReleaseDirectory
 from labeldp.common.files import check_target, new_path
 
 
 def describe(
     directory: ReleaseDirectory,
-    kind: Annotated[
-        str, typer.Option("--as", help="croissant, registry, datapackage or card.")
-    ] = "card",
-    out: Annotated[Path | None, typer.Option(help="Write it to this new file.")] = None,
+    kind: Annotated[str, told("croissant, registry, datapackage or card.", flag="--as")] = "card",
+    out: Annotated[Path | None, told("Write it to this new file.")] = None,
 ) -> None:
     """A release in the words of catalogues, made from its certificate and its files."""
     from labeldp.signoff.describe import describe as described

@@ -6,9 +6,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from labeldp import DataError, InputError
+from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json, names, raw_rows
 from labeldp.cli.output import draw_all, emit_json, note, progress
 from labeldp.common.files import check_target, new_path
@@ -50,34 +49,24 @@ _DEFAULT = LearningOptions()
 def fit(
     directories: Annotated[
         list[Path],
-        typer.Argument(help="A release directory, or several of different rows."),
+        argument("A release directory, or several of different rows."),
     ],
-    model: Annotated[
-        str, typer.Option(help="linear or neural (needs the extra torch).")
-    ] = "linear",
+    model: Annotated[str, told("linear or neural (needs the extra torch).")] = "linear",
     data: Annotated[
         str | None,
-        typer.Option(
-            help="The table whose rows the release names, for its features; no label is read."
-        ),
+        told("The table whose rows the release names, for its features; no label is read."),
     ] = None,
     learning: LearningOptions = _DEFAULT,
-    out: Annotated[Path | None, typer.Option(help="Write the model here (JSON).")] = None,
-    summary: Annotated[
-        Path | None, typer.Option(help="Write a summary here: .txt, .html or .tex.")
-    ] = None,
+    out: Annotated[Path | None, told("Write the model here (JSON).")] = None,
+    summary: Annotated[Path | None, told("Write a summary here: .txt, .html or .tex.")] = None,
     plots: Annotated[
         Path | None,
-        typer.Option(help="Write pictures into this new directory; needs the extra plots."),
+        told("Write pictures into this new directory; needs the extra plots."),
     ] = None,
-    test: Annotated[
-        str | None, typer.Option(help="Labelled rows to score on; for the curator only.")
-    ] = None,
-    label: Annotated[str | None, typer.Option(help="The label column of --test.")] = None,
-    no_verify: Annotated[
-        bool, typer.Option("--no-verify", help="Fit even on files that were altered.")
-    ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Show all coefficients.")] = False,
+    test: Annotated[str | None, told("Labelled rows to score on; for the curator only.")] = None,
+    label: Annotated[str | None, told("The label column of --test.")] = None,
+    no_verify: Annotated[bool, told("Fit even on files that were altered.")] = False,
+    verbose: Annotated[bool, told("Show all coefficients.")] = False,
     json: Json = False,
 ) -> None:
     """Fit a regression on a release, or on several. Costs no privacy."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
+from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json
 from labeldp.cli.output import emit_facts, emit_json
 
 
 def keygen(
-    key: Annotated[Path, typer.Argument(help="Where to write the key; its public half: KEY.pub.")],
-    passphrase: Annotated[
-        bool, typer.Option("--passphrase", help="Ask for a passphrase to lock the key with.")
-    ] = False,
+    key: Annotated[Path, argument("Where to write the key; its public half: KEY.pub.")],
+    passphrase: Annotated[bool, told("Ask for a passphrase to lock the key with.")] = False,
     json: Json = False,
 ) -> None:
     """Make an Ed25519 key to sign releases with, readable by you alone."""
@@ -41,4 +40,4 @@ def asked_passphrase(confirm: bool = False) -> str:
     given = os.environ.get("LABELDP_PASSPHRASE")
     if given is not None:
         return given
-    return str(typer.prompt("passphrase", hide_input=True, confirmation_prompt=confirm, err=True))
+    return str(click.prompt("passphrase", hide_input=True, confirmation_prompt=confirm, err=True))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from labeldp import InputError
+from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json
 from labeldp.cli.output import emit_facts, emit_json, emit_table
 
@@ -18,13 +17,11 @@ _ACTIONS = ("create", "show", "limit")
 
 
 def ledger(
-    action: Annotated[str, typer.Argument(help="create, show or limit.")],
-    file: Annotated[Path, typer.Argument(help="The ledger.")],
-    dataset: Annotated[str | None, typer.Argument(help="A table: to show, or to limit.")] = None,
-    epsilon: Annotated[
-        float | None, typer.Option(help="create, limit: what all releases may cost, ε.")
-    ] = None,
-    delta: Annotated[float, typer.Option(help="create, limit: the same, δ.")] = 1e-6,
+    action: Annotated[str, argument("create, show or limit.")],
+    file: Annotated[Path, argument("The ledger.")],
+    dataset: Annotated[str | None, argument("A table: to show, or to limit.")] = None,
+    epsilon: Annotated[float | None, told("create, limit: what all releases may cost, ε.")] = None,
+    delta: Annotated[float, told("create, limit: the same, δ.")] = 1e-6,
     json: Json = False,
 ) -> None:
     """Keep a book of what was spent on every table."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
+from labeldp.cli.derived import told
 from labeldp.cli.options import ColumnOptions, Data, Json, TextOptions
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, in_flags, note, say
 from labeldp.common.files import check_target, new_path
@@ -23,9 +22,9 @@ def look(
     text: TextOptions,
     label: Annotated[
         str | None,
-        typer.Option(help="The private column; what is shown of it is for the curator only."),
+        told("The private column; what is shown of it is for the curator only."),
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Write one HTML page here.")] = None,
+    html: Annotated[Path | None, told("Write one HTML page here.")] = None,
     json: Json = False,
 ) -> None:
     """What a table holds and what that costs; ends with the options for a release."""

@@ -8,9 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from labeldp import InputError
+from labeldp.cli.derived import argument, told
 from labeldp.cli.output import note, progress
 from labeldp.mechanisms import DELTA, EPSILON, column_names, option, required
 
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
     from labeldp.engines import Engine
 
 _DATA = "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a glob, a directory."
-Data = Annotated[str, typer.Argument(help=_DATA)]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Verbose = Annotated[bool, typer.Option("--verbose", help="Show every note, not only five.")]
-ReleaseDirectory = Annotated[Path, typer.Argument(help="A release directory.")]
+Data = Annotated[str, argument(_DATA)]
+Json = Annotated[bool, told("Print one JSON document.")]
+Verbose = Annotated[bool, told("Show every note, not only five.")]
+ReleaseDirectory = Annotated[Path, argument("A release directory.")]
 
 
 @dataclass(frozen=True, kw_only=True)

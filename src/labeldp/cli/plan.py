@@ -7,7 +7,7 @@ from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from labeldp import InputError
 from labeldp.cli.curve import along_epsilon, curve_picture, show_curve
@@ -93,7 +93,7 @@ class OutputOptions:
 
 
 def plan(
-    context: typer.Context,
+    context: click.Context,
     table: Table,
     budget: Budget,
     options: PlanOptions,
@@ -140,7 +140,7 @@ def write_report(target: Path, told: dict[str, Any]) -> None:
 
 
 def asked(
-    context: typer.Context, budget: Budget, options: Any, encoding: Encoding
+    context: click.Context, budget: Budget, options: Any, encoding: Encoding
 ) -> dict[str, Any]:
     """The keywords of `plan` that stand on the command line, and the budget."""
     there = given(context)

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from labeldp import InputError
+from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Data, Json, SpellingOptions, names, raw_rows
 from labeldp.cli.output import emit_json, note
 from labeldp.common.files import check_target, new_path
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model written by `labeldp fit --out`.")],
+    model: Annotated[Path, argument("A model written by `labeldp fit --out`.")],
     data: Data,
     spelling: SpellingOptions,
-    out: Annotated[Path, typer.Option(help="Where to write predictions: .csv or .parquet.")],
+    out: Annotated[Path, told("Where to write predictions: .csv or .parquet.")],
     unknown: Annotated[
-        str, typer.Option(help="A level not seen counts as base or missing, or is an error.")
+        str, told("A level not seen counts as base or missing, or is an error.")
     ] = "base",
     keep: Annotated[
         str | None,
-        typer.Option(help="Columns of DATA to write beside the predictions.", metavar="A,B"),
+        told("Columns of DATA to write beside the predictions.", metavar="A,B"),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
 
 from labeldp import InputError
-from labeldp.cli.derived import given
+from labeldp.cli.derived import given, told
 from labeldp.cli.options import Budget, Json, LedgerOptions, PassOptions, Table, Verbose
 from labeldp.cli.output import emit_facts, emit_json, note, number
 from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, show_notes
@@ -41,9 +41,9 @@ class ReleaseOptions:
 
 
 def release(
-    context: typer.Context,
+    context: click.Context,
     table: Table,
-    out: Annotated[Path, typer.Option(help="The release directory to create.")],
+    out: Annotated[Path, told("The release directory to create.")],
     budget: Budget,
     options: PlanOptions,
     encoding: Encoding,

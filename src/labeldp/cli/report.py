@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from labeldp.cli.derived import told
 from labeldp.cli.options import Json, ReleaseDirectory
 from labeldp.cli.output import emit_json
 from labeldp.cli.plan import write_report
@@ -16,7 +15,7 @@ from labeldp.common.files import check_target
 def report(
     directory: ReleaseDirectory,
     out: Annotated[
-        Path | None, typer.Option(help="The HTML file to write; default: DIRECTORY.html beside it.")
+        Path | None, told("The HTML file to write; default: DIRECTORY.html beside it.")
     ] = None,
     json: Json = False,
 ) -> None:

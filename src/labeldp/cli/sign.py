@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from labeldp.cli.derived import told
 from labeldp.cli.keygen import asked_passphrase
 from labeldp.cli.options import Json, ReleaseDirectory
 from labeldp.cli.output import emit_facts, emit_json
@@ -14,7 +13,7 @@ from labeldp.cli.output import emit_facts, emit_json
 
 def sign(
     directory: ReleaseDirectory,
-    key: Annotated[Path, typer.Option(help="Your key, from `labeldp keygen`.")],
+    key: Annotated[Path, told("Your key, from `labeldp keygen`.")],
     json: Json = False,
 ) -> None:
     """Sign all files of a release that verifies; signatures of others stay."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from labeldp.cli.derived import told
 from labeldp.cli.options import EngineOptions, Json, ReleaseDirectory, opened
 from labeldp.cli.output import emit_json, in_flags, say
 
@@ -19,11 +18,11 @@ def verify(
     reading: EngineOptions,
     data: Annotated[
         str | None,
-        typer.Option(help="The table whose features were released: recheck them too."),
+        told("The table whose features were released: recheck them too."),
     ] = None,
     key: Annotated[
         list[Path] | None,
-        typer.Option(help="A public key that must have signed; repeat for several."),
+        told("A public key that must have signed; repeat for several."),
     ] = None,
     json: Json = False,
 ) -> int:

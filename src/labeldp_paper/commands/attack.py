@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from labeldp.cli import REMARKS, Budget, Json, emit_json, emit_table
+from labeldp.cli import REMARKS, Budget, Json, emit_json, emit_table, told
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,7 +14,7 @@ _ROWS, _BAGS, _BAG_SIZE = 2000, 20, 50
 
 def attack(
     budget: Budget,
-    seed: Annotated[int, typer.Option(min=0, help="Of the synthetic table and the bags.")] = 0,
+    seed: Annotated[int, told("Of the synthetic table and the bags.", min=0)] = 0,
     json: Json = False,
 ) -> None:
     """Show why plain sums are not private: recover a label from them, on a synthetic table.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from labeldp.cli import Json, emit_facts, emit_json, number, progress
+from labeldp.cli import Json, argument, emit_facts, emit_json, number, progress, told
 
 if TYPE_CHECKING:
     from labeldp_paper.datasets import Made
@@ -17,31 +15,27 @@ _LOG_BASE = 2.0
 
 def datasets(
     name: Annotated[
-        str | None, typer.Argument(help="The dataset to make; without it they are listed.")
+        str | None, argument("The dataset to make; without it they are listed.")
     ] = None,
     files: Annotated[
-        list[Path] | None, typer.Argument(help="Its original files; none if it is synthetic.")
+        list[Path] | None, argument("Its original files; none if it is synthetic.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="The new file: .parquet; if synthetic also .dat or .tsv.")
+        Path | None, told("The new file: .parquet; if synthetic also .dat or .tsv.")
     ] = None,
-    rows: Annotated[int | None, typer.Option(help="Rows of a synthetic dataset.")] = None,
-    seed: Annotated[int, typer.Option(help="Of synthetic rows and of the projection.")] = 0,
+    rows: Annotated[int | None, told("Rows of a synthetic dataset.")] = None,
+    seed: Annotated[int, told("Of synthetic rows and of the projection.")] = 0,
     encoding: Annotated[
-        str, typer.Option(help="levels, or projection: categories as ⌈log₂ L⌉ random numbers.")
+        str, told("levels, or projection: categories as ⌈log₂ L⌉ random numbers.")
     ] = "levels",
-    log_base: Annotated[
-        float, typer.Option(help="Criteo: base of the logarithm in (log z)².")
-    ] = _LOG_BASE,
-    keep_zero_weeks: Annotated[
-        bool, typer.Option("--keep-zero-weeks", help="Census: keep people without weeks of work.")
-    ] = False,
+    log_base: Annotated[float, told("Criteo: base of the logarithm in (log z)².")] = _LOG_BASE,
+    keep_zero_weeks: Annotated[bool, told("Census: keep people without weeks of work.")] = False,
     codebook: Annotated[
-        Path | None, typer.Option(help="IPUMS: the DDI codebook; default: beside the extract.")
+        Path | None, told("IPUMS: the DDI codebook; default: beside the extract.")
     ] = None,
     columns: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help="IPUMS: variables to keep; default: the paper's."),
+        told("IPUMS: variables to keep; default: the paper's.", metavar="A,B"),
     ] = None,
     json: Json = False,
 ) -> None:

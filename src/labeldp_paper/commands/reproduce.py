@@ -8,9 +8,17 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from labeldp.cli import REMARKS, Json, emit_facts, emit_json, emit_table, note, progress
+from labeldp.cli import (
+    REMARKS,
+    Json,
+    argument,
+    emit_facts,
+    emit_json,
+    emit_table,
+    note,
+    progress,
+    told,
+)
 
 if TYPE_CHECKING:
     from labeldp_paper.experiments import Result, Run
@@ -19,46 +27,34 @@ if TYPE_CHECKING:
 def reproduce(
     name: Annotated[
         str,
-        typer.Argument(
-            help="statistics, table1, random-projection, figure1, figure2, sampled, noisy, "
+        argument(
+            "statistics, table1, random-projection, figure1, figure2, sampled, noisy, "
             "bags-table, real-data, or all."
         ),
     ],
     out: Annotated[
-        Path, typer.Option(help="Directory of results; finished cells there are not repeated.")
+        Path, told("Directory of results; finished cells there are not repeated.")
     ] = Path("reproduction"),
-    full: Annotated[
-        bool, typer.Option("--full", help="The paper's sizes and seeds: much longer.")
-    ] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller grids: minutes. The default.")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of stand-ins, splits, bags and weights.")] = 0,
+    full: Annotated[bool, told("The paper's sizes and seeds: much longer.")] = False,
+    quick: Annotated[bool, told("Smaller grids: minutes. The default.")] = False,
+    seed: Annotated[int, told("Of stand-ins, splits, bags and weights.", min=0)] = 0,
     census: Annotated[
-        Path | None, typer.Option(help="The census as Parquet; default: a synthetic stand-in.")
+        Path | None, told("The census as Parquet; default: a synthetic stand-in.")
     ] = None,
-    criteo: Annotated[
-        Path | None, typer.Option(help="The Criteo log as Parquet; default: a stand-in.")
-    ] = None,
+    criteo: Annotated[Path | None, told("The Criteo log as Parquet; default: a stand-in.")] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            help="Directory of real tables; default: LABELDP_REAL_DATA, if set. For statistics "
+        told(
+            "Directory of real tables; default: LABELDP_REAL_DATA, if set. For statistics "
             "also one table, with --label."
         ),
     ] = None,
     label: Annotated[
-        str | None, typer.Option(help="The column of the labels, for statistics of one table.")
+        str | None, told("The column of the labels, for statistics of one table.")
     ] = None,
-    docs: Annotated[
-        Path | None, typer.Option(help="Also write all results as this Markdown page.")
-    ] = None,
-    finished: Annotated[
-        bool, typer.Option("--finished", help="Compute nothing: show what finished cells give.")
-    ] = False,
-    no_plots: Annotated[
-        bool, typer.Option("--no-plots", help="No pictures; needs no matplotlib.")
-    ] = False,
+    docs: Annotated[Path | None, told("Also write all results as this Markdown page.")] = None,
+    finished: Annotated[bool, told("Compute nothing: show what finished cells give.")] = False,
+    no_plots: Annotated[bool, told("No pictures; needs no matplotlib.")] = False,
     json: Json = False,
 ) -> None:
     """The paper's tables and figures again, with the true ε beside every number."""
