@@ -110,7 +110,7 @@ MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
     "delta as a power": (("plan", "{data}", *LABEL, "--delta=10^-6"), "'10^-6' is no number"),
     "rows with commas": (
         ("account", "wtd-flag", "--rows", "1,000,000", "--label-range", 0, 1),
-        "'1,000,000' is no number; write it with digits and a point, like 250000",
+        "'1,000,000' is no whole number; write it with digits alone, like 250000",
     ),
     "two tables": (("look", "{data}", "{data}"), "labeldp look --help shows what is taken"),
     "list with a space": (
