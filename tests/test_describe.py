@@ -101,6 +101,8 @@ def test_files_and_digests_are_those_of_the_directory(directory: Path) -> None:
     assert [each["name"] for each in shown] == columns
     card = describe(directory, "card")
     assert all(digest in card for digest in files.values())
+    needs = labeldp.Release.load(directory).needs_rows
+    assert card.endswith(f"labeldp fit {directory.name}{' --data TABLE' if needs else ''}\n```\n")
 
 
 def test_the_registry_has_every_field_of_three_tiers(directory: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import labeldp
 import labeldp_paper
+from labeldp.cli import app
 from labeldp.cli.output import in_flags
 
 FLAG = re.compile(r"(?<![\w-])--[a-z]")
@@ -53,6 +54,40 @@ def test_arguments_stand_in_backquotes() -> None:
             assert bare <= NO_ARGUMENTS, f"{path.name}: {text}"
 
 
+PYTHON_ALONE = {
+    "batch_rows", "labels", "randomness", "releases", "row_norm",
+    "validation_fraction", "y",
+}  # fmt: skip
+"""Arguments that no command sets, so that none provokes what is said of them."""
+FIELDS = {"needed"}
+"""Names within a certificate."""
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    """Every text but what documents the code."""
+    bodies = (node.body for node in ast.walk(tree) if isinstance(getattr(node, "body", None), list))
+    words = {id(each.value) for body in bodies for each in body if isinstance(each, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in words:
+            yield node.value
+
+
+def test_what_the_command_line_shows_as_an_option_is_one() -> None:
+    parameters = [each for command in app.commands.values() for each in command.params]
+    options = {name for each in parameters for name in (*each.opts, *each.secondary_opts)}
+    beside = {f"--{name.replace('_', '-')}" for name in PYTHON_ALONE | FIELDS}
+    seen = set()
+    for path in library():
+        for text in texts(ast.parse(path.read_text(encoding="utf-8"))):
+            for quoted in QUOTED.findall(text):
+                shown = in_flags(quoted).split(" ")[0]
+                if shown.startswith("--"):
+                    assert shown in options | beside, f"{path.name}: {text}"
+                    seen.add(shown)
+    assert len(seen & options) > 40
+    assert beside <= seen, "named here and said nowhere"
+
+
 @pytest.mark.parametrize(
     ("said", "shown"),
     [
@@ -64,6 +99,7 @@ def test_arguments_stand_in_backquotes() -> None:
         ("with `intercept=False`", "with --no-intercept"),
         ("`numeric=['age']`", "--numeric age"),
         ("set `penalty` or `max_norm`", "set --ridge or --max-norm"),
+        ("give it: `fit(release, table)`", "give it: --data"),
         ("call `plan.release_to`", "call `plan.release_to`"),
         ("no argument here", "no argument here"),
     ],

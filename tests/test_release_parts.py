@@ -351,7 +351,7 @@ def test_what_a_release_holds_is_told_by_its_columns() -> None:
     alone = release(numbers("noise_std", "label:y"))
     assert (alone.aggregates_features, alone.holds_rows, alone.needs_rows) == (False, False, True)
     assert alone.noise.tolist() == [0.0, 2.0]
-    with pytest.raises(ReleaseError, match="this release aggregates labels alone: give the table"):
+    with pytest.raises(ReleaseError, match="does not hold their features; give the table"):
         _ = alone.design
 
 
@@ -510,7 +510,7 @@ def test_rows_come_with_their_features_or_from_the_table_they_name() -> None:
     raw = pa.table({"a": np.arange(50.0), "b": np.sin(np.arange(50.0))})
     named = pa.table({"row": pa.array([4, 9]), "label:y": pa.array([1.0, 2.0])})
     bare = release(named, {"labels": {"column": "y", "missing": "rows dropped"}})
-    with pytest.raises(InputError, match="names rows but does not hold their features"):
+    with pytest.raises(InputError, match="names rows and does not hold their features"):
         list(labelled_rows(bare))
     assert table_rows(bare, None) is None
     frame, labels = training_frame(bare, raw)

@@ -105,7 +105,7 @@ def test_labels_alone_cannot_be_fitted_without_their_rows(
             in labeldp("fit", folder, "--model", "neural").error
         )
         return
-    assert "(--data)" in result.error
+    assert "made from: --data" in result.error
     pq.write_table(table(1999), tmp_path / "short.parquet")
     assert "rows" in labeldp("fit", folder, "--data", tmp_path / "short.parquet").error
     assert "choose linear or neural" in labeldp("fit", folder, "--model", "tree").error

@@ -132,7 +132,7 @@ def test_without_a_header_no_value_of_a_label_is_said(
         (("--min-count", 0), "--min-count must be at least 1"),
         (("--max-leverage", 0), "--max-leverage must lie between 0 and 1"),
         (("--max-leverage", 1e-9), "no choice of columns brings every leverage down"),
-        (("--threads", -1), "'--threads'"),
+        (("--threads", -1), "--threads must be at least 0, not -1"),
     ],
 )
 def test_columns(data: Path, out: Path, options: tuple[Any, ...], cause: str) -> None:

@@ -451,11 +451,12 @@ def test_the_command_line_knows_it(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         done = command("release", "--anyway", *asked, *every, *more, "--out", folder)
         assert done.code == 0, done
-        assert (" --data …" in done.out) is (not more)
+        assert (" --data TABLE" in done.out) is (not more)
+        assert (" --data TABLE" in command("describe", folder).out) is (not more)
         assert command("verify", folder, "--data", path).code == 0
         bare = command("fit", folder)
         assert bare.code == (0 if more else 2)
-        assert more or "give the table whose rows it names (--data)" in bare.error
+        assert more or "give the table that it was made from: --data" in bare.error
         assert command("fit", folder, "--data", path).code == 0
     looked = command("inspect", *asked, "--json").json["row_noise"]
     assert looked["noise_std"] == pytest.approx(math.sqrt(2) * 10)

@@ -40,6 +40,7 @@ class LearningOptions:
     )
     clip: bool = option(True, "Let predictions leave the public label range.", flag="--no-clip")
     epochs: int = option(200, "Most passes over the bags (neural).")
+    learning_rate: float = option(1e-3, "Of the first steps (neural).")
     seed: int = option(0, "Of the first weights (neural).", min=0)
 
 
@@ -179,7 +180,7 @@ def _rows(
     learner: Learner, released: list[Release], directories: list[Path], data: str | None
 ) -> Source | None:
     """The table whose rows a release names, where it names any."""
-    from labeldp.release import table_rows
+    from labeldp.release import WANTS_TABLE, table_rows
 
     if len(released) > 1:
         if not learner.takes_several:
@@ -196,9 +197,7 @@ def _rows(
     if not release.needs_rows:
         return None
     if data is None:
-        raise InputError(
-            f"{directories[0]} holds labels alone; give the table whose rows it names (--data)"
-        )
+        raise InputError(f"{directories[0]}: {WANTS_TABLE}")
     return table_rows(release, data)
 
 

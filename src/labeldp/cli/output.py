@@ -145,9 +145,10 @@ def warnings_as_notes() -> Iterator[None]:
         yield
 
 
-_OTHERWISE = {"penalty": "ridge"}
-"""Arguments whose options have other names."""
-_ARGUMENT = re.compile(r"`([a-z][a-z_]*)(?:=([^`]*))?`")
+_OTHERWISE = {"penalty": "ridge", "kind": "as", "fit(release, table)": "data"}
+"""What is said to a command by other names."""
+_QUOTED = re.compile(r"`([^`]+)`")
+_ARGUMENT = re.compile(r"([a-z][a-z_]*)(?:=(.*))?")
 
 
 def in_flags(said: Any) -> Any:
@@ -156,18 +157,22 @@ def in_flags(said: Any) -> Any:
     `bags` is --bags, `floor="declared"` is --floor declared, `strict=True` is --strict and
     `intercept=False` is --no-intercept.
     """
-
     if isinstance(said, dict):
         return {name: in_flags(inner) for name, inner in said.items()}
 
-    def flag(found: re.Match[str]) -> str:
-        name, value = _OTHERWISE.get(found[1], found[1]).replace("_", "-"), found[2]
-        if value in (None, "True"):
-            return f"--{name}"
-        plain = value.strip("\"'[]()")
-        return f"--no-{name}" if value == "False" else f"--{name} {plain}"
+    return _QUOTED.sub(_flag, said) if isinstance(said, str) else said
 
-    return _ARGUMENT.sub(flag, said) if isinstance(said, str) else said
+
+def _flag(quoted: re.Match[str]) -> str:
+    """How a command is told what the library has in backquotes; other things stay as they are."""
+    found = _ARGUMENT.fullmatch(_OTHERWISE.get(quoted[1], quoted[1]))
+    if found is None:
+        return quoted[0]
+    name, value = _OTHERWISE.get(found[1], found[1]).replace("_", "-"), found[2]
+    if value in (None, "True"):
+        return f"--{name}"
+    plain = value.strip("\"'[]()")
+    return f"--no-{name}" if value == "False" else f"--{name} {plain}"
 
 
 @contextmanager

@@ -24,7 +24,8 @@ from labeldp.mechanisms import (
 )
 
 if TYPE_CHECKING:
-    from labeldp import Plan, Release
+    from labeldp import Plan, Release, Source
+    from labeldp.engines import Engine
     from labeldp.learners.quality import Quality
 
 
@@ -58,29 +59,19 @@ def release(
     Exit 1 if the numbers that were drawn do not show predictions to beat the mean of the labels.
     """
     check_target(out)
-    shown = demonstrations().get(options.mechanism)
-    if how.not_private and shown is None:
+    shown = options.mechanism in demonstrations()
+    if how.not_private and not shown:
         raise InputError(f"--not-private is for {' and '.join(demonstrations())}; leave it out")
     here = given(context)
-    settled = {
-        name: flag
-        for name, flag in here.items()
-        if name in (*names(Budget), *names(options), *names(encoding)) and name != "anyway"
-    }
+    settled = _settled(here, options, encoding)
     made = None if how.plan is None else _loaded(how.plan, settled)
     runner = reading.runner()
     if made is None:
         source = table.source(reading.engine, encoding.formula)
     else:
         source = table.planned(made, reading.engine, here)
-    if shown is not None:
-        demonstration: Demonstration = shown.load()
-        own = {name: getattr(options, name) for name in ("mechanism", *demonstration.options)}
-        foreign = {n: flag for n, flag in settled.items() if n not in (*own, *names(encoding))}
-        _refuse(foreign, f"does not apply to {options.mechanism}; leave it out")
-        warning = demonstration.release(
-            out, source, runner, encoding, not_private=how.not_private, **own
-        )
+    if shown:
+        warning = _demonstrate(out, source, runner, options, encoding, settled, how.not_private)
         note(warning)
         if json:
             emit_json({"release": str(out), "certificate": None, "warning": warning})
@@ -89,32 +80,15 @@ def release(
         chosen = asked(context, budget, options, encoding)
         made, _ = planned(options.mechanism, chosen, source, runner)
     show_notes(made, verbose)
-    payment = paying.payment()
-    from labeldp._random import Randomness  # late: it brings NumPy, which no help needs
-
-    keys = Randomness.from_os()  # given, so that a doubt about its use is told here alone
-    released = made.release_to(
-        out,
-        source,
-        engine=runner,
-        about=how.about,
-        randomness=keys,
-        again=how.again,
-        **payment,
-    )
+    released = _draw(made, out, source, runner, how, paying.payment())
     from labeldp.learners.afterwards import estimated  # late: a refusal needs no learner
 
-    said = released.certificate["about"]
-    if said is not None and said["missing"]:
-        note(f"{how.about} does not say: {', '.join(said['missing'])}")
     found = estimated(released, source)
-    beats = found is None or found.beats_the_constant
     if json:
-        told = None if found is None else found.to_json() | {"beats_the_constant": beats}
-        emit_json({"release": str(out), "certificate": released.certificate, "quality": told})
+        emit_json(_document(out, released, found))
     else:
         show_release(made, released, found, out)
-    if found is None or beats:
+    if found is None or found.beats_the_constant:
         return 0
     note(
         f"WARNING: the numbers in {out} do not show that predictions beat the mean of the labels: "
@@ -122,6 +96,63 @@ def release(
         "its budget is spent, but think before you publish (--anyway: exit 0 all the same)"
     )
     return 0 if options.anyway or made.anyway else 1
+
+
+def _settled(here: dict[str, str], options: Any, encoding: Encoding) -> dict[str, str]:
+    """What is said here that a plan settles."""
+    of_plan = {*names(Budget), *names(options), *names(encoding)} - {"anyway"}
+    return {name: flag for name, flag in here.items() if name in of_plan}
+
+
+def _demonstrate(
+    out: Path,
+    source: Source,
+    engine: Engine,
+    options: Any,
+    encoding: Encoding,
+    settled: dict[str, str],
+    not_private: bool,
+) -> str:
+    """Write what is never private; a warning."""
+    demonstration: Demonstration = demonstrations()[options.mechanism].load()
+    own = {name: getattr(options, name) for name in ("mechanism", *demonstration.options)}
+    foreign = {n: flag for n, flag in settled.items() if n not in (*own, *names(encoding))}
+    _refuse(foreign, f"does not apply to {options.mechanism}; leave it out")
+    return demonstration.release(out, source, engine, encoding, not_private=not_private, **own)
+
+
+def _draw(
+    made: Plan,
+    out: Path,
+    source: Source,
+    engine: Engine,
+    how: ReleaseOptions,
+    payment: dict[str, Any],
+) -> Release:
+    """Read the labels and write the release; what was not said about it is told."""
+    from labeldp._random import Randomness  # late: it brings NumPy, which no help needs
+
+    keys = Randomness.from_os()  # given, so that a doubt about its use is told here alone
+    released = made.release_to(
+        out,
+        source,
+        engine=engine,
+        about=how.about,
+        randomness=keys,
+        again=how.again,
+        **payment,
+    )
+    about = released.certificate["about"]
+    if about is not None and about["missing"]:
+        note(f"{how.about} does not say: {', '.join(about['missing'])}")
+    return released
+
+
+def _document(out: Path, released: Release, found: Quality | None) -> dict[str, Any]:
+    quality = None
+    if found is not None:
+        quality = found.to_json() | {"beats_the_constant": found.beats_the_constant}
+    return {"release": str(out), "certificate": released.certificate, "quality": quality}
 
 
 def _loaded(plan: Path, settled: dict[str, str]) -> Plan:
@@ -181,9 +212,6 @@ def show_release(made: Plan, released: Release, found: Quality | None, out: Path
             *_quality(found),
             ("best attack", certificate["attack_risk"]["in_words"]),
             ("check it", f"labeldp verify {out}"),
-            (
-                "use it",
-                f"labeldp fit {out}" + (" --data …" if released.needs_rows else ""),
-            ),
+            ("use it", released.fit_command(out)),
         ],
     )

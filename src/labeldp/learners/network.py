@@ -98,7 +98,7 @@ class NetworkModel(Shown):
         if not self.share:
             return (
                 f"{told}; labels held back show no gain over the constant, which is predicted\n"
-                "a linear fit may find more: --model linear"
+                "a linear fit may find more"
             )
         return (
             f"{told}, {self.options.folds} times; {self.share:.0%} of their mean is predicted\n"

@@ -38,6 +38,7 @@ from labeldp.common.files import (
 )
 from labeldp.errors import InputError, LabelDPError, ReleaseError
 from labeldp.features import FeatureMap
+from labeldp.release import WANTS_TABLE
 from labeldp.source import Source
 
 if TYPE_CHECKING:
@@ -167,10 +168,7 @@ def sound() -> Iterator[None]:
 def bag_source(source: Any) -> Source:
     """The table whose rows a release names; refuse anything else."""
     if not isinstance(source, Source):
-        raise InputError(
-            "the release names rows but does not hold them: pass the table it was made from, "
-            "fit(release, table)"
-        )
+        raise InputError(WANTS_TABLE)
     return source
 
 

@@ -34,9 +34,14 @@ class Settings:
         return settings
 
     @property
-    def one_network(self) -> bool:
-        """Whether it asks for what only a network of its own, as it was trained, can be."""
-        return self.max_norm is not None or not self.scale_labels or self.validation_fraction == 0
+    def one_network(self) -> list[str]:
+        """What it asks for that only a network of its own, as it was trained, can be."""
+        asked = {
+            "max_norm": self.max_norm is not None,
+            "scale_labels": not self.scale_labels,
+            "validation_fraction": self.validation_fraction == 0,
+        }
+        return [name for name, wanted in asked.items() if wanted]
 
     def _check_ranges(self) -> None:
         at_least(1, epochs=self.epochs, batch_rows=self.batch_rows, patience=self.patience)
@@ -59,7 +64,5 @@ class Settings:
         if self.max_norm is not None:
             positive(max_norm=self.max_norm)
         if self.shrink and self.one_network:
-            raise InputError(
-                "`shrink=True` averages networks: leave `max_norm`, `scale_labels` and "
-                "`validation_fraction` out"
-            )
+            others = " and ".join(f"`{name}`" for name in self.one_network)
+            raise InputError(f"`shrink=True` averages networks: leave {others} out")

@@ -28,7 +28,7 @@ from labeldp.release.drawing import (
     file_name,
     label_column,
 )
-from labeldp.release.files import NOISE, ROW, WARNING, Release, design_layout
+from labeldp.release.files import NOISE, ROW, WANTS_TABLE, WARNING, Release, design_layout
 from labeldp.release.parquet import METADATA_KEY, check_form
 from labeldp.release.rows import feature_rows, labelled_rows, public_rows, row_schema, table_rows
 from labeldp.release.statement import (
@@ -50,6 +50,7 @@ __all__ = [
     "NOISE",
     "ROW",
     "SIGNATURES",
+    "WANTS_TABLE",
     "WARNING",
     "About",
     "AddedError",

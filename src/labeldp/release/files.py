@@ -43,6 +43,10 @@ NOISE = "noise_std"
 """The column of public noise deviations beside labels that are aggregated alone."""
 ROW = "row"
 """The first column where every row has a label of its own: its number in the table."""
+WANTS_TABLE = (
+    "the release names rows and does not hold their features; give the table that it was made "
+    "from: `fit(release, table)`"
+)
 MOST_JSON = 1 << 24
 """Bytes of a certificate or a feature map."""
 _JUDGE = "labeldp.mechanisms.structure"
@@ -116,6 +120,10 @@ class Release(Shown):
         own_features = self.holds_rows and len(self.table.column_names) > 2
         return not (self.aggregates_features or own_features)
 
+    def fit_command(self, directory: str | Path) -> str:
+        """What fits it, once it stands in a directory."""
+        return f"labeldp fit {directory}{' --data TABLE' * self.needs_rows}"
+
     def training_frame(self, data: Any = None) -> tuple[pd.DataFrame, pd.Series[Any]]:
         """X and y of a release of rows, for scikit-learn: raw features, and labels with noise.
 
@@ -161,10 +169,7 @@ class Release(Shown):
     def design(self) -> NDArray[np.float64]:
         """The aggregated features, bags × design columns."""
         if not self.aggregates_features:
-            raise ReleaseError(
-                "this release aggregates labels alone: give the table whose rows its bags name "
-                "(`data`; in Python, fit(release, source))"
-            )
+            raise ReleaseError(WANTS_TABLE)
         columns = [column_numbers(self.table.column(name)) for name in self.features.names]
         return np.column_stack(columns)
 

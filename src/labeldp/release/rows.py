@@ -13,7 +13,7 @@ from labeldp.common.arrow import column_numbers, numpy_numbers
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.features import FeatureMap, raw_columns, raw_schema
 from labeldp.release.drawing import label_column
-from labeldp.release.files import ROW, Release
+from labeldp.release.files import ROW, WANTS_TABLE, Release
 from labeldp.source import Source, scan, take_numbered
 
 if TYPE_CHECKING:
@@ -41,10 +41,7 @@ def labelled_rows(
             yield batch.select(list(features.columns)), labels
         return
     if source is None:
-        raise InputError(
-            "the release names rows but does not hold their features: give the table that it was "
-            "made from (`data`; in Python, fit(release, source))"
-        )
+        raise InputError(WANTS_TABLE)
     labels, wanted = release.labels, column_numbers(release.table.column(ROW))
     whole = release.certificate["labels"]["missing"] == "refused"
     for places, batch in take_numbered(source, features.columns, wanted, whole=whole):

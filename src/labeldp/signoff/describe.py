@@ -14,7 +14,7 @@ from typing import Any
 
 from labeldp.common.files import read_json
 from labeldp.errors import InputError, ReleaseError
-from labeldp.release import CERTIFICATE
+from labeldp.release import CERTIFICATE, Release
 from labeldp.release.croissant import (
     JSON,
     PARQUET,
@@ -190,7 +190,8 @@ def _body(told: Described, certificate: dict[str, Any]) -> Iterator[str]:
     yield f"- not protected: {', '.join(certificate['not_protected'])}"
     yield from (f"- weak: {reason}" for reason in certificate["weak"])
     yield from ("", "## Use", "", "```sh")
-    yield from (f"labeldp verify {told.folder.name}", f"labeldp fit {told.folder.name}", "```")
+    fit = Release.load(told.folder, verify=False).fit_command(told.folder.name)
+    yield from (f"labeldp verify {told.folder.name}", fit, "```")
 
 
 def _document(make: Callable[[Described], dict[str, Any]]) -> Callable[[Described], str]:
