@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from labeldp import InputError
 from labeldp.cli import (
     REMARKS,
     Json,
@@ -19,9 +20,34 @@ from labeldp.cli import (
     progress,
     told,
 )
+from labeldp.mechanisms import option
 
 if TYPE_CHECKING:
     from labeldp_paper.experiments import Result, Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tables:
+    """Which data."""
+
+    census: Path | None = option(None, "The census as Parquet; default: a synthetic stand-in.")
+    criteo: Path | None = option(None, "The Criteo log as Parquet; default: a stand-in.")
+    data: Path | None = option(
+        None,
+        "Directory of real tables. For statistics also one table, with --label.",
+        envvar="LABELDP_REAL_DATA",
+    )
+    label: str | None = option(None, "The column of the labels, for statistics of one table.")
+
+    def check(self, name: str) -> None:
+        """Refuse one table where it is of no use."""
+        if self.data is not None and self.data.is_file() and name != "statistics":
+            raise InputError(
+                "`data` is one table; that is for reproduce statistics, give a directory"
+            )
+
+
+_NONE = Tables()
 
 
 def reproduce(
@@ -38,20 +64,7 @@ def reproduce(
     full: Annotated[bool, told("The paper's sizes and seeds: much longer.")] = False,
     quick: Annotated[bool, told("Smaller grids: minutes. The default.")] = False,
     seed: Annotated[int, told("Of stand-ins, splits, bags and weights.", min=0)] = 0,
-    census: Annotated[
-        Path | None, told("The census as Parquet; default: a synthetic stand-in.")
-    ] = None,
-    criteo: Annotated[Path | None, told("The Criteo log as Parquet; default: a stand-in.")] = None,
-    data: Annotated[
-        Path | None,
-        told(
-            "Directory of real tables; default: LABELDP_REAL_DATA, if set. For statistics "
-            "also one table, with --label."
-        ),
-    ] = None,
-    label: Annotated[
-        str | None, told("The column of the labels, for statistics of one table.")
-    ] = None,
+    tables: Tables = _NONE,
     docs: Annotated[Path | None, told("Also write all results as this Markdown page.")] = None,
     finished: Annotated[bool, told("Compute nothing: show what finished cells give.")] = False,
     no_plots: Annotated[bool, told("No pictures; needs no matplotlib.")] = False,
@@ -59,21 +72,19 @@ def reproduce(
 ) -> None:
     """The paper's tables and figures again, with the true ε beside every number."""
     from labeldp.common.pictures import need_matplotlib
-    from labeldp.errors import InputError
     from labeldp_paper.experiments import NOT_PRIVATE, Run, find
 
     if full and quick:
         raise InputError("--full and --quick exclude each other; give one")
     if docs is not None and name != "all":
         raise InputError("--docs is a page of all experiments; use it with reproduce all")
-    if data is not None and data.is_file() and name != "statistics":
-        raise InputError("`data` is one table; that is for reproduce statistics, give a directory")
+    tables.check(name)
     names = find(name)
     if not no_plots and set(names) - _WITHOUT_PICTURES:
         need_matplotlib()
-    folder = data or (Path(os.environ["LABELDP_REAL_DATA"]) if _set() else None)
     out.mkdir(parents=True, exist_ok=True)
-    run = Run(out, progress, full, seed, census, criteo, folder, label=label, finished=finished)
+    given = tables.census, tables.criteo, tables.data
+    run = Run(out, progress, full, seed, *given, label=tables.label, finished=finished)
     started = time.monotonic()
     try:
         results = {one: _one(one, run, plots=not no_plots, quiet=json) for one in names}
@@ -99,10 +110,6 @@ def reproduce(
 
 _INTERRUPTED = 130
 _WITHOUT_PICTURES = {"statistics", "random-projection"}
-
-
-def _set() -> bool:
-    return bool(os.environ.get("LABELDP_REAL_DATA"))
 
 
 def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list[str]]:
