@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,12 +13,13 @@ import pytest
 from labeldp import InputError, PlanError
 from labeldp._random import normals, public_stream, words
 from labeldp.accounting import Facts, FloorMode
-from labeldp.mechanisms import survey
 from labeldp.mechanisms.floors import Terms, claimed_floor, floor_mode
 from labeldp.mechanisms.running import MOST_NUMBERS, check_memory
 from labeldp.mechanisms.sampled_noisy_wtd_lag import sizing as noisy
 from labeldp.mechanisms.wtd_flag import sizing
 from labeldp.statistics import LabelGrid
+
+survey = import_module("labeldp.mechanisms.survey")
 
 # --- noisy bags ----------------------------------------------------------------------------
 

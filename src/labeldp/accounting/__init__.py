@@ -18,7 +18,7 @@ paper_bags its Theorems 2 and 3
 accountants  paper, exact-worst-case and exact for wtd-FLAg
 """
 
-from labeldp.accounting import gaussian, invert
+from labeldp.accounting import gaussian, invert, radial
 from labeldp.accounting.accountants import ACCOUNTANTS, Accountant
 from labeldp.accounting.bounds import Answer, Bounds
 from labeldp.accounting.compose import Composed, compose, gaussian_mu
@@ -34,6 +34,7 @@ from labeldp.accounting.floor import (
 )
 from labeldp.accounting.gaussian import Gaussian
 from labeldp.accounting.laplace import Laplace, Pure
+from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
 from labeldp.accounting.mixture import RandomWeights, realised_mu
 from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
@@ -41,6 +42,7 @@ from labeldp.accounting.sketch import Bags, Facts, SizedBag, Sketch, spans_label
 
 __all__ = [
     "ACCOUNTANTS",
+    "MOST_PUBLISHED_BAGS",
     "Accountant",
     "Answer",
     "BagDraw",
@@ -73,6 +75,7 @@ __all__ = [
     "invert",
     "membership",
     "price",
+    "radial",
     "realised_mu",
     "residual_cosine",
     "spans_labels",

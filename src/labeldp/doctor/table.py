@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arguments import checked
+from labeldp.common import checked
 from labeldp.doctor.advice import findings, options
 from labeldp.doctor.between import dependent, duplicates, persons, twins
 from labeldp.doctor.codes import compact_dates, stand_ins
@@ -20,23 +20,30 @@ from labeldp.doctor.column import COSTLY, MANY_ROWS, Facts, decoded, describe, d
 from labeldp.doctor.label import describe_label
 from labeldp.doctor.pieces import pieces
 from labeldp.errors import InputError
-from labeldp.features.grid import check_size
-from labeldp.features.judging import Verdict, judge
-from labeldp.features.merging import merge_levels
-from labeldp.features.notes import Said
-from labeldp.features.tally import LevelsAndRanges
-from labeldp.source import Column, Source, scan
-from labeldp.source.delimited import DelimitedReader
-from labeldp.source.frames import lasting
-from labeldp.source.kinds import is_text, plain, usable
-from labeldp.source.labels import to_labels
-from labeldp.source.opening import open_table
-from labeldp.source.parts import split_part
-from labeldp.source.reading import Reading, Text
-from labeldp.source.spelling import ANY_TEXT, SOFT_BLANKS, Spelling, among_numbers
-from labeldp.source.text import ALMOST, TextTypes
-from labeldp.source.units import numbers_among
-from labeldp.source.values import NULL_WORDS
+from labeldp.features import LevelsAndRanges, Said, Verdict, check_size, judge, merge_levels
+from labeldp.source import (
+    ALMOST,
+    ANY_TEXT,
+    NULL_WORDS,
+    SOFT_BLANKS,
+    Column,
+    DelimitedReader,
+    Reading,
+    Source,
+    Spelling,
+    Text,
+    TextTypes,
+    among_numbers,
+    is_text,
+    lasting,
+    numbers_among,
+    open_table,
+    plain,
+    scan,
+    split_part,
+    to_labels,
+    usable,
+)
 
 _MOST_ROWS = 1_000_000
 _MOST_WORDS = 3

@@ -14,29 +14,99 @@ categories or ids), `merging` (rare levels), `winsor`, `wish` and `knots` (which
 (what is said of columns), `fit`, `raw` (the columns themselves, to publish).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from labeldp.common import late_names
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.encoder import Encoded, Encoder, Packed, Rows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.fold import ChosenRows, Fold, Needs, RowNumber, Tally
-from labeldp.features.notes import foreign_notes
+from labeldp.features.fold import (
+    ChosenRows,
+    Fold,
+    Labels,
+    Needs,
+    Pair,
+    RowNumber,
+    Tally,
+    add_up,
+    merge_into,
+    pairs_of,
+    results_of,
+    shares_of,
+    together,
+)
+from labeldp.features.formula import Formula, formula_label, named_label
+from labeldp.features.grid import check_size
+from labeldp.features.judging import FEWEST, UNIQUE, Verdict, judge
+from labeldp.features.levels import same_dictionary
+from labeldp.features.merging import merge_levels
+from labeldp.features.naming import (
+    cyclic,
+    named_like_a_code,
+    named_like_an_id,
+    names_a_person,
+    surely_id,
+)
+from labeldp.features.notes import Said, foreign_notes
 from labeldp.features.raw import raw_columns, raw_schema
+from labeldp.features.tally import FEW, LevelsAndRanges
+from labeldp.features.wish import Wish
+
+if TYPE_CHECKING:
+    from labeldp.features.unseen import Tamer, Unknown
 
 __all__ = [
+    "FEW",
+    "FEWEST",
+    "UNIQUE",
     "CategoricalColumn",
     "ChosenRows",
     "Encoded",
     "Encoder",
     "FeatureMap",
     "Fold",
+    "Formula",
+    "Labels",
+    "LevelsAndRanges",
     "Needs",
     "NumericColumn",
     "Packed",
+    "Pair",
     "RowNumber",
     "Rows",
+    "Said",
     "Tally",
+    "Tamer",
+    "Unknown",
+    "Verdict",
+    "Wish",
+    "add_up",
+    "check_size",
+    "cyclic",
     "fit_features",
     "foreign_notes",
+    "formula_label",
+    "judge",
+    "merge_into",
+    "merge_levels",
+    "named_label",
+    "named_like_a_code",
+    "named_like_an_id",
+    "names_a_person",
+    "pairs_of",
     "raw_columns",
     "raw_schema",
+    "results_of",
+    "same_dictionary",
+    "shares_of",
+    "surely_id",
+    "together",
 ]
+
+late_names(
+    __name__,
+    unseen="Tamer Unknown",
+)

@@ -14,21 +14,29 @@ from __future__ import annotations
 
 from importlib import import_module
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from labeldp.common.arguments import checked
+from labeldp.common import checked, late_names
 
 if TYPE_CHECKING:
+    from labeldp.learners.afterwards import estimated
     from labeldp.learners.bags import WeightedBags
     from labeldp.learners.estimators import BagRegressor, LinearRegressor
     from labeldp.learners.protocol import Coefficient, Learner, Model
+    from labeldp.learners.quality import Quality
+    from labeldp.learners.summary import Summary
 
 __all__ = [
     "LEARNERS",
     "BagRegressor",
     "Coefficient",
+    "Learner",
     "LinearRegressor",
+    "Model",
+    "Quality",
+    "Summary",
     "WeightedBags",
+    "estimated",
     "find_learner",
     "learners",
     "load_model",
@@ -39,13 +47,6 @@ LEARNERS = {
     "neural": "labeldp.learners.network",
 }
 """Where each learner declares itself, by its name on the command line."""
-
-_HOMES = {
-    "BagRegressor": "estimators",
-    "Coefficient": "protocol",
-    "LinearRegressor": "estimators",
-    "WeightedBags": "bags",
-}
 
 
 def find_learner(name: str) -> Learner:
@@ -74,13 +75,12 @@ def load_model(path: str | PathLike[str]) -> Model:
     return protocol.parse((fitting or known)[0], document, arrays, path)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'labeldp.learners' has no attribute {name!r}")
-    value = getattr(import_module(f"labeldp.learners.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+late_names(
+    __name__,
+    afterwards="estimated",
+    bags="WeightedBags",
+    estimators="BagRegressor LinearRegressor",
+    protocol="Coefficient Learner Model",
+    quality="Quality",
+    summary="Summary",
+)

@@ -14,7 +14,16 @@ from labeldp.release.claim import (
     read_head,
     seal,
 )
-from labeldp.release.croissant import CROISSANT, croissant_of
+from labeldp.release.croissant import (
+    CROISSANT,
+    JSON,
+    PARQUET,
+    File,
+    croissant_of,
+    described,
+    files_of,
+    title,
+)
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.drawing import (
     AGGREGATES,
@@ -46,8 +55,10 @@ __all__ = [
     "CROISSANT",
     "FEATURES",
     "GAUSSIANS",
+    "JSON",
     "METADATA_KEY",
     "NOISE",
+    "PARQUET",
     "ROW",
     "SIGNATURES",
     "WARNING",
@@ -58,6 +69,7 @@ __all__ = [
     "Digest",
     "Drawing",
     "Envelope",
+    "File",
     "FloorOutcome",
     "Person",
     "Release",
@@ -71,11 +83,13 @@ __all__ = [
     "check_plain",
     "claimed_fields",
     "croissant_of",
+    "described",
     "design_layout",
     "drawn_fields",
     "feature_rows",
     "features_text",
     "file_name",
+    "files_of",
     "label_column",
     "labelled_rows",
     "public_rows",
@@ -87,4 +101,5 @@ __all__ = [
     "statement",
     "table_digest",
     "table_rows",
+    "title",
 ]

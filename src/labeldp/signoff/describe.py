@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.common.files import read_json
+from labeldp.common import read_json
 from labeldp.errors import InputError, ReleaseError
-from labeldp.release import CERTIFICATE
-from labeldp.release.croissant import (
+from labeldp.release import (
+    CERTIFICATE,
     JSON,
     PARQUET,
     File,
