@@ -11,45 +11,67 @@ duckdb), `labels` (the private column), `opening` (whatever is called a table), 
 (some rows of a stream).
 """
 
-from labeldp.source.dates import digits
-from labeldp.source.delimited import DelimitedReader
-from labeldp.source.files import DELIMITERS, FORMATS, FileState, Reader, find, sliced, unique_names
-from labeldp.source.frames import lasting
-from labeldp.source.header import delimiter_of
-from labeldp.source.kinds import (
-    MOST_COLUMNS,
-    Column,
-    check_breadth,
-    is_clock,
-    is_moment,
-    is_number,
-    is_text,
-    plain,
-    usable,
-)
-from labeldp.source.labels import LabelCheck, to_labels
-from labeldp.source.opening import open_table, ready, said_again
-from labeldp.source.parts import NUMBER, WORD, cut, split_part
-from labeldp.source.persons import MARKS, Marks, read_marks, unmarked
-from labeldp.source.reading import Reading, Text
-from labeldp.source.roles import UnknownColumnError
-from labeldp.source.rows import check_rows, take_numbered, take_rows
-from labeldp.source.spelling import ANY_TEXT, SOFT_BLANKS, Spelling, Wording, among_numbers, is_told
-from labeldp.source.spelt import retyped, wording_of
-from labeldp.source.table import Source, as_source, scan
-from labeldp.source.tellable import short
-from labeldp.source.text import ALMOST, TextTypes
-from labeldp.source.units import numbers_among
-from labeldp.source.values import (
-    NULL_WORDS,
-    beyond_exact,
-    floats_of,
-    integer_ends,
-    is_narrow,
-    to_float,
-    whole_ends,
-)
-from labeldp.source.wording import applied, decided, text_among_numbers
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from labeldp.common import late_names
+
+if TYPE_CHECKING:
+    from labeldp.source.dates import digits
+    from labeldp.source.delimited import DelimitedReader
+    from labeldp.source.files import (
+        DELIMITERS,
+        FORMATS,
+        FileState,
+        Reader,
+        find,
+        sliced,
+        unique_names,
+    )
+    from labeldp.source.frames import lasting
+    from labeldp.source.header import delimiter_of
+    from labeldp.source.kinds import (
+        MOST_COLUMNS,
+        Column,
+        check_breadth,
+        is_clock,
+        is_moment,
+        is_number,
+        is_text,
+        plain,
+        usable,
+    )
+    from labeldp.source.labels import LabelCheck, to_labels
+    from labeldp.source.opening import open_table, ready, said_again
+    from labeldp.source.parts import NUMBER, WORD, cut, split_part
+    from labeldp.source.persons import MARKS, Marks, read_marks, unmarked
+    from labeldp.source.reading import Reading, Text
+    from labeldp.source.roles import UnknownColumnError
+    from labeldp.source.rows import check_rows, take_numbered, take_rows
+    from labeldp.source.spelling import (
+        ANY_TEXT,
+        SOFT_BLANKS,
+        Spelling,
+        Wording,
+        among_numbers,
+        is_told,
+    )
+    from labeldp.source.spelt import retyped, wording_of
+    from labeldp.source.table import Source, as_source, scan
+    from labeldp.source.tellable import short
+    from labeldp.source.text import ALMOST, TextTypes
+    from labeldp.source.units import numbers_among
+    from labeldp.source.values import (
+        NULL_WORDS,
+        beyond_exact,
+        floats_of,
+        integer_ends,
+        is_narrow,
+        to_float,
+        whole_ends,
+    )
+    from labeldp.source.wording import applied, decided, text_among_numbers
 
 __all__ = [
     "ALMOST",
@@ -117,3 +139,28 @@ __all__ = [
     "whole_ends",
     "wording_of",
 ]
+
+late_names(
+    __name__,
+    dates="digits",
+    delimited="DelimitedReader",
+    files="DELIMITERS FORMATS FileState Reader find sliced unique_names",
+    frames="lasting",
+    header="delimiter_of",
+    kinds="MOST_COLUMNS Column check_breadth is_clock is_moment is_number is_text plain usable",
+    labels="LabelCheck to_labels",
+    opening="open_table ready said_again",
+    parts="NUMBER WORD cut split_part",
+    persons="MARKS Marks read_marks unmarked",
+    reading="Reading Text",
+    roles="UnknownColumnError",
+    rows="check_rows take_numbered take_rows",
+    spelling="ANY_TEXT SOFT_BLANKS Spelling Wording among_numbers is_told",
+    spelt="retyped wording_of",
+    table="Source as_source scan",
+    tellable="short",
+    text="ALMOST TextTypes",
+    units="numbers_among",
+    values="NULL_WORDS beyond_exact floats_of integer_ends is_narrow to_float whole_ends",
+    wording="applied decided text_among_numbers",
+)
