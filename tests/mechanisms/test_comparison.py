@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -154,8 +153,7 @@ def test_by_default_the_mechanism_is_the_one_that_adds_least() -> None:
 def test_tables_are_surveyed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     surveys = []
     monkeypatch.setattr(
-        import_module("labeldp.mechanisms.survey"),
-        "fit_features",
+        "labeldp.mechanisms.surveying.fit_features",
         lambda *given, **named: surveys.append(given) or fit_features(*given, **named),
     )
     compare(source(400), **BUDGET)
@@ -167,8 +165,7 @@ def test_a_table_of_too_few_rows_is_surveyed_once(monkeypatch: pytest.MonkeyPatc
     """What wtd-flag refuses is seen in the survey that shaped-flag and noisy-rows have made."""
     surveys = []
     monkeypatch.setattr(
-        import_module("labeldp.mechanisms.survey"),
-        "fit_features",
+        "labeldp.mechanisms.surveying.fit_features",
         lambda *given, **named: surveys.append(given) or fit_features(*given, **named),
     )
     few = source(5)

@@ -9,7 +9,6 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +24,12 @@ from labeldp.mechanisms.noisy_rows import run as noisy_rows
 from labeldp.mechanisms.sampled_wtd_flag import bagwise
 from labeldp.mechanisms.shaped_flag import sizing
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
+from labeldp.signoff import auditing as module
 from labeldp.signoff.evidence import ALARM, _alike, lower_bound
 from tests.console import labeldp
 from tests.mechanisms.test_floors import THEOREM2, promised
 from tests.mechanisms.test_person import with_ids
 from tests.tables import RANGE, table
-
-module = import_module("labeldp.signoff.audit")
 
 ROWS = 300
 SHAPED = {"mechanism": "shaped-flag", "noise": "gaussian", "residual_share": 0.0}

@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from labeldp.mechanisms.planning import TABLE, Point, forecast_curve, plan
     from labeldp.mechanisms.plans import Plan
     from labeldp.mechanisms.structure import altered, misshapen
-    from labeldp.mechanisms.survey import Survey, survey
+    from labeldp.mechanisms.surveying import Survey, survey
     from labeldp.mechanisms.trial import Known, Part, Reals, Shown
     from labeldp.mechanisms.worth import judged
 
@@ -178,7 +178,7 @@ late_names(
     plans="Plan",
     planning="TABLE Point forecast_curve plan",
     structure="altered misshapen",
-    survey="Survey survey",
+    surveying="Survey survey",
     trial="Known Part Reals Shown",
     worth="judged",
 )

@@ -52,7 +52,7 @@ from labeldp.mechanisms.laws import bag_squares, check_design, improbable
 from labeldp.mechanisms.layouts import PUBLIC_WEIGHTS, weight_schema
 from labeldp.mechanisms.notes import Note, spared
 from labeldp.mechanisms.plans import CONTRADICTION, OTHER_FEATURES, Plan
-from labeldp.mechanisms.survey import (
+from labeldp.mechanisms.surveying import (
     HEADROOM,
     Survey,
     feature_bound,

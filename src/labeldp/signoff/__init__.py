@@ -7,7 +7,7 @@ ledger        what was spent on every table, and how much may be
 chain         the file it stands in, which only grows
 identity      which table it is: a keyed digest of public features
 report        a release on a page or two
-audit         attempts to break a claim, with made-up labels (neighbours, evidence)
+auditing      attempts to break a claim, with made-up labels (neighbours, evidence)
 signing       keys, and signatures over all files of a release
 """
 
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from labeldp.common import late_names
 
 if TYPE_CHECKING:
-    from labeldp.signoff.audit import Audit, audit
+    from labeldp.signoff.auditing import Audit, audit
     from labeldp.signoff.describe import describe
     from labeldp.signoff.joint import Joint, compose
     from labeldp.signoff.ledger import Ledger
@@ -46,7 +46,7 @@ __all__ = [
 
 late_names(
     __name__,
-    audit="Audit audit",
+    auditing="Audit audit",
     describe="describe",
     joint="Joint compose",
     ledger="Ledger",
