@@ -5,7 +5,8 @@
     release.save("published")
     LinearRegressor().fit(release).predict(new_rows)
 
-Names are imported when first used, so that starting is fast.
+Names are imported when first used, so that starting is fast. A room is entered by its front page:
+what is not offered there is its own.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ family     the sup of δ(ε) over every neighbour the public facts allow, certif
 sketch     aggregates with secret weights: wtd-FLAg, and sampled-wtd-FLAg given its bags
 gaussian   the Gaussian mechanism
 laplace    pure ε, and Laplace noise on one number
+radial     noise in every direction alike: its guarantee, and its size
 random_mu  the Gaussian mechanism's mean δ(ε) when its μ is random
 mixture    sampled-noisy-wtd-LAg before any draw, and the μ of weights that were drawn
 draw       the same guarantees over the draw of the bags
@@ -16,6 +17,8 @@ floor      where the residual floor comes from
 paper      the paper's Theorem 1 as printed
 paper_bags its Theorems 2 and 3
 accountants  paper, exact-worst-case and exact for wtd-FLAg
+
+Other rooms import from this page alone.
 """
 
 from labeldp.accounting import gaussian, invert, radial

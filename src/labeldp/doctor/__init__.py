@@ -4,6 +4,7 @@
 
 Modules: `column` (one column), `table` (all of them together, and `look`), `label` (for the
 curator only), `page`; `inspection` (what mechanisms would cost on it, for the curator too).
+Other rooms import from this page alone.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ codes), `grid` (where a number enters) and `logarithm`, `columns` (one encoded c
 `terms` and `waves`), `encoder` (batches to encoded or packed rows), `feature_map`, `fold` (what a
 pass over the rows is), `tally` and `tails` (exact aggregates), `naming` and `judging` (numbers,
 categories or ids), `merging` (rare levels), `winsor`, `wish` and `knots` (which basis), `notes`
-(what is said of columns), `fit`, `raw` (the columns themselves, to publish).
+(what is said of columns), `fit`, `raw` (the columns themselves, to publish). Other rooms
+import from this page alone.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
 Names are imported when first used: scikit-learn by the two estimators alone, torch only when a
 network is fitted. A learner is a module that declares itself (`protocol.Learner`) and its line in
-`LEARNERS`.
+`LEARNERS`. Other rooms import from this page alone.
 """
 
 from __future__ import annotations

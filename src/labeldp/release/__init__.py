@@ -1,4 +1,7 @@
-"""The published thing: its claim, its certificate, its files."""
+"""The published thing: its claim, its certificate, its files.
+
+Other rooms import from this page alone.
+"""
 
 from labeldp.release.about import About, read_about
 from labeldp.release.certificate import Certificate

@@ -9,6 +9,8 @@ identity      which table it is: a keyed digest of public features
 report        a release on a page or two
 auditing      attempts to break a claim, with made-up labels (neighbours, evidence)
 signing       keys, and signatures over all files of a release
+
+Other rooms import from this page alone.
 """
 
 from __future__ import annotations

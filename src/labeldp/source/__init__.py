@@ -8,7 +8,7 @@ Modules, in the order of the road: `kinds` (what a column type means), `values` 
 float64), `reading` (what is said about text), `files` (which files, which format), `readers`
 (Parquet, Arrow IPC), `text` and `delimited` (CSV, TSV), `frames` (pandas, polars, pyarrow,
 duckdb), `labels` (the private column), `opening` (whatever is called a table), `table`, `rows`
-(some rows of a stream).
+(some rows of a stream). Other rooms import from this page alone.
 """
 
 from __future__ import annotations
