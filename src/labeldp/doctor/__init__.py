@@ -2,9 +2,9 @@
 
     look(data) → a dictionary of plain values     page(found) → the same as one HTML page
 
-Modules: `column` (one column), `table` (all of them together, and `look`), `label` (for the
-curator only), `page`; `inspection` (what mechanisms would cost on it, for the curator too).
-Other rooms import from this page alone.
+Modules: `column` (one column), `strays` (texts among its numbers), `table` (all of them together,
+and `look`), `label` (for the curator only), `page`; `inspection` (what mechanisms would cost on it,
+for the curator too). Other rooms import from this page alone.
 """
 
 from __future__ import annotations
