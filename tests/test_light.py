@@ -57,8 +57,14 @@ BESIDES = {
     "plan": {"labeldp.learners"},
     "release": {"labeldp.learners.estimators"},
     "verify": {"labeldp.learners"},
-    "fit": {"labeldp.mechanisms.survey", "flint", "randomgen"},
-    "predict": {"labeldp.mechanisms.survey", "labeldp.accounting", "flint", "randomgen", "scipy"},
+    "fit": {"labeldp.mechanisms.surveying", "flint", "randomgen"},
+    "predict": {
+        "labeldp.mechanisms.surveying",
+        "labeldp.accounting",
+        "flint",
+        "randomgen",
+        "scipy",
+    },
     "release of text": {"labeldp.learners.estimators"},
     "account": DATA_ROAD | {"labeldp.learners", "pyarrow", "randomgen"},
 }

@@ -5,18 +5,19 @@
     release.save("published")
     LinearRegressor().fit(release).predict(new_rows)
 
-Names are imported when first used, so that starting is fast.
+Names are imported when first used, so that starting is fast. A room is entered by its front page:
+what is not offered there is its own.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from labeldp.common import late_names
 
 if TYPE_CHECKING:
     from labeldp.accounting import ACCOUNTANTS, Facts, FloorMode
-    from labeldp.doctor import look
-    from labeldp.doctor.inspection import inspect
+    from labeldp.doctor import inspect, look
     from labeldp.engines import LocalEngine
     from labeldp.errors import (
         DataError,
@@ -30,50 +31,11 @@ if TYPE_CHECKING:
     )
     from labeldp.features import FeatureMap
     from labeldp.learners import BagRegressor, LinearRegressor
-    from labeldp.mechanisms.forecast import Forecast, forecast
-    from labeldp.mechanisms.planning import Plan, plan
+    from labeldp.mechanisms import Forecast, Plan, forecast, plan
     from labeldp.release import Release
-    from labeldp.signoff.audit import Audit, audit
-    from labeldp.signoff.joint import Joint, compose
-    from labeldp.signoff.ledger import Ledger
-    from labeldp.signoff.verification import Verification, verify
+    from labeldp.signoff import Audit, Joint, Ledger, Verification, audit, compose, verify
     from labeldp.source import Source, scan
     from labeldp.spark import SparkEngine
-
-_HOMES = {
-    "ACCOUNTANTS": "accounting",
-    "Audit": "signoff.audit",
-    "BagRegressor": "learners",
-    "DataError": "errors",
-    "Facts": "accounting",
-    "FeatureMap": "features",
-    "FloorMode": "accounting",
-    "Forecast": "mechanisms.forecast",
-    "InputError": "errors",
-    "Joint": "signoff.joint",
-    "LabelDPError": "errors",
-    "Ledger": "signoff.ledger",
-    "LedgerError": "errors",
-    "LabelDPWarning": "errors",
-    "LinearRegressor": "learners",
-    "LocalEngine": "engines",
-    "MissingExtraError": "errors",
-    "Plan": "mechanisms.planning",
-    "PlanError": "errors",
-    "Release": "release",
-    "ReleaseError": "errors",
-    "Source": "source",
-    "SparkEngine": "spark",
-    "Verification": "signoff.verification",
-    "audit": "signoff.audit",
-    "compose": "signoff.joint",
-    "forecast": "mechanisms.forecast",
-    "inspect": "doctor.inspection",
-    "look": "doctor",
-    "plan": "mechanisms.planning",
-    "scan": "source",
-    "verify": "signoff.verification",
-}
 
 __all__ = [
     "ACCOUNTANTS",
@@ -110,18 +72,29 @@ __all__ = [
     "verify",
 ]
 
+late_names(
+    __name__,
+    accounting="ACCOUNTANTS Facts FloorMode",
+    doctor="inspect look",
+    engines="LocalEngine",
+    errors=(
+        "DataError InputError LabelDPError LabelDPWarning LedgerError MissingExtraError PlanError "
+        "ReleaseError"
+    ),
+    features="FeatureMap",
+    learners="BagRegressor LinearRegressor",
+    mechanisms="Forecast Plan forecast plan",
+    release="Release",
+    signoff="Audit Joint Ledger Verification audit compose verify",
+    source="Source scan",
+    spark="SparkEngine",
+)
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
 
-        return version("labeldp")
-    if name not in _HOMES:
+def __getattr__(name: str) -> str:
+    """The version; every other name comes from its room."""
+    if name != "__version__":
         raise AttributeError(f"module 'labeldp' has no attribute {name!r}")
-    value = getattr(import_module(f"labeldp.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    from importlib.metadata import version
 
-
-def __dir__() -> list[str]:
-    return list(__all__)
+    return version("labeldp")

@@ -50,7 +50,7 @@ from labeldp.common.files import json_digest
 from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms import registry
 from labeldp.mechanisms.options import Encoding
-from labeldp.mechanisms.survey import survey
+from labeldp.mechanisms.surveying import survey
 from labeldp.release import claimed_fields, seal
 from labeldp.statistics import GramSum, MomentSum
 from labeldp_paper import theory

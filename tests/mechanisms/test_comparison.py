@@ -153,7 +153,7 @@ def test_by_default_the_mechanism_is_the_one_that_adds_least() -> None:
 def test_tables_are_surveyed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     surveys = []
     monkeypatch.setattr(
-        "labeldp.mechanisms.survey.fit_features",
+        "labeldp.mechanisms.surveying.fit_features",
         lambda *given, **named: surveys.append(given) or fit_features(*given, **named),
     )
     compare(source(400), **BUDGET)
@@ -165,7 +165,7 @@ def test_a_table_of_too_few_rows_is_surveyed_once(monkeypatch: pytest.MonkeyPatc
     """What wtd-flag refuses is seen in the survey that shaped-flag and noisy-rows have made."""
     surveys = []
     monkeypatch.setattr(
-        "labeldp.mechanisms.survey.fit_features",
+        "labeldp.mechanisms.surveying.fit_features",
         lambda *given, **named: surveys.append(given) or fit_features(*given, **named),
     )
     few = source(5)

@@ -29,7 +29,7 @@ from labeldp.mechanisms.registry import (
     register,
 )
 from labeldp.mechanisms.structure import altered, misshapen
-from labeldp.mechanisms.survey import most_rows, person_notes, surveyed
+from labeldp.mechanisms.surveying import most_rows, person_notes, surveyed
 from labeldp.mechanisms.wtd_flag.plan import inspect, least_added
 from labeldp.mechanisms.wtd_flag.sizing import max_bags
 from labeldp.release import CERTIFICATE, CROISSANT, FEATURES, Person, read_about

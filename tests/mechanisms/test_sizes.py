@@ -12,7 +12,7 @@ import pytest
 from labeldp import InputError, PlanError
 from labeldp._random import normals, public_stream, words
 from labeldp.accounting import Facts, FloorMode
-from labeldp.mechanisms import survey
+from labeldp.mechanisms import surveying
 from labeldp.mechanisms.floors import Terms, claimed_floor, floor_mode
 from labeldp.mechanisms.running import MOST_NUMBERS, check_memory
 from labeldp.mechanisms.sampled_noisy_wtd_lag import sizing as noisy
@@ -254,18 +254,18 @@ def test_what_a_run_would_show_and_add() -> None:
 
 
 def test_rounding_and_twice_the_defect_are_allowed_for() -> None:
-    assert survey.inflation_for(0.0) == 2.0**-30
-    assert survey.inflation_for(0.25) == 0.5 + 2.0**-30
+    assert surveying.inflation_for(0.0) == 2.0**-30
+    assert surveying.inflation_for(0.25) == 0.5 + 2.0**-30
 
 
 @pytest.mark.parametrize(("steps", "fine"), [(256, True), (255, False)])
 def test_a_label_range_has_256_steps_of_its_grid(steps: int, fine: bool) -> None:
     labels = LabelGrid(1024.0, 1024.0 + steps * 2.0**-9, -9, 0)
     if fine:
-        survey._check_steps(labels)
+        surveying._check_steps(labels)
         return
     with pytest.raises(InputError, match=r"^`label_range` 1024 1024\.\d+ is too far from 0"):
-        survey._check_steps(labels)
+        surveying._check_steps(labels)
 
 
 @pytest.mark.parametrize(("leverage", "told"), [(0.4, False), (0.41, True)])
@@ -279,7 +279,7 @@ def test_a_leverage_above_four_over_the_root_of_the_rows_is_told(
         "row 7 has a leverage of 0.41 because of 'town=t1', which costs utility; "
         "`max_leverage=0.4` leaves such out"
     ]
-    assert survey._advice(seen, 100) == (words if told else [])
+    assert surveying._advice(seen, 100) == (words if told else [])
 
 
 def test_what_does_not_fit_memory_is_refused() -> None:

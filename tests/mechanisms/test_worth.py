@@ -19,9 +19,9 @@ from labeldp._random import Randomness
 from labeldp.cli.plan import MOST_NOTES
 from labeldp.learners.afterwards import estimated
 from labeldp.mechanisms import worth
-from labeldp.mechanisms.forecast import shrunken_ms
+from labeldp.mechanisms.forecasting import shrunken_ms
 from labeldp.mechanisms.notes import Note, ranked
-from labeldp.mechanisms.plan import LEAST_KEPT
+from labeldp.mechanisms.plans import LEAST_KEPT
 from labeldp.source import Source
 from tests.console import labeldp as run
 from tests.mechanisms.cases import NOISY, SAMPLED, small_plan

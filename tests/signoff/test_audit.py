@@ -24,7 +24,7 @@ from labeldp.mechanisms.noisy_rows import run as noisy_rows
 from labeldp.mechanisms.sampled_wtd_flag import bagwise
 from labeldp.mechanisms.shaped_flag import sizing
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
-from labeldp.signoff import audit as module
+from labeldp.signoff import auditing as module
 from labeldp.signoff.evidence import ALARM, _alike, lower_bound
 from tests.console import labeldp
 from tests.mechanisms.test_floors import THEOREM2, promised

@@ -254,7 +254,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
         *_MECHANISMS,
     ),
     "mechanisms/bags.py": (*_BAGS, "tests/mechanisms/test_bag_blocks.py", *_MECHANISMS),
-    "mechanisms/survey.py": (
+    "mechanisms/surveying.py": (
         "tests/mechanisms/test_sizes.py",
         *_RULES,
         "tests/mechanisms/test_plan_facts.py",

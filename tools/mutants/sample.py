@@ -24,7 +24,7 @@ ROOMS = {
 """Where a slip would cost privacy without a word."""
 
 ELSEWHERE = (
-    *(f"mechanisms/{name}.py" for name in ("notes", "comparison", "forecast", "worth")),
+    *(f"mechanisms/{name}.py" for name in ("notes", "comparison", "forecasting", "worth")),
     *("mechanisms/options.py", "mechanisms/auto.py", "mechanisms/trial.py"),
     *("mechanisms/wtd_flag/trial.py", "mechanisms/shaped_flag/trial.py"),
     *("mechanisms/noisy_rows/trial.py", "release/about.py", "release/croissant.py"),

@@ -9,6 +9,7 @@ family     the sup of δ(ε) over every neighbour the public facts allow, certif
 sketch     aggregates with secret weights: wtd-FLAg, and sampled-wtd-FLAg given its bags
 gaussian   the Gaussian mechanism
 laplace    pure ε, and Laplace noise on one number
+radial     noise in every direction alike: its guarantee, and its size
 random_mu  the Gaussian mechanism's mean δ(ε) when its μ is random
 mixture    sampled-noisy-wtd-LAg before any draw, and the μ of weights that were drawn
 draw       the same guarantees over the draw of the bags
@@ -16,9 +17,11 @@ floor      where the residual floor comes from
 paper      the paper's Theorem 1 as printed
 paper_bags its Theorems 2 and 3
 accountants  paper, exact-worst-case and exact for wtd-FLAg
+
+Other rooms import from this page alone.
 """
 
-from labeldp.accounting import gaussian, invert
+from labeldp.accounting import gaussian, invert, radial
 from labeldp.accounting.accountants import ACCOUNTANTS, Accountant
 from labeldp.accounting.bounds import Answer, Bounds
 from labeldp.accounting.compose import Composed, compose, gaussian_mu
@@ -34,6 +37,7 @@ from labeldp.accounting.floor import (
 )
 from labeldp.accounting.gaussian import Gaussian
 from labeldp.accounting.laplace import Laplace, Pure
+from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
 from labeldp.accounting.mixture import RandomWeights, realised_mu
 from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
@@ -41,6 +45,7 @@ from labeldp.accounting.sketch import Bags, Facts, SizedBag, Sketch, spans_label
 
 __all__ = [
     "ACCOUNTANTS",
+    "MOST_PUBLISHED_BAGS",
     "Accountant",
     "Answer",
     "BagDraw",
@@ -73,6 +78,7 @@ __all__ = [
     "invert",
     "membership",
     "price",
+    "radial",
     "realised_mu",
     "residual_cosine",
     "spans_labels",

@@ -26,7 +26,7 @@ from labeldp.accounting.bounds import Bounds, round_up
 from labeldp.accounting.curve import Curve, Factors, Range
 from labeldp.accounting.family import SketchFamily, residual_cosine
 from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
-from labeldp.common.arguments import plain_fields
+from labeldp.common import plain_fields
 from labeldp.errors import InputError, PlanError, at_least, ordered, positive
 
 

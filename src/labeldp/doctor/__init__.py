@@ -2,11 +2,27 @@
 
     look(data) → a dictionary of plain values     page(found) → the same as one HTML page
 
-Modules: `column` (one column), `table` (all of them together, and `look`), `label` (for the
-curator only), `page`; `inspection` (what mechanisms would cost on it, for the curator too).
+Modules: `column` (one column), `strays` (texts among its numbers), `table` (all of them together,
+and `look`), `label` (for the curator only), `page`; `inspection` (what mechanisms would cost on it,
+for the curator too). Other rooms import from this page alone.
 """
 
-from labeldp.doctor.page import page
-from labeldp.doctor.table import look
+from __future__ import annotations
 
-__all__ = ["look", "page"]
+from typing import TYPE_CHECKING
+
+from labeldp.common import late_names
+
+if TYPE_CHECKING:
+    from labeldp.doctor.inspection import inspect
+    from labeldp.doctor.page import cells, command, label_facts, page, summary
+    from labeldp.doctor.table import look
+
+__all__ = ["cells", "command", "inspect", "label_facts", "look", "page", "summary"]
+
+late_names(
+    __name__,
+    inspection="inspect",
+    page="cells command label_facts page summary",
+    table="look",
+)

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import numpy_numbers
-from labeldp.source.dates import digits
-from labeldp.source.kinds import is_number, is_text
+from labeldp.common import numpy_numbers
+from labeldp.source import digits, is_number, is_text
 
 _CUSTOM = re.compile(r"9+|9*[78]|9+6|(6|7|8)\1+|9{2,}\.9{1,3}")
 """What people write for "does not know", "refuses" and the like: 99, 999, 98, 97, 88, 77, 99.9."""

@@ -6,22 +6,20 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.common.arguments import checked, refuse_unknown
-from labeldp.features.formula import named_label
-from labeldp.mechanisms import Encoding, check_budget, make_options, mechanisms, names
-from labeldp.mechanisms.workbench import (
-    Engine,
-    FeatureGram,
-    FeatureMap,
-    GramSum,
-    LabelMoments,
-    MomentSum,
-    Residual,
+from labeldp.common import checked, refuse_unknown
+from labeldp.engines import Engine, engine_for
+from labeldp.features import FeatureMap, named_label
+from labeldp.mechanisms import (
+    Encoding,
     Survey,
-    engine_for,
+    check_budget,
+    make_options,
+    mechanisms,
+    names,
     survey,
 )
 from labeldp.source import as_source
+from labeldp.statistics import FeatureGram, GramSum, LabelMoments, MomentSum, Residual
 
 _SHOWN = 8
 _SAME = 0.999

@@ -10,13 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers
+from labeldp.common import arrow_numbers
 from labeldp.doctor.column import Facts
 from labeldp.errors import DataError
 from labeldp.features import fit_features
-from labeldp.source import scan
-from labeldp.source.kinds import is_number
-from labeldp.source.values import to_float
+from labeldp.source import is_number, scan, to_float
 
 WARNING = (
     "FOR THE CURATOR ONLY: what is said of the label is computed from raw labels and is NOT "

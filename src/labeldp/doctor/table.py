@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -12,36 +11,38 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arguments import checked
+from labeldp.common import checked
 from labeldp.doctor.advice import findings, options
 from labeldp.doctor.between import dependent, duplicates, persons, twins
 from labeldp.doctor.codes import compact_dates, stand_ins
 from labeldp.doctor.column import COSTLY, MANY_ROWS, Facts, decoded, describe, dummies
 from labeldp.doctor.label import describe_label
 from labeldp.doctor.pieces import pieces
+from labeldp.doctor.strays import (
+    MOST_ROWS,
+    add_blanks,
+    find_strays,
+    stray_words,
+    with_strays,
+    written,
+)
 from labeldp.errors import InputError
-from labeldp.features.grid import check_size
-from labeldp.features.judging import Verdict, judge
-from labeldp.features.merging import merge_levels
-from labeldp.features.notes import Said
-from labeldp.features.tally import LevelsAndRanges
-from labeldp.source import Column, Source, scan
-from labeldp.source.delimited import DelimitedReader
-from labeldp.source.frames import lasting
-from labeldp.source.kinds import is_text, plain, usable
-from labeldp.source.labels import to_labels
-from labeldp.source.opening import open_table
-from labeldp.source.parts import split_part
-from labeldp.source.reading import Reading, Text
-from labeldp.source.spelling import ANY_TEXT, SOFT_BLANKS, Spelling, among_numbers
-from labeldp.source.text import ALMOST, TextTypes
-from labeldp.source.units import numbers_among
-from labeldp.source.values import NULL_WORDS
+from labeldp.features import LevelsAndRanges, Said, Verdict, check_size, judge, merge_levels
+from labeldp.source import (
+    ANY_TEXT,
+    Column,
+    Reading,
+    Source,
+    Text,
+    lasting,
+    open_table,
+    scan,
+    split_part,
+    to_labels,
+    usable,
+)
 
-_MOST_ROWS = 1_000_000
 _MOST_WORDS = 3
-_MOST_STRAYS = 12
-_BATCH = 1 << 16
 
 
 @checked
@@ -101,10 +102,10 @@ def look(
     reader = open_table(data, said)
     useless = _useless(reader.schema, (label, *drop))
     known["drop"] += tuple(useless)
-    apart = (split_part(part)[0] for part in said.text_parts)
-    reader, strays, words, numbers = _strays(reader, (label, *known["drop"], *apart), known, said)
+    taken = (label, *known["drop"], *(split_part(part)[0] for part in said.text_parts))
+    reader, strays, words, numbers = find_strays(reader, taken, known, said)
     known["categorical"] += (*words, *numbers)
-    reading = _with_strays(text, strays)
+    reading = with_strays(text, strays)
     source = scan(data, label=label, **known, **reading)
     if source.reader.engine is not None:
         raise InputError("look reads a table here; pass some rows of it, such as limit(100_000)")
@@ -132,7 +133,7 @@ def look(
     for facts in columns:
         facts["codes"] = list(codes.get(facts["name"], ()))
     kinds = {facts["name"]: facts["kind"] for facts in columns}
-    _add_blanks(columns, reader, strays)
+    add_blanks(columns, reader, strays)
     answer = {
         "table": str(data) if isinstance(data, str | Path) else source.reader.format,
         "rows": source.total_rows or table.num_rows,
@@ -180,7 +181,7 @@ def _rows(source: Source) -> pa.Table:
     for batch in source.feature_batches():
         batches.append(batch)
         rows += batch.num_rows
-        if rows >= _MOST_ROWS:
+        if rows >= MOST_ROWS:
             break
     columns = [
         pa.chunked_array(
@@ -206,27 +207,12 @@ def _codes(
     found = {name: stand_ins(table[name]) for name in open_}
     spelt = {name: way for name, way in source.wording.spellings.items() if way.way == "numbers"}
     return {
-        name: _written(reader, name, spelt[name], codes)
+        name: written(reader, name, spelt[name], codes)
         if name in spelt
         else {code: [str(code)] for code in codes}
         for name, codes in found.items()
         if codes
     }
-
-
-def _written(
-    reader: Any, name: str, spelling: Spelling, codes: Sequence[int | float]
-) -> dict[int | float, list[str]]:
-    """How these numbers are written, separators, units and all: `na` is about what is written."""
-    found: dict[int | float, set[str]] = {code: set() for code in codes}
-    for batch in reader.batches([name], _BATCH):
-        texts = pc.utf8_trim_whitespace(_decoded(batch.column(0)).drop_null()).unique()
-        texts = texts.filter(numbers_among(texts, spelling.decimal, spelling.thousands))
-        values = spelling.read(texts, name).to_pylist()
-        for text, value in zip(texts.to_pylist(), values, strict=True):
-            if value in found:
-                found[value].add(text)
-    return {code: sorted(texts) for code, texts in found.items() if texts}
 
 
 def _said_of(codes: Mapping[str, Mapping[int | float, Sequence[str]]]) -> list[str]:
@@ -268,99 +254,6 @@ def _levels(facts: Facts, tally: LevelsAndRanges) -> list[str]:
     return [str(note) for note in notes]
 
 
-def _decoded(values: pa.Array) -> pa.Array:
-    return decoded(pa.chunked_array([values])).chunk(0)
-
-
-def _strays(
-    reader: Any, taken: Sequence[str | None], known: Mapping[str, Sequence[str]], reading: Reading
-) -> tuple[Any, dict[str, list[str]], list[str], list[str]]:
-    """Texts among numbers or dates, for which they would be no such: blanks if they are few.
-
-    With the reader, which then knows its encoding, and with the columns that have many: of words,
-    and of numbers for the most part.
-    """
-    taken = (*taken, *known["categorical"])
-    names = [name for name in _texts(reader.schema) if name not in taken]
-    if isinstance(reader, DelimitedReader):
-        reader, types = reader.looked(names)
-    else:
-        types = TextTypes.of(reader, names, reading) if names else TextTypes()
-    strays: dict[str, list[str]] = {}
-    words, numbers = list[str](), list[str]()
-    for name, looks in types.looks.items():
-        if 0 < looks.padded < (1 - ALMOST) * looks.values and looks.numbers == looks.values:
-            zeros = _zeros(reader, name)
-            strays |= {name: [f"{name}={zero}" for zero in zeros]} if zeros else {}
-        wordless = looks.nearly_dates or looks.nearly_dressed
-        if looks.misspelt(name in known["numeric"], False) or wordless:
-            found = _stray_words(reader, name, wordless, reading)
-            if len(found) <= _MOST_STRAYS:
-                strays[name] = found
-            else:
-                (words if wordless else numbers).append(name)
-    return reader, strays, words, numbers
-
-
-def _zeros(reader: Any, name: str) -> list[str]:
-    """Zeros such as 0000 for "missing", if no other number begins with one."""
-    found = set[str]()
-    for batch in reader.batches([name], _BATCH):
-        texts = pc.utf8_trim_whitespace(_decoded(batch.column(0)).drop_null().unique())
-        found.update(texts.filter(pc.match_substring_regex(texts, r"^-?0\d")).to_pylist())
-    return [] if any(zero.strip("0") for zero in found) else sorted(found)
-
-
-def _stray_words(reader: Any, name: str, wordless: bool, reading: Reading) -> list[str]:
-    """Texts that are no numbers; among dates and numbers in a dress, those without any digit."""
-    found = set[str]()
-    for batch in reader.batches([name], _BATCH):
-        texts = pc.utf8_trim_whitespace(_decoded(batch.column(0)).drop_null().unique())
-        digits = pc.match_substring_regex(texts, r"\d")
-        texts = texts.filter(pc.invert(digits if wordless else among_numbers(texts, reading)))
-        found.update(texts.to_pylist())
-    return sorted(found - {*SOFT_BLANKS, *reading.nulls(False)})
-
-
-def _with_strays(reading: Mapping[str, Any], strays: Mapping[str, list[str]]) -> dict[str, Any]:
-    words = [word for found in strays.values() for word in found]
-    if not words:
-        return dict(reading)
-    return {**reading, "na": tuple(dict.fromkeys((*(reading.get("na") or ()), *words)))}
-
-
-def _add_blanks(columns: list[Facts], reader: Any, strays: Mapping[str, list[str]]) -> None:
-    """How missing values are spelt, where that is text."""
-    if isinstance(reader, DelimitedReader):
-        reader = replace(reader, reading=replace(reader.reading, na=()))
-    stored = set(_texts(reader.schema))
-    texts = [c["name"] for c in columns if c["name"] in stored]
-    if not texts:
-        return
-    by_name = {facts["name"]: facts for facts in columns}
-    rows = 0
-    for batch in reader.batches(texts, _BATCH):
-        for name, column in zip(texts, batch.columns, strict=True):
-            _count_blanks(by_name[name], column, strays.get(name, []))
-        rows += batch.num_rows
-        if rows >= _MOST_ROWS:
-            break
-
-
-def _texts(schema: pa.Schema) -> list[str]:
-    return [field.name for field in schema if is_text(plain(field.type))]
-
-
-def _count_blanks(facts: Facts, column: pa.Array, strays: Sequence[str]) -> None:
-    words = {*NULL_WORDS, *strays} | (set() if facts["kind"] == "category" else {*SOFT_BLANKS})
-    counted = _decoded(column).value_counts().to_pylist()
-    for entry in counted:
-        text = entry["values"]
-        if text is None or text.strip() in words:
-            shown = "" if text is None else text
-            facts["blanks"][shown] = facts["blanks"].get(shown, 0) + entry["counts"]
-
-
 def _label(
     source: Source, table: pa.Table, columns: Sequence[Facts], known: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
@@ -372,7 +265,7 @@ def _label(
     ]
     labels = np.concatenate([values for values, _ in read])[: table.num_rows]
     unreadable = any("text" in found for _, found in read)
-    strange = _stray_words(source.reader, label, False, Reading()) if unreadable else []
+    strange = stray_words(source.reader, label, False, Reading()) if unreadable else []
     said = {
         kind: [*known[kind], *(c["name"] for c in columns if c["advice"] == kind)]
         for kind in ("numeric", "categorical")

@@ -24,14 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common.arrow import avoid_large_pages
+from labeldp.common import avoid_large_pages
 from labeldp.engines.narrow import Narrow
 from labeldp.errors import DataError
-from labeldp.features import Encoder, Rows
-from labeldp.features.fold import Labels, Needs, Pair, pairs_of
+from labeldp.features import Encoder, Labels, Needs, Pair, Rows, pairs_of
 from labeldp.kernels import keep_freed_memory, kernels_for
-from labeldp.source import FileState, LabelCheck, Source
-from labeldp.source.persons import MARKS
+from labeldp.source import MARKS, FileState, LabelCheck, Source
 
 BUDGET = 1 << 30
 """Bytes. The 132 million rows of the paper's census, packed, take two thirds of them."""

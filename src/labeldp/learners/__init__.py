@@ -7,80 +7,47 @@
 
 Names are imported when first used: scikit-learn by the two estimators alone, torch only when a
 network is fitted. A learner is a module that declares itself (`protocol.Learner`) and its line in
-`LEARNERS`.
+`registry.LEARNERS`. Other rooms import from this page alone.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from labeldp.common.arguments import checked
+from labeldp.common import late_names
 
 if TYPE_CHECKING:
+    from labeldp.learners.afterwards import estimated
     from labeldp.learners.bags import WeightedBags
     from labeldp.learners.estimators import BagRegressor, LinearRegressor
     from labeldp.learners.protocol import Coefficient, Learner, Model
+    from labeldp.learners.quality import Quality
+    from labeldp.learners.registry import LEARNERS, find_learner, learners, load_model
+    from labeldp.learners.summary import Summary
 
 __all__ = [
     "LEARNERS",
     "BagRegressor",
     "Coefficient",
+    "Learner",
     "LinearRegressor",
+    "Model",
+    "Quality",
+    "Summary",
     "WeightedBags",
+    "estimated",
     "find_learner",
     "learners",
     "load_model",
 ]
 
-LEARNERS = {
-    "linear": "labeldp.learners.linear",
-    "neural": "labeldp.learners.network",
-}
-"""Where each learner declares itself, by its name on the command line."""
-
-_HOMES = {
-    "BagRegressor": "estimators",
-    "Coefficient": "protocol",
-    "LinearRegressor": "estimators",
-    "WeightedBags": "bags",
-}
-
-
-def find_learner(name: str) -> Learner:
-    """The learner of this name."""
-    from labeldp.errors import InputError
-
-    if name not in LEARNERS:
-        raise InputError(f"the model {name!r} is unknown; choose {' or '.join(LEARNERS)}")
-    learner: Learner = import_module(LEARNERS[name]).LEARNER
-    return learner
-
-
-def learners() -> list[Learner]:
-    """All learners."""
-    return [find_learner(name) for name in LEARNERS]
-
-
-@checked
-def load_model(path: str | PathLike[str]) -> Model:
-    """Read a model written by any learner's `save`."""
-    from labeldp.learners import protocol
-
-    document, arrays = protocol.read(path)
-    known = learners()
-    fitting = [each for each in known if each.format == document.get("format")]
-    return protocol.parse((fitting or known)[0], document, arrays, path)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'labeldp.learners' has no attribute {name!r}")
-    value = getattr(import_module(f"labeldp.learners.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+late_names(
+    __name__,
+    afterwards="estimated",
+    bags="WeightedBags",
+    estimators="BagRegressor LinearRegressor",
+    protocol="Coefficient Learner Model",
+    quality="Quality",
+    registry="LEARNERS find_learner learners load_model",
+    summary="Summary",
+)

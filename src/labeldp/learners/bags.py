@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp.common.arrow import column_numbers
+from labeldp.common import column_numbers
 from labeldp.errors import DataError, InputError
 from labeldp.features import Encoded, FeatureMap
 from labeldp.learners.inputs import Inputs

@@ -8,8 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from labeldp.common.arguments import checked, named
-from labeldp.common.pictures import render
+from labeldp.common import checked, named, render
 from labeldp.errors import InputError, at_least
 from labeldp.learners import layers, linear, linear_fit, network
 from labeldp.learners.bags import WeightedBags

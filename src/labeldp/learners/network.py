@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labeldp.common.cards import Card, Shown
-from labeldp.common.files import is_count, is_number, is_positive, is_text, list_of, optional
+from labeldp.common import Card, Shown, is_count, is_number, is_positive, is_text, list_of, optional
 from labeldp.engines import Progress, quiet
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features import FeatureMap

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import NormalDist
 
-from labeldp.common.pictures import Curve, Picture
+from labeldp.common import Curve, Picture
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap
 from labeldp.learners.effects import Effect

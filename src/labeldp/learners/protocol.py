@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common.files import (
+from labeldp.common import (
     Check,
     is_number,
     json_digest,
@@ -42,7 +42,7 @@ from labeldp.release import WANTS_TABLE
 from labeldp.source import Source
 
 if TYPE_CHECKING:
-    from labeldp.common.pictures import Picture
+    from labeldp.common import Picture
     from labeldp.engines import Progress
     from labeldp.learners.quality import Quality
     from labeldp.learners.summary import Summary

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import column_numbers
+from labeldp.common import column_numbers
 from labeldp.errors import InputError
 from labeldp.learners.least_squares import Array, compressed
 
@@ -72,9 +72,9 @@ class Whitened:
 
         if self.radial is None:
             return float(ndtri((1 + confidence) / 2))
-        from labeldp.accounting.radial import deviations
+        from labeldp.accounting import radial
 
-        return deviations(self.radial, confidence)
+        return radial.deviations(self.radial, confidence)
 
     @property
     def noise(self) -> Array:

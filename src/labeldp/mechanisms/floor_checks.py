@@ -18,7 +18,7 @@ from labeldp.mechanisms.checks import (
     check_scatter,
 )
 from labeldp.mechanisms.floors import FloorClaim
-from labeldp.mechanisms.survey import ROUNDING
+from labeldp.mechanisms.surveying import ROUNDING
 from labeldp.release import FEATURES, Release
 
 _TOLERANCE = 1e-6

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp.common.files import obstacle
+from labeldp.common import obstacle
 from labeldp.errors import InputError, LabelDPError, SpentError
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.plan import Plan
+    from labeldp.mechanisms.plans import Plan
 
 UNNOTICED = "so that a second release would go unnoticed; keep a `ledger`, or copy the plan"
 

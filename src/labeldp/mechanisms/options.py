@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from labeldp.common.arguments import plain_fields
+from labeldp.common import plain_fields
 from labeldp.errors import InputError, at_least, end_share, in_range, ordered, positive, share
 
 
@@ -56,13 +56,13 @@ def _parse_shares(texts: Iterable[str]) -> dict[str, float]:
 
 def _basis(basis: str) -> None:
     if basis not in ("linear", "auto"):
-        from labeldp.features.wish import Wish  # late: it is slow to import
+        from labeldp.features import Wish
 
         Wish.of(basis, (), 1)
 
 
 def _formula(formula: str) -> None:
-    from labeldp.features.formula import formula_label  # late: it is slow to import
+    from labeldp.features import formula_label
 
     formula_label(formula)
 

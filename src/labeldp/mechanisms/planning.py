@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
-from labeldp.common.arguments import checked, plain
+from labeldp.common import checked, plain
 from labeldp.errors import InputError, PlanError
-from labeldp.features.formula import named_label
+from labeldp.features import named_label
 from labeldp.mechanisms import (
     AUTO,
     DELTA,

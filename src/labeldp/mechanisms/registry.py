@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
-from labeldp.common.arguments import refuse_unknown
+from labeldp.common import refuse_unknown
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.options import Encoding, Request, make_options, names, refuse_foreign
 from labeldp.mechanisms.protocol import Mechanism

@@ -18,7 +18,7 @@ from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.plan import Plan
+    from labeldp.mechanisms.plans import Plan
 
 MOST_NUMBERS = 500_000_000
 """A release drawn in memory: four gigabytes of it."""

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.common.files import json_digest
+from labeldp.common import json_digest
 from labeldp.errors import InputError, ReleaseError
 from labeldp.features import foreign_notes
 from labeldp.mechanisms.certificate_form import malformed

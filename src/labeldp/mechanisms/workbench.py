@@ -4,7 +4,7 @@ It is slow to import. What a declaration is made of (`labeldp.mechanisms`) is no
 """
 
 from labeldp._random import Randomness
-from labeldp.common.arrow import arrow_numbers, column_numbers, numpy_numbers
+from labeldp.common import arrow_numbers, column_numbers, numpy_numbers
 from labeldp.engines import Engine, engine_for
 from labeldp.features import Encoded, Encoder, FeatureMap, raw_columns
 from labeldp.mechanisms import REMARKS, Encoding, Panel, Request, number
@@ -39,7 +39,7 @@ from labeldp.mechanisms.floors import (
     root_bounds,
     settle_floor,
 )
-from labeldp.mechanisms.forecast import (
+from labeldp.mechanisms.forecasting import (
     Forecast,
     explained_ms,
     forecast,
@@ -51,8 +51,8 @@ from labeldp.mechanisms.forecast import (
 from labeldp.mechanisms.laws import bag_squares, check_design, improbable
 from labeldp.mechanisms.layouts import PUBLIC_WEIGHTS, weight_schema
 from labeldp.mechanisms.notes import Note, spared
-from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
-from labeldp.mechanisms.survey import (
+from labeldp.mechanisms.plans import CONTRADICTION, OTHER_FEATURES, Plan
+from labeldp.mechanisms.surveying import (
     HEADROOM,
     Survey,
     feature_bound,

@@ -21,7 +21,7 @@ from typing import Any
 from labeldp.errors import LabelDPError, PlanError
 from labeldp.mechanisms import draft, make_request, mechanism_named
 from labeldp.mechanisms.notes import ranked
-from labeldp.mechanisms.plan import ENOUGH_KEPT
+from labeldp.mechanisms.plans import ENOUGH_KEPT
 from labeldp.mechanisms.workbench import (
     Encoding,
     Engine,

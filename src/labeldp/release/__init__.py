@@ -1,4 +1,7 @@
-"""The published thing: its claim, its certificate, its files."""
+"""The published thing: its claim, its certificate, its files.
+
+Other rooms import from this page alone.
+"""
 
 from labeldp.release.about import About, read_about
 from labeldp.release.certificate import Certificate
@@ -14,7 +17,16 @@ from labeldp.release.claim import (
     read_head,
     seal,
 )
-from labeldp.release.croissant import CROISSANT, croissant_of
+from labeldp.release.croissant import (
+    CROISSANT,
+    JSON,
+    PARQUET,
+    File,
+    croissant_of,
+    described,
+    files_of,
+    title,
+)
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.drawing import (
     AGGREGATES,
@@ -46,8 +58,10 @@ __all__ = [
     "CROISSANT",
     "FEATURES",
     "GAUSSIANS",
+    "JSON",
     "METADATA_KEY",
     "NOISE",
+    "PARQUET",
     "ROW",
     "SIGNATURES",
     "WANTS_TABLE",
@@ -59,6 +73,7 @@ __all__ = [
     "Digest",
     "Drawing",
     "Envelope",
+    "File",
     "FloorOutcome",
     "Person",
     "Release",
@@ -72,11 +87,13 @@ __all__ = [
     "check_plain",
     "claimed_fields",
     "croissant_of",
+    "described",
     "design_layout",
     "drawn_fields",
     "feature_rows",
     "features_text",
     "file_name",
+    "files_of",
     "label_column",
     "labelled_rows",
     "public_rows",
@@ -88,4 +105,5 @@ __all__ = [
     "statement",
     "table_digest",
     "table_rows",
+    "title",
 ]

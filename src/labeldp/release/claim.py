@@ -21,8 +21,7 @@ from typing import Any, ClassVar
 
 from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.accounting import Curve, best_true_positive_rate, gaussian_mu, invert
-from labeldp.common.arguments import checked
-from labeldp.common.files import json_digest
+from labeldp.common import checked, json_digest
 from labeldp.errors import PlanError, at_least
 from labeldp.release.budget import weaknesses
 

@@ -28,8 +28,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers
-from labeldp.common.files import new_directory
+from labeldp.common import arrow_numbers, new_directory
 from labeldp.features import FeatureMap
 from labeldp.release.claim import seal
 from labeldp.release.croissant import CROISSANT, croissant_of

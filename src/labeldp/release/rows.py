@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import column_numbers, numpy_numbers
+from labeldp.common import column_numbers, numpy_numbers
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.features import FeatureMap, raw_columns, raw_schema
 from labeldp.release.drawing import label_column

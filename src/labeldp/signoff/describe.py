@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.common.files import read_json
+from labeldp.common import read_json
 from labeldp.errors import InputError, ReleaseError
-from labeldp.release import CERTIFICATE, Release
-from labeldp.release.croissant import (
+from labeldp.release import (
+    CERTIFICATE,
     JSON,
     PARQUET,
     File,
+    Release,
     croissant_of,
     described,
     files_of,

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.features.fold import Needs
+from labeldp.features import Needs
 
 if TYPE_CHECKING:
     from labeldp.engines import Engine

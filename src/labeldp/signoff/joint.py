@@ -16,7 +16,7 @@ from typing import Any
 
 from labeldp.accounting import Curve, OverDraw, gaussian_mu, invert
 from labeldp.accounting import compose as compose_laws
-from labeldp.common.arguments import checked
+from labeldp.common import checked
 from labeldp.errors import InputError, ReleaseError
 from labeldp.mechanisms import read_claim
 from labeldp.release import Claim, Release

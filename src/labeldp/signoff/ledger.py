@@ -25,7 +25,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from labeldp.common.arguments import checked
+from labeldp.common import checked
 from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share
 from labeldp.mechanisms import read_claim
 from labeldp.signoff.chain import Chain, Entry, key_of
@@ -34,7 +34,7 @@ from labeldp.signoff.joint import Joint, joint
 
 if TYPE_CHECKING:
     from labeldp.engines import Engine
-    from labeldp.mechanisms.plan import Plan
+    from labeldp.mechanisms import Plan
     from labeldp.release import Claim
     from labeldp.source import Source
 

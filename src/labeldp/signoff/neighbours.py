@@ -17,13 +17,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp._random import public_stream
-from labeldp.common.arrow import arrow_numbers
+from labeldp.common import arrow_numbers
 from labeldp.errors import InputError
-from labeldp.mechanisms.protocol import Trial
-from labeldp.mechanisms.workbench import Plan, Source
-from labeldp.source.files import Reader
-from labeldp.source.persons import read_marks
-from labeldp.source.spelling import Wording
+from labeldp.mechanisms import Plan, Trial
+from labeldp.source import Reader, Source, Wording, read_marks
 
 Reals = NDArray[np.float64]
 Rows = NDArray[np.intp]

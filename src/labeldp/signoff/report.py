@@ -10,10 +10,9 @@ import math
 from pathlib import Path
 from typing import Any
 
-from labeldp.common.files import read_json
+from labeldp.common import read_json
 from labeldp.errors import ReleaseError
-from labeldp.mechanisms import mechanism_named
-from labeldp.mechanisms.plan import Plan
+from labeldp.mechanisms import Plan, mechanism_named
 from labeldp.release import CERTIFICATE, SIGNATURES, Envelope, claimed_fields
 from labeldp.signoff import risk
 from labeldp.signoff.verification import Verification, verify

@@ -18,13 +18,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labeldp.common.arguments import checked
-from labeldp.common.cards import Card, Shown
-from labeldp.common.files import is_directory
+from labeldp.common import Card, Shown, checked, is_directory
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import DataError, InputError, ReleaseError
-from labeldp.mechanisms import mechanism_named, read_claim
-from labeldp.mechanisms.structure import altered, misshapen
+from labeldp.mechanisms import altered, mechanism_named, misshapen, read_claim
 from labeldp.release import (
     SIGNATURES,
     Claim,
@@ -35,8 +32,7 @@ from labeldp.release import (
     drawn_fields,
     public_rows,
 )
-from labeldp.source import Source
-from labeldp.source.files import find
+from labeldp.source import Source, find
 
 _TOLERANCE = 1e-6
 _SHOWN = 5

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arrow import arrow_numbers, no_value, numpy_numbers
-from labeldp.common.files import obstacle
+from labeldp.common import arrow_numbers, no_value, numpy_numbers, obstacle
 from labeldp.errors import DataError
 from labeldp.source.kinds import plain
 from labeldp.source.reading import Reading

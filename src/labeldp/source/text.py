@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arrow import arrow_words
+from labeldp.common import arrow_words
 from labeldp.source.dates import (
     CLOCK,
     DAY,

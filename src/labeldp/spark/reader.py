@@ -26,13 +26,20 @@ import pyarrow.compute as pc
 
 from labeldp import errors
 from labeldp.errors import DataError, InputError, LabelDPError
-from labeldp.source.files import sliced, unique_names
-from labeldp.source.reading import Reading
-from labeldp.source.spelling import Spelling, Wording
-from labeldp.source.spelt import retyped, wording_of
-from labeldp.source.text import TextTypes
-from labeldp.source.values import NULL_WORDS
-from labeldp.source.wording import applied, decided, text_among_numbers
+from labeldp.source import (
+    NULL_WORDS,
+    Reading,
+    Spelling,
+    TextTypes,
+    Wording,
+    applied,
+    decided,
+    retyped,
+    sliced,
+    text_among_numbers,
+    unique_names,
+    wording_of,
+)
 
 if TYPE_CHECKING:
     from labeldp.source import Reader, Source

@@ -17,7 +17,7 @@
 
 Sums are integers, so they are the same bytes for any batch size, file layout or thread
 count, and merging is addition. What depends on labels has types of its own whose `repr`
-shows nothing.
+shows nothing. Other rooms import from this page alone.
 """
 
 from labeldp.statistics.factor import LARGE, Factor, factorise, spanned

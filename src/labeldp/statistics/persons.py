@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from labeldp.errors import DataError
 from labeldp.features import Encoded, FeatureMap, Needs
 from labeldp.kernels import Kernels, Scratch, kernels_for
-from labeldp.source.persons import Marks
+from labeldp.source import Marks
 from labeldp.statistics.gram import no_rows
 from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.weights import Weights

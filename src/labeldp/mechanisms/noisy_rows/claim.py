@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from labeldp.accounting import Curve
 from labeldp.mechanisms import Description, describe_person, number
-from labeldp.mechanisms.forecast import chi_square_quantiles
+from labeldp.mechanisms.forecasting import chi_square_quantiles
 from labeldp.mechanisms.noise_claim import NoiseClaim, read_noise
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
 from labeldp.release import GAUSSIANS, FloorOutcome

@@ -14,7 +14,7 @@ import numpy as np
 from labeldp._random import normals, public_stream, words
 from labeldp.accounting import Curve, invert, realised_mu
 from labeldp.errors import PlanError
-from labeldp.mechanisms.forecast import mean_excess
+from labeldp.mechanisms.forecasting import mean_excess
 
 _TRIES = 1024
 _LARGEST_BAG = 1 << 14

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from labeldp import door
-from labeldp.common.threads import in_order, workers
+from labeldp.common import in_order, workers
 from labeldp.errors import PlanError
 from labeldp.mechanisms.workbench import (
     OTHER_FEATURES,

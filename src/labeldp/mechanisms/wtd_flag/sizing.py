@@ -11,10 +11,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from labeldp.accounting import ACCOUNTANTS, Answer, Curve, Facts, Theorem1, invert
-from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
+from labeldp.accounting import (
+    ACCOUNTANTS,
+    MOST_PUBLISHED_BAGS,
+    Answer,
+    Curve,
+    Facts,
+    Theorem1,
+    invert,
+)
 from labeldp.errors import PlanError
-from labeldp.mechanisms.forecast import mean_excess
+from labeldp.mechanisms.forecasting import mean_excess
 
 if TYPE_CHECKING:  # an account reads no data
     from labeldp.mechanisms.floors import Terms

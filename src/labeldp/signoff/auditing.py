@@ -17,14 +17,24 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common.arguments import checked
-from labeldp.common.cards import Card, Shown, budget
-from labeldp.engines import LocalEngine
+from labeldp._random import Randomness
+from labeldp.common import Card, Shown, budget, checked
+from labeldp.engines import Engine, LocalEngine, engine_for
 from labeldp.errors import InputError, positive
-from labeldp.mechanisms import AUTO, DELTA, EPSILON, Trial, mechanism_named, mechanisms
-from labeldp.mechanisms.planning import TABLE, plan
-from labeldp.mechanisms.trial import Known, Part
-from labeldp.mechanisms.workbench import Engine, Plan, Randomness, Release, Source, engine_for
+from labeldp.mechanisms import (
+    AUTO,
+    DELTA,
+    EPSILON,
+    TABLE,
+    Known,
+    Part,
+    Plan,
+    Trial,
+    mechanism_named,
+    mechanisms,
+    plan,
+)
+from labeldp.release import Release
 from labeldp.signoff.evidence import ALARM, CONFIDENCE, Evidence, lower_bound
 from labeldp.signoff.neighbours import (
     ENDS,
@@ -36,7 +46,7 @@ from labeldp.signoff.neighbours import (
     with_labels,
     worst_rows,
 )
-from labeldp.source import as_source
+from labeldp.source import Source, as_source
 
 SECONDS = 30.0
 """For the draws; whole releases take as long as they take."""

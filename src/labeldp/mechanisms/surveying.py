@@ -9,8 +9,7 @@ from typing import Any
 from labeldp.accounting import Facts
 from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError
-from labeldp.features import FeatureMap, fit_features
-from labeldp.features.formula import Formula
+from labeldp.features import FeatureMap, Formula, fit_features
 from labeldp.mechanisms.notes import Note
 from labeldp.mechanisms.options import Encoding, Request
 from labeldp.release import Person

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from labeldp.common.arguments import checked
+from labeldp.common import checked
 from labeldp.errors import at_least, positive
 
 if TYPE_CHECKING:

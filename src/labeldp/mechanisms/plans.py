@@ -16,14 +16,21 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from labeldp._random import Randomness
-from labeldp.common.arguments import checked
-from labeldp.common.cards import Card, Shown, budget
-from labeldp.common.files import check_target, json_digest, new_path, read_json
+from labeldp.common import (
+    Card,
+    Shown,
+    budget,
+    check_target,
+    checked,
+    json_digest,
+    new_path,
+    read_json,
+)
 from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms import check_persons, mechanism_named, number
-from labeldp.mechanisms.forecast import Forecast, explained_ms
+from labeldp.mechanisms.forecasting import Forecast, explained_ms
 from labeldp.mechanisms.plan_file import document_of, fields_of
 from labeldp.mechanisms.running import Book, check_memory, released, run_fields
 from labeldp.release import Claim, FloorOutcome, Release, certify
