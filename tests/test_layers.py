@@ -37,9 +37,6 @@ FORBIDDEN = {
     "datasets": set(ROOMS),
 }
 
-BY_THE_BACK_DOOR = {"cli"}
-"""Rooms that may still import modules of other rooms past their front pages."""
-
 
 def modules() -> Iterator[tuple[str, Path]]:
     """Every module of the package but its front page, which only re-exports."""
@@ -106,9 +103,8 @@ def test_a_room_imports_only_rooms_above_it(name: str, path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "path"), list(modules()), ids=lambda value: str(value)[:40])
 def test_a_room_is_entered_by_its_front_page(name: str, path: Path) -> None:
-    if room_of(name) not in BY_THE_BACK_DOOR:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        assert list(past_front_pages(room_of(name), tree)) == []
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert list(past_front_pages(room_of(name), tree)) == []
 
 
 def test_the_house_too_is_made_of_front_pages() -> None:

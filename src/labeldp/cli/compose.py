@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json
 from labeldp.cli.output import emit_facts, emit_json, emit_table, number
-from labeldp.common.files import new_path
+from labeldp.common import new_path
 
 if TYPE_CHECKING:
     from labeldp import Joint

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from labeldp.cli.derived import told
 from labeldp.cli.options import Budget, Json
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, number, progress
-from labeldp.common.files import check_target
+from labeldp.common import check_target
 from labeldp.errors import in_range, positive
 
 if TYPE_CHECKING:

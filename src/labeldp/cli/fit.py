@@ -10,14 +10,12 @@ from labeldp import DataError, InputError
 from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json, names, raw_rows
 from labeldp.cli.output import draw_all, emit_json, note, progress
-from labeldp.common.files import check_target, new_path
-from labeldp.common.pictures import need_matplotlib
+from labeldp.common import check_target, need_matplotlib, new_path
 from labeldp.mechanisms import option
 
 if TYPE_CHECKING:
     from labeldp import Release, Source
-    from labeldp.learners.protocol import Learner, Model
-    from labeldp.learners.summary import Summary
+    from labeldp.learners import Learner, Model, Summary
 
 
 @dataclass(frozen=True, kw_only=True)

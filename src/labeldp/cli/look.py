@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from labeldp.cli.derived import told
 from labeldp.cli.options import ColumnOptions, Data, Json, TextOptions
 from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, in_flags, note, say
-from labeldp.common.files import check_target, new_path
+from labeldp.common import check_target, new_path
 
 _NO_LABEL = (
     "no label column was named, so every column is taken for a public feature: name it (--label), "
@@ -47,7 +47,7 @@ def look(
 
 
 def _show(found: dict[str, Any]) -> None:
-    from labeldp.doctor.page import cells, command, label_facts, summary
+    from labeldp.doctor import cells, command, label_facts, summary
 
     emit_table(
         f"{found['table']}: {summary(found)}",

@@ -134,7 +134,7 @@ class Table(TextOptions, ColumnOptions, _Labelled):
     def source(self, engine: str, formula: str | None = None) -> Source:
         """The source that these options describe; what was found out is said."""
         from labeldp import scan
-        from labeldp.features.formula import formula_label
+        from labeldp.features import formula_label
 
         if self.label_range is None:
             raise InputError("Missing option '--label-range': say the public range, such as 0 100")
@@ -277,7 +277,7 @@ def raw_rows(
     The label may be among the others, and messages about features quote their values.
     """
     from labeldp import scan
-    from labeldp.source.roles import UnknownColumnError
+    from labeldp.source import UnknownColumnError
 
     beside = tuple(name for name in kept if name not in features.columns)
     said = {name: value for name, value in spelling.items() if value is not None}

@@ -19,7 +19,7 @@ from labeldp.mechanisms import REMARKS, Panel, number
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
-    from labeldp.common.pictures import Picture
+    from labeldp.common import Picture
 
 __all__ = [
     "REMARKS",
@@ -113,8 +113,7 @@ def _print(title: str, body: Any) -> None:
 
 def draw_all(pictures: Iterable[Picture], folder: Path) -> None:
     """Pictures as files of a new directory, for light and dark pages."""
-    from labeldp.common.files import new_directory
-    from labeldp.common.pictures import draw
+    from labeldp.common import draw, new_directory
 
     with new_directory(folder) as partial:
         for picture in pictures:

@@ -23,8 +23,7 @@ from labeldp.cli.output import (
     note,
     number,
 )
-from labeldp.common.files import check_target, new_path
-from labeldp.common.pictures import need_matplotlib
+from labeldp.common import check_target, need_matplotlib, new_path
 from labeldp.mechanisms import (
     AUTO,
     LINEAR,
@@ -112,7 +111,7 @@ def plan(
     if outputs.out is not None:
         made.save(outputs.out)
     if outputs.report is not None:
-        from labeldp.signoff.report import plan_report
+        from labeldp.signoff import plan_report
 
         write_report(outputs.report, plan_report(made))
     points = along_epsilon(source, made, runner, chosen) if outputs.curve or outputs.plots else []
@@ -133,7 +132,7 @@ def plan(
 
 def write_report(target: Path, told: dict[str, Any]) -> None:
     """One HTML file."""
-    from labeldp.signoff.report_page import page
+    from labeldp.signoff import page
 
     with new_path(target) as partial:
         partial.write_text(page(told), encoding="utf-8")
@@ -166,8 +165,7 @@ def planned(
 
     if not compared:
         return plan(source, mechanism=mechanism, engine=engine, **chosen), []
-    from labeldp.mechanisms.comparison import best_of, compare
-    from labeldp.mechanisms.worth import judged
+    from labeldp.mechanisms import best_of, compare, judged
 
     anyway = chosen.pop("anyway", False)
     if chosen.get("basis") == AUTO:

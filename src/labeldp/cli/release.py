@@ -13,7 +13,7 @@ from labeldp.cli.derived import given, told
 from labeldp.cli.options import Budget, Json, LedgerOptions, PassOptions, Table, Verbose
 from labeldp.cli.output import emit_facts, emit_json, note, number
 from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, show_notes
-from labeldp.common.files import check_target
+from labeldp.common import check_target
 from labeldp.mechanisms import (
     Demonstration,
     Encoding,
@@ -26,7 +26,7 @@ from labeldp.mechanisms import (
 if TYPE_CHECKING:
     from labeldp import Plan, Release, Source
     from labeldp.engines import Engine
-    from labeldp.learners.quality import Quality
+    from labeldp.learners import Quality
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def release(
         made, _ = planned(options.mechanism, chosen, source, runner)
     show_notes(made, verbose)
     released = _draw(made, out, source, runner, how, paying.payment())
-    from labeldp.learners.afterwards import estimated  # late: a refusal needs no learner
+    from labeldp.learners import estimated  # late: a refusal needs no learner
 
     found = estimated(released, source)
     if json:

@@ -18,7 +18,7 @@ def sign(
 ) -> None:
     """Sign all files of a release that verifies; signatures of others stay."""
     from labeldp.release import SIGNATURES
-    from labeldp.signoff.signing import sign as add
+    from labeldp.signoff import sign as add
 
     owner = add(directory, key, asked_passphrase)
     if json:

@@ -10,7 +10,7 @@ from labeldp.cli.options import EngineOptions, Json, ReleaseDirectory, opened
 from labeldp.cli.output import emit_json, in_flags, say
 
 if TYPE_CHECKING:
-    from labeldp.signoff.signing import PublicKey
+    from labeldp.signoff import PublicKey
 
 
 def verify(
@@ -53,6 +53,6 @@ def verify(
 def _read_keys(paths: list[Path]) -> list[PublicKey]:
     if not paths:
         return []
-    from labeldp.signoff.signing import PublicKey
+    from labeldp.signoff import PublicKey
 
     return [PublicKey.read(path) for path in paths]
