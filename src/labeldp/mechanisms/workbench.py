@@ -90,6 +90,7 @@ from labeldp.source import Source, take_rows
 from labeldp.statistics import (
     FULL_COLUMNS,
     LARGE,
+    ROUNDOFF,
     Expected,
     Factor,
     FeatureGram,
@@ -131,6 +132,7 @@ __all__ = [
     "OTHER_FEATURES",
     "PUBLIC_WEIGHTS",
     "REMARKS",
+    "ROUNDOFF",
     "ROW",
     "WARNING",
     "AddedError",
