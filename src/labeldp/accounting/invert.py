@@ -20,6 +20,7 @@ from typing import ClassVar
 
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
+from labeldp.accounting.limits import LEAST_CLAIM
 from labeldp.errors import PlanError, in_range, share
 
 Function = Callable[[float], float]
@@ -102,13 +103,13 @@ class _Question:
         """log δ − log `delta` of the guess: negative or zero where it passes."""
         upper = self.guess(self.where.value(coordinate)).upper
         if upper <= self.delta:
-            return min(0.0, math.log(max(upper, 1e-300) / self.delta))
+            return min(0.0, math.log(max(upper, LEAST_CLAIM) / self.delta))
         return max(5e-324, math.log(upper / self.delta))
 
     def sharp_gap(self, coordinate: float) -> float:
         """The same of the estimate, for a law in closed form."""
         estimate = self.guess(self.where.value(coordinate)).estimate
-        return math.log(max(estimate, 1e-300)) - math.log(self.delta)
+        return math.log(max(estimate, LEAST_CLAIM)) - math.log(self.delta)
 
 
 class _Guess(_Question):

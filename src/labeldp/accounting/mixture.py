@@ -28,7 +28,12 @@ from labeldp.accounting import random_mu
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
 from labeldp.accounting.decimals import exact
-from labeldp.accounting.limits import MOST_LOG_NOISE, MOST_MEAN_EPSILON, MOST_NOISY_BAG_SIZE
+from labeldp.accounting.limits import (
+    LEAST_NOISY_FRACTION,
+    MOST_LOG_NOISE,
+    MOST_MEAN_EPSILON,
+    MOST_NOISY_BAG_SIZE,
+)
 from labeldp.errors import InputError, at_least, ordered, positive
 
 Reals = npt.NDArray[np.float64]
@@ -144,7 +149,8 @@ class RandomWeights(Curve):
         )
         rows = self.rows
         if rows is None:
-            return Range(1e-300, 1.0, 1.0, how=How.HALVING, hopeless=hopeless)
+            least = LEAST_NOISY_FRACTION
+            return Range(least, 1.0, 1.0, how=How.HALVING, hopeless=hopeless)
         return Range(
             1, rows, 2, lambda count: fraction_of(count, rows), whole=True, hopeless=hopeless
         )

@@ -29,6 +29,7 @@ from scipy import special
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Atoms, Curve, Factors, How, Range
 from labeldp.accounting.laplace import Laplace
+from labeldp.accounting.limits import LEAST_CLAIM
 from labeldp.errors import at_least, in_range, positive
 
 Reals = npt.NDArray[np.float64]
@@ -36,8 +37,7 @@ Reals = npt.NDArray[np.float64]
 _GAUSS = np.polynomial.legendre.leggauss(16)
 _PANELS = 64
 _CELLS = 256
-_LEFT_OUT = 700.0  # e^−700 of the density, and less, is cut off and bounded by _LEAST
-_LEAST = 1e-300
+_LEFT_OUT = 700.0  # e^−700 of the density, and less, is cut off and bounded by LEAST_CLAIM
 _MARGIN = 1e-9  # relative; the quadrature is good to 1e-12
 _NODES = 400
 _CUT = 1e-20  # of a χ², left out at either end
@@ -69,7 +69,7 @@ class Radial(Curve):
             )
             return Bounds(low, middle, min(1.0, high))
         value = self._above(epsilon) / self._whole()
-        return Bounds(value * (1 - _MARGIN), value, min(1.0, value * (1 + _MARGIN) + _LEAST))
+        return Bounds(value * (1 - _MARGIN), value, min(1.0, value * (1 + _MARGIN) + LEAST_CLAIM))
 
     def group(self, size: int) -> Radial:
         at_least(1, size=size)
@@ -91,7 +91,7 @@ class Radial(Curve):
         masses = [float(weights @ self._density(angles)) for angles, weights in _panels(edges)]
         losses = self.epsilon * np.cos(edges[:-1])
         cells = zip(losses.tolist(), (np.array(masses) / sum(masses)).tolist(), strict=True)
-        return (self.epsilon, _LEAST), *cells
+        return (self.epsilon, LEAST_CLAIM), *cells
 
     @property
     def _first(self) -> float:

@@ -25,7 +25,13 @@ from labeldp.accounting import gaussian
 from labeldp.accounting.bounds import Bounds, round_up
 from labeldp.accounting.curve import Curve, Factors, Range
 from labeldp.accounting.family import SketchFamily, residual_cosine
-from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
+from labeldp.accounting.limits import (
+    LEAST_LOG_FLOOR,
+    MOST_BAG_SIZE,
+    MOST_BAGS,
+    MOST_EPSILON,
+    MOST_LOG_FLOOR,
+)
 from labeldp.common.arguments import plain_fields
 from labeldp.errors import InputError, PlanError, at_least, ordered, positive
 
@@ -154,8 +160,8 @@ class Sketch(Curve):
             )
         scale = 2.0 * math.log(self.facts.width)
         return Range(
-            scale - 60.0,
-            scale + 120.0,
+            scale + LEAST_LOG_FLOOR,
+            scale + MOST_LOG_FLOOR,
             scale + math.log(self.bags) + 3.0,
             math.exp,
             hopeless=f"no residual floor makes {self.bags} bags private; ask for fewer bags",

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.accounting import Curve
+from labeldp.accounting.limits import MOST_LOSS
 from labeldp.errors import InputError, MissingExtraError, positive
 
 Reals = npt.NDArray[np.float64]
@@ -35,7 +36,6 @@ Point = tuple[int, float, float]
 STEP, WITHIN = 1e-4, 5e-5
 _LEAST = 1e-15  # of δ: what is below it is one coarse piece
 _FLAT = 1e-9  # a relative fall of δ over twice the ε: a curve that has come to its end
-_MOST = 64.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def privacy_loss(curve: Curve, step: float = STEP, within: float = WITHIN) -> Pr
 
 def _last(curve: Curve, upper: Upper, step: float) -> int:
     """Where the curve ends: at its pure ε, at next to nothing, or where it falls no further."""
-    if curve.pure() <= _MOST:
+    if curve.pure() <= MOST_LOSS:
         place = math.ceil(curve.pure() / step * (1.0 - 1e-15))
         return place + (upper(place) > 0.0)  # a multiple may round below
     reach = 1.0
@@ -118,8 +118,8 @@ def _last(curve: Curve, upper: Upper, step: float) -> int:
         if far >= upper(math.ceil(reach / step)) * (1.0 - _FLAT):
             break
         reach *= 2.0
-        if reach >= _MOST:
-            raise InputError(f"δ is {far:.2g} at ε = {_MOST:g}: nothing that a loss could say")
+        if reach >= MOST_LOSS:
+            raise InputError(f"δ is {far:.2g} at ε = {MOST_LOSS:g}: nothing that a loss could say")
     return math.ceil(reach / step)
 
 
