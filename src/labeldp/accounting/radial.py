@@ -27,10 +27,10 @@ import numpy.typing as npt
 from scipy import special
 
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.curve import Atoms, Curve, Factors, How, Range
-from labeldp.accounting.laplace import Laplace
+from labeldp.accounting.curve import Atoms, Curve
+from labeldp.accounting.laplace import Bounded, Laplace
 from labeldp.accounting.limits import LEAST_CLAIM
-from labeldp.errors import at_least, in_range, positive
+from labeldp.errors import at_least, in_range
 
 Reals = npt.NDArray[np.float64]
 
@@ -45,17 +45,13 @@ _HALVINGS = 60
 
 
 @dataclass(frozen=True)
-class Radial(Curve):
-    """Radial noise in two dimensions or more; `epsilon` is what a label can move, over the scale.
+class Radial(Bounded):
+    """Radial noise in two dimensions or more."""
 
-    A group moves the same numbers by as many times as much.
-    """
-
-    epsilon: float
     dimensions: int
 
     def __post_init__(self) -> None:
-        positive(epsilon=self.epsilon)
+        super().__post_init__()
         at_least(2, dimensions=self.dimensions)
 
     def delta(self, epsilon: float) -> Bounds:
@@ -70,19 +66,6 @@ class Radial(Curve):
             return Bounds(low, middle, min(1.0, high))
         value = self._above(epsilon) / self._whole()
         return Bounds(value * (1 - _MARGIN), value, min(1.0, value * (1 + _MARGIN) + LEAST_CLAIM))
-
-    def group(self, size: int) -> Radial:
-        at_least(1, size=size)
-        return Radial(size * self.epsilon, self.dimensions)
-
-    def pure(self) -> float:
-        return self.epsilon
-
-    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
-        return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
-
-    def factors(self) -> Factors:
-        return Factors(atoms=(self.atoms(),), exact=False)
 
     @lru_cache(maxsize=256)  # noqa: B019  # a law is two numbers, and certificates ask it often
     def atoms(self) -> Atoms:
