@@ -136,7 +136,11 @@ def _bessel_ratio(dimensions: int, x: float) -> float:
 
 @lru_cache(maxsize=4096)  # plan, certificate and verification ask the same
 def product_quantile(first: float, second: float, probability: float) -> float:
-    """The quantile of the product of two independent χ² of so many degrees of freedom."""
+    """The quantile of the product of two independent χ² of so many degrees of freedom.
+
+    Of how far off an answer may be, which is utility: its halvings are no search for a limit of
+    privacy, and do not err to one side as those of `invert` do.
+    """
     at_least(1.0, first=first, second=second)
     in_range(0.0, 1.0, probability=probability)
     a, b = 0.5 * first, 0.5 * second

@@ -41,6 +41,7 @@ from labeldp.mechanisms.floors import (
 )
 from labeldp.mechanisms.forecast import (
     Forecast,
+    bag_sizes,
     explained_ms,
     forecast,
     mean_excess,
@@ -182,6 +183,7 @@ __all__ = [
     "aggregate_batch",
     "aggregate_schema",
     "arrow_numbers",
+    "bag_sizes",
     "bag_squares",
     "bags_at_once",
     "check_bag_rows",
