@@ -101,19 +101,19 @@ def test_no_claim_is_below_the_smallest_and_no_budget_below_its_own():
 
 
 def test_floors_are_looked_for_between_e_60_and_e_120_squared_widths():
-    sketch = Sketch(Facts(10**6, (0.0, 1.0)), 4).search("floor", 1.0, 1e-6)
+    sketch = Sketch(Facts(10**6, (0.0, 1.0)), 4).range_of("floor", 1.0, 1e-6)
     assert isinstance(sketch, Range)
     assert (sketch.low, sketch.high) == (LEAST_LOG_FLOOR, MOST_LOG_FLOOR) == (-60.0, 120.0)
-    theorem = Theorem1(10**6, (0.0, 2.0), 1.0).search("floor", 1.0, 1e-6)
+    theorem = Theorem1(10**6, (0.0, 2.0), 1.0).range_of("floor", 1.0, 1e-6)
     assert isinstance(theorem, Range)
     assert (theorem.low, theorem.high) == (4.0 * LEAST_THEOREM1_FLOOR, math.inf) == (4e-6, math.inf)
 
 
 def test_noise_and_noisy_rows_are_looked_for_as_far_as_doubles_and_theorem_3_go():
-    fractions = RandomWeights(100, (0.0, 2.0), 0.5).search("noisy_fraction", 1.0, 1e-6)
+    fractions = RandomWeights(100, (0.0, 2.0), 0.5).range_of("noisy_fraction", 1.0, 1e-6)
     assert isinstance(fractions, Range)
     assert (fractions.low, fractions.high) == (LEAST_NOISY_FRACTION, 1.0) == (1e-300, 1.0)
-    noise = Theorem3((0.0, 2.0), 0.5).search("noise_std", 1.0, 1e-6)
+    noise = Theorem3((0.0, 2.0), 0.5).range_of("noise_std", 1.0, 1e-6)
     assert isinstance(noise, Range)
     assert (LEAST_THEOREM3_NOISE, MOST_THEOREM3_NOISE) == (1e-3, 1e9)
     assert (noise.low, noise.high) == (2e-3, 2e9)

@@ -40,7 +40,7 @@ class Drawn(Curve):
             return Steps(OverDraw(given, chance), size)
         return OverDraw(several, min(1.0, size * chance))
 
-    def inside(self, delta: float) -> tuple[Curve, float]:
+    def simpler(self, delta: float) -> tuple[Curve, float]:
         chance, given = self.drawn()
         return given, affordable_delta(delta, chance)
 
@@ -75,10 +75,10 @@ class BagDraw(Drawn):
     def drawn(self) -> tuple[float, Curve]:
         return membership(self.rows, self.bags, self.bag_size), self.curve
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         """All bags that fit if one is private given the draw; else as few as make mk/n small."""
         if name != "bags":
-            return super().search(name, epsilon, delta)
+            return super().range_of(name, epsilon, delta)
         given = Fraction(max(self.curve.delta(epsilon).upper, 5e-324))
         start = math.floor(Fraction(delta) * self.rows / (self.bag_size * given))
         fitting = self.rows // self.bag_size

@@ -70,12 +70,12 @@ class Gaussian(Curve):
     def factors(self) -> Factors | None:
         return Factors(mu=self.mu) if self.mu < math.inf else None
 
-    def epsilons(self, delta: float) -> Range | float:  # noqa: ARG002
+    def range_of_epsilon(self, delta: float) -> Range | float:  # noqa: ARG002
         return Range(0.0, MOST_EPSILON, 0.0, how=How.SHARP) if self.mu < math.inf else math.inf
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         if name != "mu":
-            return super().search(name, epsilon, delta)
+            return super().range_of(name, epsilon, delta)
         at_least(0.0, epsilon=epsilon)
         ends = math.log(LEAST_MU), math.log(MOST_MU)
         return Range(*ends, 0.0, math.exp, grows=True, how=How.SHARP)

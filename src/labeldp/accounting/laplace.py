@@ -51,7 +51,7 @@ class Bounded(Curve):
     def pure(self) -> float:
         return self.epsilon
 
-    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
+    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
 
     def factors(self) -> Factors:

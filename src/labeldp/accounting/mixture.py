@@ -106,17 +106,17 @@ class RandomWeights(Curve):
             found.append(random_mu.mean_delta(scale, epsilon, counts, True))
         return found
 
-    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
+    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, MOST_MEAN_EPSILON, 1.0, how=How.DOUBLING)
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         if name == "bag_size":
             return self._bag_sizes(epsilon, delta)
         if name == "noise_std":
             return self._deviations()
         if name == "noisy_fraction":
             return self._fractions(epsilon, delta)
-        return super().search(name, epsilon, delta)
+        return super().range_of(name, epsilon, delta)
 
     def _bag_sizes(self, epsilon: float, delta: float) -> Range:
         """More rows hold more noisy rows, and δ falls with their number: every larger k passes."""

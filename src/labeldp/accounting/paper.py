@@ -95,22 +95,22 @@ class Theorem1(Curve):
         root = math.sqrt(promised) - (size - 1) * (high - low)
         return replace(self, residual_ms=root**2 / self.rows) if root > 0.0 else Nothing()
 
-    def epsilons(self, delta: float) -> float:
+    def range_of_epsilon(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         if name == "bags":
             return self.max_bags(epsilon, delta).value or 0
         if name == "floor":
             low, high = self.label_range
             least = (high - low) ** 2 * LEAST_THEOREM1_FLOOR
             return Range(least, math.inf, least, how=How.STEPS)
-        return super().search(name, epsilon, delta)
+        return super().range_of(name, epsilon, delta)
 
-    def put(self, name: str, value: float) -> Curve:
+    def with_value(self, name: str, value: float) -> Curve:
         if name == "floor":
             return replace(self, residual_ms=value / self.rows, floor=value)
-        return super().put(name, value)
+        return super().with_value(name, value)
 
     def _short_of_rows(self, *wanted: Fraction) -> str:
         """How many rows are missing for γn/B_Y² to reach what is wanted, and 16 in any case."""

@@ -167,7 +167,7 @@ class Theorem2(Curve):
         root = math.sqrt(self.rows * self.min_eigenvalue) - (size - 1) * (high - low)
         return replace(self, min_eigenvalue=root**2 / self.rows) if root > 0.0 else Nothing()
 
-    def epsilons(self, delta: float) -> float:
+    def range_of_epsilon(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
 
     def _too_small(self, wanted: str) -> Answer:
@@ -253,10 +253,10 @@ class Theorem3(Curve):
     def delta(self, epsilon: float) -> Bounds:
         return self.answer(epsilon).bounds if epsilon > 0.0 else NO_GUARANTEE
 
-    def epsilons(self, delta: float) -> float:
+    def range_of_epsilon(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         """Bags have 16 rows or more: below, δ need not fall with them."""
         if name == "bag_size":
             most = MOST_THEOREM3_BAG_SIZE
@@ -266,7 +266,7 @@ class Theorem3(Curve):
             low, high = self.width * LEAST_THEOREM3_NOISE, self.width * MOST_THEOREM3_NOISE
             hopeless = "Theorem 3 promises these bags nothing, whatever the noise"
             return Range(low, high, low, how=How.STEPS, hopeless=hopeless)
-        return super().search(name, epsilon, delta)
+        return super().range_of(name, epsilon, delta)
 
     def _nothing_below(self, delta: str) -> Answer:
         promised = f"Theorem 3 promises {self.bags:,} bags of {self.bag_size:,} rows"
