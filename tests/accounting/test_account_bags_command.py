@@ -40,7 +40,7 @@ def test_a_bag_size_is_priced_given_the_bags_and_over_the_draw() -> None:
     found = account("sampled-wtd-flag", *sized, "--bags", 100)["accountants"]["exact-worst-case"]
     law = Sketch(Facts(9000, (0.0, 51.0)), 1, 64.22 * 9000)
     over = BagDraw(law, 131903910, 9000, 100)
-    chance = over.over.chance
+    chance, _ = over.drawn()
     assert found["conditional"] == {
         "epsilon": invert.epsilon(law, 1e-5),
         "delta": law.delta(1.0).upper,

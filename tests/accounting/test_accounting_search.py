@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.gaussian import Gaussian
-from labeldp.accounting.invert import epsilon, largest_integer, limit, root, smallest_integer
+from labeldp.accounting.invert import _largest_integer, _root, _smallest_integer, epsilon, limit
 
 PLACES = st.floats(-50.0, 700.0)
 
 
 @given(PLACES, PLACES)
 def test_a_root_is_found_from_any_start(place, start):
-    found = root(lambda x: math.atan(place - x), -50.0, 700.0, start)
+    found = _root(lambda x: math.atan(place - x), -50.0, 700.0, start)
     assert found == pytest.approx(place, rel=1e-10, abs=1e-11)
 
 
 @pytest.mark.parametrize("start", [0.0, 0.3, 1.0, 9.0, 10.0])
 def test_without_a_root_the_end_towards_it_is_returned(start):
-    assert root(lambda x: 1.0 + x, 0.0, 10.0, start) == 10.0
-    assert root(lambda x: -1.0 - x, 0.0, 10.0, start) == 0.0
+    assert _root(lambda x: 1.0 + x, 0.0, 10.0, start) == 10.0
+    assert _root(lambda x: -1.0 - x, 0.0, 10.0, start) == 0.0
 
 
 SMALL = st.integers(0, 12)
@@ -36,9 +36,9 @@ def test_whole_numbers_are_those_of_a_search_one_by_one(first, lowest, guess, mo
     """From wherever it starts, and never beyond the cap, which may be where it begins."""
     cap = lowest + more
     asked = [n for n in range(lowest, cap + 1) if n >= first]
-    assert smallest_integer(lambda n: n >= first, lowest, guess, cap) == min(asked, default=None)
+    assert _smallest_integer(lambda n: n >= first, lowest, guess, cap) == min(asked, default=None)
     passing = [n for n in range(1, cap + 1) if n <= first]
-    assert largest_integer(lambda n: n <= first, guess, cap) == max(passing, default=0)
+    assert _largest_integer(lambda n: n <= first, guess, cap) == max(passing, default=0)
 
 
 def test_few_values_are_needed():
@@ -48,7 +48,7 @@ def test_few_values_are_needed():
         asked.append(x)
         return 3.0 - x - 0.1 * x * x
 
-    root(gap, 0.0, 1e6, 1.0)
+    _root(gap, 0.0, 1e6, 1.0)
     assert len(asked) < 15
 
 

@@ -115,7 +115,7 @@ def test_a_gaussian_at_its_ends():
     assert Gaussian(math.inf).factors() is None
     assert Gaussian(0.3).factors() == Factors(mu=0.3)
     assert invert.epsilon(Gaussian(math.inf), 0.1) == math.inf
-    assert Gaussian(math.inf).epsilons(0.1) == math.inf
+    assert Gaussian(math.inf).range_of_epsilon(0.1) == math.inf
     assert gaussian.delta(1.0, 1e-310) == gaussian.delta(1e-3, 5e-324) == 0.0
     assert Gaussian(2 * MOST_MU).mu == 2 * MOST_MU
     for bad in (-1e-9, -1.0, -math.inf, math.nan):
@@ -126,7 +126,7 @@ def test_a_gaussian_at_its_ends():
     with pytest.raises(InputError, match="epsilon"):
         invert.limit(Gaussian(1.0), "mu", -0.1, 0.1)
     with pytest.raises(InputError, match="Gaussian has no parameter 'bags' to solve for"):
-        Gaussian(1.0).search("bags", 1.0, 0.1)
+        Gaussian(1.0).range_of("bags", 1.0, 0.1)
     with pytest.raises(InputError, match="size"):
         Gaussian(1.0).group(0)
     assert Gaussian(0.3).group(1) == Gaussian(0.3)
@@ -149,12 +149,12 @@ def test_the_least_epsilon_passes_and_is_within_its_last_digits(mu, delta):
 
 
 def test_a_gaussian_is_looked_for_as_far_as_is_said():
-    where = Gaussian(1.0).search("mu", 1.0, 1e-6)
+    where = Gaussian(1.0).range_of("mu", 1.0, 1e-6)
     assert isinstance(where, Range)
     assert (where.value(where.low), where.value(where.high)) == pytest.approx((LEAST_MU, MOST_MU))
     assert (where.grows, where.how) == (True, How.SHARP)
     assert invert.limit(Gaussian(1.0), "mu", 1e11, 0.5) == pytest.approx(math.sqrt(2e11), rel=1e-3)
-    where = Gaussian(1.0).epsilons(1e-6)
+    where = Gaussian(1.0).range_of_epsilon(1e-6)
     assert isinstance(where, Range)
     assert (where.low, where.high) == (0.0, MOST_EPSILON)
 
@@ -214,7 +214,7 @@ def test_bounded_losses_end_where_they_end(law):
     assert law(0.7).pure() == invert.epsilon(law(0.7), 0.0) == 0.7
     assert law(0.7).group(1) == law(0.7)
     assert law(0.7).group(2) == law(1.4)
-    where = law(0.7).epsilons(0.1)
+    where = law(0.7).range_of_epsilon(0.1)
     assert (where.low, where.high, where.how) == (0.0, 0.7, How.SHARP)
     for bad in (0.0, -1.0):
         with pytest.raises(InputError, match="epsilon"):
@@ -285,7 +285,7 @@ def test_steps_share_epsilon_and_multiply():
     assert Steps(Gaussian(0.1)).size == 1
     with pytest.raises(InputError, match="size"):
         Steps(Gaussian(0.1), 0)
-    where = law.epsilons(0.1)
+    where = law.range_of_epsilon(0.1)
     assert (where.low, where.high, where.start, where.how) == (
         LEAST_GROUP_EPSILON,
         MOST_GROUP_EPSILON,
@@ -313,15 +313,15 @@ def test_what_a_curve_says_of_itself_unless_it_knows_better():
     assert law.group(2) == Steps(law, 2)
     assert law.step(2) is law
     assert law.parts() == (law,)
-    assert law.inside(0.1) == (law, 0.1)
+    assert law.simpler(0.1) == (law, 0.1)
     assert law.factors() is None
     assert law.drawn() is None
     assert law.pure() == math.inf
-    assert law.epsilons(0.1) == Range(0.0, MOST_EPSILON, 1.0, value=Range.value)
+    assert law.range_of_epsilon(0.1) == Range(0.0, MOST_EPSILON, 1.0, value=Range.value)
     with pytest.raises(InputError, match="Plain has no parameter 'bags' to solve for"):
-        law.search("bags", 1.0, 0.1)
+        law.range_of("bags", 1.0, 0.1)
     assert Nothing().group(3) == Nothing()
-    assert Nothing().epsilons(0.1) == math.inf
+    assert Nothing().range_of_epsilon(0.1) == math.inf
     assert Nothing().delta(9.0) is NO_GUARANTEE
 
 
@@ -404,7 +404,7 @@ def test_a_draw_multiplies_by_its_chance_and_a_group_by_its_size():
     assert law.group(2) == OverDraw(Gaussian(1.0), 0.6)
     assert law.group(4) == OverDraw(Gaussian(2.0), 1.0)
     assert law.drawn() == (0.3, Gaussian(0.5))
-    assert law.inside(0.1) == (Gaussian(0.5), affordable_delta(0.1, 0.3))
+    assert law.simpler(0.1) == (Gaussian(0.5), affordable_delta(0.1, 0.3))
     theorem = OverDraw(Theorem1(10**6, (0.0, 1.0), 0.5), 0.3)
     assert theorem.group(2) == Steps(theorem, 2)
     for chance in (0.0, -0.1, 1.0 + 2.0**-52, math.nan):
@@ -416,12 +416,11 @@ def test_a_draw_multiplies_by_its_chance_and_a_group_by_its_size():
 
 def test_bags_of_a_draw_are_a_draw():
     law, over = BagDraw(Gaussian(0.5), 100, 5, 4), OverDraw(Gaussian(0.5), membership(100, 4, 5))
-    assert law.over == over
     assert law.delta(0.2) == over.delta(0.2)
     assert law.guess(0.2) == over.guess(0.2)
     assert law.group(3) == over.group(3)
     assert law.drawn() == over.drawn()
-    assert law.inside(0.1) == (over, 0.1)
+    assert law.simpler(0.1) == over.simpler(0.1)
 
 
 @pytest.mark.parametrize(("rows", "size"), [(1000, 7), (50, 50), (997, 3)])
@@ -431,21 +430,21 @@ def test_as_many_bags_are_drawn_as_pass_one_by_one(rows, size, delta):
     passing = [
         bags
         for bags in range(1, rows // size + 1)
-        if law.put("bags", bags).delta(0.1).upper <= delta
+        if law.with_value("bags", bags).delta(0.1).upper <= delta
     ]
     assert invert.limit(law, "bags", 0.1, delta) == max(passing, default=0)
     with pytest.raises(InputError, match="no parameter 'rows'"):
-        law.search("rows", 1.0, 0.1)
+        law.range_of("rows", 1.0, 0.1)
 
 
 def test_the_search_for_bags_begins_where_the_chance_is_affordable():
     law = BagDraw(Gaussian(0.9), 1000, 7)
-    where = law.search("bags", 0.1, 0.04)
+    where = law.range_of("bags", 0.1, 0.04)
     given = law.curve.delta(0.1).upper
     assert isinstance(where, Range)
     assert (where.low, where.high) == (0, 142)
     assert where.start == math.floor(0.04 * 1000 / (7 * given))
-    private = BagDraw(Laplace(0.05), 1000, 7).search("bags", 0.1, 0.04)
+    private = BagDraw(Laplace(0.05), 1000, 7).range_of("bags", 0.1, 0.04)
     assert isinstance(private, Range)
     assert private.start == private.high == 142
 

@@ -329,14 +329,14 @@ def test_a_sketch_is_its_family_beside_a_measurement():
     assert four.family == PUBLIC.family(7, 400.0, 4)
     assert four.delta(0.5) == four.family.delta(0.5, four.seen).plus(1e-3)
     assert four.factors() == Factors((four.family,), four.seen, slack=1e-3)
-    assert four.epsilons(0.1) == Range(0.0, MOST_EPSILON, 4.0, Range.value)
+    assert four.range_of_epsilon(0.1) == Range(0.0, MOST_EPSILON, 4.0, Range.value)
     plain = Sketch(PUBLIC)
     assert (plain.bags, plain.floor, plain.mu, plain.slack, plain.labels) == (1, 1.0, 0.0, 0.0, 1)
     for bad in (
         lambda: Sketch(PUBLIC, 0),
         lambda: Sketch(PUBLIC, 1, 0.0),
         lambda: each.group(0),
-        lambda: each.search("colour", 1.0, 0.1),
+        lambda: each.range_of("colour", 1.0, 0.1),
     ):
         with pytest.raises(InputError):
             bad()
@@ -344,16 +344,16 @@ def test_a_sketch_is_its_family_beside_a_measurement():
 
 def test_where_bags_and_floors_are_looked_for():
     each = Sketch(PUBLIC, 7, 400.0)
-    where = each.search("bags", 1.0, 1e-6)
+    where = each.range_of("bags", 1.0, 1e-6)
     assert isinstance(where, Range)
     assert where.value(where.high) == pytest.approx(MOST_BAGS)
     assert (where.low, where.grows, where.whole) == (0.0, True, True)
     assert where.start == pytest.approx(max(0.0, math.log(400.0 / 16.0) - 3.0))
-    assert Sketch(PUBLIC, 7, 1e9).search("bags", 1.0, 1e-6).start == pytest.approx(
+    assert Sketch(PUBLIC, 7, 1e9).range_of("bags", 1.0, 1e-6).start == pytest.approx(
         math.log(1e9 / 16.0) - 3.0
     )
-    assert Sketch(PUBLIC, 7, 1e30).search("bags", 1.0, 1e-6).start == where.high
-    floors = each.search("floor", 1.0, 1e-6)
+    assert Sketch(PUBLIC, 7, 1e30).range_of("bags", 1.0, 1e-6).start == where.high
+    floors = each.range_of("floor", 1.0, 1e-6)
     assert floors.value(0.0) == 1.0
     assert floors.low < math.log(16.0) < floors.start < floors.high
     assert floors.start == pytest.approx(math.log(16.0 * 7) + 3.0)
@@ -361,10 +361,10 @@ def test_where_bags_and_floors_are_looked_for():
     with pytest.raises(
         PlanError, match=r"measuring the floor alone spends delta 0\.1 at epsilon 1"
     ):
-        Sketch(PUBLIC, 7, 400.0, 9.0, 0.0).search("floor", 1.0, 0.1)
+        Sketch(PUBLIC, 7, 400.0, 9.0, 0.0).range_of("floor", 1.0, 0.1)
     with pytest.raises(PlanError, match="measuring the floor alone"):
-        Sketch(PUBLIC, 7, 400.0, 0.0, 0.1).search("floor", 1.0, 0.1)
-    assert Sketch(PUBLIC, 7, 400.0, 0.0, 0.05).search("floor", 1.0, 0.1) == floors
+        Sketch(PUBLIC, 7, 400.0, 0.0, 0.1).range_of("floor", 1.0, 0.1)
+    assert Sketch(PUBLIC, 7, 400.0, 0.0, 0.05).range_of("floor", 1.0, 0.1) == floors
 
 
 # --- bags ----------------------------------------------------------------------------------------
@@ -407,9 +407,9 @@ def test_one_label_is_in_one_bag():
     assert law.delta(0.02) == bag.delta(0.02)
     assert law.guess(0.02) == bag.guess(0.02)
     assert law.factors() == bag.factors()
-    assert law.inside(0.1) == (bag, 0.1)
+    assert law.simpler(0.1) == (bag, 0.1)
     assert law.group(2).factors() is None
-    assert law.group(2).inside(0.1) == (law.group(2), 0.1)
+    assert law.group(2).simpler(0.1) == (law.group(2), 0.1)
     assert law.group(2).group(3) == Bags(bag, 6)
     assert Bags(bag).labels == 1
     with pytest.raises(InputError):
@@ -433,7 +433,7 @@ def test_a_bag_of_a_size_is_a_sketch_of_one():
         lambda: SizedBag((0.0, 1.0), 0.0),
         lambda: SizedBag((0.0, 1.0), 1.0, 10, None, 2.0),
         lambda: SizedBag((0.0, 1.0), 1.0, 10, 4, 0.9),
-        lambda: law.search("colour", 1.0, 0.1),
+        lambda: law.range_of("colour", 1.0, 0.1),
     ):
         with pytest.raises(InputError):
             bad()
@@ -441,10 +441,10 @@ def test_a_bag_of_a_size_is_a_sketch_of_one():
 
 def test_bags_are_looked_for_from_one_row_more_than_their_features():
     law = SizedBag((-1.0, 3.0), 2.0, 50, 4, 3.0)
-    where = law.search("bag_size", 1.0, 0.1)
+    where = law.range_of("bag_size", 1.0, 0.1)
     assert isinstance(where, Range)
     assert (where.low, where.high, where.start, where.whole) == (5, MOST_BAG_SIZE, 33, True)
-    assert SizedBag((-1.0, 3.0), 2.0).search("bag_size", 1.0, 0.1).low == 1
+    assert SizedBag((-1.0, 3.0), 2.0).range_of("bag_size", 1.0, 0.1).low == 1
 
 
 def test_bags_with_no_more_rows_than_features_show_their_labels():

@@ -6,23 +6,45 @@ import math
 
 import pytest
 
-from labeldp.accounting import Facts, Gaussian, SizedBag, Sketch, Steps, Theorem3, invert
+from labeldp.accounting import (
+    Facts,
+    Gaussian,
+    RandomWeights,
+    SizedBag,
+    Sketch,
+    Steps,
+    Theorem1,
+    Theorem3,
+    invert,
+)
+from labeldp.accounting.curve import Range
 from labeldp.accounting.limits import (
+    LEAST_CLAIM,
+    LEAST_DELTA,
     LEAST_GROUP_EPSILON,
+    LEAST_LOG_FLOOR,
     LEAST_MU,
+    LEAST_NOISY_FRACTION,
+    LEAST_THEOREM1_FLOOR,
+    LEAST_THEOREM3_NOISE,
     MOST_BAG_SIZE,
     MOST_BAGS,
     MOST_EPSILON,
     MOST_GROUP_EPSILON,
+    MOST_LOG_FLOOR,
     MOST_LOG_NOISE,
+    MOST_LOSS,
     MOST_MEAN_EPSILON,
     MOST_MU,
     MOST_NOISY_BAG_SIZE,
     MOST_PUBLISHED_BAGS,
     MOST_THEOREM2_EPSILON,
     MOST_THEOREM3_BAG_SIZE,
+    MOST_THEOREM3_NOISE,
+    MOST_TRIED_BAG_SIZE,
 )
-from labeldp.errors import PlanError
+from labeldp.errors import InputError, PlanError
+from labeldp.mechanisms import check_budget
 
 
 def test_an_epsilon_is_looked_for_up_to_a_million():
@@ -67,3 +89,36 @@ def test_theorem_3_looks_for_bags_of_up_to_1e_18_rows():
 def test_noise_is_looked_for_within_thirty_powers_of_e_and_theorem_2_up_to_ten():
     assert MOST_LOG_NOISE == 30.0
     assert MOST_THEOREM2_EPSILON == 10
+
+
+def test_no_claim_is_below_the_smallest_and_no_budget_below_its_own():
+    assert Gaussian(1e-9).delta(1.0).upper == LEAST_CLAIM == 1e-300
+    check_budget(MOST_EPSILON, LEAST_DELTA)
+    assert LEAST_DELTA == 1e-100
+    for epsilon, delta in ((MOST_EPSILON * (1 + 1e-9), 0.1), (1.0, LEAST_DELTA * (1 - 1e-9))):
+        with pytest.raises(InputError, match="must be at"):
+            check_budget(epsilon, delta)
+
+
+def test_floors_are_looked_for_between_e_60_and_e_120_squared_widths():
+    sketch = Sketch(Facts(10**6, (0.0, 1.0)), 4).range_of("floor", 1.0, 1e-6)
+    assert isinstance(sketch, Range)
+    assert (sketch.low, sketch.high) == (LEAST_LOG_FLOOR, MOST_LOG_FLOOR) == (-60.0, 120.0)
+    theorem = Theorem1(10**6, (0.0, 2.0), 1.0).range_of("floor", 1.0, 1e-6)
+    assert isinstance(theorem, Range)
+    assert (theorem.low, theorem.high) == (4.0 * LEAST_THEOREM1_FLOOR, math.inf) == (4e-6, math.inf)
+
+
+def test_noise_and_noisy_rows_are_looked_for_as_far_as_doubles_and_theorem_3_go():
+    fractions = RandomWeights(100, (0.0, 2.0), 0.5).range_of("noisy_fraction", 1.0, 1e-6)
+    assert isinstance(fractions, Range)
+    assert (fractions.low, fractions.high) == (LEAST_NOISY_FRACTION, 1.0) == (1e-300, 1.0)
+    noise = Theorem3((0.0, 2.0), 0.5).range_of("noise_std", 1.0, 1e-6)
+    assert isinstance(noise, Range)
+    assert (LEAST_THEOREM3_NOISE, MOST_THEOREM3_NOISE) == (1e-3, 1e9)
+    assert (noise.low, noise.high) == (2e-3, 2e9)
+
+
+def test_what_plans_try_and_what_a_loss_in_points_reaches():
+    assert MOST_TRIED_BAG_SIZE == 16384
+    assert MOST_LOSS == 64.0

@@ -113,8 +113,8 @@ def test_theorem_1_loses_no_bag_and_gains_none_where_the_number_is_whole():
     law = Theorem1(800, (0.0, 0.2), 0.004)
     assert law.max_bags(100.0, 0.01).value == 200
     assert Theorem1(800, (0.0, 0.2), 0.00399999).max_bags(100.0, 0.01).value == 199
-    assert law.put("bags", 200).answer(100.0).value < 1.0
-    refused = law.put("bags", 201).answer(100.0)
+    assert law.with_value("bags", 200).answer(100.0).value < 1.0
+    refused = law.with_value("bags", 201).answer(100.0)
     assert refused.value is None
     assert refused.reason == "Theorem 1 needs 804 rows here and has 800"
 
@@ -123,7 +123,9 @@ def test_theorem_1_has_an_epsilon_that_bags_alone_set():
     """160m ≤ ε·γn/B², where δ is large enough to ask for less."""
     law = Theorem1(800, (0.0, 0.2), 0.004, 200)
     assert_rounded_up(law.epsilon(0.9).value, mp.mpf(100), 1e-14)
-    assert law.epsilon(0.9).value == pytest.approx(2 * law.put("bags", 100).epsilon(0.9).value)
+    assert law.epsilon(0.9).value == pytest.approx(
+        2 * law.with_value("bags", 100).epsilon(0.9).value
+    )
 
 
 def test_theorem_1_needs_sixteen_in_any_case():
@@ -184,10 +186,10 @@ def test_the_least_floor_of_theorem_1_is_the_least():
             float((20 * mp.log(mp.mpf("2e5")) / C0) ** 2) * half**2, rel=1e-8, abs=0.0
         )
     with pytest.raises(InputError, match="Theorem1 has no parameter 'rows' to solve for"):
-        Theorem1(1000, LABELS, 1.0).search("rows", 1.0, 0.1)
-    law = Theorem1(1000, LABELS, 1.0).put("floor", 500.0)
+        Theorem1(1000, LABELS, 1.0).range_of("rows", 1.0, 0.1)
+    law = Theorem1(1000, LABELS, 1.0).with_value("floor", 500.0)
     assert (law.residual_ms, law.floor) == (0.5, 500.0)
-    assert law.put("rows", 9) == Theorem1(9, LABELS, 0.5, 1, 500.0)
+    assert law.with_value("rows", 9) == Theorem1(9, LABELS, 0.5, 1, 500.0)
 
 
 # --- Theorem 2 -----------------------------------------------------------------------------------
@@ -280,8 +282,8 @@ def test_a_bag_of_theorem_2_has_two_rows_at_least():
     for refused, where in ((law.answer(1.0), "epsilon 1"), (law.epsilon(0.1), "any epsilon")):
         assert refused.value is None
         assert refused.reason == f"bags have 1 rows and Theorem 2 needs at least 2 at {where}"
-    assert law.put("bag_size", 2).answer(1.0).value < 1e-9
-    assert law.put("bag_size", 2).epsilon(0.1).value < 1.0
+    assert law.with_value("bag_size", 2).answer(1.0).value < 1e-9
+    assert law.with_value("bag_size", 2).epsilon(0.1).value < 1.0
     assert law.min_bag_size(1.0, 0.1).value == 2
 
 
@@ -294,12 +296,12 @@ def test_a_spectrum_that_rows_decide_sets_delta_and_epsilon():
     assert_rounded_up(law.answer(8.0).value, true, 1e-13 * (1 - mp.log(true)))
     least = int(mp.ceil(1 + unit * mp.log(102 / decimal(1e-9))))
     assert least < 600
-    refused = law.put("bag_size", least - 1).epsilon(1e-9)
+    refused = law.with_value("bag_size", least - 1).epsilon(1e-9)
     assert refused.value is None
     assert refused.reason == (
         f"bags have {least - 1:,} rows and Theorem 2 needs at least {least:,} at any epsilon"
     )
-    assert law.put("bag_size", least).epsilon(1e-9).value > 0.0
+    assert law.with_value("bag_size", least).epsilon(1e-9).value > 0.0
 
 
 def test_theorem_2_needs_an_eigenvalue_above_what_a_row_may_move():
@@ -513,20 +515,20 @@ def test_theorem_3_refuses_what_cannot_be():
 def test_theorem_3_looks_for_bags_from_where_its_delta_falls_with_them():
     """k·e^{−√k/2} is largest at k = 16."""
     law = Theorem3(LABELS, 1.0, noise_std=40.0)
-    where = law.search("bag_size", 1.0, 1e-5)
+    where = law.range_of("bag_size", 1.0, 1e-5)
     assert isinstance(where, Range)
     assert where.low == max(range(1, 100), key=lambda k: k * math.exp(-math.sqrt(k) / 2))
     size = invert.limit(law, "bag_size", 1.0, 1e-5)
-    assert law.put("bag_size", size).answer(1.0).value <= 1e-5
-    assert (law.put("bag_size", size - 1).answer(1.0).value or 1.0) > 1e-5
+    assert law.with_value("bag_size", size).answer(1.0).value <= 1e-5
+    assert (law.with_value("bag_size", size - 1).answer(1.0).value or 1.0) > 1e-5
 
 
 @pytest.mark.parametrize("labels", [(1.0, 4.0), (-1.0, 2.0)])
 def test_theorem_3_finds_the_least_noise_whatever_its_size(labels):
     small = Theorem3(labels, 1.0, 10**12)
     found = invert.limit(small, "noise_std", 100.0, 0.5)
-    assert small.put("noise_std", found).answer(100.0).value <= 0.5
-    assert (small.put("noise_std", found * (1 - 1e-8)).answer(100.0).value or 1.0) > 0.5
+    assert small.with_value("noise_std", found).answer(100.0).value <= 0.5
+    assert (small.with_value("noise_std", found * (1 - 1e-8)).answer(100.0).value or 1.0) > 0.5
     assert found == pytest.approx(2 * 3 * 2 / 1e3, rel=1e-9)  # κ = ½
     large = invert.limit(Theorem3(labels, 1.0, 10**4), "noise_std", 1e-5, 1e-10)
     assert 1e5 < large < 3e9

@@ -69,7 +69,7 @@ def test_the_loss_has_an_end():
     assert each.pure() == invert.epsilon(each, 0.0) == 0.7
     assert each.group(1) == each
     assert each.group(3) == Radial(3 * 0.7, 5)
-    where = each.epsilons(0.1)
+    where = each.range_of_epsilon(0.1)
     assert (where.low, where.high, where.how) == (0.0, 0.7, How.SHARP)
     assert each.factors() == Factors(atoms=(each.atoms(),), exact=False)
     assert radial.curve(0.7, 1) == Laplace(0.7)

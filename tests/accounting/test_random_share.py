@@ -378,7 +378,7 @@ def test_no_bag_is_larger_than_the_table():
 def test_where_each_limit_is_looked_for():
     law, counted = RandomWeights(5, (-1.0, 2.0), 0.5), RandomWeights(5, (-1.0, 2.0), 0.5, rows=40)
     sizes, deviations, coins, rows = (
-        each.search(name, 1.0, 1e-3)
+        each.range_of(name, 1.0, 1e-3)
         for each, name in [
             (law, "bag_size"),
             (law, "noise_std"),
@@ -389,17 +389,19 @@ def test_where_each_limit_is_looked_for():
     for where in (sizes, deviations, coins, rows):
         assert isinstance(where, Range)
     assert (sizes.low, sizes.high, sizes.start, sizes.whole) == (1, MOST_NOISY_BAG_SIZE, 34, True)
-    small = counted.search("bag_size", 1.0, 1e-3)
+    small = counted.range_of("bag_size", 1.0, 1e-3)
     assert (small.low, small.high) == (1, 40)
-    assert RandomWeights(5, (-1.0, 2.0), 0.5, rows=7).search("bag_size", 1.0, 1e-3).start == 7
+    assert RandomWeights(5, (-1.0, 2.0), 0.5, rows=7).range_of("bag_size", 1.0, 1e-3).start == 7
     assert deviations.value(0.0) == 3.0
     assert (deviations.low, deviations.high) == (-MOST_LOG_NOISE, MOST_LOG_NOISE)
     assert (coins.high, coins.how) == (1.0, How.HALVING)
     assert (rows.low, rows.high, rows.whole) == (1, 40, True)
     assert [rows.value(count) for count in (1, 20, 40)] == [1 / 40, 0.5, 1.0]
-    assert law.epsilons(0.1) == Range(0.0, MOST_MEAN_EPSILON, 1.0, Range.value, how=How.DOUBLING)
+    assert law.range_of_epsilon(0.1) == Range(
+        0.0, MOST_MEAN_EPSILON, 1.0, Range.value, how=How.DOUBLING
+    )
     with pytest.raises(InputError, match="RandomWeights has no parameter 'bags' to solve for"):
-        law.search("bags", 1.0, 1e-3)
+        law.range_of("bags", 1.0, 1e-3)
 
 
 # --- weights that were drawn ---------------------------------------------------------------------
@@ -444,7 +446,9 @@ def test_a_fraction_stands_for_its_count(rows):
 def test_limits_of_small_tables_are_those_one_by_one():
     law = RandomWeights(5, (-1.0, 2.0), 0.5, 6.0, rows=8)
     for delta in (0.02, 0.15):
-        passing = [n for n in range(1, 9) if law.put("bag_size", n).delta(0.5).upper <= delta]
+        passing = [
+            n for n in range(1, 9) if law.with_value("bag_size", n).delta(0.5).upper <= delta
+        ]
         if passing:
             assert invert.limit(law, "bag_size", 0.5, delta) == passing[0]
         else:
@@ -453,11 +457,11 @@ def test_limits_of_small_tables_are_those_one_by_one():
         passing = [
             n
             for n in range(1, 9)
-            if law.put("noisy_fraction", fraction_of(n, 8)).delta(0.5).upper <= delta
+            if law.with_value("noisy_fraction", fraction_of(n, 8)).delta(0.5).upper <= delta
         ]
         if passing:
             found = invert.limit(law, "noisy_fraction", 0.5, delta)
-            assert law.put("noisy_fraction", found).noisy_rows == passing[0]
+            assert law.with_value("noisy_fraction", found).noisy_rows == passing[0]
         else:
             with pytest.raises(PlanError, match="even if every row is noisy"):
                 invert.limit(law, "noisy_fraction", 0.5, delta)

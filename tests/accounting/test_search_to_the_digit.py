@@ -12,12 +12,12 @@ from labeldp.accounting import Bounds, Curve, Gaussian, OverDraw, Pure, invert
 from labeldp.accounting.curve import How, Range
 from labeldp.accounting.draw import affordable_delta
 from labeldp.accounting.invert import (
+    _between,
     _interpolated,
-    between,
-    largest_integer,
-    root,
-    smallest_integer,
-    smallest_real,
+    _largest_integer,
+    _root,
+    _smallest_integer,
+    _smallest_real,
 )
 from labeldp.errors import InputError, PlanError
 
@@ -39,10 +39,10 @@ class Law(Curve):
         value = self.formula(self.knob, epsilon)
         return Bounds(0.0, value, value)
 
-    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
+    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
         return self.where
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range:
         assert name == "knob"
         assert epsilon == 1.0
         assert 0.0 < delta <= 1.0
@@ -226,7 +226,7 @@ def test_a_number_that_passes_is_at_most_1e_9_above_the_smallest(truth, guess):
         asked.append(x)
         return x >= truth
 
-    found = smallest_real(passes, guess, 1e5)
+    found = _smallest_real(passes, guess, 1e5)
     if guess >= truth:
         assert found == guess
     else:
@@ -235,9 +235,9 @@ def test_a_number_that_passes_is_at_most_1e_9_above_the_smallest(truth, guess):
 
 
 def test_beyond_the_cap_there_is_none():
-    assert smallest_real(lambda x: x >= 100.0, 1.0, 10.0) == math.inf
-    assert smallest_real(lambda x: x >= 9.9, 1.0, 10.0) == pytest.approx(9.9)
-    assert smallest_real(lambda x: False, 0.0, 1e-3) == math.inf  # noqa: ARG005
+    assert _smallest_real(lambda x: x >= 100.0, 1.0, 10.0) == math.inf
+    assert _smallest_real(lambda x: x >= 9.9, 1.0, 10.0) == pytest.approx(9.9)
+    assert _smallest_real(lambda x: False, 0.0, 1e-3) == math.inf  # noqa: ARG005
 
 
 @pytest.mark.parametrize(
@@ -259,10 +259,10 @@ def test_a_zero_is_found_to_the_digits_asked_for_and_quickly(gap, first, second)
         asked.append(x)
         return gap(x)
 
-    found = between(counted, first, second, absolute=1e-12, relative=1e-11)
+    found = _between(counted, first, second, absolute=1e-12, relative=1e-11)
     assert gap(found) == 0.0 or abs(found - 2.0) <= 2.5e-11
     assert len(asked) < 200
-    rough = between(gap, first, second, absolute=1e-3, relative=0.0)
+    rough = _between(gap, first, second, absolute=1e-3, relative=0.0)
     assert gap(rough) == 0.0 or abs(rough - 2.0) <= 1e-3
 
 
@@ -274,7 +274,7 @@ def test_smooth_functions_need_few_values():
             asked.append(x)
             return gap(x)
 
-        between(counted, 0.0, 30.0, absolute=1e-12, relative=1e-12)
+        _between(counted, 0.0, 30.0, absolute=1e-12, relative=1e-12)
         assert len(asked) <= most + 4
 
 
@@ -297,11 +297,11 @@ def test_a_root_is_bracketed_by_steps_away_from_the_start():
         asked.append(x)
         return 1000.0 - x
 
-    assert root(gap, 0.0, 1e6, 1.0) == pytest.approx(1000.0, rel=1e-11)
+    assert _root(gap, 0.0, 1e6, 1.0) == pytest.approx(1000.0, rel=1e-11)
     assert len(asked) == len(set(asked))
     assert asked[:3] == [1.0, 1.5, 3.5]
     asked.clear()
-    assert root(gap, 0.0, 1e6, 4000.0) == pytest.approx(1000.0, rel=1e-11)
+    assert _root(gap, 0.0, 1e6, 4000.0) == pytest.approx(1000.0, rel=1e-11)
     assert asked[:3] == [4000.0, 2000.0, 0.0]
 
 
@@ -312,8 +312,8 @@ def test_whole_numbers_near_the_guess_are_found_by_few_looks(truth, guess):
     """Steps double away from the guess, and then the bracket is halved."""
     most = 2 * math.ceil(math.log2(abs(truth - guess) + 2)) + 4
     for search in (
-        lambda passes: largest_integer(lambda n: not passes(n) or n == truth, guess, 10**12),
-        lambda passes: smallest_integer(passes, 0, guess, 10**12),
+        lambda passes: _largest_integer(lambda n: not passes(n) or n == truth, guess, 10**12),
+        lambda passes: _smallest_integer(passes, 0, guess, 10**12),
     ):
         looks = []
 
@@ -329,7 +329,7 @@ def test_whole_numbers_near_the_guess_are_found_by_few_looks(truth, guess):
         looks.append(n)
         return n <= truth
 
-    assert largest_integer(below, guess, 10**12) == truth
+    assert _largest_integer(below, guess, 10**12) == truth
     assert len(looks) <= most
     assert looks[0] == guess
 
@@ -341,6 +341,6 @@ def test_a_real_number_is_found_by_few_looks():
         looks.append(x)
         return x >= 1.0 + 1e-6
 
-    found = smallest_real(passes, 1.0, 9.0)
+    found = _smallest_real(passes, 1.0, 9.0)
     assert 1.0 + 1e-6 <= found <= (1.0 + 1e-6) * (1 + 1e-9)
     assert len(looks) <= 22

@@ -161,8 +161,8 @@ def test_a_limit_passes_and_what_lies_beyond_does_not(
     found = invert.limit(law, name, epsilon, delta)
     beyond = found + further if abs(further) == 1 else found * (1 + further)
     home = law.each if isinstance(law, Bags) else law
-    assert home.put(name, found).delta(epsilon).upper <= delta * (1 + 1e-9)
-    assert home.put(name, beyond).delta(epsilon).upper > delta * (1 - 1e-9)
+    assert home.with_value(name, found).delta(epsilon).upper <= delta * (1 + 1e-9)
+    assert home.with_value(name, beyond).delta(epsilon).upper > delta * (1 - 1e-9)
 
 
 # --- groups against twins ------------------------------------------------------------------------

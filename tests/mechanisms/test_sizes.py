@@ -14,6 +14,7 @@ from labeldp._random import normals, public_stream, words
 from labeldp.accounting import Facts, FloorMode
 from labeldp.mechanisms import surveying
 from labeldp.mechanisms.floors import Terms, claimed_floor, floor_mode
+from labeldp.mechanisms.forecast import bag_sizes
 from labeldp.mechanisms.running import MOST_NUMBERS, check_memory
 from labeldp.mechanisms.sampled_noisy_wtd_lag import sizing as noisy
 from labeldp.mechanisms.wtd_flag import sizing
@@ -76,6 +77,12 @@ def test_sizes_of_bags_are_powers_of_two_that_leave_enough_bags() -> None:
     assert list(noisy.candidates(100, 26)) == [2]
     assert list(noisy.candidates(100, 51)) == []
     assert list(noisy.candidates(10**9, 1))[-1] == 16384
+
+
+def test_sizes_of_bags_grow_in_proportion_and_are_rounded_down() -> None:
+    assert list(bag_sizes(8, 2**0.5, 31)) == [8, 11, 16, 22]
+    assert list(bag_sizes(8, 2**0.5, 22)) == [8, 11, 16, 22]
+    assert list(bag_sizes(8, 2**0.5, 7)) == []
 
 
 def test_the_best_size_is_that_of_the_least_error() -> None:

@@ -58,7 +58,7 @@ def norm(matrix: NDArray[np.object_]) -> Fraction:
 
 
 def test_constants_are_what_they_are_said_to_be() -> None:
-    assert factors.ROUNDOFF == weights._UNIT == short_weights._UNIT == UNIT
+    assert factors.ROUNDOFF == UNIT
     assert fmpz(factors._PRIME).is_prime()
     assert factors._PRIME.bit_length() == 63
     assert weights._BITS == 40

@@ -31,6 +31,7 @@ from labeldp.accounting import contour, gaussian
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds, round_up
 from labeldp.accounting.curve import Atoms, Curve, Factors
 from labeldp.accounting.family import Chart, SketchFamily, scales
+from labeldp.accounting.limits import LEAST_CLAIM
 from labeldp.errors import InputError
 
 Reals = npt.NDArray[np.float64]
@@ -222,7 +223,7 @@ def _without_sketches(mu: float, points: Atoms, epsilon: float) -> Bounds:
         total = math.fsum(p * -math.expm1(min(0.0, epsilon - x)) for x, p in points)
     else:
         total = math.fsum(p * gaussian.delta(epsilon - x, mu) for x, p in points)
-    upper = min(1.0, total * (1.0 + _MARGIN) + (1e-300 if mu else 0.0))
+    upper = min(1.0, total * (1.0 + _MARGIN) + (LEAST_CLAIM if mu else 0.0))
     return Bounds(total * (1.0 - _MARGIN), min(total, upper), upper)
 
 

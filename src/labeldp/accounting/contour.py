@@ -30,6 +30,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from labeldp.accounting.limits import LEAST_CLAIM
+
 Reals = npt.NDArray[np.float64]
 Complexes = npt.NDArray[np.complex128]
 Cells = npt.NDArray[np.intp]
@@ -42,7 +44,6 @@ _DROP = 42.0  # nats below the peak at which the integral is cut off
 _FIRST, _LAST = 32, 4096  # nodes on the upper arm
 _TOLERANCE = 1e-12  # relative change that ends the halving
 _MARGIN = 1e-9  # relative margin of every upper bound, far above the rounding below
-_TINY = 1e-300  # the smallest upper bound claimed where δ is not exactly zero
 _HALVINGS = 6, 5, 5, 5, 5  # of the saddle's bracket, so many at once
 _LADDER = np.concatenate([[0.0], np.geomspace(1.2, 48.0, 24)])  # where the cut-off may be
 _BLOCK = 80  # cells at a time, that intermediate results stay in the cache
@@ -160,7 +161,7 @@ def delta(loss: Loss, epsilon: float, enough: float = 0.0) -> Reals:
     with np.errstate(all="ignore"):
         passes = _passes(loss.take(live), epsilon)
         out[2, live] = passes.chernoff
-        seen = np.flatnonzero(passes.chernoff > max(_TINY, enough))
+        seen = np.flatnonzero(passes.chernoff > max(LEAST_CLAIM, enough))
         for start in range(0, len(seen), _BLOCK):
             block = seen[start : start + _BLOCK]
             cells, here = live[block], passes.take(block)
@@ -199,7 +200,7 @@ def _passes(loss: Loss, epsilon: float) -> _Passes:
     log_mgf = curved + z * (loss.drift + 0.5 * gauss * (z + 1.0))
     weight = -z * np.log1p(1.0 / z) - np.log1p(z)
     bound = np.exp(log_mgf - z * epsilon + weight + rounding + _MARGIN)
-    chernoff = np.where(left | np.isnan(bound), 1.0, np.clip(bound, _TINY, 1.0))
+    chernoff = np.where(left | np.isnan(bound), 1.0, np.clip(bound, LEAST_CLAIM, 1.0))
     return _Passes(z, left, chernoff, rounding)
 
 

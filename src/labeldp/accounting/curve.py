@@ -1,8 +1,8 @@
 """A guarantee is a curve: δ at every ε, for one label or several, alone or with others.
 
 A law says what δ(ε) is; every inverse question (ε at δ, most bags, least noise, smallest bag) is
-asked in `invert`, to which a law says no more than where to look. Only `Bounds.upper` may reach a
-certificate.
+answered in `invert`, to which a law says no more than where to look: `range_of_epsilon`, and
+`range_of` each of its parameters. Only `Bounds.upper` may reach a certificate.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ class How(Enum):
     DOUBLING = auto()
     """δ is slow far out: `start` is doubled until the root is bracketed."""
     STEPS = auto()
-    """Growing steps from `start`, then halving."""
+    """Certified from the first: growing steps from `start`, then halving."""
     HALVING = auto()
     """Halving the ratio of the ends."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """Where the limit of a parameter lies, and how to look for it.
+    """Where ε, or the limit of a parameter, lies, and how to look for it.
 
-    low, high, start: in the coordinate searched in, of which `value` makes the parameter.
+    low, high, start: the ends, and where to begin, in the coordinate that suits the law; `value`
+    makes the parameter of it. (Bags are looked for by their logarithm: `value` is exp.)
     grows: δ grows with the parameter, so that the largest is asked for; else the smallest.
     hopeless: what to say if there is none; "{least}" stands for the δ at the end of the range.
     """
@@ -116,23 +117,23 @@ class Curve(ABC):
         """The releases that it is made of."""
         return (self,)
 
-    def inside(self, delta: float) -> tuple[Curve, float]:
-        """A simpler curve and the δ at which it answers the same question; else itself."""
+    def simpler(self, delta: float) -> tuple[Curve, float]:
+        """The curve inside, and the δ at which it answers the same question; else itself."""
         return self, delta
 
     def pure(self) -> float:
         """The ε from which on δ is 0, as far as the law says; inf if it never is."""
         return math.inf
 
-    def epsilons(self, delta: float) -> Range | float:  # noqa: ARG002
+    def range_of_epsilon(self, delta: float) -> Range | float:  # noqa: ARG002
         """Where to look for ε at δ > 0, or that ε if it is closed form."""
         return Range(0.0, MOST_EPSILON, 1.0)
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:  # noqa: ARG002
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:  # noqa: ARG002
         """Where to look for the limit of a parameter at (ε, δ), or the limit in closed form."""
         raise InputError(f"{type(self).__name__} has no parameter {name!r} to solve for")
 
-    def put(self, name: str, value: Any) -> Curve:
+    def with_value(self, name: str, value: Any) -> Curve:
         """The same law with another value of a parameter."""
         return replace(self, **{name: value})  # type: ignore[type-var]
 
@@ -165,7 +166,7 @@ class Steps(Curve):
     def pure(self) -> float:
         return round_up(self.size * self.curve.step(self.size).pure())
 
-    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
+    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
         least = LEAST_GROUP_EPSILON
         return Range(least, MOST_GROUP_EPSILON, least, how=How.STEPS)
 
@@ -180,7 +181,7 @@ class Nothing(Curve):
     def group(self, size: int) -> Curve:  # noqa: ARG002
         return self
 
-    def epsilons(self, delta: float) -> float:  # noqa: ARG002
+    def range_of_epsilon(self, delta: float) -> float:  # noqa: ARG002
         return math.inf
 
 

@@ -7,6 +7,7 @@ of δ given the bags: the chance mk/n that the row is in a bag at all, times it.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,12 +16,38 @@ from labeldp.accounting.curve import Curve, How, Range, Steps
 from labeldp.errors import InputError, at_least
 
 
-@dataclass(frozen=True)
-class OverDraw(Curve):
-    """`curve` given the bags, times the `chance` to be in one.
+class Drawn(Curve):
+    """A law given the bags, times the chance to be in one: `drawn` says both.
 
     One of several labels is in a bag with at most as many times the chance.
     """
+
+    @abstractmethod
+    def drawn(self) -> tuple[float, Curve]: ...
+
+    def delta(self, epsilon: float) -> Bounds:
+        chance, given = self.drawn()
+        return given.delta(epsilon).times(chance)
+
+    def guess(self, epsilon: float) -> Bounds:
+        chance, given = self.drawn()
+        return given.guess(epsilon).times(chance)
+
+    def group(self, size: int) -> Curve:
+        chance, given = self.drawn()
+        several = given.group(size)
+        if isinstance(several, Steps):  # steps over the draw cost less: each has the chance of one
+            return Steps(OverDraw(given, chance), size)
+        return OverDraw(several, min(1.0, size * chance))
+
+    def simpler(self, delta: float) -> tuple[Curve, float]:
+        chance, given = self.drawn()
+        return given, affordable_delta(delta, chance)
+
+
+@dataclass(frozen=True)
+class OverDraw(Drawn):
+    """`curve` given the bags, over a draw of which only the `chance` is known."""
 
     curve: Curve
     chance: float
@@ -29,27 +56,12 @@ class OverDraw(Curve):
         if not 0.0 < self.chance <= 1.0:
             raise InputError(f"chance must lie above 0 and not above 1, not {self.chance}")
 
-    def delta(self, epsilon: float) -> Bounds:
-        return self.curve.delta(epsilon).times(self.chance)
-
-    def guess(self, epsilon: float) -> Bounds:
-        return self.curve.guess(epsilon).times(self.chance)
-
-    def group(self, size: int) -> Curve:
-        given = self.curve.group(size)
-        if isinstance(given, Steps):  # steps over the draw cost less: each has the chance of one
-            return Steps(self, size)
-        return OverDraw(given, min(1.0, size * self.chance))
-
     def drawn(self) -> tuple[float, Curve]:
         return self.chance, self.curve
 
-    def inside(self, delta: float) -> tuple[Curve, float]:
-        return self.curve, affordable_delta(delta, self.chance)
-
 
 @dataclass(frozen=True)
-class BagDraw(Curve):
+class BagDraw(Drawn):
     """`curve` given the bags, over the draw of `bags` disjoint bags of `bag_size` rows each."""
 
     curve: Curve
@@ -60,29 +72,13 @@ class BagDraw(Curve):
     def __post_init__(self) -> None:
         at_least(1, rows=self.rows, bag_size=self.bag_size, bags=self.bags)
 
-    @property
-    def over(self) -> OverDraw:
-        return OverDraw(self.curve, membership(self.rows, self.bags, self.bag_size))
-
-    def delta(self, epsilon: float) -> Bounds:
-        return self.over.delta(epsilon)
-
-    def guess(self, epsilon: float) -> Bounds:
-        return self.over.guess(epsilon)
-
-    def group(self, size: int) -> Curve:
-        return self.over.group(size)
-
     def drawn(self) -> tuple[float, Curve]:
-        return self.over.drawn()
+        return membership(self.rows, self.bags, self.bag_size), self.curve
 
-    def inside(self, delta: float) -> tuple[Curve, float]:
-        return self.over, delta
-
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         """All bags that fit if one is private given the draw; else as few as make mk/n small."""
         if name != "bags":
-            return super().search(name, epsilon, delta)
+            return super().range_of(name, epsilon, delta)
         given = Fraction(max(self.curve.delta(epsilon).upper, 5e-324))
         start = math.floor(Fraction(delta) * self.rows / (self.bag_size * given))
         fitting = self.rows // self.bag_size

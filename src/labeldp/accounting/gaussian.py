@@ -13,7 +13,7 @@ from scipy import special
 
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.curve import Curve, Factors, How, Range
-from labeldp.accounting.limits import LEAST_MU, MOST_EPSILON, MOST_MU
+from labeldp.accounting.limits import LEAST_CLAIM, LEAST_MU, MOST_EPSILON, MOST_MU
 from labeldp.errors import at_least
 
 _MARGIN = 1e-11  # relative; `delta` is good to 1e-12
@@ -41,7 +41,7 @@ def delta(epsilon: float, mu: float) -> float:
 def upper(epsilon: float, mu: float) -> float:
     """`delta` with its rounding error added: the number a claim may use."""
     value = delta(epsilon, mu)
-    return min(1.0, max(value * (1.0 + _MARGIN), 1e-300)) if mu > 0.0 else value
+    return min(1.0, max(value * (1.0 + _MARGIN), LEAST_CLAIM)) if mu > 0.0 else value
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Gaussian(Curve):
     def factors(self) -> Factors | None:
         return Factors(mu=self.mu) if self.mu < math.inf else None
 
-    def epsilons(self, delta: float) -> Range | float:  # noqa: ARG002
+    def range_of_epsilon(self, delta: float) -> Range | float:  # noqa: ARG002
         return Range(0.0, MOST_EPSILON, 0.0, how=How.SHARP) if self.mu < math.inf else math.inf
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         if name != "mu":
-            return super().search(name, epsilon, delta)
+            return super().range_of(name, epsilon, delta)
         at_least(0.0, epsilon=epsilon)
         ends = math.log(LEAST_MU), math.log(MOST_MU)
         return Range(*ends, 0.0, math.exp, grows=True, how=How.SHARP)

@@ -5,8 +5,16 @@
                                          deviation, noisy fraction or μ that is (ε, δ)-DP
 
 Both err on the private side: what they return has passed with the certified `Bounds.upper`, but
-for laws in closed form, which round by themselves. The law says where to look (`curve.Range`);
-nothing else in the package searches.
+for laws in closed form, which round by themselves. Nothing else in the package searches.
+
+The law says where to look and how, this file looks. `limit(Gaussian(1.0), "mu", 1.0, 1e-6)` asks
+
+    curve.range_of("mu", 1.0, 1e-6)   a `Range`: log μ lies between these ends, δ grows with it, and
+                                      it is closed form (`How.SHARP`)
+    curve.with_value("mu", 0.2)       the law at one μ, as often as needed: is its δ at most 1e-6?
+
+and each `How` has its function here. A curve around another (a draw of bags, say) is asked for a
+`simpler` one first: the law inside, at the δ that is left to it.
 """
 
 from __future__ import annotations
@@ -20,6 +28,7 @@ from typing import ClassVar
 
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
+from labeldp.accounting.limits import LEAST_CLAIM
 from labeldp.errors import PlanError, in_range, share
 
 Function = Callable[[float], float]
@@ -33,7 +42,7 @@ def epsilon(curve: Curve, delta: float) -> float:
     curve, delta = _innermost(curve, delta)
     if delta >= 1.0:
         return 0.0
-    where = curve.epsilons(delta)
+    where = curve.range_of_epsilon(delta)
     if not isinstance(where, Range):
         return where
     return _FINDERS[where.how](where, _Question(lambda e: (curve, e), delta, where))
@@ -50,13 +59,13 @@ def limit(
     """
     in_range(0.0, 1.0, delta=delta)
     curve, delta = _innermost(curve, delta, name)
-    where = curve.search(name, epsilon, delta)
+    where = curve.range_of(name, epsilon, delta)
     if not isinstance(where, Range):
         return where
     if delta >= 1.0:
         return math.inf if where.grows else 0.0
     question = _Question if certified else _Guess
-    ask = question(lambda x: (curve.put(name, x), epsilon), delta, where)
+    ask = question(lambda x: (curve.with_value(name, x), epsilon), delta, where)
     if where.whole:
         found = _most(where, ask) if where.grows else _fewest(where, ask)
     else:
@@ -71,7 +80,7 @@ def _innermost(curve: Curve, delta: float, name: str = "") -> tuple[Curve, float
     """The simplest curve that answers the same question, if need be the one with a parameter."""
     if name in (field.name for field in fields(curve)):  # type: ignore[arg-type]
         return curve, delta
-    inner, given = curve.inside(delta)
+    inner, given = curve.simpler(delta)
     return (curve, delta) if inner is curve else _innermost(inner, given, name)
 
 
@@ -102,13 +111,13 @@ class _Question:
         """log δ − log `delta` of the guess: negative or zero where it passes."""
         upper = self.guess(self.where.value(coordinate)).upper
         if upper <= self.delta:
-            return min(0.0, math.log(max(upper, 1e-300) / self.delta))
+            return min(0.0, math.log(max(upper, LEAST_CLAIM) / self.delta))
         return max(5e-324, math.log(upper / self.delta))
 
     def sharp_gap(self, coordinate: float) -> float:
         """The same of the estimate, for a law in closed form."""
         estimate = self.guess(self.where.value(coordinate)).estimate
-        return math.log(max(estimate, 1e-300)) - math.log(self.delta)
+        return math.log(max(estimate, LEAST_CLAIM)) - math.log(self.delta)
 
 
 class _Guess(_Question):
@@ -121,10 +130,10 @@ class _Guess(_Question):
 
 
 def _near(where: Range, ask: _Question) -> float:
-    place = root(ask.gap, where.low, where.high, where.start, ask.near)
+    place = _root(ask.gap, where.low, where.high, where.start, ask.near)
     if place == where.high and ask.gap(place) > 0.0:
         return math.inf
-    return smallest_real(ask.passes, where.value(place), where.value(where.high))
+    return _smallest_real(ask.passes, where.value(place), where.value(where.high))
 
 
 def _doubling(where: Range, ask: _Question) -> float:
@@ -135,17 +144,17 @@ def _doubling(where: Range, ask: _Question) -> float:
         low, high = high, 2.0 * high
         if high > where.high:
             return math.inf
-    guess = where.value(root(ask.gap, low, high, high, ask.near))
-    return smallest_real(ask.passes, guess, where.value(where.high))
+    guess = where.value(_root(ask.gap, low, high, high, ask.near))
+    return _smallest_real(ask.passes, guess, where.value(where.high))
 
 
 def _steps(where: Range, ask: _Question) -> float:
-    return smallest_real(ask.passes, where.value(where.start), where.value(where.high))
+    return _smallest_real(ask.passes, where.value(where.start), where.value(where.high))
 
 
 def _sharp(where: Range, ask: _Question) -> float:
     if where.grows:
-        place = between(ask.sharp_gap, where.low, where.high, absolute=1e-14, relative=2.0**-50)
+        place = _between(ask.sharp_gap, where.low, where.high, absolute=1e-14, relative=2.0**-50)
         guess, lengths = where.value(place), _lengths()
         while not ask.passes(guess):
             guess *= 1.0 - next(lengths)
@@ -154,7 +163,7 @@ def _sharp(where: Range, ask: _Question) -> float:
         return where.low
     if not ask.passes(where.high):
         return math.inf
-    guess = between(ask.sharp_gap, where.low, where.high, absolute=1e-14, relative=1e-14)
+    guess = _between(ask.sharp_gap, where.low, where.high, absolute=1e-14, relative=1e-14)
     lengths = _lengths()
     while not ask.passes(guess):
         guess += next(lengths) * (1.0 + guess)
@@ -193,22 +202,22 @@ def _most(where: Range, ask: _Question) -> int:
     if where.how is How.NEAR:
         if not ask.may_pass(1):
             return 0
-        start = where.value(root(lambda x: -ask.gap(x), where.low, where.high, where.start))
-    guess = largest_integer(ask.may_pass, round(start), cap)
-    return largest_integer(ask.passes, guess, guess)
+        start = where.value(_root(lambda x: -ask.gap(x), where.low, where.high, where.start))
+    guess = _largest_integer(ask.may_pass, round(start), cap)
+    return _largest_integer(ask.passes, guess, guess)
 
 
 def _fewest(where: Range, ask: _Question) -> float:
     low, start, high = round(where.low), round(where.start), round(where.high)
     value = where.value
-    guess = smallest_integer(lambda n: ask.may_pass(value(n)), low, start, high)
+    guess = _smallest_integer(lambda n: ask.may_pass(value(n)), low, start, high)
     if guess is None:
         return math.inf
-    found = smallest_integer(lambda n: ask.passes(value(n)), guess, guess + 1, high)
+    found = _smallest_integer(lambda n: ask.passes(value(n)), guess, guess + 1, high)
     return math.inf if found is None else value(found)
 
 
-def smallest_integer(
+def _smallest_integer(
     passes: Callable[[int], bool], lowest: int, guess: int, cap: int
 ) -> int | None:
     """The smallest n in [lowest, cap] that passes, for a test that passes from some n on."""
@@ -225,7 +234,7 @@ def smallest_integer(
     return high
 
 
-def largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int:
+def _largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int:
     """The largest n in [0, cap] that passes, for a test that fails from some n on.
 
     0 passes by convention. The bracket is found by steps doubling away from `guess`.
@@ -244,7 +253,7 @@ def largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int:
     return low
 
 
-def smallest_real(passes: Callable[[float], bool], guess: float, cap: float) -> float:
+def _smallest_real(passes: Callable[[float], bool], guess: float, cap: float) -> float:
     """A number that passes, at most a relative 1e-9 above the smallest; inf beyond `cap`.
 
     For a test that passes from some x on. Starts at `guess`, which is at or below it.
@@ -262,7 +271,7 @@ def smallest_real(passes: Callable[[float], bool], guess: float, cap: float) -> 
     return trial
 
 
-def root(gap: Function, low: float, high: float, start: float, relative: float = 1e-11) -> float:
+def _root(gap: Function, low: float, high: float, start: float, relative: float = 1e-11) -> float:
     """Where a decreasing `gap` changes sign, about; an end if it does not.
 
     The bracket is found by steps doubling away from `start`, a number between the two.
@@ -277,10 +286,10 @@ def root(gap: Function, low: float, high: float, start: float, relative: float =
         if second in (low, high):
             return second
         first, step = second, 4.0 * step
-    return between(gap, first, second, absolute=1e-12, relative=relative)
+    return _between(gap, first, second, absolute=1e-12, relative=relative)
 
 
-def between(
+def _between(
     gap: Function, first: float, second: float, *, absolute: float, relative: float
 ) -> float:
     """A zero of `gap`, of opposite signs at the two ends, by Brent's method (1973, chapter 4).

@@ -1,4 +1,4 @@
-"""Pure ε, and Laplace noise on one number: losses that are bounded (theory §9, §11, §13).
+"""Losses that are bounded: pure ε, and Laplace noise on one number (theory §9, §11, §13).
 
 Of all pure-ε₀ releases the two-point law is the worst: L = ±ε₀ with P(L = ε₀) = 1/(1 + e^{−ε₀}),
 so δ(ε) = (e^{ε₀} − e^ε)/(1 + e^{ε₀}) for |ε| ≤ ε₀. Laplace noise of scale Δ/ε₀ on a number that
@@ -12,7 +12,9 @@ the loss stand at their upper ends, so that what is composed with them is an upp
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -25,13 +27,42 @@ _CELLS = 64
 
 
 @dataclass(frozen=True)
-class Pure(Curve):
-    """Any release that is ε₀-DP with δ = 0, by the two-point law."""
+class Bounded(Curve):
+    """A loss within ±`epsilon`: of noise, what a label can move over its scale.
+
+    A group moves the same numbers by as many times as much.
+    """
 
     epsilon: float
+    exact: ClassVar[bool] = False
+    """Whether `atoms` are the law itself, and not one above it."""
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon)
+
+    @abstractmethod
+    def atoms(self) -> Atoms:
+        """The law of the loss in points."""
+
+    def group(self, size: int) -> Self:
+        at_least(1, size=size)
+        return replace(self, epsilon=size * self.epsilon)
+
+    def pure(self) -> float:
+        return self.epsilon
+
+    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
+        return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
+
+    def factors(self) -> Factors:
+        return Factors(atoms=(self.atoms(),), exact=self.exact)
+
+
+@dataclass(frozen=True)
+class Pure(Bounded):
+    """Any release that is ε₀-DP with δ = 0, by the two-point law."""
+
+    exact = True
 
     def delta(self, epsilon: float) -> Bounds:
         if epsilon >= self.epsilon:
@@ -41,35 +72,14 @@ class Pure(Curve):
         # e^{ε₀} − e^ε over 1 + e^{ε₀}, both divided by e^{ε₀}
         return _bounds(-math.expm1(epsilon - self.epsilon) / (1.0 + math.exp(-self.epsilon)))
 
-    def group(self, size: int) -> Pure:
-        at_least(1, size=size)
-        return Pure(size * self.epsilon)
-
-    def pure(self) -> float:
-        return self.epsilon
-
-    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
-        return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
-
-    def factors(self) -> Factors:
-        return Factors(atoms=(self.atoms(),))
-
     def atoms(self) -> Atoms:
         rare = math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon))
         return (self.epsilon, 1.0 - rare), (-self.epsilon, rare)
 
 
 @dataclass(frozen=True)
-class Laplace(Curve):
-    """Laplace noise on one number: `epsilon` is what a label can move it, over the scale.
-
-    A group moves the same number by as many times as much.
-    """
-
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        positive(epsilon=self.epsilon)
+class Laplace(Bounded):
+    """Laplace noise on one number."""
 
     def delta(self, epsilon: float) -> Bounds:
         if epsilon >= self.epsilon:
@@ -77,19 +87,6 @@ class Laplace(Curve):
         if epsilon < -self.epsilon:
             return _bounds(-math.expm1(epsilon))
         return _bounds(-math.expm1(0.5 * (epsilon - self.epsilon)))
-
-    def group(self, size: int) -> Laplace:
-        at_least(1, size=size)
-        return Laplace(size * self.epsilon)
-
-    def pure(self) -> float:
-        return self.epsilon
-
-    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
-        return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
-
-    def factors(self) -> Factors:
-        return Factors(atoms=(self.atoms(),), exact=False)
 
     def atoms(self) -> Atoms:
         """½ at ε₀; P(L ≤ l) = ½e^{−(ε₀−l)/2} between the ends; ½e^{−ε₀} at −ε₀."""

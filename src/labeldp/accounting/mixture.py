@@ -28,7 +28,12 @@ from labeldp.accounting import random_mu
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Curve, How, Range
 from labeldp.accounting.decimals import exact
-from labeldp.accounting.limits import MOST_LOG_NOISE, MOST_MEAN_EPSILON, MOST_NOISY_BAG_SIZE
+from labeldp.accounting.limits import (
+    LEAST_NOISY_FRACTION,
+    MOST_LOG_NOISE,
+    MOST_MEAN_EPSILON,
+    MOST_NOISY_BAG_SIZE,
+)
 from labeldp.errors import InputError, at_least, ordered, positive
 
 Reals = npt.NDArray[np.float64]
@@ -101,17 +106,17 @@ class RandomWeights(Curve):
             found.append(random_mu.mean_delta(scale, epsilon, counts, True))
         return found
 
-    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
+    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, MOST_MEAN_EPSILON, 1.0, how=How.DOUBLING)
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         if name == "bag_size":
             return self._bag_sizes(epsilon, delta)
         if name == "noise_std":
             return self._deviations()
         if name == "noisy_fraction":
             return self._fractions(epsilon, delta)
-        return super().search(name, epsilon, delta)
+        return super().range_of(name, epsilon, delta)
 
     def _bag_sizes(self, epsilon: float, delta: float) -> Range:
         """More rows hold more noisy rows, and δ falls with their number: every larger k passes."""
@@ -144,7 +149,8 @@ class RandomWeights(Curve):
         )
         rows = self.rows
         if rows is None:
-            return Range(1e-300, 1.0, 1.0, how=How.HALVING, hopeless=hopeless)
+            least = LEAST_NOISY_FRACTION
+            return Range(least, 1.0, 1.0, how=How.HALVING, hopeless=hopeless)
         return Range(
             1, rows, 2, lambda count: fraction_of(count, rows), whole=True, hopeless=hopeless
         )

@@ -18,6 +18,7 @@ from fractions import Fraction
 from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds
 from labeldp.accounting.curve import Curve, How, Nothing, Range
 from labeldp.accounting.decimals import exact, log_ratio
+from labeldp.accounting.limits import LEAST_CLAIM, LEAST_THEOREM1_FLOOR
 from labeldp.errors import at_least, ordered, positive
 
 HANSON_WRIGHT = Fraction(145, 1000)  # c0
@@ -58,7 +59,7 @@ class Theorem1(Curve):
         delta = 2.0 * math.exp(-log * (1.0 - 1e-14)) * (1.0 + 1e-14)
         if delta >= 1.0:
             return Answer(None, f"Theorem 1 promises no delta below 1 for {self.bags} bags")
-        return Answer(max(delta, 1e-300))
+        return Answer(max(delta, LEAST_CLAIM))
 
     def epsilon(self, delta: float) -> Answer:
         """The smallest ε, rounded up; None when rows are too few."""
@@ -94,22 +95,22 @@ class Theorem1(Curve):
         root = math.sqrt(promised) - (size - 1) * (high - low)
         return replace(self, residual_ms=root**2 / self.rows) if root > 0.0 else Nothing()
 
-    def epsilons(self, delta: float) -> float:
+    def range_of_epsilon(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         if name == "bags":
             return self.max_bags(epsilon, delta).value or 0
         if name == "floor":
             low, high = self.label_range
-            least = (high - low) ** 2 * 1e-6
+            least = (high - low) ** 2 * LEAST_THEOREM1_FLOOR
             return Range(least, math.inf, least, how=How.STEPS)
-        return super().search(name, epsilon, delta)
+        return super().range_of(name, epsilon, delta)
 
-    def put(self, name: str, value: float) -> Curve:
+    def with_value(self, name: str, value: float) -> Curve:
         if name == "floor":
             return replace(self, residual_ms=value / self.rows, floor=value)
-        return super().put(name, value)
+        return super().with_value(name, value)
 
     def _short_of_rows(self, *wanted: Fraction) -> str:
         """How many rows are missing for γn/B_Y² to reach what is wanted, and 16 in any case."""

@@ -30,7 +30,13 @@ from fractions import Fraction
 from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds
 from labeldp.accounting.curve import Curve, How, Nothing, Range
 from labeldp.accounting.decimals import exact, log_ratio
-from labeldp.accounting.limits import MOST_THEOREM2_EPSILON, MOST_THEOREM3_BAG_SIZE
+from labeldp.accounting.limits import (
+    LEAST_CLAIM,
+    LEAST_THEOREM3_NOISE,
+    MOST_THEOREM2_EPSILON,
+    MOST_THEOREM3_BAG_SIZE,
+    MOST_THEOREM3_NOISE,
+)
 from labeldp.accounting.paper import HANSON_WRIGHT
 from labeldp.errors import InputError, at_least, in_range, ordered, positive
 
@@ -121,7 +127,7 @@ class Theorem2(Curve):
         delta = math.exp(max(by_labels, by_rows) * (1.0 - _ROUNDING)) * (1.0 + _ROUNDING)
         if delta >= 1.0:
             return self._too_small("more for any delta below 1")
-        return Answer(max(delta, 1e-300))
+        return Answer(max(delta, LEAST_CLAIM))
 
     def epsilon(self, delta: float) -> Answer:
         """The smallest ε, rounded up, or why there is none.
@@ -161,7 +167,7 @@ class Theorem2(Curve):
         root = math.sqrt(self.rows * self.min_eigenvalue) - (size - 1) * (high - low)
         return replace(self, min_eigenvalue=root**2 / self.rows) if root > 0.0 else Nothing()
 
-    def epsilons(self, delta: float) -> float:
+    def range_of_epsilon(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
 
     def _too_small(self, wanted: str) -> Answer:
@@ -230,7 +236,7 @@ class Theorem3(Curve):
         root = math.sqrt(_LINEAR**2 + 8.0 * max(0.0, epsilon / kappa - kappa))
         first = 2.0 * math.exp(-(((root - _LINEAR) / 4.0) ** 2) * (1.0 - _ROUNDING))
         delta = (first + self.rare) * (1.0 + _ROUNDING)
-        return self._nothing_below("1") if delta >= 1.0 else Answer(max(delta, 1e-300))
+        return self._nothing_below("1") if delta >= 1.0 else Answer(max(delta, LEAST_CLAIM))
 
     def epsilon(self, delta: float) -> Answer:
         """The ε with the constants of the theorem's proof, rounded up, or why there is none."""
@@ -247,20 +253,20 @@ class Theorem3(Curve):
     def delta(self, epsilon: float) -> Bounds:
         return self.answer(epsilon).bounds if epsilon > 0.0 else NO_GUARANTEE
 
-    def epsilons(self, delta: float) -> float:
+    def range_of_epsilon(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         """Bags have 16 rows or more: below, δ need not fall with them."""
         if name == "bag_size":
             most = MOST_THEOREM3_BAG_SIZE
             hopeless = f"Theorem 3 needs bags of more than {most:.0e} rows here"
             return Range(_TURN, most, 4 * _TURN, whole=True, hopeless=hopeless)
         if name == "noise_std":
-            least, largest = self.width * 1e-3, self.width * 1e9
+            low, high = self.width * LEAST_THEOREM3_NOISE, self.width * MOST_THEOREM3_NOISE
             hopeless = "Theorem 3 promises these bags nothing, whatever the noise"
-            return Range(least, largest, least, how=How.STEPS, hopeless=hopeless)
-        return super().search(name, epsilon, delta)
+            return Range(low, high, low, how=How.STEPS, hopeless=hopeless)
+        return super().range_of(name, epsilon, delta)
 
     def _nothing_below(self, delta: str) -> Answer:
         promised = f"Theorem 3 promises {self.bags:,} bags of {self.bag_size:,} rows"

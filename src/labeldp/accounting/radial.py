@@ -27,17 +27,17 @@ import numpy.typing as npt
 from scipy import special
 
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.curve import Atoms, Curve, Factors, How, Range
-from labeldp.accounting.laplace import Laplace
-from labeldp.errors import at_least, in_range, positive
+from labeldp.accounting.curve import Atoms, Curve
+from labeldp.accounting.laplace import Bounded, Laplace
+from labeldp.accounting.limits import LEAST_CLAIM
+from labeldp.errors import at_least, in_range
 
 Reals = npt.NDArray[np.float64]
 
 _GAUSS = np.polynomial.legendre.leggauss(16)
 _PANELS = 64
 _CELLS = 256
-_LEFT_OUT = 700.0  # e^−700 of the density, and less, is cut off and bounded by _LEAST
-_LEAST = 1e-300
+_LEFT_OUT = 700.0  # e^−700 of the density, and less, is cut off and bounded by LEAST_CLAIM
 _MARGIN = 1e-9  # relative; the quadrature is good to 1e-12
 _NODES = 400
 _CUT = 1e-20  # of a χ², left out at either end
@@ -45,17 +45,13 @@ _HALVINGS = 60
 
 
 @dataclass(frozen=True)
-class Radial(Curve):
-    """Radial noise in two dimensions or more; `epsilon` is what a label can move, over the scale.
+class Radial(Bounded):
+    """Radial noise in two dimensions or more."""
 
-    A group moves the same numbers by as many times as much.
-    """
-
-    epsilon: float
     dimensions: int
 
     def __post_init__(self) -> None:
-        positive(epsilon=self.epsilon)
+        super().__post_init__()
         at_least(2, dimensions=self.dimensions)
 
     def delta(self, epsilon: float) -> Bounds:
@@ -69,20 +65,7 @@ class Radial(Curve):
             )
             return Bounds(low, middle, min(1.0, high))
         value = self._above(epsilon) / self._whole()
-        return Bounds(value * (1 - _MARGIN), value, min(1.0, value * (1 + _MARGIN) + _LEAST))
-
-    def group(self, size: int) -> Radial:
-        at_least(1, size=size)
-        return Radial(size * self.epsilon, self.dimensions)
-
-    def pure(self) -> float:
-        return self.epsilon
-
-    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
-        return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
-
-    def factors(self) -> Factors:
-        return Factors(atoms=(self.atoms(),), exact=False)
+        return Bounds(value * (1 - _MARGIN), value, min(1.0, value * (1 + _MARGIN) + LEAST_CLAIM))
 
     @lru_cache(maxsize=256)  # noqa: B019  # a law is two numbers, and certificates ask it often
     def atoms(self) -> Atoms:
@@ -91,7 +74,7 @@ class Radial(Curve):
         masses = [float(weights @ self._density(angles)) for angles, weights in _panels(edges)]
         losses = self.epsilon * np.cos(edges[:-1])
         cells = zip(losses.tolist(), (np.array(masses) / sum(masses)).tolist(), strict=True)
-        return (self.epsilon, _LEAST), *cells
+        return (self.epsilon, LEAST_CLAIM), *cells
 
     @property
     def _first(self) -> float:
@@ -153,7 +136,11 @@ def _bessel_ratio(dimensions: int, x: float) -> float:
 
 @lru_cache(maxsize=4096)  # plan, certificate and verification ask the same
 def product_quantile(first: float, second: float, probability: float) -> float:
-    """The quantile of the product of two independent χ² of so many degrees of freedom."""
+    """The quantile of the product of two independent χ² of so many degrees of freedom.
+
+    Of how far off an answer may be, which is utility: its halvings are no search for a limit of
+    privacy, and do not err to one side as those of `invert` do.
+    """
     at_least(1.0, first=first, second=second)
     in_range(0.0, 1.0, probability=probability)
     a, b = 0.5 * first, 0.5 * second

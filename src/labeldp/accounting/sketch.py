@@ -25,7 +25,13 @@ from labeldp.accounting import gaussian
 from labeldp.accounting.bounds import Bounds, round_up
 from labeldp.accounting.curve import Curve, Factors, Range
 from labeldp.accounting.family import SketchFamily, residual_cosine
-from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
+from labeldp.accounting.limits import (
+    LEAST_LOG_FLOOR,
+    MOST_BAG_SIZE,
+    MOST_BAGS,
+    MOST_EPSILON,
+    MOST_LOG_FLOOR,
+)
 from labeldp.common import plain_fields
 from labeldp.errors import InputError, PlanError, at_least, ordered, positive
 
@@ -133,10 +139,10 @@ class Sketch(Curve):
     def factors(self) -> Factors:
         return Factors((self.family,), self.seen, slack=self.slack)
 
-    def epsilons(self, delta: float) -> Range:  # noqa: ARG002
+    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
         return Range(0.0, MOST_EPSILON, float(self.labels))
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         if name == "bags":
             most = math.log(MOST_BAGS)
             likely = math.log(self.floor) - 2.0 * math.log(self.facts.width) - 3.0
@@ -144,7 +150,7 @@ class Sketch(Curve):
             return Range(0.0, most, start, math.exp, grows=True, whole=True)
         if name == "floor":
             return self._floors(epsilon, delta)
-        return super().search(name, epsilon, delta)
+        return super().range_of(name, epsilon, delta)
 
     def _floors(self, epsilon: float, delta: float) -> Range:
         if gaussian.upper(epsilon, self.seen) + self.slack >= delta:
@@ -154,8 +160,8 @@ class Sketch(Curve):
             )
         scale = 2.0 * math.log(self.facts.width)
         return Range(
-            scale - 60.0,
-            scale + 120.0,
+            scale + LEAST_LOG_FLOOR,
+            scale + MOST_LOG_FLOOR,
             scale + math.log(self.bags) + 3.0,
             math.exp,
             hopeless=f"no residual floor makes {self.bags} bags private; ask for fewer bags",
@@ -192,7 +198,7 @@ class Bags(Curve):
     def factors(self) -> Factors | None:
         return self.each.factors() if self.labels == 1 else None
 
-    def inside(self, delta: float) -> tuple[Curve, float]:
+    def simpler(self, delta: float) -> tuple[Curve, float]:
         return (self.each if self.labels == 1 else self), delta
 
     def _parts(self, epsilon: float) -> list[tuple[Sketch, float]]:
@@ -263,9 +269,9 @@ class SizedBag(Curve):
     def group(self, size: int) -> Curve:
         return Bags(self.sketch).group(size)
 
-    def search(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         if name != "bag_size":
-            return super().search(name, epsilon, delta)
+            return super().range_of(name, epsilon, delta)
         low, high = self.label_range
         return Range(
             (self.features or 0) + 1,

@@ -13,8 +13,10 @@ resemble each other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, repeat, takewhile
+from operator import mul
 from typing import TYPE_CHECKING
 
 from labeldp.common import checked
@@ -160,6 +162,12 @@ def shrunken_ms(
 def mean_excess(rank: int, bags: int) -> float:
     """E[(val − opt)/opt] without added noise: d/(m−d−1), infinite for m ≤ d+1."""
     return rank / (bags - rank - 1) if bags > rank + 1 else math.inf
+
+
+def bag_sizes(first: int, growth: float, most: int) -> Iterator[int]:
+    """Sizes of bags whose forecasts are compared: each so many times the one before."""
+    sizes = map(int, accumulate(repeat(growth), mul, initial=float(first)))
+    return takewhile(lambda size: size <= most, sizes)
 
 
 def excess_quantile(rank: int, bags: int, probability: float) -> float:

@@ -204,17 +204,16 @@ class DrawOptions:
     bag_seed: int | None = option(None, "For experiments: repeatable bags.", min=0)
 
 
-_MOST_EPSILON, _LEAST_DELTA = 1e6, 1e-100
-
-
 def check_budget(epsilon: float, delta: float) -> None:
     """Refuse what is no budget, and what is so far out that it would say nothing."""
+    from labeldp.accounting.limits import LEAST_DELTA, MOST_EPSILON  # slow to import
+
     positive(epsilon=epsilon)
     share(delta=delta)
-    if epsilon > _MOST_EPSILON:
-        raise InputError(f"`epsilon` must be at most {_MOST_EPSILON:g}, not {epsilon:g}")
-    if 0 < delta < _LEAST_DELTA:
-        raise InputError(f"`delta` must be at least {_LEAST_DELTA:g}, not {delta:g}, or 0: pure ε")
+    if epsilon > MOST_EPSILON:
+        raise InputError(f"`epsilon` must be at most {MOST_EPSILON:g}, not {epsilon:g}")
+    if 0 < delta < LEAST_DELTA:
+        raise InputError(f"`delta` must be at least {LEAST_DELTA:g}, not {delta:g}, or 0: pure ε")
 
 
 Own = TypeVar("Own")

@@ -41,6 +41,7 @@ from labeldp.mechanisms.floors import (
 )
 from labeldp.mechanisms.forecasting import (
     Forecast,
+    bag_sizes,
     explained_ms,
     forecast,
     mean_excess,
@@ -90,6 +91,7 @@ from labeldp.source import Source, take_rows
 from labeldp.statistics import (
     FULL_COLUMNS,
     LARGE,
+    ROUNDOFF,
     Expected,
     Factor,
     FeatureGram,
@@ -131,6 +133,7 @@ __all__ = [
     "OTHER_FEATURES",
     "PUBLIC_WEIGHTS",
     "REMARKS",
+    "ROUNDOFF",
     "ROW",
     "WARNING",
     "AddedError",
@@ -180,6 +183,7 @@ __all__ = [
     "aggregate_batch",
     "aggregate_schema",
     "arrow_numbers",
+    "bag_sizes",
     "bag_squares",
     "bags_at_once",
     "check_bag_rows",

@@ -14,7 +14,8 @@ from collections.abc import Iterator, Sequence
 
 MOST_EXPOSED = 0.1
 """Of δ·rows."""
-MOST_EPSILON = 10.0
+WEAK_EPSILON = 10.0
+"""Above it a guarantee is called weak."""
 MOST_SUCCESS = 0.95
 """Of the best attack on one label, from even odds."""
 MOST_FOUND = 0.9
@@ -37,8 +38,8 @@ def weaknesses(
             f"δ times rows is {delta * rows:.2g}: a mechanism that publishes some labels outright "
             f"could promise as much; take δ below {MOST_EXPOSED / rows:.1g}"
         )
-    if epsilon > MOST_EPSILON:
-        yield f"ε = {epsilon:g} is above {MOST_EPSILON:g}: it bounds next to nothing"
+    if epsilon > WEAK_EPSILON:
+        yield f"ε = {epsilon:g} is above {WEAK_EPSILON:g}: it bounds next to nothing"
     success = best_guess(curve)
     if success > MOST_SUCCESS or true_positive_rate > MOST_FOUND:
         yield (

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labeldp.accounting import Curve
+from labeldp.accounting.limits import MOST_LOSS
 from labeldp.errors import InputError, MissingExtraError, positive
 
 Reals = npt.NDArray[np.float64]
@@ -35,7 +36,6 @@ Point = tuple[int, float, float]
 STEP, WITHIN = 1e-4, 5e-5
 _LEAST = 1e-15  # of δ: what is below it is one coarse piece
 _FLAT = 1e-9  # a relative fall of δ over twice the ε: a curve that has come to its end
-_MOST = 64.0
 
 
 @dataclass(frozen=True)
@@ -108,19 +108,22 @@ def privacy_loss(curve: Curve, step: float = STEP, within: float = WITHIN) -> Pr
 
 
 def _last(curve: Curve, upper: Upper, step: float) -> int:
-    """Where the curve ends: at its pure ε, at next to nothing, or where it falls no further."""
-    if curve.pure() <= _MOST:
+    """Where the curve ends: at its pure ε, at next to nothing, or where it falls no further.
+
+    A power of two will do, since it is how far points reach and not what they promise. `invert`
+    finds the least ε at a δ, and none for a curve that ends above it.
+    """
+    if curve.pure() <= MOST_LOSS:
         place = math.ceil(curve.pure() / step * (1.0 - 1e-15))
         return place + (upper(place) > 0.0)  # a multiple may round below
-    reach = 1.0
-    while upper(math.ceil(reach / step)) > _LEAST:
-        far = upper(math.ceil(2.0 * reach / step))
-        if far >= upper(math.ceil(reach / step)) * (1.0 - _FLAT):
-            break
-        reach *= 2.0
-        if reach >= _MOST:
-            raise InputError(f"δ is {far:.2g} at ε = {_MOST:g}: nothing that a loss could say")
-    return math.ceil(reach / step)
+    for power in range(round(math.log2(MOST_LOSS))):
+        place = math.ceil(2.0**power / step)
+        if upper(place) <= _LEAST:
+            return place
+        far = upper(math.ceil(2.0 ** (power + 1) / step))
+        if far >= upper(place) * (1.0 - _FLAT):
+            return place
+    raise InputError(f"δ is {far:.2g} at ε = {MOST_LOSS:g}: nothing that a loss could say")
 
 
 def _nodes(upper: Upper, last: int, step: float, within: float) -> list[int]:

@@ -20,7 +20,7 @@ count, and merging is addition. What depends on labels has types of its own whos
 shows nothing. Other rooms import from this page alone.
 """
 
-from labeldp.statistics.factor import LARGE, Factor, factorise, spanned
+from labeldp.statistics.factor import LARGE, ROUNDOFF, Factor, factorise, spanned
 from labeldp.statistics.gram import FeatureGram, GramSum
 from labeldp.statistics.labels import LABEL_BITS, LabelGrid, LabelMoments, MomentSum
 from labeldp.statistics.leverage import Leverage, LeverageScan
@@ -37,6 +37,7 @@ __all__ = [
     "FULL_COLUMNS",
     "LABEL_BITS",
     "LARGE",
+    "ROUNDOFF",
     "Expected",
     "Factor",
     "FeatureGram",

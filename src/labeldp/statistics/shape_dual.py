@@ -25,9 +25,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.statistics.factor import ROUNDOFF
+
 Array = NDArray[np.float64]
 
-_UNIT = 2.0**-53
 _FLOOR = 1e-15
 """Of the eigenvalues of M, relative to the largest."""
 _FIRST_POWER, _POWER = 2.0, 3.0
@@ -192,7 +193,7 @@ def _matrix(mixture: Mixture, table_rows: int) -> Array:
 
 def _sure(eigenvalues: Array, more: float) -> float:
     """(tr M^½)², at most: eigenvalues are known to a few roundings of the largest."""
-    error = 4 * (len(eigenvalues) + 8) * _UNIT * eigenvalues[-1]
+    error = 4 * (len(eigenvalues) + 8) * ROUNDOFF * eigenvalues[-1]
     total = float(np.sqrt(np.maximum(eigenvalues - error, 0.0)).sum()) + more
     return total**2 * (1 - 1e-12)
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap
+from labeldp.statistics.factor import ROUNDOFF
 from labeldp.statistics.weights import Weights
 
-_UNIT = 2.0**-53
 _ROWS = 1024
 """At a time."""
 
@@ -59,7 +59,7 @@ class ShortWeights:
     def distance(self, largest: float) -> float:
         """How far a value may be from ‖C x‖², of values up to `largest`."""
         norm = math.sqrt(largest) * (1 + 1e-9)
-        summing = (len(self._matrix) + 2) * 2 * _UNIT * largest
+        summing = (len(self._matrix) + 2) * 2 * ROUNDOFF * largest
         return (self._off * (2 * norm + self._off) + summing) * (1 + 1e-9)
 
 

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.statistics.factor import Factor, content, square_of
+from labeldp.statistics.factor import ROUNDOFF, Factor, content, square_of
 
-_UNIT = 2.0**-53
 _BITS = 40
 """Significant bits of a published weight: far more than S needs, and five bytes in a file."""
 _CUT = 53 - _BITS
@@ -92,8 +91,8 @@ class Weights:
         """
         lengths = np.linalg.norm(rows @ self.matrix.T, axis=1)
         sizes = np.linalg.norm(np.abs(rows) @ np.abs(self.matrix.T), axis=1)
-        upper = lengths + 2 * (self.rank + 4) * _UNIT * sizes
-        return float(upper.max(initial=0.0)) ** 2 * (1 + 8 * _UNIT)
+        upper = lengths + 2 * (self.rank + 4) * ROUNDOFF * sizes
+        return float(upper.max(initial=0.0)) ** 2 * (1 + 8 * ROUNDOFF)
 
     def noise_root(self, factor: Factor) -> NDArray[np.float64]:
         """K = (C·L)⁻¹, so that K·Kᵀ is the S of this C, up to rounding."""

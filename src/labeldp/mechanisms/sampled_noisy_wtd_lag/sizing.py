@@ -13,11 +13,11 @@ import numpy as np
 
 from labeldp._random import normals, public_stream, words
 from labeldp.accounting import Curve, invert, realised_mu
+from labeldp.accounting.limits import MOST_TRIED_BAG_SIZE
 from labeldp.errors import PlanError
-from labeldp.mechanisms.forecasting import mean_excess
+from labeldp.mechanisms.forecasting import bag_sizes, mean_excess
 
 _TRIES = 1024
-_LARGEST_BAG = 1 << 14
 _ACCEPTED = 0.5
 """The share of bags whose first weights should pass; the others are drawn again."""
 _MOST_EMPTY = 0.01
@@ -60,10 +60,7 @@ def round_up(value: float) -> float:
 
 def candidates(rows: int, fewest: int) -> Iterator[int]:
     """Sizes of bags that leave at least so many bags."""
-    size = 2
-    while size <= _LARGEST_BAG and rows // size >= fewest:
-        yield size
-        size *= 2
+    return bag_sizes(2, 2.0, min(MOST_TRIED_BAG_SIZE, rows // fewest))
 
 
 def best_size(
@@ -96,13 +93,15 @@ def best_size(
 
 
 def size_for_noise(rows: int, std: float, noise: Callable[[int], float]) -> int:
-    """The smallest size, up to doubling, whose bags this noise makes private."""
-    size = 2
-    while size <= min(rows, _LARGEST_BAG):
+    """The smallest size, up to doubling, whose bags this noise makes private.
+
+    A choice among the same sizes, no limit for `invert`: noise that is found by simulation need not
+    fall with the size, and the claim that is made of the chosen size is certified.
+    """
+    for size in candidates(rows, 1):
         if noise(size) <= std:
             return size
-        size *= 2
     raise PlanError(
-        f"noise of deviation {std:g} makes no bag of up to {min(rows, _LARGEST_BAG):,} rows "
+        f"noise of deviation {std:g} makes no bag of up to {min(rows, MOST_TRIED_BAG_SIZE):,} rows "
         "private at this budget; add more noise or make more rows noisy"
     )

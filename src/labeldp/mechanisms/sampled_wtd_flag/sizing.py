@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from labeldp.accounting import BagDraw, Curve, Sketch, invert, price
 from labeldp.errors import PlanError
-from labeldp.mechanisms.workbench import Terms, mean_excess
+from labeldp.mechanisms.workbench import Terms, bag_sizes, mean_excess
 
 _STEP = 2**0.5
 _TYPICAL = 2.0
@@ -55,10 +55,7 @@ class Sizes:
 def choose_bag_size(sizes: Sizes) -> int:
     """The size with the smallest forecast error."""
     rows, rank = sizes.terms.facts.rows, sizes.terms.rank
-    candidates, size = [], float(2 * (rank + 1))
-    while rows // int(size) >= (sizes.wanted or rank + 2):
-        candidates.append(int(size))
-        size *= _STEP
+    candidates = bag_sizes(2 * (rank + 1), _STEP, rows // (sizes.wanted or rank + 2))
     best = min(candidates, key=sizes.error, default=None)
     if best is None or sizes.error(best) == float("inf"):
         raise PlanError(

@@ -16,6 +16,7 @@ from labeldp.mechanisms.workbench import (
     AGGREGATES,
     FAR,
     FEATURES,
+    ROUNDOFF,
     Engine,
     FeatureGram,
     GramSum,
@@ -31,7 +32,6 @@ from labeldp.mechanisms.workbench import (
 )
 
 WEIGHTS = file_name("weights")
-_UNIT = 2.0**-53
 _SPENT = 1e-6
 """Of μ, or ε, what a plan may leave."""
 _FAR = {GAUSSIAN: FAR, RADIAL: 28.0}
@@ -113,7 +113,7 @@ def _check_error(release: Release, weights: Weights, claim: ShapedFlagClaim) -> 
     """
     design = published_design(release)
     product = design @ weights.matrix.T
-    rounding = 4 * (weights.rank + 8) * _UNIT * _sizes(design, weights.matrix)
+    rounding = 4 * (weights.rank + 8) * ROUNDOFF * _sizes(design, weights.matrix)
     if not (np.abs(product - product.T) <= rounding).all():
         yield f"{AGGREGATES} and {WEIGHTS} do not belong together"
         return
@@ -165,6 +165,6 @@ def _check_design(
 ) -> Iterator[str]:
     exact = gram.exact(weights.kept).astype(np.float64)
     size = np.abs(weights.matrix) @ np.abs(exact)
-    rounding = 4 * (weights.rank + 8) * _UNIT * size
+    rounding = 4 * (weights.rank + 8) * ROUNDOFF * size
     if not (np.abs(design - weights.matrix @ exact) <= rounding).all():
         yield f"{AGGREGATES} has features that are not those of the table, weighed as it says"
