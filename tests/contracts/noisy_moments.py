@@ -37,6 +37,7 @@ from labeldp.mechanisms.workbench import (
     Randomness,
     Release,
     Source,
+    SumLabels,
     Survey,
     aggregate_batch,
     aggregate_schema,
@@ -216,6 +217,12 @@ def check(release: Release) -> Iterator[str]:
     yield from unsound or check_grid(release, grid)
 
 
+def meaning(release: Release) -> SumLabels:
+    """What learners must know: sums of all rows, weighed by the columns, and the noise on them."""
+    claim, scales = read_claim(release.certificate), release.features.kept_scales
+    return SumLabels(deviations(claim, scales), weights=np.diag(1 / scales))
+
+
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
     """What whoever holds the table can see."""
     gram = engine.fold("feature sums", source, GramSum(release.features))
@@ -282,6 +289,7 @@ MECHANISM = Mechanism(
     check_features=check_features,
     describe=describe,
     sections={"moments": SECTION},
+    meaning=meaning,
     account=Account(MomentsQuestion, account, show_account),
     inspection=Inspection(inspect, show_inspection),
 )

@@ -112,7 +112,8 @@ def test_the_residual_is_found_behind_the_noise() -> None:
     labels = table(ROWS)["label"].to_numpy()
     truth = float(np.sum((labels - design() @ best()) ** 2))
     for law in ("laplace", "gaussian"):
-        found = [whitened_rows(drawn(law, seed), source(ROWS)).residual_ss for seed in range(60)]
+        releases = [drawn(law, seed) for seed in range(60)]
+        found = [whitened_rows(r, r.meaning, source(ROWS)).residual_ss for r in releases]  # type: ignore[arg-type]
         values = np.array([each.value for each in found if each is not None])
         errors = np.array([each.error for each in found if each is not None])
         most = ROWS * 10.0**2 / 4

@@ -1,11 +1,11 @@
-"""The columns of tables that releases hold; quick to import, for whoever only reads them."""
+"""What releases of several mechanisms hold; quick to import, for whoever only reads them."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 
 from labeldp.features import FeatureMap
-from labeldp.release import NOISE, Release, label_column, row_schema
+from labeldp.release import NOISE, Release, SketchedLabels, label_column, row_schema
 
 _MEMBERS = [pa.field("bag", pa.int32()), pa.field("row", pa.int64())]
 SECRET_WEIGHTS = pa.schema(_MEMBERS)
@@ -47,4 +47,12 @@ def rows(release: Release) -> pa.Schema:
         release.features,
         certificate["labels"]["column"],
         with_features=certificate["row_noise"]["with_features"],
+    )
+
+
+def sketched(release: Release) -> SketchedLabels:
+    """Sums with secret weights, and the noise that the floor asked for."""
+    certificate = release.certificate
+    return SketchedLabels(
+        certificate["bag_size"] / release.features.rows, certificate["floor"]["added_variance"]
     )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Claim,
         Drawing,
         Engine,
+        Meaning,
         Plan,
         Randomness,
         Rehearsal,
@@ -148,6 +149,8 @@ class Mechanism:
     `aggregates`, if these do not hold the design columns and the label."""
     parts: Mapping[str, Callable[[Document], Any]] = field(default_factory=dict)
     """What its plans hold beside what all plans do, by name: how each is read from JSON."""
+    meaning: Callable[[Release], Meaning] | None = None
+    """What the labels of its releases are, for learners; None: nothing here can learn from them."""
     account: Account | None = None
     inspection: Inspection | None = None
     closed_form: bool = False

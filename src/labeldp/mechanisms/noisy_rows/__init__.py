@@ -59,6 +59,7 @@ MECHANISM = Mechanism(
     describe=later(f"{__name__}.claim:describe"),
     sections={"row_noise": read_schema(Path(__file__).with_name("row_noise.schema.json"))},
     files={"aggregates": later("labeldp.mechanisms.layouts:rows")},
+    meaning=later(f"{__name__}.published:meaning"),
     account=Account(
         NoisyRowsQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
     ),

@@ -83,6 +83,7 @@ MECHANISM = Mechanism(
         "aggregates": later("labeldp.mechanisms.layouts:noisy_labels"),
         "bags": later("labeldp.mechanisms.layouts:public_weights"),
     },
+    meaning=later(f"{__name__}.published:meaning"),
     account=Account(
         NoisyLagQuestion,
         later(f"{__name__}.account:answer"),

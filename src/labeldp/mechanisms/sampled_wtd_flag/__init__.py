@@ -71,6 +71,7 @@ MECHANISM = Mechanism(
     single_rows="a person's rows may stand in several bags, whose costs add up",
     sections={"floor": FLOOR, "draw": DRAW},
     files={"bags": later("labeldp.mechanisms.layouts:secret_weights")},
+    meaning=later("labeldp.mechanisms.layouts:sketched"),
     account=Account(
         SampledFlagQuestion,
         later(f"{__name__}.account:answer"),

@@ -85,6 +85,7 @@ MECHANISM = Mechanism(
     sections=_SECTIONS["properties"],
     files={"weights": later("labeldp.mechanisms.layouts:design_weights")},
     parts={"weights": later("labeldp.statistics:Weights.from_json")},
+    meaning=later(f"{__name__}.published:meaning"),
     account=Account(
         ShapedFlagQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
     ),

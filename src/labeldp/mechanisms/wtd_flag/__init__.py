@@ -56,6 +56,7 @@ MECHANISM = Mechanism(
     describe=_describe,
     persons=True,
     sections={"floor": FLOOR},
+    meaning=later("labeldp.mechanisms.layouts:sketched"),
     account=Account(
         WeightedFlagQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
     ),
