@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.features import FeatureMap, fit_features
-from labeldp.mechanisms.workbench import PUBLIC_WEIGHTS
+from labeldp.mechanisms.sampled_noisy_wtd_lag.published import WEIGHTED
 from labeldp.release import Release, aggregate_batch, aggregate_schema
 from labeldp.source import scan
 
@@ -47,7 +47,7 @@ def bag_release_of(
     """Labels aggregated alone, in the shape of sampled-noisy-wtd-LAg; every label as noisy."""
     bag, row, weight = members
     columns = [bag.astype(np.int32), row, weight, np.ones(len(bag), dtype=bool)]
-    bag_table = pa.Table.from_arrays([pa.array(c) for c in columns], schema=PUBLIC_WEIGHTS)
+    bag_table = pa.Table.from_arrays([pa.array(c) for c in columns], schema=WEIGHTED)
     table = pa.table({"noise_std": np.ones(len(labels)), "label:y": labels})
     said = certificate(features, len(labels), "sampled-noisy-wtd-lag")
     return Release(table, features, said, {"bags": bag_table})

@@ -49,7 +49,6 @@ from labeldp.mechanisms.forecast import (
     sketched_error,
 )
 from labeldp.mechanisms.laws import bag_squares, check_design, improbable
-from labeldp.mechanisms.layouts import PUBLIC_WEIGHTS, weight_schema
 from labeldp.mechanisms.notes import Note, spared
 from labeldp.mechanisms.plan import CONTRADICTION, OTHER_FEATURES, Plan
 from labeldp.mechanisms.survey import (
@@ -134,7 +133,6 @@ __all__ = [
     "LARGE",
     "NOISE",
     "OTHER_FEATURES",
-    "PUBLIC_WEIGHTS",
     "REMARKS",
     "ROW",
     "WARNING",
@@ -246,5 +244,4 @@ __all__ = [
     "table_digest",
     "take_rows",
     "untested_floor",
-    "weight_schema",
 ]

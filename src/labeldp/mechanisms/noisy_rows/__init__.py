@@ -58,7 +58,7 @@ MECHANISM = Mechanism(
     untested=later(f"{__name__}.check:untested"),
     describe=later(f"{__name__}.claim:describe"),
     sections={"row_noise": read_schema(Path(__file__).with_name("row_noise.schema.json"))},
-    files={"aggregates": later("labeldp.mechanisms.layouts:rows")},
+    files={"aggregates": later(f"{__name__}.published:columns")},
     meaning=later(f"{__name__}.published:meaning"),
     account=Account(
         NoisyRowsQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from labeldp.release import Release, RowLabels
+import pyarrow as pa
+
+from labeldp.release import Release, RowLabels, row_schema
 
 _KURTOSIS = {"laplace": 6.0, "gaussian": 3.0}
+
+
+def columns(release: Release) -> pa.Schema:
+    """Rows with a label each."""
+    certificate = release.certificate
+    return row_schema(
+        release.features,
+        certificate["labels"]["column"],
+        with_features=certificate["row_noise"]["with_features"],
+    )
 
 
 def meaning(release: Release) -> RowLabels:

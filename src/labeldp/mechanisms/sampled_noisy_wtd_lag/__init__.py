@@ -80,8 +80,8 @@ MECHANISM = Mechanism(
     single_rows="a person's rows may stand in several bags, whose costs add up",
     sections={"draw": DRAW, "noise": read_schema(Path(__file__).with_name("noise.schema.json"))},
     files={
-        "aggregates": later("labeldp.mechanisms.layouts:noisy_labels"),
-        "bags": later("labeldp.mechanisms.layouts:public_weights"),
+        "aggregates": later(f"{__name__}.published:columns"),
+        "bags": later(f"{__name__}.published:bag_columns"),
     },
     meaning=later(f"{__name__}.published:meaning"),
     account=Account(

@@ -70,7 +70,7 @@ MECHANISM = Mechanism(
     describe=describe,
     single_rows="a person's rows may stand in several bags, whose costs add up",
     sections={"floor": FLOOR, "draw": DRAW},
-    files={"bags": later("labeldp.mechanisms.layouts:secret_weights")},
+    files={"bags": later("labeldp.mechanisms.layouts:members")},
     meaning=later("labeldp.mechanisms.layouts:sketched"),
     account=Account(
         SampledFlagQuestion,

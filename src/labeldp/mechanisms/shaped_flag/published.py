@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 
 from labeldp.common.arrow import column_numbers
+from labeldp.features import FeatureMap
 from labeldp.mechanisms.shaped_flag import RADIAL
 from labeldp.release import Release, SumLabels
+
+
+def weight_columns(release: Release) -> pa.Schema:
+    """Public weights of the design columns."""
+    return weight_schema(release.features)
+
+
+def weight_schema(features: FeatureMap) -> pa.Schema:
+    """The same, from the feature map."""
+    return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in features.names])
 
 
 def meaning(release: Release) -> SumLabels:
