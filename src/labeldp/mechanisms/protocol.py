@@ -193,6 +193,11 @@ def later(place: str) -> Any:
     return call
 
 
+def of_folder(package: str) -> Callable[[str], Any]:
+    """`later` for what stands in a mechanism's own folder, whose front page has this name."""
+    return lambda place: later(f"{package}.{place}")
+
+
 def number(value: float | None, digits: int = 4) -> str:
     """A number for people: thousands separated, few digits."""
     if value is None:
