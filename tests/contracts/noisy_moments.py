@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labeldp import door
-from labeldp.accounting import Curve, Gaussian, invert
+from labeldp.accounting import Curve, Gaussian, invert, most_mu
 from labeldp.errors import positive
 from labeldp.mechanisms import (
     Account,
@@ -128,7 +128,7 @@ def read_claim(certificate: dict[str, Any]) -> MomentsClaim:
 
 def needed_std(width: float, bound: float, epsilon: float, delta: float) -> float:
     """The least noise that keeps the budget, a hair more against rounding."""
-    return width * bound / invert.limit(Gaussian(1.0), "mu", epsilon, delta) * (1 + 1e-9)
+    return width * bound / most_mu(epsilon, delta) * (1 + 1e-9)
 
 
 def draft(request: Request[Options], source: Source, engine: Engine) -> Plan:

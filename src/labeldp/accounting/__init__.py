@@ -32,7 +32,7 @@ from labeldp.accounting.floor import (
     default_measurement,
     price,
 )
-from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.gaussian import Gaussian, most_mu
 from labeldp.accounting.laplace import Laplace, Pure
 from labeldp.accounting.mixture import RandomWeights, realised_mu
 from labeldp.accounting.paper import Theorem1
@@ -72,6 +72,7 @@ __all__ = [
     "gaussian_mu",
     "invert",
     "membership",
+    "most_mu",
     "price",
     "realised_mu",
     "residual_cosine",

@@ -157,6 +157,9 @@ class Mechanism:
     """Whether its forecast is the law of the fit's error, so that `auto` may rest on it."""
     serves: tuple[str, ...] = (LINEAR,)
     """What its releases are for: linear models, or any model."""
+    row_noise: Callable[[int, float, float], float] | None = None
+    """(most rows of a person, ε, δ) ↦ the deviation of the noise on a row's own label, of the label
+    range; None: no row has a label of its own."""
     least_added: Callable[[Request[Any], Source, Engine], float] | None = None
     """No plan for the request adds less to a prediction's mean square; a draft costs more."""
     rehearse: Callable[[Plan, Source, np.random.Generator], Rehearsal | None] | None = None

@@ -52,6 +52,7 @@ MECHANISM = Mechanism(
     pure=True,
     closed_form=True,
     serves=(LINEAR, ANY_MODEL),
+    row_noise=_here("noise:of_range"),
     draft=_here("plan:draft"),
     run=_here("run:run"),
     read_claim=_here("claim:read_claim"),

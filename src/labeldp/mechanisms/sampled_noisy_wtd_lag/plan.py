@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from labeldp.accounting import BagDraw, Curve, Gaussian, RandomWeights, Theorem3, invert
+from labeldp.accounting import BagDraw, Curve, Gaussian, RandomWeights, Theorem3, invert, most_mu
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.sampled_noisy_wtd_lag import NoisyLagOptions, sizing
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
@@ -213,7 +213,7 @@ def _needed_noise(
 
 def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:  # noqa: ARG001
     """The noise that bags of some sizes need."""
-    target = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
+    target = most_mu(epsilon, delta)
     noise = {
         str(size): sizing.realised_std(size, 1.0, found.facts.width, target) for size in _INSPECTED
     }
