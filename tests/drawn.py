@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.features import FeatureMap, fit_features
-from labeldp.mechanisms.workbench import PUBLIC_WEIGHTS
+from labeldp.mechanisms.sampled_noisy_wtd_lag.published import WEIGHTED
 from labeldp.release import Release, aggregate_batch, aggregate_schema
 from labeldp.source import scan
 
@@ -19,9 +19,15 @@ def features_of(table: pa.Table, *, intercept: bool = True) -> FeatureMap:
     return fit_features(scan(table.select(["age", "hours", "job"])), intercept=intercept)
 
 
-def certificate(bags: int) -> dict[str, Any]:
+def certificate(features: FeatureMap, bags: int, mechanism: str) -> dict[str, Any]:
     """What a learner reads of it."""
-    return {"bags": bags, "label_range": [-1e3, 1e3]}
+    return {
+        "mechanism": mechanism,
+        "bags": bags,
+        "bag_size": features.rows,
+        "label_range": [-1e3, 1e3],
+        "floor": {"added_variance": 0.0},
+    }
 
 
 def release_of(
@@ -29,7 +35,8 @@ def release_of(
 ) -> Release:
     """Aggregates as a release."""
     batch = aggregate_batch(aggregate_schema(features, "pay"), design, labels)
-    return Release(pa.Table.from_batches([batch]), features, certificate(len(labels)))
+    said = certificate(features, len(labels), "wtd-flag")
+    return Release(pa.Table.from_batches([batch]), features, said)
 
 
 def bag_release_of(
@@ -40,9 +47,10 @@ def bag_release_of(
     """Labels aggregated alone, in the shape of sampled-noisy-wtd-LAg; every label as noisy."""
     bag, row, weight = members
     columns = [bag.astype(np.int32), row, weight, np.ones(len(bag), dtype=bool)]
-    bag_table = pa.Table.from_arrays([pa.array(c) for c in columns], schema=PUBLIC_WEIGHTS)
+    bag_table = pa.Table.from_arrays([pa.array(c) for c in columns], schema=WEIGHTED)
     table = pa.table({"noise_std": np.ones(len(labels)), "label:y": labels})
-    return Release(table, features, certificate(len(labels)), {"bags": bag_table})
+    said = certificate(features, len(labels), "sampled-noisy-wtd-lag")
+    return Release(table, features, said, {"bags": bag_table})
 
 
 def pay_table() -> pa.Table:

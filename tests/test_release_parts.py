@@ -20,10 +20,10 @@ from labeldp import PlanError, Release, ReleaseError
 from labeldp.accounting import Curve, Gaussian
 from labeldp.errors import InputError
 from labeldp.features import fit_features
+from labeldp.release import RowLabels, SketchedLabels, SumLabels, files, stored
 from labeldp.release import claim as claims
 from labeldp.release import digest as digests
 from labeldp.release import drawing as drawings
-from labeldp.release import files, stored
 from labeldp.release import rows as released_rows
 from labeldp.release.budget import best_guess, weaknesses
 from labeldp.release.claim import Claim, FloorOutcome, Person
@@ -328,6 +328,7 @@ def test_further_files_are_those_whose_digests_a_certificate_has() -> None:
 
 
 FEATURES = fit_features(scan(pa.table({"a": np.arange(50.0), "b": np.sin(np.arange(50.0))})))
+SCALES = FEATURES.kept_scales
 
 
 def release(table: pa.Table, certificate: dict[str, Any] | None = None, **more: Any) -> Release:
@@ -348,7 +349,9 @@ def test_what_a_release_holds_is_told_by_its_columns() -> None:
     ((design, labels),) = whole.chunks()
     assert (design.tolist(), labels.tolist()) == (whole.design.tolist(), whole.labels.tolist())
     assert [chunk.tolist() for chunk in whole.label_chunks()] == [[3.0, 2.0]]
-    alone = release(numbers("noise_std", "label:y"))
+    alone = release(
+        numbers("noise_std", "label:y"), {"mechanism": "sampled-noisy-wtd-lag"}, bags=numbers("bag")
+    )
     assert (alone.aggregates_features, alone.holds_rows, alone.needs_rows) == (False, False, True)
     assert alone.noise.tolist() == [0.0, 2.0]
     with pytest.raises(ReleaseError, match="does not hold their features; give the table"):
@@ -357,7 +360,8 @@ def test_what_a_release_holds_is_told_by_its_columns() -> None:
 
 def test_a_release_of_rows_begins_with_their_numbers() -> None:
     rows = pa.table({"row": pa.array([4, 9]), "label:y": pa.array([1.0, 2.0])})
-    bare = release(rows, {"row_noise": {"std": 0.25}})
+    said = {"mechanism": "noisy-rows", "row_noise": {"std": 0.25, "law": "laplace"}}
+    bare = release(rows, said)
     assert (bare.holds_rows, bare.needs_rows, bare.aggregates_features) == (True, True, False)
     assert bare.noise.tolist() == [0.25, 0.25]
     full = release(rows.add_column(1, "a", pa.array([5.0, 6.0])))
@@ -365,12 +369,24 @@ def test_a_release_of_rows_begins_with_their_numbers() -> None:
     floats = rows.set_column(0, "row", pa.array([4.0, 9.0]))
     assert not release(floats).holds_rows
     assert not release(rows.rename_columns(["rows", "label:y"])).holds_rows
-    weighted = release(
-        numbers(*FEATURES.names, "label:y"), {"shape": {"noise_std": 0.5}}, weights=rows
-    )
-    assert weighted.noise.tolist() == [0.5, 0.5]
-    assert weighted.weights is rows
-    assert weighted.bag_table is None
+
+
+def test_what_labels_are_is_declared_by_the_mechanism() -> None:
+    table, weights = numbers(*FEATURES.names, "label:y"), numbers(*FEATURES.names)
+    said = {"mechanism": "shaped-flag", "shape": {"noise_std": 0.5, "residual_noise_std": 2.0}}
+    shaped = release(table, said | {"residual_root": 7.0}, weights=weights)
+    sums = shaped.meaning
+    assert isinstance(sums, SumLabels)
+    assert (sums.radial, sums.residual) == (False, (7.0, 2.0))
+    assert sums.weights.tolist() == (np.array([[0, 1, 2], [2, 2, 2]]) / SCALES).tolist()
+    assert shaped.noise.tolist() == sums.std.tolist() == [0.5, 0.5]
+    assert shaped.bag_table is None
+    hidden = {"mechanism": "wtd-flag", "bag_size": 25, "floor": {"added_variance": 3.0}}
+    assert release(table, hidden).meaning == SketchedLabels(0.5, 3.0)
+    with pytest.raises(ReleaseError, match="wtd-flag publishes sums with secret weights"):
+        _ = release(table, hidden).noise
+    rows = {"mechanism": "noisy-rows", "row_noise": {"std": 0.25, "law": "gaussian"}}
+    assert release(table, rows).meaning == RowLabels(0.25, 3.0)
 
 
 def test_what_is_no_release_is_refused(tmp_path: Path) -> None:

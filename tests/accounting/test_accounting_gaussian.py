@@ -44,7 +44,8 @@ def test_delta_reaches_1e_300():
 @settings(max_examples=60, deadline=None)
 @given(st.floats(0.01, 20), st.floats(-60, -0.1).map(math.exp))
 def test_inverses_err_on_the_private_side(epsilon, delta):
-    mu = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
+    mu = gaussian.most_mu(epsilon, delta)
+    assert mu == invert.limit(Gaussian(1.0), "mu", epsilon, delta)
     assert exact(epsilon, mu) <= delta
     assert exact(epsilon, mu * (1 + 1e-9)) > delta
     back = invert.epsilon(Gaussian(mu), delta)
@@ -53,6 +54,7 @@ def test_inverses_err_on_the_private_side(epsilon, delta):
 
 
 def test_edges():
+    assert gaussian.most_mu(1.0, 0.0) == 0.0
     assert invert.epsilon(Gaussian(0.1), 0.5) == 0.0
     assert invert.epsilon(Gaussian(1.0), 0.0) == math.inf
     with pytest.raises(InputError, match="delta"):

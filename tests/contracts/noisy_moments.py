@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labeldp import door
-from labeldp.accounting import Curve, Gaussian, invert
+from labeldp.accounting import Curve, Gaussian, invert, most_mu
 from labeldp.errors import positive
 from labeldp.mechanisms import (
     Account,
@@ -37,6 +37,7 @@ from labeldp.mechanisms.workbench import (
     Randomness,
     Release,
     Source,
+    SumLabels,
     Survey,
     aggregate_batch,
     aggregate_schema,
@@ -127,7 +128,7 @@ def read_claim(certificate: dict[str, Any]) -> MomentsClaim:
 
 def needed_std(width: float, bound: float, epsilon: float, delta: float) -> float:
     """The least noise that keeps the budget, a hair more against rounding."""
-    return width * bound / invert.limit(Gaussian(1.0), "mu", epsilon, delta) * (1 + 1e-9)
+    return width * bound / most_mu(epsilon, delta) * (1 + 1e-9)
 
 
 def draft(request: Request[Options], source: Source, engine: Engine) -> Plan:
@@ -216,6 +217,12 @@ def check(release: Release) -> Iterator[str]:
     yield from unsound or check_grid(release, grid)
 
 
+def meaning(release: Release) -> SumLabels:
+    """What learners must know: sums of all rows, weighed by the columns, and the noise on them."""
+    claim, scales = read_claim(release.certificate), release.features.kept_scales
+    return SumLabels(deviations(claim, scales), weights=np.diag(1 / scales))
+
+
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
     """What whoever holds the table can see."""
     gram = engine.fold("feature sums", source, GramSum(release.features))
@@ -282,6 +289,7 @@ MECHANISM = Mechanism(
     check_features=check_features,
     describe=describe,
     sections={"moments": SECTION},
+    meaning=meaning,
     account=Account(MomentsQuestion, account, show_account),
     inspection=Inspection(inspect, show_inspection),
 )

@@ -21,26 +21,19 @@ import labeldp.mechanisms
 from labeldp import DataError, InputError, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.mechanisms import certificate_schema, mechanism_named, mechanism_names, read_claim
-from labeldp.mechanisms.bags import members_table
 from labeldp.mechanisms.planning import Plan
-from labeldp.mechanisms.shaped_flag.run import weight_table
-from labeldp.release import Claim, seal, table_digest
+from labeldp.release import BagLabels, Claim, RowLabels, seal, table_digest
 from labeldp.source import Source
 from tests.mechanisms.cases import (
+    CASES,
     DRAWN,
-    EVERY,
-    FLAG,
-    NOISY,
-    PURE,
     ROWS,
-    SAMPLED,
-    SHAPED,
-    SMALL,
     Certificate,
     forged_claim,
     forged_tables,
     saved,
     small_plan,
+    small_release,
 )
 from tests.plans import plan
 from tests.tables import RANGE, source, table, with_label
@@ -50,7 +43,7 @@ OUTCOME = ("measured", "lower_bound", "added_variance")
 
 
 def test_the_suite_covers_every_mechanism() -> None:
-    assert set(SMALL) == set(mechanism_names())
+    assert set(CASES) == set(mechanism_names())
 
 
 # --- declarations -------------------------------------------------------------------------
@@ -80,8 +73,8 @@ def test_every_option_says_what_it_is(mechanism: str) -> None:
 def test_no_mechanism_is_named_outside_its_folder() -> None:
     """But for the registry, and the attack, which is a demonstration on one of them."""
     root = Path(labeldp.__file__).parent
-    homes = [Path(str(import_home(name).__file__)).parent for name in SMALL]
-    spellings = {*SMALL, *(name.replace("-", "_") for name in SMALL)}
+    homes = [Path(str(import_home(name).__file__)).parent for name in CASES]
+    spellings = {*CASES, *(name.replace("-", "_") for name in CASES)}
     for path in root.rglob("*.py"):
         if (
             path.parent in homes
@@ -161,7 +154,7 @@ def test_a_plan_does_not_look_at_labels(mechanism: str) -> None:
     ],
 )
 def test_senseless_budgets_are_refused(mechanism: str, options: dict[str, Any], words: str) -> None:
-    if options == {"delta": 0.0} and mechanism in PURE:
+    if options == {"delta": 0.0} and mechanism_named(mechanism).pure:
         assert small_plan(mechanism, **options).claim.delta_at(1.0) == 0.0
         return
     with pytest.raises(InputError, match=words):
@@ -173,29 +166,12 @@ def test_a_table_without_rows_is_refused(mechanism: str) -> None:
         small_plan(mechanism, scan(table(ROWS).slice(0, 0), label="label", label_range=RANGE))
 
 
-FOREIGN: dict[str, dict[str, Any]] = {
-    FLAG: {
-        "bag_size": 10,
-        "over_draw": True,
-        "min_eigenvalue": 1.0,
-        "noise_std": 1.0,
-        "noisy_fraction": 0.0,
-        "noisy_column": "score",
-        "bag_seed": 0,
-    },
-    SAMPLED: {"noise_std": 1.0, "noisy_fraction": 0.5, "noisy_column": "score"},
-    NOISY: {"floor": "added", "residual_ms": 1.0, "min_eigenvalue": 1.0},
-    EVERY: {"bags": 10, "floor": "added", "residual_share": 0.1, "noise_std": 1.0},
-    SHAPED: {"bags": 10, "floor": "added", "max_megabytes": 1.0, "compact": True, "bag_size": 3},
-}
-
-
 @pytest.mark.parametrize(
-    ("name", "option"), [(name, option) for name, given in FOREIGN.items() for option in given]
+    ("name", "option"), [(name, option) for name, case in CASES.items() for option in case.foreign]
 )
 def test_options_that_do_not_apply_are_refused_by_name(name: str, option: str) -> None:
     with pytest.raises(InputError, match=f"`{option}` does not apply to {name}"):
-        small_plan(name, **{option: FOREIGN[name][option]})
+        small_plan(name, **{option: CASES[name].foreign[option]})
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -252,7 +228,7 @@ def test_over_the_draw_delta_is_mk_over_n_times_smaller(name: str) -> None:
     are, and δ falls with them. So neither claim is given any here.
     """
     over = small_plan(name, over_draw=True).claim
-    if name == SAMPLED:
+    if hasattr(over, "facts"):
         over = replace(over, facts=replace(over.facts, max_leverage=None))
     given = replace(over, draw=replace(over.draw, over_draw=False))
     chance = over.bags * over.to_json()["bag_size"] / ROWS
@@ -316,16 +292,17 @@ def test_neighbours_with_the_same_randomness_differ_in_labels_alone(mechanism: s
         assert first.table[name].equals(second.table[name]), name
     assert not np.array_equal(first.labels, second.labels)
     assert first.files == second.files
-    if mechanism == EVERY:
-        assert np.flatnonzero(first.labels != second.labels).tolist() == [row]
-    if mechanism in DRAWN and first.certificate["floor"] is None:
-        assert np.array_equal(first.labels[1:], second.labels[1:]), "one label is in one bag"
+    moved = np.flatnonzero(first.labels != second.labels).tolist()
+    if isinstance(first.meaning, RowLabels):
+        assert moved == [row]
+    if isinstance(first.meaning, BagLabels):
+        assert moved == [0], "one label is in one bag"
     assert public(first.certificate) == public(second.certificate)
 
 
 def public(certificate: Certificate) -> Certificate:
     """All but the measured residual, what follows from it, and the digest of the aggregates."""
-    private = ("seal", "residual_root")
+    private = ("seal", *CASES[certificate["mechanism"]].drawn)
     fields = {name: value for name, value in certificate.items() if name not in private}
     fields["digests"] = {k: v for k, v in fields["digests"].items() if k != "aggregates"}
     if fields["floor"] is not None:
@@ -388,7 +365,7 @@ def test_a_plan_that_promises_too_much_is_refused_before_labels_are_read(made: P
             forged.release(rows)
 
 
-@pytest.mark.parametrize("name", list(SMALL))
+@pytest.mark.parametrize("name", list(CASES))
 def test_rows_without_a_label_can_be_dropped(name: str, tmp_path: Path) -> None:
     """Bags then count the rows that are left, and `verify --data` counts them again."""
     labels = table(ROWS + 40)["label"].to_pylist()
@@ -422,19 +399,13 @@ def test_another_seed_is_caught(released: Release, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("factor", [0.5, 1.5])
 def test_another_floor_or_noise_is_caught(released: Release, factor: float, tmp_path: Path) -> None:
-    places = (
-        ("floor", "needed"),
-        ("noise", "std"),
-        ("shape", "noise_std"),
-        ("row_noise", "scale"),
-    )
-    part, field = next(place for place in places if released.certificate.get(place[0]))
+    part, field = CASES[released.certificate["mechanism"]].hides
     forged = forged_claim(released, lambda c: c[part].update({field: factor * c[part][field]}))
     assert problems(forged, tmp_path / "r")
 
 
 def test_another_mechanism_is_caught(released: Release, tmp_path: Path) -> None:
-    for name in set(SMALL) - {released.certificate["mechanism"]}:
+    for name in set(CASES) - {released.certificate["mechanism"]}:
         changed = released.certificate | {"mechanism": name}
         forged = replace(released, certificate=seal(changed))
         assert problems(forged, tmp_path / name)
@@ -485,8 +456,7 @@ def bag_forgeries(bags: pa.Table) -> dict[str, pa.Table]:
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_altered_bags_are_caught(name: str, tmp_path: Path) -> None:
-    fraction = {"noisy_fraction": 0.6} if name == NOISY else {}
-    release = small_plan(name, **fraction).release(source(ROWS))
+    release = small_plan(name, **CASES[name].mixed).release(source(ROWS))
     assert release.bag_table is not None
     assert problems(release, tmp_path / "honest") == ()
     for kind, bags in bag_forgeries(release.bag_table).items():
@@ -505,11 +475,8 @@ def test_missing_and_extra_files_are_caught(released: Release, tmp_path: Path) -
         assert not verify(folder).valid, path.name
         path.write_bytes(content)
     assert verify(folder).valid
-    drawn = small_plan(SAMPLED, bag_seed=1).claim
-    foreign = {
-        "bags": members_table(drawn.draw),  # type: ignore[attr-defined]
-        "weights": weight_table(released.features, np.eye(len(released.features.names))),
-    }
+    foreign = {n: file for each in CASES for n, file in small_release(each)[1].files.items()}
+    assert foreign
     for name in foreign.keys() - released.files.keys():
         extra = replace(released, files={**released.files, name: foreign[name]})
         for said in ({}, {name: table_digest(foreign[name])}):
@@ -520,32 +487,28 @@ def test_missing_and_extra_files_are_caught(released: Release, tmp_path: Path) -
             assert any(f"{name}.parquet is not part" in problem for problem in found)
 
 
-UNUSED: dict[str, set[tuple[str, ...]]] = {
-    SAMPLED: {("draw", "random"), ("draw", "bag_rank")},
-    NOISY: {("draw", "random")},
-    SHAPED: {("shape", "gap"), ("shape", "passes")},
-    EVERY: set(),
-}
-"""What a claim given the bags does not rest on; `verify --data` compares the rank of bags."""
+ALTERED = [
+    pytest.param(name, marks=pytest.mark.slow if case.slow else ())
+    for name, case in CASES.items()
+    if case.unnoticed is not None
+]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(SAMPLED, marks=pytest.mark.slow), NOISY, SHAPED, EVERY]
-)
+@pytest.mark.parametrize("name", ALTERED)
 def test_no_field_of_the_claim_can_be_altered_alone(name: str, tmp_path: Path) -> None:
     """By a forger who seals the certificate again."""
-    options = {"bag_size": 24, "bags": 12} if name in DRAWN else {}
-    release = small_plan(name, **options).release(source(ROWS))
-    certificate = release.certificate
-    parts = ("epsilon", "delta", "rows", "bag_size", "label_range", "label_width", "rank")
-    parts += ("floor", "inflation", "draw", "noise", "numerics", "accountant", "shape", "row_noise")
+    release = small_plan(name, **CASES[name].tried).release(source(ROWS))
+    certificate, sections = release.certificate, mechanism_named(name).sections
+    parts = {"epsilon", "delta", "rows", "bag_size", "label_range", "label_width", "rank"}
+    parts |= {"floor", "inflation", "draw", "noise", "numerics", "accountant", *sections}
+    parts -= {*CASES[name].drawn}
     unnoticed = set()
     for number, path in enumerate(p for p in leaves(certificate) if p[0] in parts):
         changed = altered(certificate, path, other(at(certificate, path)))
         forged = replace(release, certificate=seal(changed))
         if verify(saved(forged, tmp_path / str(number))).valid:
             unnoticed.add(path)
-    assert unnoticed == UNUSED[name]
+    assert unnoticed == CASES[name].unnoticed
 
 
 # --- layout -------------------------------------------------------------------------------

@@ -22,12 +22,21 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeldp
-from labeldp import InputError, Plan, PlanError, Release, verify
+from labeldp import (
+    BagRegressor,
+    InputError,
+    LinearRegressor,
+    Plan,
+    PlanError,
+    Release,
+    ReleaseError,
+    verify,
+)
 from labeldp._random import Randomness
 from labeldp.mechanisms import certificate_schema, forget, mechanism_names, register
 from labeldp.release import claimed_fields, seal
 from tests.console import labeldp as command
-from tests.contracts import noisy_moments
+from tests.contracts import noisy_moments, renamed_rows
 from tests.contracts.noisy_moments import MECHANISM, NAME, MomentsClaim
 from tests.plans import plan
 from tests.tables import RANGE, source, table, with_label
@@ -99,6 +108,94 @@ def test_what_is_published_is_the_normal_equations(made: Plan) -> None:
     assert labels.std(axis=0) == pytest.approx(std, rel=0.3)
     expected = design.T @ (design * made.features.kept_scales)
     assert drawn[0].design == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_fit_of_the_release_is_a_noisy_fit_of_the_table(made: Plan) -> None:
+    """β̃ − β̂ = (XᵀX)⁻¹ times the noise on Xᵀy: unbiased, of the covariance that is told."""
+    rows, claim = table(ROWS), made.claim
+    assert isinstance(claim, MomentsClaim)
+    design = made.features.design(rows)
+    best = np.linalg.lstsq(design, rows["label"].to_numpy())[0]
+    models = [
+        LinearRegressor(shrink=False, clip=False).fit(
+            made.release(source(ROWS), randomness=Randomness.experiment(seed))
+        )
+        for seed in range(100)
+    ]
+    errors = np.array([model.predict(rows) - design @ best for model in models])
+    inverse = np.linalg.inv(design.T @ design)
+    std = claim.noise_std * np.linalg.norm(design @ inverse, axis=1)
+    assert (np.abs(errors.mean(axis=0)) < 5 * std / np.sqrt(100)).all()
+    assert np.sqrt(np.mean(errors**2, axis=0)) == pytest.approx(std, rel=0.3)
+    names, matrix = made.features.to_original_units()
+    told = claim.noise_std * np.linalg.norm(matrix @ inverse, axis=1)
+    shown = [each.privacy_error for each in models[0].coefficients_]
+    assert [each.name for each in models[0].coefficients_] == list(names)
+    assert shown == pytest.approx(told, rel=1e-6)
+
+
+def test_its_releases_are_fitted_as_any_others(made: Plan, tmp_path: Path) -> None:
+    loud, quiet = (
+        plan(source(ROWS), epsilon=epsilon, delta=1e-5, mechanism=NAME).release(source(ROWS))
+        for epsilon in (1.0, 1e4)
+    )
+    assert quiet.noise.tolist() == quiet.meaning.std.tolist()  # type: ignore[union-attr]
+    shrunk = LinearRegressor().fit(loud).predict(table(ROWS))
+    plain = LinearRegressor(shrink=False).fit(loud).predict(table(ROWS))
+    assert shrunk.std() < plain.std()
+    pq.write_table(table(ROWS), tmp_path / "t.parquet")
+    quiet.save(tmp_path / "r")
+    fitted = command("fit", tmp_path / "r", "--out", tmp_path / "m.json")
+    assert fitted.code == 0, fitted
+    asked = (tmp_path / "m.json", tmp_path / "t.parquet", "--out", tmp_path / "p.parquet")
+    assert command("predict", *asked).code == 0
+    design, labels = made.features.design(table(ROWS)), table(ROWS)["label"].to_numpy()
+    best = design @ np.linalg.lstsq(design, labels)[0]
+    found = pq.read_table(tmp_path / "p.parquet").column(0).to_numpy()
+    assert found == pytest.approx(np.clip(best, *RANGE), abs=0.1)
+    other = plan(source(ROWS, seed=1), epsilon=1e4, delta=1e-5, mechanism=NAME)
+    both = LinearRegressor(shrink=False).fit([quiet, other.release(source(ROWS, seed=1))])
+    assert both.features_.rows == 2 * ROWS
+
+
+def test_a_mechanism_that_does_not_say_what_its_labels_are_can_be_released_but_not_fitted(
+    made: Plan, tmp_path: Path
+) -> None:
+    forget(NAME)
+    register(replace(MECHANISM, meaning=None))
+    release = made.release_to(tmp_path / "r", source(ROWS))
+    assert verify(tmp_path / "r").valid
+    words = "noisy-moments does not declare what the labels of its releases are"
+    for learn in (LinearRegressor(), BagRegressor(hidden=())):
+        with pytest.raises(ReleaseError, match=words):
+            learn.fit(release)
+    assert words in command("fit", tmp_path / "r", "--out", tmp_path / "m.json").error
+
+
+def test_learners_know_no_mechanism_by_its_name_or_its_section(tmp_path: Path) -> None:
+    """noisy-rows by another name is fitted to the same numbers."""
+    register(renamed_rows.MECHANISM)
+    try:
+        ours, veiled = (
+            plan(source(ROWS), epsilon=4, delta=1e-5, mechanism=name).release(
+                source(ROWS), randomness=Randomness.experiment(3)
+            )
+            for name in ("noisy-rows", renamed_rows.NAME)
+        )
+        assert "row_noise" not in veiled.certificate
+        assert veiled.table.equals(ours.table)
+        assert np.array_equal(veiled.noise, ours.noise)
+        first, second = (LinearRegressor().fit(each, source(ROWS)) for each in (ours, veiled))
+        assert np.array_equal(first.coef_, second.coef_)
+        assert first.quality_ == second.quality_
+        drawn = plan(source(ROWS), epsilon=4, delta=1e-5, mechanism=renamed_rows.NAME)
+        drawn.release_to(tmp_path / "r", source(ROWS))
+        assert verify(tmp_path / "r", table(ROWS)).problems == ()
+        pq.write_table(table(ROWS), tmp_path / "t.parquet")
+        asked = (tmp_path / "r", "--data", tmp_path / "t.parquet", "--out", tmp_path / "m.json")
+        assert command("fit", *asked).code == 0
+    finally:
+        forget(renamed_rows.NAME)
 
 
 def test_neighbours_differ_in_labels_alone_and_by_no_more_than_claimed(made: Plan) -> None:

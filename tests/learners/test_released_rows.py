@@ -19,7 +19,7 @@ from labeldp._random import Randomness
 from labeldp.learners import rows as module
 from labeldp.learners.rows import single_rows, whitened_rows
 from labeldp.source import Source
-from tests.mechanisms.cases import EVERY, SMALL, small_plan
+from tests.mechanisms.cases import CASES, EVERY, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source, table
 
@@ -112,7 +112,8 @@ def test_the_residual_is_found_behind_the_noise() -> None:
     labels = table(ROWS)["label"].to_numpy()
     truth = float(np.sum((labels - design() @ best()) ** 2))
     for law in ("laplace", "gaussian"):
-        found = [whitened_rows(drawn(law, seed), source(ROWS)).residual_ss for seed in range(60)]
+        releases = [drawn(law, seed) for seed in range(60)]
+        found = [whitened_rows(r, r.meaning, source(ROWS)).residual_ss for r in releases]  # type: ignore[arg-type]
         values = np.array([each.value for each in found if each is not None])
         errors = np.array([each.error for each in found if each is not None])
         most = ROWS * 10.0**2 / 4
@@ -173,7 +174,7 @@ def test_a_tree_learns_from_it_and_predicts_new_rows() -> None:
     assert abs(high - 9) < 0.5
 
 
-@pytest.mark.parametrize("name", [name for name in SMALL if name != EVERY])
+@pytest.mark.parametrize("name", [name for name in CASES if name != EVERY])
 def test_releases_of_aggregates_have_none(name: str) -> None:
     release = small_plan(name).release(source(400))
     with pytest.raises(ReleaseError, match=r"publishes aggregates.*noisy-rows"):

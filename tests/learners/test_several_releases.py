@@ -159,7 +159,7 @@ def test_what_does_not_go_together_is_refused() -> None:
     with pytest.raises(InputError, match="different columns"):
         fit([released(1), other])
     sketch = plan(source, epsilon=1, delta=1e-5, mechanism="wtd-flag", bags=40).release(source)
-    with pytest.raises(InputError, match="not made with shaped-flag"):
+    with pytest.raises(InputError, match="not of sums with public weights"):
         fit([released(1), sketch])
     renamed = replace(
         released(2),

@@ -4,43 +4,120 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from labeldp import Release
-from labeldp.mechanisms import mechanism_names, read_claim
+from labeldp.mechanisms import bags, mechanism_named, read_claim
 from labeldp.mechanisms.planning import Plan
 from labeldp.release import FloorOutcome, claimed_fields, seal
 from labeldp.release.digest import table_digest
 from labeldp.source import Source
 from tests.plans import plan
+from tests.seeds import seeds_from
 from tests.tables import source
 
 FLAG, SAMPLED, NOISY = "wtd-flag", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
 SHAPED, EVERY = "shaped-flag", "noisy-rows"
 ROWS = 400
-SMALL: dict[str, dict[str, Any]] = {
-    FLAG: {"bags": 40},
-    SHAPED: {},
-    EVERY: {},
-    SAMPLED: {"bags": 12, "bag_size": 32},
-    NOISY: {"bags": 20, "bag_size": 16},
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the contract must know of a mechanism beside its declaration."""
+
+    hides: tuple[str, str]
+    """Where the certificate says how much hides the labels: a section, and its field."""
+    small: dict[str, Any] = field(default_factory=dict)
+    """Options that make planning quick."""
+    foreign: dict[str, Any] = field(default_factory=dict)
+    """Options of others, which it refuses by name."""
+    mixed: dict[str, Any] = field(default_factory=dict)
+    """Options by which its bags hold rows of every kind, for forgers."""
+    tried: dict[str, Any] = field(default_factory=dict)
+    """Options of the release whose fields are altered one by one."""
+    unnoticed: set[tuple[str, ...]] | None = field(default_factory=set)
+    """Fields which the claim does not rest on, so that `verify` sees no forger there; None: they
+    are altered in tests of its own."""
+    drawn: tuple[str, ...] = ()
+    """Sections that follow from labels and noise."""
+    slow: bool = False
+    """Whether it takes long to alter every field."""
+
+
+CASES = {
+    FLAG: Case(
+        hides=("floor", "needed"),
+        small={"bags": 40},
+        foreign={
+            "bag_size": 10,
+            "over_draw": True,
+            "min_eigenvalue": 1.0,
+            "noise_std": 1.0,
+            "noisy_fraction": 0.0,
+            "noisy_column": "score",
+            "bag_seed": 0,
+        },
+        unnoticed=None,
+    ),
+    SHAPED: Case(
+        hides=("shape", "noise_std"),
+        foreign={
+            "bags": 10,
+            "floor": "added",
+            "max_megabytes": 1.0,
+            "compact": True,
+            "bag_size": 3,
+        },
+        unnoticed={("shape", "gap"), ("shape", "passes")},
+        drawn=("residual_root",),
+    ),
+    EVERY: Case(
+        hides=("row_noise", "scale"),
+        foreign={"bags": 10, "floor": "added", "residual_share": 0.1, "noise_std": 1.0},
+    ),
+    SAMPLED: Case(
+        hides=("floor", "needed"),
+        small={"bags": 12, "bag_size": 32},
+        foreign={"noise_std": 1.0, "noisy_fraction": 0.5, "noisy_column": "score"},
+        tried={"bags": 12, "bag_size": 24},
+        unnoticed={("draw", "random"), ("draw", "bag_rank")},
+        slow=True,
+    ),
+    NOISY: Case(
+        hides=("noise", "std"),
+        small={"bags": 20, "bag_size": 16},
+        foreign={"floor": "added", "residual_ms": 1.0, "min_eigenvalue": 1.0},
+        mixed={"noisy_fraction": 0.6},
+        tried={"bags": 12, "bag_size": 24},
+        unnoticed={("draw", "random")},
+    ),
 }
-"""Options that make planning quick. A mechanism without an entry fails the contract."""
-DRAWN = [SAMPLED, NOISY]
-PURE = [EVERY, SHAPED]
-"""Those whose small plan holds with δ = 0, so that no smaller δ is too small."""
+"""One entry for each mechanism: without, the contract fails. `verify --data` compares the rank of
+bags."""
+DRAWN = [name for name in CASES if "draw" in mechanism_named(name).sections]
 
 Certificate = dict[str, Any]
 
 
 def small_plan(mechanism: str, rows: Source | None = None, **options: Any) -> Plan:
     """A plan of the mechanism on a small table."""
-    given = {"epsilon": 1.0, "delta": 1e-5, **SMALL[mechanism], **options}
+    given = {"epsilon": 1.0, "delta": 1e-5, **CASES[mechanism].small, **options}
     return plan(rows or source(ROWS), mechanism=mechanism, **given)
+
+
+@cache
+def small_release(mechanism: str) -> tuple[Plan, Release]:
+    """A plan and its release, made once; tests must not change them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bags, "fresh_seed", seeds_from(mechanism))
+        made = small_plan(mechanism)
+    return made, made.release(source(ROWS))
 
 
 def forged_claim(release: Release, change: Callable[[Certificate], None]) -> Release:
@@ -69,6 +146,3 @@ def saved(release: Release, folder: Path) -> Path:
     """Where the release was written."""
     release.save(folder)
     return folder
-
-
-assert set(SMALL) == set(mechanism_names())

@@ -11,7 +11,7 @@ import pytest
 from labeldp import PlanError, _random
 from labeldp.mechanisms import bags, running
 from labeldp.mechanisms.sampled_noisy_wtd_lag import plan as noisy_plan
-from tests.mechanisms.cases import EVERY, FLAG, NOISY, ROWS, SAMPLED, SMALL, small_plan
+from tests.mechanisms.cases import CASES, EVERY, FLAG, NOISY, ROWS, SAMPLED, small_plan
 from tests.tables import source
 
 
@@ -97,7 +97,7 @@ def test_a_compact_release_of_many_aggregates_fits_memory(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("mechanism", "options"),
-    [*((name, {}) for name in SMALL), (FLAG, {"compact": True}), (EVERY, {"with_features": True})],
+    [*((name, {}) for name in CASES), (FLAG, {"compact": True}), (EVERY, {"with_features": True})],
 )
 def test_what_is_held_in_memory_is_counted_before_it_is_drawn(
     mechanism: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch

@@ -21,7 +21,7 @@ from labeldp.mechanisms import floors
 from labeldp.mechanisms.sampled_wtd_flag import plan as sampled_plan
 from labeldp.statistics import LabelGrid
 from tests.features import feature_twin
-from tests.mechanisms.cases import ROWS, SAMPLED, SHAPED, SMALL, small_plan
+from tests.mechanisms.cases import CASES, ROWS, SAMPLED, SHAPED, small_plan
 from tests.plans import plan
 from tests.tables import source, table
 
@@ -48,7 +48,7 @@ def test_no_label_rounds_to_a_place_outside_the_range_of_the_grid(
     assert grid.range[1] - grid.range[0] <= width * (1 + 1e-12) + 2 * math.ldexp(0.5, grid.exponent)
 
 
-@pytest.mark.parametrize("mechanism", SMALL)
+@pytest.mark.parametrize("mechanism", CASES)
 def test_a_claim_prices_the_change_of_a_label_as_rounded(mechanism: str) -> None:
     """Both ends of this range round outwards: Δ is larger than the range that was given."""
     given = (-0.3, 0.3)

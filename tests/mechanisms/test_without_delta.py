@@ -7,7 +7,7 @@ import pytest
 from labeldp import InputError
 from labeldp.mechanisms import mechanisms
 from tests.console import labeldp
-from tests.mechanisms.cases import SHAPED, SMALL, small_plan
+from tests.mechanisms.cases import CASES, SHAPED, small_plan
 from tests.plans import plan
 from tests.tables import source
 
@@ -26,7 +26,7 @@ def test_a_mechanism_that_has_none_refuses_and_names_those_that_have(name: str) 
 
 @pytest.mark.parametrize("delta", [-1e-9, 1.0, float("nan")])
 def test_what_is_no_chance_is_refused(delta: float) -> None:
-    for name in SMALL:
+    for name in CASES:
         with pytest.raises(InputError, match="delta"):
             plan(source(50), mechanism=name, epsilon=1.0, delta=delta)
 

@@ -24,8 +24,7 @@ from labeldp.mechanisms.notes import Note, ranked
 from labeldp.mechanisms.plans import LEAST_KEPT
 from labeldp.source import Source
 from tests.console import labeldp as run
-from tests.mechanisms.cases import NOISY, SAMPLED, small_plan
-from tests.mechanisms.cases import SMALL as SMALL_PLANS
+from tests.mechanisms.cases import CASES, NOISY, SAMPLED, small_plan
 from tests.tables import RANGE, source, table
 
 SMALL: dict[str, Any] = {"epsilon": 0.02, "delta": 1e-6, "mechanism": "shaped-flag"}
@@ -220,7 +219,7 @@ def test_numbers_that_show_no_gain_end_in_exit_code_1(tmp_path: Path) -> None:
     assert "left of what features explain" in shown.out
 
 
-@pytest.mark.parametrize("name", SMALL_PLANS)
+@pytest.mark.parametrize("name", CASES)
 def test_what_a_release_says_of_itself_follows_from_what_is_published(
     name: str, tmp_path: Path
 ) -> None:

@@ -37,7 +37,7 @@ from labeldp.accounting.floor import (
     default_measurement,
     price,
 )
-from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.gaussian import Gaussian, most_mu
 from labeldp.accounting.laplace import Laplace, Pure
 from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
 from labeldp.accounting.mixture import RandomWeights, realised_mu
@@ -79,6 +79,7 @@ __all__ = [
     "gaussian_mu",
     "invert",
     "membership",
+    "most_mu",
     "price",
     "radial",
     "realised_mu",

@@ -14,8 +14,7 @@ from enum import StrEnum
 
 from scipy import special
 
-from labeldp.accounting import invert
-from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.gaussian import most_mu
 from labeldp.errors import at_least, in_range, positive
 
 
@@ -90,5 +89,5 @@ def default_measurement(epsilon: float, delta: float, labels: int = 1) -> Measur
     So many labels that change at once move σ by √labels·Δ, so that one may cost less.
     """
     positive(epsilon=epsilon)
-    mu = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
+    mu = most_mu(epsilon, delta)
     return Measurement(math.sqrt(0.1) * mu / math.sqrt(labels), delta / 10.0)

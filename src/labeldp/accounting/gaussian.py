@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from labeldp.accounting import invert
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.curve import Curve, Factors, How, Range
 from labeldp.accounting.limits import LEAST_CLAIM, LEAST_MU, MOST_EPSILON, MOST_MU
@@ -79,6 +80,11 @@ class Gaussian(Curve):
         at_least(0.0, epsilon=epsilon)
         ends = math.log(LEAST_MU), math.log(MOST_MU)
         return Range(*ends, 0.0, math.exp, grows=True, how=How.SHARP)
+
+
+def most_mu(epsilon: float, delta: float) -> float:
+    """The largest μ within (ε, δ); 0 with δ = 0, which no Gaussian noise keeps."""
+    return invert.limit(Gaussian(1.0), "mu", epsilon, delta) if delta else 0.0
 
 
 def _mills(x: float) -> float:

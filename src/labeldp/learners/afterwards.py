@@ -10,7 +10,6 @@ from labeldp.errors import InputError
 from labeldp.learners.linear import LinearOptions
 from labeldp.learners.linear_fit import fit_release
 from labeldp.learners.quality import Quality
-from labeldp.learners.whitened import knows_noise
 from labeldp.release import Release
 from labeldp.source import Source
 
@@ -22,7 +21,7 @@ def estimated(released: Release, source: Source) -> Quality | None:
 
     Nothing, if it does not show its noise, or has so many columns that fitting takes long.
     """
-    known = released.aggregates_features or knows_noise(released)
+    known = released.aggregates_features or released.holds_rows
     if not known or len(released.features.names) > _MOST_COLUMNS:
         return None
     rows = None if released.aggregates_features else source

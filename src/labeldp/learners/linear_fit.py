@@ -29,7 +29,8 @@ from labeldp.learners.protocol import Array, bag_source, checked, sound
 from labeldp.learners.quality import quality
 from labeldp.learners.rows import whitened_rows
 from labeldp.learners.several import together
-from labeldp.learners.whitened import RANK_TOLERANCE, Whitened, knows_noise, whitened
+from labeldp.learners.whitened import RANK_TOLERANCE, Whitened, sketched, weighed
+from labeldp.release import BagLabels, RowLabels, SketchedLabels, SumLabels
 from labeldp.source import Source, take_rows
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ def _fit_one(
     options: LinearOptions,
     told: tuple[dict[str, Any], ...],
 ) -> LinearModel:
-    if not (release.aggregates_features or release.holds_rows or release.bag_table is not None):
+    meaning = release.meaning
+    if not (release.aggregates_features or isinstance(meaning, RowLabels | BagLabels)):
         raise InputError(
             "the release has aggregates of other columns than its feature map; "
             "they do not belong together"
@@ -114,24 +116,31 @@ def _fit_one(
     features, columns = _chosen(release.features, options)
     low, high = release.certificate["label_range"]
     taken = _Taken(features, options, (float(low), float(high)), told)
-    if knows_noise(release):
-        by_rows = release.holds_rows
-        white = whitened_rows(release, source) if by_rows else whitened(release)
-        return _fit_white(taken, white.of(columns), known=True)
+    if isinstance(meaning, RowLabels):
+        return _fit_white(taken, whitened_rows(release, meaning, source).of(columns), known=True)
+    if isinstance(meaning, SumLabels):
+        return _fit_white(taken, weighed(release, meaning).of(columns), known=True)
     if options.shrink:
         raise InputError(
             "`shrink=True` needs a release whose noise is public and known, as of shaped-flag; "
             "leave it out"
         )
-    if not release.aggregates_features:
-        return _fit_bags(taken, release, bag_source(source))
-    if options.lasso != 0 or options.penalty == "auto":
-        return _fit_white(taken, whitened(release).of(columns), known=False)
+    if isinstance(meaning, BagLabels):
+        return _fit_bags(taken, release, meaning, bag_source(source))
+    return _fit_sketch(taken, release, meaning, columns)
+
+
+def _fit_sketch(
+    taken: _Taken, release: Release, sketch: SketchedLabels, columns: Used
+) -> LinearModel:
+    """Fit aggregates with secret weights; a penalty that they choose needs their noise first."""
+    if taken.options.lasso != 0 or taken.options.penalty == "auto":
+        return _fit_white(taken, sketched(release, sketch).of(columns), known=False)
     design, labels = release.design[:, columns], release.labels
     model, fit = _fit_aggregates(taken, design, labels, release.bags)
     if fit.rank >= release.bags:  # nothing shows how noisy they are
         return model
-    return _judged(taken, model, fit, whitened(release).of(columns))
+    return _judged(taken, model, fit, sketched(release, sketch).of(columns))
 
 
 def _facts(release: Release) -> dict[str, Any]:
@@ -168,12 +177,12 @@ def fit_rows(
     )
 
 
-def weighted_design(release: Release, source: Source, features: FeatureMap) -> Array:
+def weighted_design(labels: BagLabels, source: Source, features: FeatureMap) -> Array:
     """Σ w·x of every bag, in one pass over the source; labels are not read."""
-    bag, row, weight = bag_members(release.bag_table)
+    bag, row, weight = bag_members(labels.bags)
     order = np.argsort(row, kind="stable")
     bag, row, weight = bag[order], row[order], weight[order]
-    total = np.zeros((release.bags, len(features.names)))
+    total = np.zeros((len(labels.std), len(features.names)))
     for places, batch in take_rows(source.feature_batches(features.columns), row, features.rows):
         design = features.integers(features.encode(batch)) * features.kept_scales
         np.add.at(total, bag[places], weight[places, None] * design)
@@ -262,15 +271,15 @@ def _rule(taken: _Taken, white: Whitened, *, known: bool) -> rules.Rule:
 # --- noise that is estimated with the fit ---
 
 
-def _fit_bags(taken: _Taken, release: Release, source: Source) -> LinearModel:
+def _fit_bags(taken: _Taken, release: Release, labels: BagLabels, source: Source) -> LinearModel:
     """Labels aggregated alone, over the rows that the source holds."""
     if taken.options.lasso != 0 or taken.options.penalty == "auto":
         raise InputError(
             '`lasso` and `penalty="auto"` need a release of aggregated features, as of shaped-flag '
             "and wtd-flag; leave them out"
         )
-    design = weighted_design(release, source, taken.features) / release.noise[:, None]
-    return _fit_aggregates(taken, design, release.labels / release.noise, release.bags)[0]
+    design = weighted_design(labels, source, taken.features) / labels.std[:, None]
+    return _fit_aggregates(taken, design, release.labels / labels.std, release.bags)[0]
 
 
 def _fit_aggregates(

@@ -158,14 +158,16 @@ def fit_release(
 
 def _bags(release: Release, source: Source | None) -> WeightedBags:
     """What a release teaches."""
-    if release.holds_rows:
-        from labeldp.learners.rows import single_rows  # late: a model predicts without it
+    from labeldp.learners.rows import single_rows  # late: a model predicts without these
+    from labeldp.release import BagLabels, RowLabels
 
+    meaning = release.meaning
+    if isinstance(meaning, RowLabels):
         return single_rows(release, source)
-    if release.aggregates_features:
-        return WeightedBags.from_aggregates(release.design, release.labels, release.features)
-    rows, table = bag_source(source), release.bag_table
-    return WeightedBags.from_source(release.features, rows, table, release.labels)
+    if isinstance(meaning, BagLabels):
+        rows = bag_source(source)
+        return WeightedBags.from_source(release.features, rows, meaning.bags, release.labels)
+    return WeightedBags.from_aggregates(release.design, release.labels, release.features)
 
 
 def fit_rows(

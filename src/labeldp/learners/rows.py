@@ -20,16 +20,15 @@ from labeldp.learners.whitened import Measured, Whitened, possible
 from labeldp.release import labelled_rows
 
 if TYPE_CHECKING:
-    from labeldp.release import Release
+    from labeldp.release import Release, RowLabels
     from labeldp.source import Source
 
 _BLOCK_NUMBERS = 1 << 22
-_KURTOSIS = {"laplace": 6.0, "gaussian": 3.0}
 
 
-def whitened_rows(release: Release, source: Source | None) -> Whitened:
+def whitened_rows(release: Release, noise: RowLabels, source: Source | None) -> Whitened:
     """R, b̃ and its noise, in one pass over the rows; labels of the source are not read."""
-    features, std = release.features, float(release.certificate["row_noise"]["std"])
+    features = release.features
     encode, columns = Encoder(features), len(features.names)
     step = max(columns + 1, _BLOCK_NUMBERS // columns)
     design, labels = np.empty((0, columns)), np.empty(0)
@@ -41,20 +40,19 @@ def whitened_rows(release: Release, source: Source | None) -> Whitened:
     return Whitened(
         design[:columns],
         labels[:columns],
-        std * np.eye(columns),
+        noise.std * np.eye(columns),
         features.rows,
-        _residual(release, float(np.sum(labels[columns:] ** 2)), std**2),
+        _residual(release, noise, float(np.sum(labels[columns:] ** 2))),
     )
 
 
-def _residual(release: Release, total: float, variance: float) -> Measured | None:
+def _residual(release: Release, noise: RowLabels, total: float) -> Measured | None:
     """σ² from the residual of the noisy labels, σ² + (n − d)·Var(noise) in expectation."""
-    freedom = release.features.rows - len(release.features.names)
+    freedom, variance = release.features.rows - len(release.features.names), noise.std**2
     if freedom < 1:
         return None
     value = total - freedom * variance
-    kurtosis = _KURTOSIS[release.certificate["row_noise"]["law"]]
-    scatter = (kurtosis - 1) * freedom * variance**2 + 4 * variance * max(0.0, value)
+    scatter = (noise.kurtosis - 1) * freedom * variance**2 + 4 * variance * max(0.0, value)
     return possible(release, Measured(value, math.sqrt(scatter)))
 
 

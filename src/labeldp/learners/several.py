@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap, NumericColumn
-from labeldp.learners.whitened import Whitened, pooled, whitened
+from labeldp.learners.whitened import Whitened, pooled, weighed
+from labeldp.release import SumLabels
 
 if TYPE_CHECKING:
     from labeldp.release import Release
@@ -33,10 +34,14 @@ class Several:
 
 def together(releases: Sequence[Release]) -> Several:
     """Put them together, or say why that cannot be."""
-    first = releases[0]
-    for problem in _problems(releases):
+    first, labels = releases[0], [release.meaning for release in releases]
+    sums = [each for each in labels if isinstance(each, SumLabels)]
+    for problem in _problems(releases, len(sums)):
         raise InputError(f"the releases do not go together: {problem}")
-    parts = [_moved(whitened(release), first.features, release.features) for release in releases]
+    parts = [
+        _moved(weighed(release, each), first.features, release.features)
+        for release, each in zip(releases, sums, strict=True)
+    ]
     white = pooled(parts)
     ends = np.array([release.certificate["label_range"] for release in releases])
     return Several(
@@ -46,9 +51,9 @@ def together(releases: Sequence[Release]) -> Several:
     )
 
 
-def _problems(releases: Sequence[Release]) -> Iterator[str]:
-    if any(release.weights is None for release in releases):
-        yield "one was not made with shaped-flag; fit it alone"
+def _problems(releases: Sequence[Release], weighed_ones: int) -> Iterator[str]:
+    if weighed_ones < len(releases):
+        yield "one is not of sums with public weights, as those of shaped-flag are; fit it alone"
         return
     sums = [release.certificate["digests"]["feature_sums"] for release in releases]
     if len(set(sums)) < len(sums):

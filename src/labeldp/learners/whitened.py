@@ -7,11 +7,11 @@ With RᵀR = XᵀX and β̂ the fit with all labels a release shows
 to fit b̃ by R, or by some of its columns, is to fit all rows by them with noise on Xᵀy, whatever
 is asked of the coefficients. Privacy adds ‖b̂ − b‖² to the squared error of a prediction b̂.
 
-shaped-flag publishes t = C·Xᵀy + s·N(0, I) beside Z = C·XᵀX. With P = Z·Cᵀ = C·XᵀX·Cᵀ = K·Kᵀ
-that is R = (C⁻¹K)ᵀ, b̃ = K⁻¹t and E = s·K⁻¹. Its noise may be radial instead, of the same
-covariance: intervals and shrinkage follow that law, all else takes it for normal. wtd-FLAg
-publishes m rows of [Z | t], N(0, AᵀA) each: RᵀR = ZᵀZ/m, and the noise of a fit to them is σ_t/√m
-in every direction (theory §5).
+Sums with public weights are t = C·Xᵀy + S·N(0, I) beside Z = C·XᵀX, S the diagonal of the
+deviations. With P = Z·Cᵀ = C·XᵀX·Cᵀ = K·Kᵀ that is R = (C⁻¹K)ᵀ, b̃ = K⁻¹t and E = K⁻¹S. Their noise
+may be radial instead, of the same covariance: intervals and shrinkage follow that law, all else
+takes it for normal. Secret weights give m rows of [Z | t], N(0, AᵀA) each: RᵀR = ZᵀZ/m, and the
+noise of a fit to them is σ_t/√m in every direction (theory §5).
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common import column_numbers
 from labeldp.errors import InputError
 from labeldp.learners.least_squares import Array, compressed
 
 if TYPE_CHECKING:
-    from labeldp.release import Release
+    from labeldp.release import Release, SketchedLabels, SumLabels
 
 RANK_TOLERANCE = 1e-9
 """Features are quantised to about 20 bits, so a true direction stands far above this, while the
@@ -161,28 +160,16 @@ def form_error(slope: Array, form: Array) -> float:
     return math.sqrt(max(4 * float(slope @ slope) - 2 * scatter, 2 * scatter))
 
 
-def knows_noise(release: Release) -> bool:
-    """Whether the noise of a release is public, and all that keeps it from the fit on all rows."""
-    return release.weights is not None or release.holds_rows
-
-
-def whitened(release: Release) -> Whitened:
-    """Of the published numbers of a release that aggregates features."""
-    return _shaped(release) if release.weights is not None else _sketched(release)
-
-
-def _shaped(release: Release) -> Whitened:
+def weighed(release: Release, sums: SumLabels) -> Whitened:
+    """Of sums with public weights."""
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
-    assert release.weights is not None
-    weights = np.column_stack([column_numbers(column) for column in release.weights.columns])
-    weights = weights / release.features.kept_scales
     chunks = list(release.chunks())
     design, labels = (np.concatenate(parts) for parts in zip(*chunks, strict=True))
-    product = design @ weights.T
+    product = design @ sums.weights.T
     try:
         lower = cholesky((product + product.T) / 2, lower=True)
-        root = solve_triangular(weights, lower, lower=True).T
+        root = _unweighed(sums.weights, lower).T
     except (LinAlgError, ValueError):
         raise InputError(
             "the release's weights and aggregates do not belong together; verify it"
@@ -190,19 +177,27 @@ def _shaped(release: Release) -> Whitened:
     return Whitened(
         root,
         np.asarray(solve_triangular(lower, labels, lower=True)),
-        np.asarray(solve_triangular(lower, np.diag(release.noise), lower=True)),
+        np.asarray(solve_triangular(lower, np.diag(sums.std), lower=True)),
         release.features.rows,
-        _residual(release),
-        len(labels) if release.certificate["shape"].get("noise_law") == "radial" else None,
+        _residual(release, sums),
+        len(labels) if sums.radial else None,
     )
 
 
-def _residual(release: Release) -> Measured | None:
+def _unweighed(weights: Array, lower: Array) -> Array:
+    """C⁻¹K."""
+    from scipy.linalg import solve, solve_triangular
+
+    if np.triu(weights, 1).any():
+        return np.asarray(solve(weights, lower))
+    return np.asarray(solve_triangular(weights, lower, lower=True))
+
+
+def _residual(release: Release, sums: SumLabels) -> Measured | None:
     """σ² from σ̂ = σ + noise of deviation s₀, if it was published (theory §6.2)."""
-    root = release.certificate.get("residual_root")
-    if root is None:
+    if sums.residual is None:
         return None
-    std = release.certificate["shape"]["residual_noise_std"]
+    root, std = sums.residual
     return possible(release, square(np.array([max(0.0, root)]), np.array([[std]])))
 
 
@@ -212,9 +207,9 @@ def possible(release: Release, residual_ss: Measured) -> Measured:
     return replace(residual_ss, value=min(residual_ss.value, most))
 
 
-def _sketched(release: Release) -> Whitened:
+def sketched(release: Release, sketch: SketchedLabels) -> Whitened:
     """Of secret weights: the noise is estimated on the m − d directions that no column explains."""
-    bags, rows = release.bags, release.features.rows
+    bags, part = release.bags, sketch.share
     design, labels = compressed(release.design, release.labels)
     left, values, right = np.linalg.svd(design, full_matrices=False)
     kept = values > RANK_TOLERANCE * values.max()
@@ -225,14 +220,12 @@ def _sketched(release: Release) -> Whitened:
             "as many aggregates as columns do not show how noisy they are; publish more `bags`"
         )
     variance = max(0.0, float(labels @ labels - estimate @ estimate)) / freedom
-    part = release.certificate.get("bag_size", rows) / rows
-    added = (release.certificate.get("floor") or {}).get("added_variance", 0.0)
-    residual_ss = Measured((variance - added) / part, variance * math.sqrt(2 / freedom) / part)
+    error = variance * math.sqrt(2 / freedom) / part
     share = math.sqrt(bags * part)
     return Whitened(
         (values[:, None] * right)[kept] / share,
         estimate / share,
         np.eye(len(estimate)) * (math.sqrt(variance) / share),
-        rows,
-        possible(release, residual_ss),
+        release.features.rows,
+        possible(release, Measured((variance - sketch.added_variance) / part, error)),
     )

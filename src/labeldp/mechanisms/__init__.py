@@ -1,13 +1,7 @@
-"""The mechanisms; each is one folder and knows no other.
+"""The mechanisms; each is one folder, of its name, and knows no other.
 
-    wtd_flag               wtd-FLAg, Algorithm 1: every aggregate weighs all rows
-    shaped_flag            shaped-flag: every aggregate weighs all rows, with chosen public weights
-    noisy_rows             noisy-rows: every row's label with noise of its own
-    sampled_wtd_flag       sampled-wtd-FLAg, Algorithm 2: one aggregate of each of m random bags
-    sampled_noisy_wtd_lag  sampled-noisy-wtd-LAg, Algorithm 3: noisy labels, public weights
-
-A folder's front page declares the mechanism (`protocol.Mechanism`); `registry` knows where the
-folders are. In each: `claim` (what is promised, and what `verify` checks of it), `plan` (from
+A folder's front page declares the mechanism (`protocol.Mechanism`); `registry` knows which
+folders there are. In each: `claim` (what is promised, and what `verify` checks of it), `plan` (from
 features alone), `run` (the one pass over labels), `account` (the price, without data). What they
 share stands beside them: this page is quick to import, `workbench` is not. Other rooms import
 from this page alone, and what is slow to import comes when it is first used.
@@ -59,6 +53,7 @@ from labeldp.mechanisms.protocol import (
     describe_person,
     later,
     number,
+    of_folder,
 )
 from labeldp.mechanisms.registry import (
     AUTO,
@@ -162,6 +157,7 @@ __all__ = [
     "misshapen",
     "names",
     "number",
+    "of_folder",
     "option",
     "plan",
     "read_claim",

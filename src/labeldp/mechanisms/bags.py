@@ -27,7 +27,7 @@ from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.features import ChosenRows, Encoded, FeatureMap
 from labeldp.mechanisms import DrawOptions
-from labeldp.mechanisms.layouts import SECRET_WEIGHTS
+from labeldp.mechanisms.layouts import MEMBERS
 from labeldp.release import Release, file_name
 from labeldp.source import Source, check_rows
 
@@ -257,7 +257,7 @@ class BagRows:
 def members_table(draw: Draw) -> pa.Table:
     """The bags as (bag, row) pairs, bag by bag."""
     bag = np.repeat(np.arange(draw.bags, dtype=np.int32), draw.bag_size)
-    return pa.table([bag, draw.members.reshape(-1)], schema=SECRET_WEIGHTS)
+    return pa.table([bag, draw.members.reshape(-1)], schema=MEMBERS)
 
 
 def check_members(table: pa.Table, draw: Draw) -> Iterator[str]:

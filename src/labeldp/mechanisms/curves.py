@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from labeldp.accounting import Gaussian, invert
 from labeldp.errors import LabelDPError
+from labeldp.mechanisms.registry import mechanisms
 from labeldp.mechanisms.workbench import Note, Plan
 
 BASES = {
@@ -101,7 +101,8 @@ def _trees(made: Plan) -> list[str]:
     """Whether trees on noisy rows may do better, if labels are spread over their range."""
     claim = made.claim
     rows = 1 if claim.person is None else claim.person.rows
-    noise = _row_noise(rows, claim.epsilon, claim.delta)
+    offers = [each.row_noise for each in mechanisms() if each.row_noise is not None]
+    noise = min((offer(rows, claim.epsilon, claim.delta) for offer in offers), default=math.inf)
     leaf = _ROWS_FOR_NOISE * 12 * noise**2
     leaves = made.features.rows / leaf
     if leaves < _LEAVES:
@@ -111,11 +112,3 @@ def _trees(made: Plan) -> list[str]:
         f"some {leaves:,.0f} leaves of {leaf:,.0f} rows, in which noise averages out, if labels "
         "are spread over their range; fewer if they crowd in a part of it"
     ]
-
-
-def _row_noise(rows: int, epsilon: float, delta: float) -> float:
-    """Deviation of noise on every label over their range, for persons of so many (theory §11)."""
-    laplace = math.sqrt(2.0) * rows / epsilon
-    if delta == 0.0:
-        return laplace
-    return min(laplace, math.sqrt(rows) / invert.limit(Gaussian(1.0), "mu", epsilon, delta))

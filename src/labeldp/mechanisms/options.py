@@ -153,6 +153,8 @@ class GuessOptions:
 
 
 _MEGABYTES = 4.0, 128.0
+_NUMBER = 8
+"""Bytes of a published number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,6 +177,16 @@ class Options(GuessOptions):
         least, most = _MEGABYTES
         usual = most if values is None else min(most, max(least, values / 1e6))
         return self.max_megabytes or usual
+
+
+def fitting(megabytes: float, size: int) -> int:
+    """How many entries of so many bytes each a file of this size can hold."""
+    return int(megabytes * 1e6 / size)
+
+
+def fitting_aggregates(megabytes: float, columns: int) -> int:
+    """The same of aggregates of so many columns and a label."""
+    return fitting(megabytes, _NUMBER * (columns + 1))
 
 
 @dataclass(frozen=True, kw_only=True)

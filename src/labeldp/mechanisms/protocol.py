@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Claim,
         Drawing,
         Engine,
+        Meaning,
         Plan,
         Randomness,
         Rehearsal,
@@ -148,12 +149,17 @@ class Mechanism:
     `aggregates`, if these do not hold the design columns and the label."""
     parts: Mapping[str, Callable[[Document], Any]] = field(default_factory=dict)
     """What its plans hold beside what all plans do, by name: how each is read from JSON."""
+    meaning: Callable[[Release], Meaning] | None = None
+    """What the labels of its releases are, for learners; None: nothing here can learn from them."""
     account: Account | None = None
     inspection: Inspection | None = None
     closed_form: bool = False
     """Whether its forecast is the law of the fit's error, so that `auto` may rest on it."""
     serves: tuple[str, ...] = (LINEAR,)
     """What its releases are for: linear models, or any model."""
+    row_noise: Callable[[int, float, float], float] | None = None
+    """(most rows of a person, ε, δ) ↦ the deviation of the noise on a row's own label, of the label
+    range; None: no row has a label of its own."""
     least_added: Callable[[Request[Any], Source, Engine], float] | None = None
     """No plan for the request adds less to a prediction's mean square; a draft costs more."""
     rehearse: Callable[[Plan, Source, np.random.Generator], Rehearsal | None] | None = None
@@ -188,6 +194,11 @@ def later(place: str) -> Any:
 
     call.__qualname__ = place
     return call
+
+
+def of_folder(package: str) -> Callable[[str], Any]:
+    """`later` for what stands in a mechanism's own folder, whose front page has this name."""
+    return lambda place: later(f"{package}.{place}")
 
 
 def number(value: float | None, digits: int = 4) -> str:

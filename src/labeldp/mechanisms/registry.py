@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from labeldp.common import refuse_unknown
 from labeldp.errors import InputError, PlanError
@@ -34,22 +34,22 @@ def read_schema(path: Path) -> dict[str, Any]:
 FLOOR = read_schema(_HERE / "floor.schema.json")
 DRAW = read_schema(_HERE / "draw.schema.json")
 
-_HOMES = {
-    "wtd-flag": "labeldp.mechanisms.wtd_flag",
-    "shaped-flag": "labeldp.mechanisms.shaped_flag",
-    "noisy-rows": "labeldp.mechanisms.noisy_rows",
-    "sampled-wtd-flag": "labeldp.mechanisms.sampled_wtd_flag",
-    "sampled-noisy-wtd-lag": "labeldp.mechanisms.sampled_noisy_wtd_lag",
-}
-MechanismName = Literal[
-    "auto", "wtd-flag", "shaped-flag", "noisy-rows", "sampled-wtd-flag", "sampled-noisy-wtd-lag"
+_Ours = Literal[
+    "wtd-flag",
+    "shaped-flag",
+    "noisy-rows",
+    "sampled-wtd-flag",
+    "sampled-noisy-wtd-lag",
 ]
+"""A line for each folder here."""
+_HOMES = {name: f"{__package__}.{name.replace('-', '_')}" for name in get_args(_Ours)}
+MechanismName = Literal["auto", _Ours]
 AccountantName = Literal["exact", "exact-worst-case", "paper"]
 """For those who write code: ours, and any other that a package may offer."""
 AUTO = "auto"
+"""In place of a mechanism: the one that adds least."""
 EPSILON, DELTA = 1.0, 1e-6
 """The budget, if nothing is said."""
-"""In place of a mechanism: the one that adds least."""
 _registered: dict[str, Mechanism] = {}
 
 

@@ -50,7 +50,6 @@ from labeldp.mechanisms.forecasting import (
     sketched_error,
 )
 from labeldp.mechanisms.laws import bag_squares, check_design, improbable
-from labeldp.mechanisms.layouts import PUBLIC_WEIGHTS, weight_schema
 from labeldp.mechanisms.notes import Note, spared
 from labeldp.mechanisms.plans import CONTRADICTION, OTHER_FEATURES, Plan
 from labeldp.mechanisms.surveying import (
@@ -70,12 +69,17 @@ from labeldp.release import (
     ROW,
     WARNING,
     AddedError,
+    BagLabels,
     Claim,
     Digest,
     Drawing,
     FloorOutcome,
+    Meaning,
     Person,
     Release,
+    RowLabels,
+    SketchedLabels,
+    SumLabels,
     aggregate_batch,
     aggregate_schema,
     features_text,
@@ -131,12 +135,12 @@ __all__ = [
     "LARGE",
     "NOISE",
     "OTHER_FEATURES",
-    "PUBLIC_WEIGHTS",
     "REMARKS",
     "ROUNDOFF",
     "ROW",
     "WARNING",
     "AddedError",
+    "BagLabels",
     "BagRows",
     "Claim",
     "Digest",
@@ -160,6 +164,7 @@ __all__ = [
     "LabelMoments",
     "Leverage",
     "LeverageScan",
+    "Meaning",
     "MomentSum",
     "Note",
     "Panel",
@@ -171,11 +176,14 @@ __all__ = [
     "Release",
     "Request",
     "Residual",
+    "RowLabels",
     "Seen",
     "Shape",
     "Sighting",
+    "SketchedLabels",
     "Source",
     "Stack",
+    "SumLabels",
     "Survey",
     "Terms",
     "WeightScan",
@@ -240,5 +248,4 @@ __all__ = [
     "table_digest",
     "take_rows",
     "untested_floor",
-    "weight_schema",
 ]

@@ -41,6 +41,7 @@ from labeldp.release.drawing import (
     label_column,
 )
 from labeldp.release.files import NOISE, ROW, WANTS_TABLE, WARNING, Release, design_layout
+from labeldp.release.meaning import BagLabels, Meaning, RowLabels, SketchedLabels, SumLabels
 from labeldp.release.parquet import METADATA_KEY, check_form
 from labeldp.release.rows import feature_rows, labelled_rows, public_rows, row_schema, table_rows
 from labeldp.release.statement import (
@@ -68,6 +69,7 @@ __all__ = [
     "WARNING",
     "About",
     "AddedError",
+    "BagLabels",
     "Certificate",
     "Claim",
     "Digest",
@@ -75,10 +77,14 @@ __all__ = [
     "Envelope",
     "File",
     "FloorOutcome",
+    "Meaning",
     "Person",
     "Release",
+    "RowLabels",
     "Signature",
+    "SketchedLabels",
     "StoredTable",
+    "SumLabels",
     "aggregate_batch",
     "aggregate_schema",
     "certificate_text",

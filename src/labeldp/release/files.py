@@ -38,6 +38,7 @@ from labeldp.release.drawing import (
     aggregate_schema,
     file_name,
 )
+from labeldp.release.meaning import Meaning, SketchedLabels
 from labeldp.release.stored import StoredTable, check_plain
 
 if TYPE_CHECKING:
@@ -55,9 +56,9 @@ WANTS_TABLE = (
 )
 MOST_JSON = 1 << 24
 """Bytes of a certificate or a feature map."""
-_JUDGE = "labeldp.mechanisms.structure"
-"""What a certificate must hold is declared by mechanisms, further down the road; it is looked up
-by name when a release is read."""
+_JUDGE, _DECLARED = "labeldp.mechanisms.structure", "labeldp.mechanisms.registry"
+"""What a certificate must hold and what labels are is declared by mechanisms, further down the
+road; it is looked up by name when a release is read."""
 _NOT_FILES = ("aggregates", "features", "feature_sums")
 """Digests that are not those of further tables."""
 
@@ -99,9 +100,17 @@ class Release(Shown):
         return self.files.get("bags")
 
     @property
-    def weights(self) -> pa.Table | None:
-        """What design columns weigh in a row's weight in every aggregate, where that is public."""
-        return self.files.get("weights")
+    def meaning(self) -> Meaning:
+        """What its labels are, by the declaration of its mechanism."""
+        name = self.certificate["mechanism"]
+        declared = import_module(_DECLARED).mechanism_named(name).meaning
+        if declared is None:
+            raise ReleaseError(
+                f"{name} does not declare what the labels of its releases are (`meaning`), so "
+                "nothing can be learnt from them here; use a learner of its own"
+            )
+        meaning: Meaning = declared(self)
+        return meaning
 
     @property
     def bags(self) -> int:
@@ -198,13 +207,14 @@ class Release(Shown):
 
     @property
     def noise(self) -> NDArray[np.float64]:
-        """The public deviation of each label, where labels were aggregated alone or with weights
-        that are public, or were not aggregated."""
-        if self.holds_rows:
-            return np.full(self.table.num_rows, float(self.certificate["row_noise"]["std"]))
-        if self.weights is not None:
-            return np.full(self.table.num_rows, float(self.certificate["shape"]["noise_std"]))
-        return column_numbers(self.table.column(NOISE))
+        """The public deviation of the noise on each label, where it is all that hides them."""
+        meaning = self.meaning
+        if isinstance(meaning, SketchedLabels):
+            raise ReleaseError(
+                f"{self.certificate['mechanism']} publishes sums with secret weights: no noise of "
+                "its labels is public; a fit estimates it"
+            )
+        return np.full(self.table.num_rows, meaning.std)
 
     @checked
     def save(self, directory: str | Path) -> None:

@@ -13,7 +13,7 @@ from labeldp.mechanisms import (
     Mechanism,
     Question,
     Trial,
-    later,
+    of_folder,
     option,
     read_schema,
 )
@@ -42,6 +42,8 @@ class NoisyRowsQuestion(Question):
     )
 
 
+_here = of_folder(__name__)
+
 MECHANISM = Mechanism(
     name="noisy-rows",
     title="every row's label with Laplace or Gaussian noise, for any learner",
@@ -50,24 +52,22 @@ MECHANISM = Mechanism(
     pure=True,
     closed_form=True,
     serves=(LINEAR, ANY_MODEL),
-    draft=later(f"{__name__}.plan:draft"),
-    run=later(f"{__name__}.run:run"),
-    read_claim=later(f"{__name__}.claim:read_claim"),
-    check=later(f"{__name__}.check:check"),
-    check_features=later(f"{__name__}.check:check_features"),
-    untested=later(f"{__name__}.check:untested"),
-    describe=later(f"{__name__}.claim:describe"),
+    row_noise=_here("noise:of_range"),
+    draft=_here("plan:draft"),
+    run=_here("run:run"),
+    read_claim=_here("claim:read_claim"),
+    check=_here("check:check"),
+    check_features=_here("check:check_features"),
+    untested=_here("check:untested"),
+    describe=_here("claim:describe"),
     sections={"row_noise": read_schema(Path(__file__).with_name("row_noise.schema.json"))},
-    files={"aggregates": later("labeldp.mechanisms.layouts:rows")},
-    account=Account(
-        NoisyRowsQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
-    ),
-    inspection=Inspection(
-        later(f"{__name__}.account:inspect"), later(f"{__name__}.account:show_inspection")
-    ),
+    files={"aggregates": _here("published:columns")},
+    meaning=_here("published:meaning"),
+    account=Account(NoisyRowsQuestion, _here("account:answer"), _here("account:show")),
+    inspection=Inspection(_here("account:inspect"), _here("account:show_inspection")),
     trial=Trial(
-        later(f"{__name__}.trial:moves"),
-        later(f"{__name__}.trial:most"),
-        later(f"{__name__}.trial:Rowwise"),
+        _here("trial:moves"),
+        _here("trial:most"),
+        _here("trial:Rowwise"),
     ),
 )

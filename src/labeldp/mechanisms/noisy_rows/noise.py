@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from labeldp import door
-from labeldp.accounting import Curve, Gaussian, Laplace, invert
+from labeldp.accounting import Curve, Gaussian, Laplace, most_mu
 
 _GAUSSIAN_ROOM = 1 - 1e-9
 """μ is used up to this, and ε up to the next, so that rounding never breaks the budget."""
@@ -40,12 +40,6 @@ class Law:
     """P[noise > x]."""
 
 
-def _most_mu(epsilon: float, delta: float) -> float:
-    if delta == 0:
-        return 0.0
-    return invert.limit(Gaussian(1.0), "mu", epsilon, delta) * _GAUSSIAN_ROOM
-
-
 def _normal_tail(x: float) -> float:
     from scipy.special import ndtr
 
@@ -70,7 +64,7 @@ LAWS = {
         1.0,
         math.sqrt,
         Gaussian,
-        _most_mu,
+        lambda epsilon, delta: most_mu(epsilon, delta) * _GAUSSIAN_ROOM,
         _normal_tail,
     ),
 }
@@ -113,3 +107,8 @@ def least_noise(width: float, rows: int, epsilon: float, delta: float) -> RowNoi
     """Of both laws the one of less variance; with δ = 0 always Laplace's."""
     offers = (needed(name, width, rows, epsilon, delta) for name in LAWS)
     return min((noise for noise in offers if noise), key=lambda noise: noise.std)
+
+
+def of_range(rows: int, epsilon: float, delta: float) -> float:
+    """The least deviation, of the label range, for persons of so many rows."""
+    return least_noise(1.0, rows, epsilon, delta).std

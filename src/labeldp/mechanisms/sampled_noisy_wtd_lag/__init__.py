@@ -18,6 +18,7 @@ from labeldp.mechanisms import (
     describe_draw,
     later,
     number,
+    of_folder,
     option,
     read_schema,
 )
@@ -65,37 +66,38 @@ def describe(document: dict[str, Any]) -> Description:
     return told + describe_draw(document)
 
 
+_here = of_folder(__name__)
+
 MECHANISM = Mechanism(
     name="sampled-noisy-wtd-lag",
     title="noisy sums of the labels of m random bags, with public Gaussian weights (Algorithm 3)",
     options=NoisyLagOptions,
     accountants=("paper", "exact-worst-case", "exact"),
-    draft=later(f"{__name__}.plan:draft"),
-    run=later(f"{__name__}.run:run"),
-    read_claim=later(f"{__name__}.claim:read_claim"),
-    check=later(f"{__name__}.claim:check"),
-    check_features=later(f"{__name__}.claim:check_features"),
-    untested=later(f"{__name__}.claim:untested"),
+    draft=_here("plan:draft"),
+    run=_here("run:run"),
+    read_claim=_here("claim:read_claim"),
+    check=_here("claim:check"),
+    check_features=_here("claim:check_features"),
+    untested=_here("claim:untested"),
     describe=describe,
     single_rows="a person's rows may stand in several bags, whose costs add up",
     sections={"draw": DRAW, "noise": read_schema(Path(__file__).with_name("noise.schema.json"))},
     files={
-        "aggregates": later("labeldp.mechanisms.layouts:noisy_labels"),
-        "bags": later("labeldp.mechanisms.layouts:public_weights"),
+        "aggregates": _here("published:columns"),
+        "bags": _here("published:bag_columns"),
     },
+    meaning=_here("published:meaning"),
     account=Account(
         NoisyLagQuestion,
-        later(f"{__name__}.account:answer"),
+        _here("account:answer"),
         later("labeldp.mechanisms.account:show"),
     ),
-    inspection=Inspection(
-        later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
-    ),
-    rehearse=later(f"{__name__}.run:rehearse"),
+    inspection=Inspection(_here("plan:inspect"), _here("plan:show_inspection")),
+    rehearse=_here("run:rehearse"),
     trial=Trial(
-        later(f"{__name__}.trial:moves"),
-        later(f"{__name__}.trial:most"),
-        later(f"{__name__}.trial:Lagged"),
-        refusal=later(f"{__name__}.trial:refusal"),
+        _here("trial:moves"),
+        _here("trial:most"),
+        _here("trial:Lagged"),
+        refusal=_here("trial:refusal"),
     ),
 )

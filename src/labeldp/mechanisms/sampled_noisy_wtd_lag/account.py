@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting import Gaussian, RandomWeights, Theorem3, invert
+from labeldp.accounting import Gaussian, RandomWeights, Theorem3, invert, most_mu
 from labeldp.errors import InputError
 from labeldp.mechanisms import account
 
@@ -20,7 +20,7 @@ def answer(mechanism: str, asked: NoisyLagQuestion) -> Found:
     """The smallest private bag, or the price of bags of one size; a priori and realised."""
     account.check_bags(asked)
     fraction = account.need(mechanism, asked, "noisy_fraction")
-    realised: Found = {"target_mu": invert.limit(Gaussian(1.0), "mu", *asked.budget)}
+    realised: Found = {"target_mu": most_mu(*asked.budget)}
     if asked.bag_size is None:
         paper, exact = _smallest(asked, fraction)
         exact |= {"realised": realised}

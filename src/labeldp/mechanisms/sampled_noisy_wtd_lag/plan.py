@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from labeldp.accounting import BagDraw, Curve, Gaussian, RandomWeights, Theorem3, invert
+from labeldp.accounting import BagDraw, Curve, Gaussian, RandomWeights, Theorem3, invert, most_mu
 from labeldp.errors import InputError, PlanError
+from labeldp.mechanisms.options import fitting
 from labeldp.mechanisms.sampled_noisy_wtd_lag import NoisyLagOptions, sizing
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
@@ -163,8 +164,8 @@ def _shape(
     rows, rank = found.facts.rows, found.factor.rank
 
     def bags_of(size: int) -> int:
-        fitting = min(rows, int(request.options.megabytes() * 1e6 / _BYTES)) // size
-        return request.options.bags or max(1, fitting)
+        most = min(rows, fitting(request.options.megabytes(), _BYTES)) // size
+        return request.options.bags or max(1, most)
 
     needed = _needed_noise(request, found, fraction, bags_of)
 
@@ -213,7 +214,7 @@ def _needed_noise(
 
 def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:  # noqa: ARG001
     """The noise that bags of some sizes need."""
-    target = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
+    target = most_mu(epsilon, delta)
     noise = {
         str(size): sizing.realised_std(size, 1.0, found.facts.width, target) for size in _INSPECTED
     }

@@ -18,7 +18,8 @@ from labeldp import door
 from labeldp._random import normals, words
 from labeldp.accounting import realised_mu
 from labeldp.errors import DataError, InputError, PlanError
-from labeldp.mechanisms.workbench import PUBLIC_WEIGHTS, Draw, Source, take_rows
+from labeldp.mechanisms.sampled_noisy_wtd_lag.published import WEIGHTED
+from labeldp.mechanisms.workbench import Draw, Source, take_rows
 
 _MOST_ROUNDS = 1000
 
@@ -42,7 +43,7 @@ class Weights:
         """(bag, row, weight, noisy), bag by bag."""
         bag = np.repeat(np.arange(draw.bags, dtype=np.int32), draw.bag_size)
         columns = [bag, draw.members.reshape(-1), self.values.reshape(-1), self.noisy.reshape(-1)]
-        return pa.table(columns, schema=PUBLIC_WEIGHTS)
+        return pa.table(columns, schema=WEIGHTED)
 
     @classmethod
     def from_table(cls, table: pa.Table, draw: Draw) -> Weights:

@@ -21,6 +21,7 @@ from labeldp.mechanisms import (
     describe_draw,
     describe_floor,
     later,
+    of_folder,
     option,
 )
 
@@ -56,36 +57,37 @@ def describe(document: dict[str, Any]) -> Description:
     return describe_floor(document) + describe_draw(document)
 
 
+_here = of_folder(__name__)
+
 MECHANISM = Mechanism(
     name="sampled-wtd-flag",
     title="one sum of each of m random bags, with secret Gaussian weights (Algorithm 2)",
     options=SampledFlagOptions,
     accountants=("paper", "exact-worst-case", "exact"),
-    draft=later(f"{__name__}.plan:draft"),
-    run=later(f"{__name__}.run:run"),
-    read_claim=later(f"{__name__}.claim:read_claim"),
-    check=later(f"{__name__}.claim:check"),
-    check_features=later(f"{__name__}.claim:check_features"),
-    untested=later(f"{__name__}.claim:untested"),
+    draft=_here("plan:draft"),
+    run=_here("run:run"),
+    read_claim=_here("claim:read_claim"),
+    check=_here("claim:check"),
+    check_features=_here("claim:check_features"),
+    untested=_here("claim:untested"),
     describe=describe,
     single_rows="a person's rows may stand in several bags, whose costs add up",
     sections={"floor": FLOOR, "draw": DRAW},
-    files={"bags": later("labeldp.mechanisms.layouts:secret_weights")},
+    files={"bags": later("labeldp.mechanisms.layouts:members")},
+    meaning=later("labeldp.mechanisms.layouts:sketched"),
     account=Account(
         SampledFlagQuestion,
-        later(f"{__name__}.account:answer"),
+        _here("account:answer"),
         later("labeldp.mechanisms.account:show"),
     ),
-    inspection=Inspection(
-        later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
-    ),
-    rehearse=later(f"{__name__}.run:rehearse"),
+    inspection=Inspection(_here("plan:inspect"), _here("plan:show_inspection")),
+    rehearse=_here("run:rehearse"),
     trial=Trial(
-        later(f"{__name__}.trial:moves"),
-        later(f"{__name__}.trial:most"),
-        later(f"{__name__}.trial:Sketched"),
+        _here("trial:moves"),
+        _here("trial:most"),
+        _here("trial:Sketched"),
         private=("floor", "utility", "label_noise_std"),
-        any_labels=later(f"{__name__}.trial:any_labels"),
-        refusal=later(f"{__name__}.trial:refusal"),
+        any_labels=_here("trial:any_labels"),
+        refusal=_here("trial:refusal"),
     ),
 )

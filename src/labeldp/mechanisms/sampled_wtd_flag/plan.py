@@ -8,6 +8,7 @@ from typing import Any
 
 from labeldp.accounting import FloorMode, SizedBag, Theorem2, invert, spans_labels
 from labeldp.errors import InputError, LabelDPError, PlanError
+from labeldp.mechanisms.options import fitting_aggregates
 from labeldp.mechanisms.sampled_wtd_flag import SampledFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledFlagClaim
@@ -32,8 +33,6 @@ from labeldp.mechanisms.workbench import (
     surveyed,
 )
 
-_BYTES = 8
-
 
 def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) -> Plan:
     """Read the features; draw bags; fix the floor."""
@@ -50,7 +49,7 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
         terms,
         options.over_draw,
         options.bags,
-        int(options.megabytes() * 1e6 / (_BYTES * (found.factor.rank + 1))),
+        fitting_aggregates(options.megabytes(), found.factor.rank),
     )
     bag_size = options.bag_size or _default_size(request, sizes, promise)
     bags = max(1, sizes.bags(bag_size))

@@ -12,6 +12,7 @@ from labeldp.mechanisms import (
     Mechanism,
     Trial,
     later,
+    of_folder,
     option,
     read_schema,
 )
@@ -68,6 +69,8 @@ class ShapedFlagQuestion(FeaturesQuestion):
 
 _SECTIONS = read_schema(Path(__file__).parent / "shape.schema.json")
 
+_here = of_folder(__name__)
+
 MECHANISM = Mechanism(
     name="shaped-flag",
     title="d sums of all rows with chosen public weights, and noise",
@@ -75,26 +78,23 @@ MECHANISM = Mechanism(
     persons=True,
     pure=True,
     closed_form=True,
-    draft=later(f"{__name__}.plan:draft"),
-    run=later(f"{__name__}.run:run"),
-    read_claim=later(f"{__name__}.claim:read_claim"),
-    check=later(f"{__name__}.check:check"),
-    check_features=later(f"{__name__}.check:check_features"),
-    untested=later(f"{__name__}.check:untested"),
-    describe=later(f"{__name__}.claim:describe"),
+    draft=_here("plan:draft"),
+    run=_here("run:run"),
+    read_claim=_here("claim:read_claim"),
+    check=_here("check:check"),
+    check_features=_here("check:check_features"),
+    untested=_here("check:untested"),
+    describe=_here("claim:describe"),
     sections=_SECTIONS["properties"],
-    files={"weights": later("labeldp.mechanisms.layouts:design_weights")},
+    files={"weights": _here("published:weight_columns")},
     parts={"weights": later("labeldp.statistics:Weights.from_json")},
-    account=Account(
-        ShapedFlagQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
-    ),
-    inspection=Inspection(
-        later(f"{__name__}.account:inspect"), later(f"{__name__}.account:show_inspection")
-    ),
+    meaning=_here("published:meaning"),
+    account=Account(ShapedFlagQuestion, _here("account:answer"), _here("account:show")),
+    inspection=Inspection(_here("account:inspect"), _here("account:show_inspection")),
     trial=Trial(
-        later(f"{__name__}.trial:moves"),
-        later(f"{__name__}.trial:most"),
-        later(f"{__name__}.trial:Shaped"),
+        _here("trial:moves"),
+        _here("trial:most"),
+        _here("trial:Shaped"),
         private=("residual_root",),
     ),
 )

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from labeldp import door
 from labeldp._random import Randomness
-from labeldp.accounting import Curve, Gaussian, Laplace, compose, invert, radial
+from labeldp.accounting import Curve, Gaussian, Laplace, compose, most_mu, radial
 from labeldp.errors import InputError
 from labeldp.mechanisms.shaped_flag import AUTO, GAUSSIAN, RADIAL
 
@@ -73,10 +73,6 @@ class Noise:
         return math.nextafter(self.residual_spread * reach / part, math.inf) if part else None
 
 
-def _mu(epsilon: float, delta: float) -> float:
-    return invert.limit(Gaussian(1.0), "mu", epsilon, delta) if delta else 0.0
-
-
 def _radial_curve(aggregates: float, residual: float, columns: int) -> Curve:
     noise = radial.curve(aggregates, columns)
     return compose([noise, Laplace(residual)]) if residual else noise
@@ -113,7 +109,7 @@ NOISES = {
         "Gaussian mechanism",
         pure=False,
         power=2.0,
-        whole=_mu,
+        whole=most_mu,
         curve=lambda aggregates, residual, columns: Gaussian(math.hypot(aggregates, residual)),  # noqa: ARG005
         spread=lambda columns: 1.0,  # noqa: ARG005
         quantile=_normal_quantile,

@@ -19,6 +19,7 @@ from labeldp import door
 from labeldp.errors import PlanError
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
+from labeldp.mechanisms.shaped_flag.published import weight_schema
 from labeldp.mechanisms.workbench import (
     CONTRADICTION,
     OTHER_FEATURES,
@@ -41,7 +42,6 @@ from labeldp.mechanisms.workbench import (
     factorise,
     measure_residual,
     seal,
-    weight_schema,
 )
 
 

@@ -18,6 +18,7 @@ from labeldp.mechanisms import (
     describe_floor,
     describe_person,
     later,
+    of_folder,
     option,
 )
 
@@ -40,34 +41,33 @@ def _describe(document: dict[str, Any]) -> Description:
     return describe_floor(document) + describe_person(document)
 
 
+_here = of_folder(__name__)
+
 MECHANISM = Mechanism(
     name="wtd-flag",
     title="m sums of all rows with secret Gaussian weights (Algorithm 1)",
     options=WeightedFlagOptions,
     closed_form=True,
-    least_added=later(f"{__name__}.plan:least_added"),
+    least_added=_here("plan:least_added"),
     accountants=("paper", "exact-worst-case", "exact"),
-    draft=later(f"{__name__}.plan:draft"),
-    run=later(f"{__name__}.run:run"),
-    read_claim=later(f"{__name__}.claim:read_claim"),
-    check=later(f"{__name__}.claim:check"),
-    check_features=later(f"{__name__}.claim:check_features"),
-    untested=later(f"{__name__}.claim:untested"),
+    draft=_here("plan:draft"),
+    run=_here("run:run"),
+    read_claim=_here("claim:read_claim"),
+    check=_here("claim:check"),
+    check_features=_here("claim:check_features"),
+    untested=_here("claim:untested"),
     describe=_describe,
     persons=True,
     sections={"floor": FLOOR},
-    account=Account(
-        WeightedFlagQuestion, later(f"{__name__}.account:answer"), later(f"{__name__}.account:show")
-    ),
-    inspection=Inspection(
-        later(f"{__name__}.plan:inspect"), later(f"{__name__}.plan:show_inspection")
-    ),
+    meaning=later("labeldp.mechanisms.layouts:sketched"),
+    account=Account(WeightedFlagQuestion, _here("account:answer"), _here("account:show")),
+    inspection=Inspection(_here("plan:inspect"), _here("plan:show_inspection")),
     trial=Trial(
-        later(f"{__name__}.trial:moves"),
-        later(f"{__name__}.trial:most"),
-        later(f"{__name__}.trial:Sketched"),
+        _here("trial:moves"),
+        _here("trial:most"),
+        _here("trial:Sketched"),
         private=("floor", "utility", "label_noise_std"),
-        any_labels=later(f"{__name__}.trial:any_labels"),
-        refusal=later(f"{__name__}.trial:refusal"),
+        any_labels=_here("trial:any_labels"),
+        refusal=_here("trial:refusal"),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.accounting import ACCOUNTANTS, Gaussian, invert
+from labeldp.accounting import ACCOUNTANTS, most_mu
 from labeldp.errors import PlanError
 from labeldp.mechanisms.workbench import (
     REMARKS,
@@ -108,7 +108,7 @@ def least_added(request: Request[WeightedFlagOptions], source: Source, engine: E
     Fewer bags need less of a floor, but not in proportion, so they add more (theory §6).
     """
     found = surveyed(request, source, engine)
-    mu = invert.limit(Gaussian(1.0), "mu", request.epsilon, request.delta)
+    mu = most_mu(request.epsilon, request.delta)
     facts = found.facts
     isotropic = found.factor.rank * float(found.leverage.maximum)
     return (facts.width / mu) ** 2 * isotropic / facts.rows

@@ -22,6 +22,7 @@ from labeldp.accounting import (
 )
 from labeldp.errors import PlanError
 from labeldp.mechanisms.forecasting import mean_excess
+from labeldp.mechanisms.options import fitting_aggregates
 
 if TYPE_CHECKING:  # an account reads no data
     from labeldp.mechanisms.floors import Terms
@@ -29,12 +30,11 @@ if TYPE_CHECKING:  # an account reads no data
 GROWTH = 4
 WORTHWHILE = 4e-3
 """Four times the bags must lower the forecast error by this share to be worth the file."""
-_BYTES = 8
 
 
 def cap_from_size(megabytes: float, columns: int) -> int:
     """The most bags a file of this size can hold."""
-    return min(MOST_PUBLISHED_BAGS, int(megabytes * 1e6 / (_BYTES * (columns + 1))))
+    return min(MOST_PUBLISHED_BAGS, fitting_aggregates(megabytes, columns))
 
 
 def check_number(bags: int) -> None:
