@@ -29,7 +29,7 @@ def on_files(files: Files, config: Any) -> Files:
 def _home(name: str) -> str:
     """The module that defines a public name, where the front page imports it from another."""
     found = getattr(labeldp, name)
-    return getattr(found, "__module__", f"labeldp.{labeldp._HOMES[name]}").removeprefix("labeldp.")
+    return getattr(found, "__module__", labeldp._HOMES[name]).removeprefix("labeldp.")
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:

@@ -14,7 +14,7 @@ import labeldp
 from labeldp.source.frames import ELSEWHERE
 
 ROOT = Path(labeldp.__file__).parent
-HOMES = labeldp._HOMES
+HOMES = {name: home.removeprefix("labeldp.") for name, home in labeldp._HOMES.items()}
 """Where the names of the front page stand, from which commands import them."""
 
 ROOMS = (

@@ -20,11 +20,17 @@ from labeldp import PlanError, Release, ReleaseError
 from labeldp.accounting import Curve, Gaussian
 from labeldp.errors import InputError
 from labeldp.features import fit_features
-from labeldp.release import RowLabels, SketchedLabels, SumLabels, files, stored
-from labeldp.release import claim as claims
-from labeldp.release import digest as digests
-from labeldp.release import drawing as drawings
-from labeldp.release import rows as released_rows
+from labeldp.release import (
+    RowLabels,
+    SketchedLabels,
+    SumLabels,
+    claim as claims,
+    digest as digests,
+    drawing as drawings,
+    files,
+    rows as released_rows,
+    stored,
+)
 from labeldp.release.budget import best_guess, weaknesses
 from labeldp.release.claim import Claim, FloorOutcome, Person
 from labeldp.release.digest import Digest, table_digest

@@ -23,8 +23,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import labeldp.signoff.verification as verification
-from labeldp import Release, ReleaseError, scan, verify
-from labeldp import plan as labeldp_plan
+from labeldp import Release, ReleaseError, plan as labeldp_plan, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import FloorMode, added_variance, invert
 from labeldp.door import grid_for

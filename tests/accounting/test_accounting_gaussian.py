@@ -6,8 +6,7 @@ import math
 
 import mpmath as mp
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from labeldp.accounting import Gaussian, gaussian, invert
 from labeldp.errors import InputError

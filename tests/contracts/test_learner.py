@@ -37,8 +37,7 @@ from labeldp.source import Source, scan
 from tests.console import labeldp
 from tests.drawn import bag_release_of, draw_release, features_of, pay_table
 from tests.extras import extra
-from tests.tables import RANGE
-from tests.tables import table as small_table
+from tests.tables import RANGE, table as small_table
 
 
 @cache

@@ -11,8 +11,7 @@ from itertools import combinations, pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from labeldp.engines import LocalEngine
 from labeldp.errors import DataError, InputError

@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp.errors import DataError, InputError
-from labeldp.features import FeatureMap, fit_features, foreign_notes
-from labeldp.features import fit as module
+from labeldp.features import FeatureMap, fit as module, fit_features, foreign_notes
 from labeldp.features.columns import CategoricalColumn
 from labeldp.features.fold import fold_in_order
 from labeldp.features.grid import Grid

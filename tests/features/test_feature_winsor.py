@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, InputError, LocalEngine
 from labeldp.features import FeatureMap, fit_features, winsor

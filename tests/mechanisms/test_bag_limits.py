@@ -29,9 +29,11 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     label_grid,
     noisy_share,
 )
-from labeldp.mechanisms.sampled_wtd_flag.claim import check as check_sampled
-from labeldp.mechanisms.sampled_wtd_flag.claim import check_features as check_bags
-from labeldp.mechanisms.sampled_wtd_flag.claim import untested
+from labeldp.mechanisms.sampled_wtd_flag.claim import (
+    check as check_sampled,
+    check_features as check_bags,
+    untested,
+)
 from labeldp.statistics import LabelGrid
 from tests.mechanisms.cases import NOISY, SAMPLED, Certificate, forged_tables, small_plan
 from tests.tables import source, table

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, Release, ReleaseError, compose, scan
-from labeldp.accounting import Gaussian, OverDraw, invert
-from labeldp.accounting import compose as compose_laws
+from labeldp.accounting import Gaussian, OverDraw, compose as compose_laws, invert
 from labeldp.mechanisms import read_claim
 from labeldp.signoff.joint import joint
 from tests.console import labeldp

@@ -12,8 +12,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features

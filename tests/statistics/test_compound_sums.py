@@ -8,13 +8,11 @@ from itertools import combinations, product
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from labeldp import kernels
 from labeldp.errors import DataError
-from labeldp.features import Encoder, FeatureMap, fit_features
-from labeldp.features import compounds as room
+from labeldp.features import Encoder, FeatureMap, compounds as room, fit_features
 from labeldp.features.compounds import Compounds
 from labeldp.kernels import Kernels
 from labeldp.source import Source, scan

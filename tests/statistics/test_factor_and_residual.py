@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from flint import arb, ctx, fmpq_mat, fmpz
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from labeldp.engines import LocalEngine
 from labeldp.errors import DataError
@@ -27,9 +26,9 @@ from labeldp.statistics import (
     LeverageScan,
     MomentSum,
     Residual,
+    factor as module,
     factorise,
 )
-from labeldp.statistics import factor as module
 from tests.statistics.test_exact_sums import dense_codes
 from tests.tables import RANGE, source
 

@@ -26,13 +26,13 @@ from labeldp.statistics import (
     PersonScan,
     Residual,
     Weights,
+    factor as factors,
+    gram as grams,
     labels,
     short_weights,
     stacked,
     weights,
 )
-from labeldp.statistics import factor as factors
-from labeldp.statistics import gram as grams
 from labeldp.statistics.persons import Persons, Seen, largest_persons
 from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.weight_scan import Pool, Sighting, short_length

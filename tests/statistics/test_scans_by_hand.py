@@ -17,8 +17,7 @@ from labeldp.errors import DataError
 from labeldp.features import Encoded, FeatureMap, fit_features
 from labeldp.kernels import Scratch, with_numpy
 from labeldp.source import scan
-from labeldp.statistics import GramSum, LeverageScan, PersonScan, Weights
-from labeldp.statistics import weight_scan as module
+from labeldp.statistics import GramSum, LeverageScan, PersonScan, Weights, weight_scan as module
 from labeldp.statistics.leverage import _Seen
 from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.weight_scan import WeightScan

@@ -9,17 +9,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from labeldp.engines import LocalEngine
 from labeldp.features import Encoder, FeatureMap, fit_features
 from labeldp.kernels import Scratch, with_numpy
 from labeldp.source import Source, scan
-from labeldp.statistics import Factor, GramSum, LeverageScan, factorise, weight_scan
-from labeldp.statistics import shape as module
-from labeldp.statistics import shape_routes as routes
+from labeldp.statistics import (
+    Factor,
+    GramSum,
+    LeverageScan,
+    factorise,
+    shape as module,
+    shape_routes as routes,
+    weight_scan,
+)
 from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.shape import Look, Shape, _Search, find_shape, mean_direction
 from labeldp.statistics.shape_dual import by_leverage, lower_bound, solve
@@ -31,8 +36,7 @@ from tests.oracles.best_shape import (
     one_hot_least_trace,
     whitened,
 )
-from tests.tables import source
-from tests.tables import table as random_table
+from tests.tables import source, table as random_table
 
 ENGINE = LocalEngine(1)
 Array = NDArray[np.float64]

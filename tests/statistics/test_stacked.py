@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from flint import fmpq_mat, fmpz, nmod_mat
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded, FeatureMap, fit_features
@@ -22,8 +21,8 @@ from labeldp.statistics import (
     Stack,
     factorise,
     fit_stack,
+    stacked as module,
 )
-from labeldp.statistics import stacked as module
 
 Reals = NDArray[np.float64]
 RANGE = (0.0, 10.0)

@@ -7,15 +7,18 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from labeldp.features import Encoded
 from labeldp.kernels import Scratch, with_numpy
-from labeldp.statistics import factor as factors
-from labeldp.statistics import quadratic_form, shape_routes, weight_scan
-from labeldp.statistics import shape as shapes
+from labeldp.statistics import (
+    factor as factors,
+    quadratic_form,
+    shape as shapes,
+    shape_routes,
+    weight_scan,
+)
 from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.short_weights import ShortWeights
 from labeldp.statistics.weights import Weights, _rounded

@@ -23,66 +23,6 @@ accountants  paper, exact-worst-case and exact for wtd-FLAg
 Other rooms import from this page alone.
 """
 
-from labeldp.accounting import gaussian, invert, radial
-from labeldp.accounting.accountants import ACCOUNTANTS, Accountant
-from labeldp.accounting.bounds import Answer, Bounds
-from labeldp.accounting.compose import Composed, compose, gaussian_mu
-from labeldp.accounting.curve import Curve, Nothing, Steps, best_true_positive_rate
-from labeldp.accounting.draw import BagDraw, OverDraw, membership
-from labeldp.accounting.family import SketchFamily, residual_cosine
-from labeldp.accounting.floor import (
-    FloorMode,
-    Measurement,
-    added_variance,
-    default_measurement,
-    price,
-)
-from labeldp.accounting.gaussian import Gaussian, most_mu
-from labeldp.accounting.laplace import Laplace, Pure
-from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
-from labeldp.accounting.mixture import RandomWeights, realised_mu
-from labeldp.accounting.paper import Theorem1
-from labeldp.accounting.paper_bags import Theorem2, Theorem3
-from labeldp.accounting.sketch import Bags, Facts, SizedBag, Sketch, spans_labels
+from labeldp.common import late_names
 
-__all__ = [
-    "ACCOUNTANTS",
-    "MOST_PUBLISHED_BAGS",
-    "Accountant",
-    "Answer",
-    "BagDraw",
-    "Bags",
-    "Bounds",
-    "Composed",
-    "Curve",
-    "Facts",
-    "FloorMode",
-    "Gaussian",
-    "Laplace",
-    "Measurement",
-    "Nothing",
-    "OverDraw",
-    "Pure",
-    "RandomWeights",
-    "SizedBag",
-    "Sketch",
-    "SketchFamily",
-    "Steps",
-    "Theorem1",
-    "Theorem2",
-    "Theorem3",
-    "added_variance",
-    "best_true_positive_rate",
-    "compose",
-    "default_measurement",
-    "gaussian",
-    "gaussian_mu",
-    "invert",
-    "membership",
-    "most_mu",
-    "price",
-    "radial",
-    "realised_mu",
-    "residual_cosine",
-    "spans_labels",
-]
+late_names(__name__)

@@ -7,22 +7,6 @@ and `look`), `label` (for the curator only), `page`; `inspection` (what mechanis
 for the curator too). Other rooms import from this page alone.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from labeldp.common import late_names
 
-if TYPE_CHECKING:
-    from labeldp.doctor.inspection import inspect
-    from labeldp.doctor.page import cells, command, label_facts, page, summary
-    from labeldp.doctor.table import look
-
-__all__ = ["cells", "command", "inspect", "label_facts", "look", "page", "summary"]
-
-late_names(
-    __name__,
-    inspection="inspect",
-    page="cells command label_facts page summary",
-    table="look",
-)
+late_names(__name__)

@@ -15,7 +15,7 @@ import numpy as np
 from labeldp.common import plain, workers
 from labeldp.engines.checkpoint import Checkpoint, Finished
 from labeldp.engines.memory import Memory
-from labeldp.engines.protocol import Progress, quiet
+from labeldp.engines.protocol import Engine, Progress, quiet
 from labeldp.engines.streams import Streams
 from labeldp.errors import DataError, InputError, at_least
 from labeldp.features import Fold, Needs, Pair, Tally, add_up, merge_into, results_of, together
@@ -171,3 +171,9 @@ class _Pass:
         merge_into(self._totals, finished.shares)
         if self._check is not None:
             self._check.resume(finished.flags)
+
+
+def engine_for(source: Source) -> Engine:
+    """The engine that can read a source, if nobody names one."""
+    made = source.reader.engine
+    return LocalEngine() if made is None else made()

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.learners.lasso import path as lasso_path
-from labeldp.learners.lasso import solve as solve_lasso
+from labeldp.learners.lasso import path as lasso_path, solve as solve_lasso
 from labeldp.learners.least_squares import Array, bounded_norm
 from labeldp.learners.radial import Sizes
 from labeldp.learners.shrinkage import Bayes, Prior, prior_family

@@ -218,7 +218,7 @@ class DrawOptions:
 
 def check_budget(epsilon: float, delta: float) -> None:
     """Refuse what is no budget, and what is so far out that it would say nothing."""
-    from labeldp.accounting.limits import LEAST_DELTA, MOST_EPSILON  # slow to import
+    from labeldp.accounting import LEAST_DELTA, MOST_EPSILON  # slow to import
 
     positive(epsilon=epsilon)
     share(delta=delta)

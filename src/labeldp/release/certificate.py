@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Certificate"]
+from labeldp.common import json_digest
 
 
 class Certificate(dict[str, Any]):
@@ -71,3 +71,9 @@ class Certificate(dict[str, Any]):
     def private(self) -> bool:
         """False if it was drawn from a seed, for a test or an experiment."""
         return bool(self["randomness"]["private"])
+
+
+def seal(document: dict[str, Any]) -> dict[str, Any]:
+    """Add (or renew) the digest of all other fields."""
+    body = {name: value for name, value in document.items() if name != "seal"}
+    return {**body, "seal": json_digest(body)}

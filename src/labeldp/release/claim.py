@@ -21,9 +21,10 @@ from typing import Any, ClassVar
 
 from labeldp._random import GENERATOR, KEY_BITS
 from labeldp.accounting import Curve, best_true_positive_rate, gaussian_mu, invert
-from labeldp.common import checked, json_digest
+from labeldp.common import checked
 from labeldp.errors import PlanError, at_least
 from labeldp.release.budget import weaknesses
+from labeldp.release.certificate import seal
 
 FORMAT = "labeldp-certificate/1"
 
@@ -286,9 +287,3 @@ def drawn_fields(private: bool) -> dict[str, Any]:
         "private": private,
         "warning": None if private else EXPERIMENT,
     }
-
-
-def seal(document: dict[str, Any]) -> dict[str, Any]:
-    """Add (or renew) the digest of all other fields."""
-    body = {name: value for name, value in document.items() if name != "seal"}
-    return {**body, "seal": json_digest(body)}

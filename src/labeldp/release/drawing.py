@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from labeldp.common import arrow_numbers, new_directory
 from labeldp.features import FeatureMap
-from labeldp.release.claim import seal
+from labeldp.release.certificate import seal
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.parquet import METADATA_KEY, WRITING

@@ -13,47 +13,6 @@ signing       keys, and signatures over all files of a release
 Other rooms import from this page alone.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from labeldp.common import late_names
 
-if TYPE_CHECKING:
-    from labeldp.signoff.auditing import Audit, audit
-    from labeldp.signoff.describe import describe
-    from labeldp.signoff.joint import Joint, compose
-    from labeldp.signoff.ledger import Ledger
-    from labeldp.signoff.report import plan_report, release_report
-    from labeldp.signoff.report_page import page
-    from labeldp.signoff.signing import PublicKey, make_key, sign
-    from labeldp.signoff.verification import Verification, verify
-
-__all__ = [
-    "Audit",
-    "Joint",
-    "Ledger",
-    "PublicKey",
-    "Verification",
-    "audit",
-    "compose",
-    "describe",
-    "make_key",
-    "page",
-    "plan_report",
-    "release_report",
-    "sign",
-    "verify",
-]
-
-late_names(
-    __name__,
-    auditing="Audit audit",
-    describe="describe",
-    joint="Joint compose",
-    ledger="Ledger",
-    report="plan_report release_report",
-    report_page="page",
-    signing="PublicKey make_key sign",
-    verification="Verification verify",
-)
+late_names(__name__)

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.accounting import Curve, OverDraw, gaussian_mu, invert
-from labeldp.accounting import compose as compose_laws
+from labeldp.accounting import Curve, OverDraw, compose as compose_laws, gaussian_mu, invert
 from labeldp.common import checked
 from labeldp.errors import InputError, ReleaseError
 from labeldp.mechanisms import read_claim

@@ -21,12 +21,10 @@ from pyarrow import csv
 from labeldp.errors import DataError
 from labeldp.source.files import (
     DELIMITERS,
+    reading as reading_file,
     same_schema,
     sliced,
     unique_names,
-)
-from labeldp.source.files import (
-    reading as reading_file,
 )
 from labeldp.source.guard import Guard, Layout, amid, first_rows, header, opened
 from labeldp.source.header import FALLBACK, delimiter_of, start_of, told_apart

@@ -12,12 +12,10 @@ import pyarrow.parquet as pq
 
 from labeldp.source.files import (
     Reader,
+    reading as reading_file,
     same_schema,
     sliced,
     unique_names,
-)
-from labeldp.source.files import (
-    reading as reading_file,
 )
 from labeldp.source.kinds import is_text, plain
 from labeldp.source.reading import Reading

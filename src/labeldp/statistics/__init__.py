@@ -20,49 +20,6 @@ count, and merging is addition. What depends on labels has types of its own whos
 shows nothing. Other rooms import from this page alone.
 """
 
-from labeldp.statistics.factor import LARGE, ROUNDOFF, Factor, factorise, spanned
-from labeldp.statistics.gram import FeatureGram, GramSum
-from labeldp.statistics.labels import LABEL_BITS, LabelGrid, LabelMoments, MomentSum
-from labeldp.statistics.leverage import Leverage, LeverageScan
-from labeldp.statistics.persons import PersonScan, Seen, largest_persons
-from labeldp.statistics.residual import Residual
-from labeldp.statistics.ridge import Expected
-from labeldp.statistics.shape import FULL_COLUMNS, Shape, find_ridged, find_shape
-from labeldp.statistics.stacked import Stack, bags_at_once, stacked_design
-from labeldp.statistics.stacked_fits import Fits, fit_stack
-from labeldp.statistics.weight_scan import Sighting, WeightScan, short_length
-from labeldp.statistics.weights import Weights
+from labeldp.common import late_names
 
-__all__ = [
-    "FULL_COLUMNS",
-    "LABEL_BITS",
-    "LARGE",
-    "ROUNDOFF",
-    "Expected",
-    "Factor",
-    "FeatureGram",
-    "Fits",
-    "GramSum",
-    "LabelGrid",
-    "LabelMoments",
-    "Leverage",
-    "LeverageScan",
-    "MomentSum",
-    "PersonScan",
-    "Residual",
-    "Seen",
-    "Shape",
-    "Sighting",
-    "Stack",
-    "WeightScan",
-    "Weights",
-    "bags_at_once",
-    "factorise",
-    "find_ridged",
-    "find_shape",
-    "fit_stack",
-    "largest_persons",
-    "short_length",
-    "spanned",
-    "stacked_design",
-]
+late_names(__name__)

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from labeldp._random import normals, public_stream, words
-from labeldp.accounting import Curve, invert, realised_mu
-from labeldp.accounting.limits import MOST_TRIED_BAG_SIZE
+from labeldp.accounting import MOST_TRIED_BAG_SIZE, Curve, invert, realised_mu
 from labeldp.errors import PlanError
 from labeldp.mechanisms.forecasting import bag_sizes, mean_excess
 

@@ -10,10 +10,17 @@ from labeldp import door
 from labeldp.mechanisms.shaped_flag import RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.run import aggregate_labels, residual_of, residual_root
-from labeldp.mechanisms.trial import LAPLACE as ABSOLUTE
-from labeldp.mechanisms.trial import NORMAL as SQUARE
-from labeldp.mechanisms.trial import RADIAL as LENGTH
-from labeldp.mechanisms.trial import Fit, Fresh, Part, Reals, Rows, Shown
+from labeldp.mechanisms.trial import (
+    LAPLACE as ABSOLUTE,
+    NORMAL as SQUARE,
+    RADIAL as LENGTH,
+    Fit,
+    Fresh,
+    Part,
+    Reals,
+    Rows,
+    Shown,
+)
 from labeldp.mechanisms.workbench import (
     Engine,
     GramSum,
