@@ -47,14 +47,13 @@ def check_number(bags: int) -> None:
 
 def needed_floor(terms: Terms, bags: int, *, certified: bool = True) -> float:
     """The residual sum of squares, data's own and added, that this many bags need."""
-    law = ACCOUNTANTS[terms.accountant](terms.facts, bags, 1.0, terms.measurement)
-    return invert.limit(
-        _together(law, terms), "floor", terms.epsilon, terms.delta, certified=certified
-    )
+    law = _law(terms, bags, 1.0)
+    return invert.limit(law, "floor", terms.epsilon, terms.delta, certified=certified)
 
 
-def _together(law: Curve, terms: Terms) -> Curve:
-    """For as many labels at once as a person may have."""
+def _law(terms: Terms, bags: int, floor: float) -> Curve:
+    """The accountant's, for as many labels at once as a person may have."""
+    law = ACCOUNTANTS[terms.accountant](terms.facts, bags, floor, terms.measurement)
     return law if terms.labels == 1 else law.group(terms.labels)
 
 
@@ -84,8 +83,7 @@ def _carried(terms: Terms) -> int:
         floor = terms.measurement.lower_bound(once, 0.0, terms.facts.width) ** 2
     if floor == 0.0:
         return 0
-    law = ACCOUNTANTS[terms.accountant](terms.facts, 1, floor, terms.measurement)
-    return int(invert.limit(_together(law, terms), "bags", terms.epsilon, terms.delta))
+    return int(invert.limit(_law(terms, 1, floor), "bags", terms.epsilon, terms.delta))
 
 
 def _expected_error(terms: Terms, bags: int) -> float:
