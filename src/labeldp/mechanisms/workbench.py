@@ -64,7 +64,6 @@ from labeldp.mechanisms.survey import (
 from labeldp.release import (
     AGGREGATES,
     FEATURES,
-    NOISE,
     ROW,
     WARNING,
     AddedError,
@@ -131,7 +130,6 @@ __all__ = [
     "FULL_COLUMNS",
     "HEADROOM",
     "LARGE",
-    "NOISE",
     "OTHER_FEATURES",
     "REMARKS",
     "ROW",

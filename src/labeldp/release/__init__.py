@@ -28,7 +28,7 @@ from labeldp.release.drawing import (
     file_name,
     label_column,
 )
-from labeldp.release.files import NOISE, ROW, WARNING, Release, design_layout
+from labeldp.release.files import ROW, WARNING, Release, design_layout
 from labeldp.release.meaning import BagLabels, Meaning, RowLabels, SketchedLabels, SumLabels
 from labeldp.release.parquet import METADATA_KEY, check_form
 from labeldp.release.rows import feature_rows, labelled_rows, public_rows, row_schema, table_rows
@@ -48,7 +48,6 @@ __all__ = [
     "FEATURES",
     "GAUSSIANS",
     "METADATA_KEY",
-    "NOISE",
     "ROW",
     "SIGNATURES",
     "WARNING",

@@ -10,6 +10,7 @@ import numpy as np
 
 from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
 from labeldp.errors import InputError, LabelDPError, PlanError
+from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     Weights,
     chosen_rows,
@@ -22,7 +23,6 @@ from labeldp.mechanisms.workbench import (
     BAGS,
     FAR,
     FEATURES,
-    NOISE,
     AddedError,
     BagRows,
     Claim,

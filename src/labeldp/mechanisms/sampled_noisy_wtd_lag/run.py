@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from labeldp import door
 from labeldp.errors import PlanError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
+from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import Weights, label_grid
 from labeldp.mechanisms.workbench import (
     CONTRADICTION,
-    NOISE,
     BagRows,
     Drawing,
     Engine,
