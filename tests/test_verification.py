@@ -29,7 +29,7 @@ from labeldp.accounting import FloorMode, added_variance, invert
 from labeldp.door import grid_for
 from labeldp.mechanisms import certificate_schema, mechanisms, read_claim
 from labeldp.mechanisms.structure import malformed
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.release import (
     METADATA_KEY,
     FloorOutcome,
@@ -405,7 +405,7 @@ def test_a_field_twice_is_noticed(quick: Path, forge: Callable[..., Path]) -> No
 # --- forgers of whole claims --------------------------------------------------------------
 
 
-def claimed_again(certificate: Certificate, claim: WeightedFlagClaim) -> Certificate:
+def claimed_again(certificate: Certificate, claim: WtdFlagClaim) -> Certificate:
     """Every field that follows from another claim, as `certify` would write it."""
     forged = certificate | claimed_fields(claim, FloorOutcome.of(certificate))
     outcome = ("measured", "lower_bound", "added_variance")

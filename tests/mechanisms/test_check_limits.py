@@ -23,7 +23,7 @@ from labeldp.mechanisms.checks import (
     check_scatter,
 )
 from labeldp.mechanisms.floor_checks import check_floor, untested_floor
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.release import FloorOutcome
 from labeldp.statistics import LabelGrid
 
@@ -207,9 +207,9 @@ WIDTH, ROWS, SLACK, NEEDED = 8.0, 100, 1e-6, 900.0
 HALF_STEP = 2.0 ** (3 - 10) / 2
 
 
-def claim(mode: FloorMode, needed: float = NEEDED, **facts: Any) -> WeightedFlagClaim:
+def claim(mode: FloorMode, needed: float = NEEDED, **facts: Any) -> WtdFlagClaim:
     given = {"rows": ROWS, "label_range": (-2.0, 6.0), "features": 3, "centred": True}
-    return WeightedFlagClaim(
+    return WtdFlagClaim(
         "exact-worst-case",
         1.0,
         1e-5,

@@ -16,20 +16,20 @@ from labeldp.errors import InputError
 from labeldp.mechanisms import read_claim
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.protocol import Mechanism, describe_floor, describe_person, number
-from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
-from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim
+from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
+from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.release import FloorOutcome
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, small_plan
 from tests.tables import source
 
 NAMES = {
-    FLAG: WeightedFlagClaim,
+    FLAG: WtdFlagClaim,
     SHAPED: ShapedFlagClaim,
     EVERY: NoisyRowsClaim,
-    SAMPLED: SampledFlagClaim,
-    NOISY: NoisyLagClaim,
+    SAMPLED: SampledWtdFlagClaim,
+    NOISY: SampledNoisyWtdLagClaim,
 }
 RANK = 10
 

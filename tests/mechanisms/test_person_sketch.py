@@ -13,7 +13,7 @@ import pytest
 from labeldp import LocalEngine, Plan, PlanError, plan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import Sketch, gaussian
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.source import Source
 from tests.mechanisms.cases import FLAG, forged_claim, saved, small_plan
 from tests.mechanisms.test_person import IDS, ROWS, moved, source_of, with_ids
@@ -36,8 +36,8 @@ def made() -> Plan:
     return made_plan()
 
 
-def claim_of(made: Plan) -> WeightedFlagClaim:
-    assert isinstance(made.claim, WeightedFlagClaim)
+def claim_of(made: Plan) -> WtdFlagClaim:
+    assert isinstance(made.claim, WtdFlagClaim)
     return made.claim
 
 

@@ -23,7 +23,7 @@ from labeldp.mechanisms.sampled_wtd_flag.run import (
     std_bounds,
 )
 from labeldp.mechanisms.wtd_flag import run
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim, check, check_features
+from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim, check, check_features
 from labeldp.mechanisms.wtd_flag.run import _times_triangle, block_rows, check_facts
 from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, Residual, factorise
 from tests.mechanisms.cases import FLAG, small_plan
@@ -37,8 +37,8 @@ def made() -> Plan:
     return small_plan(FLAG, source(400), floor="added")
 
 
-def claim_of(made: Plan) -> WeightedFlagClaim:
-    assert isinstance(made.claim, WeightedFlagClaim)
+def claim_of(made: Plan) -> WtdFlagClaim:
+    assert isinstance(made.claim, WtdFlagClaim)
     return made.claim
 
 

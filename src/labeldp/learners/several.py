@@ -36,7 +36,7 @@ def together(releases: Sequence[Release]) -> Several:
     """Put them together, or say why that cannot be."""
     first, labels = releases[0], [release.meaning for release in releases]
     sums = [each for each in labels if isinstance(each, SumLabels)]
-    for problem in _problems(releases, len(sums)):
+    for problem in _problems(releases, sums):
         raise InputError(f"the releases do not go together: {problem}")
     parts = [
         _moved(weighed(release, each), first.features, release.features)
@@ -51,12 +51,12 @@ def together(releases: Sequence[Release]) -> Several:
     )
 
 
-def _problems(releases: Sequence[Release], weighed_ones: int) -> Iterator[str]:
-    if weighed_ones < len(releases):
+def _problems(releases: Sequence[Release], sums: Sequence[SumLabels]) -> Iterator[str]:
+    if len(sums) < len(releases):
         yield "one is not of sums with public weights, as those of shaped-flag are; fit it alone"
         return
-    sums = [release.certificate["digests"]["feature_sums"] for release in releases]
-    if len(set(sums)) < len(sums):
+    rows = [release.certificate["digests"]["feature_sums"] for release in releases]
+    if len(set(rows)) < len(rows):
         yield "two are of the same rows, and their privacy adds up; fit one of them"
     labels = {release.certificate["labels"]["column"] for release in releases}
     if len(labels) > 1:

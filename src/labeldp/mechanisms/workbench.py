@@ -65,7 +65,6 @@ from labeldp.mechanisms.surveying import (
 from labeldp.release import (
     AGGREGATES,
     FEATURES,
-    NOISE,
     ROW,
     WARNING,
     AddedError,
@@ -133,7 +132,6 @@ __all__ = [
     "FULL_COLUMNS",
     "HEADROOM",
     "LARGE",
-    "NOISE",
     "OTHER_FEATURES",
     "REMARKS",
     "ROUNDOFF",

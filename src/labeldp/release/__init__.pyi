@@ -35,7 +35,6 @@ from labeldp.release.drawing import (
     label_column as label_column,
 )
 from labeldp.release.files import (
-    NOISE as NOISE,
     ROW as ROW,
     WANTS_TABLE as WANTS_TABLE,
     WARNING as WARNING,

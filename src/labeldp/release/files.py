@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 WARNING = "NOT_PRIVATE.txt"
 """In place of a certificate, beside sums that are not private."""
-NOISE = "noise_std"
-"""The column of public noise deviations beside labels that are aggregated alone."""
 ROW = "row"
 """The first column where every row has a label of its own: its number in the table."""
 WANTS_TABLE = (

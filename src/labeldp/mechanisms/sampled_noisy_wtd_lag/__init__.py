@@ -25,7 +25,7 @@ from labeldp.mechanisms import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyLagOptions(DrawOptions, Options):
+class SampledNoisyWtdLagOptions(DrawOptions, Options):
     """What may be asked of sampled-noisy-wtd-LAg."""
 
     noise_std: float | None = option(
@@ -40,7 +40,7 @@ class NoisyLagOptions(DrawOptions, Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyLagQuestion(BagsQuestion):
+class SampledNoisyWtdLagQuestion(BagsQuestion):
     """What `labeldp account` can be asked about sampled-noisy-wtd-LAg."""
 
     noisy_fraction: float | None = option(
@@ -71,7 +71,7 @@ _here = of_folder(__name__)
 MECHANISM = Mechanism(
     name="sampled-noisy-wtd-lag",
     title="noisy sums of the labels of m random bags, with public Gaussian weights (Algorithm 3)",
-    options=NoisyLagOptions,
+    options=SampledNoisyWtdLagOptions,
     accountants=("paper", "exact-worst-case", "exact"),
     draft=_here("plan:draft"),
     run=_here("run:run"),
@@ -88,7 +88,7 @@ MECHANISM = Mechanism(
     },
     meaning=_here("published:meaning"),
     account=Account(
-        NoisyLagQuestion,
+        SampledNoisyWtdLagQuestion,
         _here("account:answer"),
         later("labeldp.mechanisms.account:show"),
     ),

@@ -9,14 +9,14 @@ from labeldp.errors import InputError
 from labeldp.mechanisms import account
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.sampled_noisy_wtd_lag import NoisyLagQuestion
+    from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLagQuestion
 
 Found = dict[str, Any]
 _OWN = ("bags", "bag_size", "noisy_fraction", "noise_std")
 _SCALED = 2.0
 
 
-def answer(mechanism: str, asked: NoisyLagQuestion) -> Found:
+def answer(mechanism: str, asked: SampledNoisyWtdLagQuestion) -> Found:
     """The smallest private bag, or the price of bags of one size; a priori and realised."""
     account.check_bags(asked)
     fraction = account.need(mechanism, asked, "noisy_fraction")
@@ -34,7 +34,7 @@ def answer(mechanism: str, asked: NoisyLagQuestion) -> Found:
     return account.document(mechanism, asked, _OWN, found)
 
 
-def _smallest(asked: NoisyLagQuestion, fraction: float) -> tuple[Found, Found]:
+def _smallest(asked: SampledNoisyWtdLagQuestion, fraction: float) -> tuple[Found, Found]:
     labels, std = asked.label_range, _noise_std(asked)
     laws = (
         Theorem3(labels, fraction, noise_std=std),
@@ -44,7 +44,7 @@ def _smallest(asked: NoisyLagQuestion, fraction: float) -> tuple[Found, Found]:
     return account.smallest(asked, paper), account.smallest(asked, exact)
 
 
-def _priced(asked: NoisyLagQuestion, fraction: float) -> tuple[Found, Found]:
+def _priced(asked: SampledNoisyWtdLagQuestion, fraction: float) -> tuple[Found, Found]:
     labels, std, size = asked.label_range, _noise_std(asked), asked.bag_size or 1
     law = RandomWeights(size, labels, fraction, std, asked.rows)
     theorem = Theorem3(labels, fraction, size, asked.bags or 1, std)
@@ -53,7 +53,7 @@ def _priced(asked: NoisyLagQuestion, fraction: float) -> tuple[Found, Found]:
     return account.priced_by_theorem(asked, theorem), account.priced(asked, law) | needs
 
 
-def _noise_std(asked: NoisyLagQuestion) -> float:
+def _noise_std(asked: SampledNoisyWtdLagQuestion) -> float:
     """The noise deviation; the paper's 1 is meant for labels scaled to a width of 2."""
     low, high = asked.label_range
     if asked.noise_std is None and high - low > _SCALED:

@@ -10,6 +10,7 @@ import numpy as np
 
 from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
 from labeldp.errors import InputError, LabelDPError, PlanError
+from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     Weights,
     chosen_rows,
@@ -22,7 +23,6 @@ from labeldp.mechanisms.workbench import (
     BAGS,
     FAR,
     FEATURES,
-    NOISE,
     AddedError,
     BagRows,
     Claim,
@@ -53,7 +53,7 @@ BASIS = {
 
 
 @dataclass(frozen=True)
-class NoisyLagClaim(Claim):
+class SampledNoisyWtdLagClaim(Claim):
     """Bags of `draw`, noise N(0, noise_std²) on some rows' labels, in label units."""
 
     mechanism: ClassVar[str] = "sampled-noisy-wtd-lag"
@@ -161,7 +161,7 @@ class NoisyLagClaim(Claim):
         }
 
 
-def read_claim(document: dict[str, Any]) -> NoisyLagClaim:
+def read_claim(document: dict[str, Any]) -> SampledNoisyWtdLagClaim:
     """The inverse of `to_json`."""
     low, high = document["label_range"]
     noise = document["noise"]
@@ -170,7 +170,7 @@ def read_claim(document: dict[str, Any]) -> NoisyLagClaim:
         raise ValueError("realised accounting and mu go together")
     if (fraction is None) == (noise["column"] is None):
         raise ValueError("noisy rows follow from a fraction or from a column")
-    return NoisyLagClaim(
+    return SampledNoisyWtdLagClaim(
         **read_head(document),
         rank=int(document["rank"]),
         label_range=(float(low), float(high)),
@@ -225,7 +225,9 @@ def untested(release: Release) -> Iterator[str]:
     )
 
 
-def _planned(claim: NoisyLagClaim, weights: Weights, source: Source | None) -> Iterator[str]:
+def _planned(
+    claim: SampledNoisyWtdLagClaim, weights: Weights, source: Source | None
+) -> Iterator[str]:
     """Whether weights and noisy rows follow from the seed: they could carry labels otherwise."""
     try:
         expected = claim.weights(source)

@@ -10,8 +10,8 @@ from typing import Any
 from labeldp.accounting import BagDraw, Curve, Gaussian, RandomWeights, Theorem3, invert, most_mu
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.options import fitting
-from labeldp.mechanisms.sampled_noisy_wtd_lag import NoisyLagOptions, sizing
-from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
+from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLagOptions, sizing
+from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     Weights,
     chosen_rows,
@@ -44,14 +44,14 @@ _INSPECTED = (2, 16, 128)
 Drawn = tuple[Draw, Weights, float | None]
 
 
-def draft(request: Request[NoisyLagOptions], source: Source, engine: Engine) -> Plan:
+def draft(request: Request[SampledNoisyWtdLagOptions], source: Source, engine: Engine) -> Plan:
     """Read the features; draw bags, weights and noisy rows."""
     check_stable_rows(source)
     fraction = _fraction(request, source)
     found = surveyed(request, source, engine)
     size, bags, std = _shape(request, found, fraction)
     draw, weights, target = _drawn(request, source, found, (size, bags, std), fraction)
-    claim = NoisyLagClaim(
+    claim = SampledNoisyWtdLagClaim(
         request.accountant,
         request.epsilon,
         request.delta,
@@ -90,7 +90,7 @@ def draft(request: Request[NoisyLagOptions], source: Source, engine: Engine) -> 
 
 
 def _drawn(
-    request: Request[NoisyLagOptions],
+    request: Request[SampledNoisyWtdLagOptions],
     source: Source,
     found: Survey,
     shape: tuple[int, int, float],
@@ -136,7 +136,7 @@ def _claimed_mu(
     return min(target, weights.largest_mu(width, noise_std) * (1 + _HAIR))
 
 
-def _fraction(request: Request[NoisyLagOptions], source: Source) -> float:
+def _fraction(request: Request[SampledNoisyWtdLagOptions], source: Source) -> float:
     """ρ; where a column says which rows are noisy it is their share, for sizing alone."""
     if request.options.noisy_column is None:
         fraction = 1.0 if request.options.noisy_fraction is None else request.options.noisy_fraction
@@ -158,7 +158,7 @@ def _fraction(request: Request[NoisyLagOptions], source: Source) -> float:
 
 
 def _shape(
-    request: Request[NoisyLagOptions], found: Survey, fraction: float
+    request: Request[SampledNoisyWtdLagOptions], found: Survey, fraction: float
 ) -> tuple[int, int, float]:
     """Bag size, number of bags, noise: what was asked, and the best of what was left open."""
     rows, rank = found.facts.rows, found.factor.rank
@@ -191,7 +191,10 @@ def _shape(
 
 
 def _needed_noise(
-    request: Request[NoisyLagOptions], found: Survey, fraction: float, bags_of: Callable[[int], int]
+    request: Request[SampledNoisyWtdLagOptions],
+    found: Survey,
+    fraction: float,
+    bags_of: Callable[[int], int],
 ) -> Callable[[int], float]:
     """size ↦ the noise deviation that the accountant needs."""
     rows, labels, width = found.facts.rows, found.labels.range, found.facts.width
@@ -218,12 +221,12 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
     noise = {
         str(size): sizing.realised_std(size, 1.0, found.facts.width, target) for size in _INSPECTED
     }
-    return {"bags": {NoisyLagClaim.mechanism: {"noise_std": noise}}}
+    return {"bags": {SampledNoisyWtdLagClaim.mechanism: {"noise_std": noise}}}
 
 
 def show_inspection(document: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
-    name = NoisyLagClaim.mechanism
+    name = SampledNoisyWtdLagClaim.mechanism
     lines = [
         (f"{name}, noise in bags of {size}", f"deviation {number(std)}")
         for size, std in document["bags"][name]["noise_std"].items()

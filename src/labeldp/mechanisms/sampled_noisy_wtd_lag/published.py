@@ -6,8 +6,10 @@ import pyarrow as pa
 
 from labeldp.common import column_numbers
 from labeldp.mechanisms.layouts import MEMBERS
-from labeldp.release import NOISE, BagLabels, Release, label_column
+from labeldp.release import BagLabels, Release, label_column
 
+NOISE = "noise_std"
+"""The column of the deviations of labels' noise."""
 WEIGHTED = pa.schema([*MEMBERS, pa.field("weight", pa.float64()), pa.field("noisy", pa.bool_())])
 """Which row stands in which bag, with which weight, and whether its label has noise."""
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from labeldp import door
 from labeldp.errors import PlanError
-from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
+from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
+from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import Weights, label_grid
 from labeldp.mechanisms.workbench import (
     CONTRADICTION,
-    NOISE,
     BagRows,
     Drawing,
     Engine,
@@ -37,7 +37,7 @@ _ULP = 2.0**-52
 def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
     """One pass over the rows of the bags, then the sums."""
     claim, features, labels = plan.claim, plan.features, plan.labels
-    assert isinstance(claim, NoisyLagClaim)
+    assert isinstance(claim, SampledNoisyWtdLagClaim)
     plan.bind(
         source,
         claim.bags == claim.draw.bags,
@@ -102,6 +102,6 @@ def draw_sums(
 def rehearse(plan: Plan, source: Source, stream: np.random.Generator) -> Rehearsal:  # noqa: ARG001
     """The weights that the plan drew: all but the noise is public already."""
     claim = plan.claim
-    assert isinstance(claim, NoisyLagClaim)
+    assert isinstance(claim, SampledNoisyWtdLagClaim)
     weights = claim.weights(source)
     return Rehearsal(claim.draw, weights.values, weights.noise(claim.noise_std) ** 2, weigh=True)

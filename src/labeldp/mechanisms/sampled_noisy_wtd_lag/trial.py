@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import NoisyLagClaim
+from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import Weights, label_grid
 from labeldp.mechanisms.trial import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
@@ -17,8 +17,8 @@ _AT_ONCE = 1 << 20
 _ROUNDING = 1e-9
 
 
-def _claim(plan: Plan) -> NoisyLagClaim:
-    assert isinstance(plan.claim, NoisyLagClaim)
+def _claim(plan: Plan) -> SampledNoisyWtdLagClaim:
+    assert isinstance(plan.claim, SampledNoisyWtdLagClaim)
     return plan.claim
 
 

@@ -27,7 +27,7 @@ from labeldp.mechanisms import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledFlagOptions(DrawOptions, FloorOptions, Options):
+class SampledWtdFlagOptions(DrawOptions, FloorOptions, Options):
     """What may be asked of sampled-wtd-FLAg."""
 
     min_eigenvalue: float | None = option(
@@ -36,7 +36,7 @@ class SampledFlagOptions(DrawOptions, FloorOptions, Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledFlagQuestion(FeaturesQuestion, BagsQuestion, ResidualQuestion):
+class SampledWtdFlagQuestion(FeaturesQuestion, BagsQuestion, ResidualQuestion):
     """What `labeldp account` can be asked about sampled-wtd-FLAg."""
 
     leverage_factor: float | None = option(
@@ -62,7 +62,7 @@ _here = of_folder(__name__)
 MECHANISM = Mechanism(
     name="sampled-wtd-flag",
     title="one sum of each of m random bags, with secret Gaussian weights (Algorithm 2)",
-    options=SampledFlagOptions,
+    options=SampledWtdFlagOptions,
     accountants=("paper", "exact-worst-case", "exact"),
     draft=_here("plan:draft"),
     run=_here("run:run"),
@@ -76,7 +76,7 @@ MECHANISM = Mechanism(
     files={"bags": later("labeldp.mechanisms.layouts:members")},
     meaning=later("labeldp.mechanisms.layouts:sketched"),
     account=Account(
-        SampledFlagQuestion,
+        SampledWtdFlagQuestion,
         _here("account:answer"),
         later("labeldp.mechanisms.account:show"),
     ),

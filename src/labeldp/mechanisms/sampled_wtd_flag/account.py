@@ -18,7 +18,7 @@ from labeldp.errors import InputError
 from labeldp.mechanisms import account
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.sampled_wtd_flag import SampledFlagQuestion
+    from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlagQuestion
 
 Found = dict[str, Any]
 _OWN = (
@@ -33,7 +33,7 @@ _OWN = (
 )
 
 
-def answer(mechanism: str, asked: SampledFlagQuestion) -> Found:
+def answer(mechanism: str, asked: SampledWtdFlagQuestion) -> Found:
     """The smallest private bag, or the price of bags of one size."""
     account.check_bags(asked)
     residual_ms = account.need(mechanism, asked, "residual_ms")
@@ -50,7 +50,7 @@ def answer(mechanism: str, asked: SampledFlagQuestion) -> Found:
     return account.document(mechanism, asked, _OWN, {"accountants": found})
 
 
-def _exact(asked: SampledFlagQuestion, residual_ms: float, *, public: bool) -> Found:
+def _exact(asked: SampledWtdFlagQuestion, residual_ms: float, *, public: bool) -> Found:
     features, size = asked.features, asked.bag_size
     factor = asked.leverage_factor if public else None
     if size is None:
@@ -65,14 +65,14 @@ def _exact(asked: SampledFlagQuestion, residual_ms: float, *, public: bool) -> F
     return account.priced(asked, Sketch(facts, 1, residual_ms * size))
 
 
-def _hopeless(asked: SampledFlagQuestion, reason: str) -> Found:
+def _hopeless(asked: SampledWtdFlagQuestion, reason: str) -> Found:
     found = account.priced(asked, Nothing()) | {"max_bags": 0, "reason": reason}
     if "unconditional" in found:
         found["unconditional"]["delta"] = account.chance(asked)
     return found
 
 
-def _theorem2(asked: SampledFlagQuestion) -> Found:
+def _theorem2(asked: SampledWtdFlagQuestion) -> Found:
     eigenvalue, bound, features = asked.min_eigenvalue, asked.feature_bound, asked.features
     if eigenvalue is None or bound is None or features is None:
         names = ("min_eigenvalue", "feature_bound", "features")

@@ -65,7 +65,7 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class SampledFlagClaim(FloorClaim):
+class SampledWtdFlagClaim(FloorClaim):
     """`facts` are those of a bag: its size as rows, its largest rank and leverage."""
 
     mechanism: ClassVar[str] = "sampled-wtd-flag"
@@ -154,13 +154,13 @@ class SampledFlagClaim(FloorClaim):
         return list(map(float, self._theorem2(promise).terms(self.epsilon, self.delta)))
 
 
-def read_claim(document: dict[str, Any]) -> SampledFlagClaim:
+def read_claim(document: dict[str, Any]) -> SampledWtdFlagClaim:
     """The inverse of `to_json`."""
     drawn = document["draw"]
     promised = drawn["min_eigenvalue"] is not None
     if promised != (document["accountant"]["name"] == "paper"):
         raise ValueError("Theorem 2 and its promise go together")
-    return SampledFlagClaim(
+    return SampledWtdFlagClaim(
         **read_head(document),
         **read_floor(document, rows=int(document["bag_size"]), rank=int(drawn["bag_rank"])),
         rank=int(document["rank"]),

@@ -9,9 +9,9 @@ from typing import Any
 from labeldp.accounting import FloorMode, SizedBag, Theorem2, invert, spans_labels
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.mechanisms.options import fitting_aggregates
-from labeldp.mechanisms.sampled_wtd_flag import SampledFlagOptions
+from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
-from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledFlagClaim
+from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledWtdFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
 from labeldp.mechanisms.workbench import (
     BagRows,
@@ -34,7 +34,7 @@ from labeldp.mechanisms.workbench import (
 )
 
 
-def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) -> Plan:
+def draft(request: Request[SampledWtdFlagOptions], source: Source, engine: Engine) -> Plan:
     """Read the features; draw bags; fix the floor."""
     check_stable_rows(source)
     mode = _mode(request)
@@ -58,7 +58,7 @@ def draft(request: Request[SampledFlagOptions], source: Source, engine: Engine) 
     draw = fresh_draw(options, found.facts.rows, bags, bag_size, request.delta)
     rows = BagRows(found.features, draw).read(source, engine)
     facts = bag_facts(rows, found.features, found.labels, draw, adds=mode.adds, engine=engine)
-    claim = SampledFlagClaim(
+    claim = SampledWtdFlagClaim(
         request.accountant,
         request.epsilon,
         request.delta,
@@ -99,7 +99,7 @@ def _check_every_draw(bag_size: int, rank: int) -> None:
         raise PlanError(hopeless)
 
 
-def _mode(request: Request[SampledFlagOptions]) -> FloorMode:
+def _mode(request: Request[SampledWtdFlagOptions]) -> FloorMode:
     if request.accountant != "paper":
         if request.options.min_eigenvalue is not None:
             raise InputError(
@@ -120,14 +120,14 @@ def _mode(request: Request[SampledFlagOptions]) -> FloorMode:
     return FloorMode.DECLARED
 
 
-def _promise(request: Request[SampledFlagOptions], features: FeatureMap) -> Promise | None:
+def _promise(request: Request[SampledWtdFlagOptions], features: FeatureMap) -> Promise | None:
     if request.options.min_eigenvalue is None:
         return None
     return Promise(request.options.min_eigenvalue, feature_bound(features))
 
 
 def _default_size(
-    request: Request[SampledFlagOptions], sizes: Sizes, promise: Promise | None
+    request: Request[SampledWtdFlagOptions], sizes: Sizes, promise: Promise | None
 ) -> int:
     if promise is None:
         return choose_bag_size(sizes)
@@ -140,7 +140,7 @@ def _default_size(
     return int(answer.value)
 
 
-def _floor(claim: SampledFlagClaim, request: Request[SampledFlagOptions]) -> float:
+def _floor(claim: SampledWtdFlagClaim, request: Request[SampledWtdFlagOptions]) -> float:
     """What every bag must reach: what the budget needs, or the whole of what was promised."""
     if claim.promise is not None:
         spent = claim.delta_at(claim.epsilon)
@@ -170,12 +170,12 @@ def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> 
             smallest["reason"] = f"more than the {facts.rows:,} rows of the table; add noise"
     except LabelDPError as problem:
         smallest = {"min_bag_size": None, "reason": str(problem)}
-    return {"bags": {SampledFlagClaim.mechanism: smallest}}
+    return {"bags": {SampledWtdFlagClaim.mechanism: smallest}}
 
 
 def show_inspection(document: dict[str, Any]) -> Iterator[Panel]:
     """The same for people."""
-    found = document["bags"][SampledFlagClaim.mechanism]
+    found = document["bags"][SampledWtdFlagClaim.mechanism]
     least = found.get("reason") or f"{number(found['min_bag_size'])} rows"
-    line = (f"{SampledFlagClaim.mechanism}, smallest bag without noise", least)
+    line = (f"{SampledWtdFlagClaim.mechanism}, smallest bag without noise", least)
     yield Panel("Bags at that budget", [line])

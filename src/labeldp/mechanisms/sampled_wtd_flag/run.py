@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from labeldp import door
 from labeldp.errors import PlanError
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import Block, bag_blocks, bag_factor
-from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim
+from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
 from labeldp.mechanisms.workbench import (
     OTHER_FEATURES,
     BagRows,
@@ -62,7 +62,7 @@ _ROUNDING = 1e-11
 def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
     """One pass over features and labels, then the bags block by block."""
     claim, features, labels = plan.claim, plan.features, plan.labels
-    assert isinstance(claim, SampledFlagClaim)
+    assert isinstance(claim, SampledWtdFlagClaim)
     plan.bind(
         source,
         claim.facts.centred <= (features.constant is not None),
@@ -96,7 +96,7 @@ class LabelledBags:
 
     def __init__(
         self,
-        claim: SampledFlagClaim,
+        claim: SampledWtdFlagClaim,
         features: FeatureMap,
         labels: LabelGrid,
         rows: BagRows,
@@ -261,7 +261,7 @@ def smallest_eigenvalue(
 def rehearse(plan: Plan, source: Source, stream: np.random.Generator) -> Rehearsal:  # noqa: ARG001
     """Fresh weights, and the noise of the forecast."""
     claim = plan.claim
-    assert isinstance(claim, SampledFlagClaim)
+    assert isinstance(claim, SampledWtdFlagClaim)
     weights = stream.standard_normal((claim.bags, claim.draw.bag_size))
     variances = np.full(claim.bags, plan.forecast.added_variance)
     return Rehearsal(claim.draw, weights, variances, weigh=False)

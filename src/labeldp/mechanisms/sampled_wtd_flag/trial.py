@@ -13,7 +13,7 @@ import numpy as np
 
 from labeldp import door
 from labeldp.accounting import FloorMode
-from labeldp.mechanisms.sampled_wtd_flag.claim import SampledFlagClaim
+from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.run import LabelledBags
 from labeldp.mechanisms.trial import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 from labeldp.mechanisms.workbench import (
@@ -31,8 +31,8 @@ _RANK = 1e-9
 """Of singular values, relative to the largest: below it columns depend on each other."""
 
 
-def _claim(plan: Plan) -> SampledFlagClaim:
-    assert isinstance(plan.claim, SampledFlagClaim)
+def _claim(plan: Plan) -> SampledWtdFlagClaim:
+    assert isinstance(plan.claim, SampledWtdFlagClaim)
     return plan.claim
 
 

@@ -24,7 +24,7 @@ from labeldp.mechanisms import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightedFlagOptions(FloorOptions, Options):
+class WtdFlagOptions(FloorOptions, Options):
     """What may be asked of wtd-FLAg."""
 
     compact: bool = option(
@@ -33,7 +33,7 @@ class WeightedFlagOptions(FloorOptions, Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightedFlagQuestion(FeaturesQuestion, CountQuestion, ResidualQuestion):
+class WtdFlagQuestion(FeaturesQuestion, CountQuestion, ResidualQuestion):
     """What `labeldp account` can be asked about wtd-FLAg."""
 
 
@@ -46,7 +46,7 @@ _here = of_folder(__name__)
 MECHANISM = Mechanism(
     name="wtd-flag",
     title="m sums of all rows with secret Gaussian weights (Algorithm 1)",
-    options=WeightedFlagOptions,
+    options=WtdFlagOptions,
     closed_form=True,
     least_added=_here("plan:least_added"),
     accountants=("paper", "exact-worst-case", "exact"),
@@ -60,7 +60,7 @@ MECHANISM = Mechanism(
     persons=True,
     sections={"floor": FLOOR},
     meaning=later("labeldp.mechanisms.layouts:sketched"),
-    account=Account(WeightedFlagQuestion, _here("account:answer"), _here("account:show")),
+    account=Account(WtdFlagQuestion, _here("account:answer"), _here("account:show")),
     inspection=Inspection(_here("plan:inspect"), _here("plan:show_inspection")),
     trial=Trial(
         _here("trial:moves"),

@@ -13,12 +13,12 @@ from labeldp.mechanisms.account import need
 from labeldp.mechanisms.wtd_flag.sizing import max_bags
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.wtd_flag import WeightedFlagQuestion
+    from labeldp.mechanisms.wtd_flag import WtdFlagQuestion
 
 Found = dict[str, Any]
 
 
-def answer(mechanism: str, asked: WeightedFlagQuestion) -> Found:
+def answer(mechanism: str, asked: WtdFlagQuestion) -> Found:
     """The most bags under a floor, or the price of so many."""
     residual_ms = need(mechanism, asked, "residual_ms")
     if (asked.max_leverage is None) != (asked.features is None):
@@ -38,7 +38,7 @@ def answer(mechanism: str, asked: WeightedFlagQuestion) -> Found:
     }
 
 
-def _by(accountant: str, asked: WeightedFlagQuestion, floor: float) -> Found:
+def _by(accountant: str, asked: WtdFlagQuestion, floor: float) -> Found:
     facts = Facts(asked.rows, asked.label_range, asked.features, asked.max_leverage, asked.centred)
     if asked.bags is None:
         most = max_bags(accountant, facts, floor, *asked.budget)

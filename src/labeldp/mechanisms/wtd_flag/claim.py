@@ -41,7 +41,7 @@ PERSON_BASIS = "; for as many labels at once as a person has rows, wherever thes
 
 
 @dataclass(frozen=True)
-class WeightedFlagClaim(FloorClaim):
+class WtdFlagClaim(FloorClaim):
     """`bags` aggregates of a table whose residual sum of squares is at least `floor`."""
 
     mechanism: ClassVar[str] = "wtd-flag"
@@ -98,9 +98,9 @@ class WeightedFlagClaim(FloorClaim):
         }
 
 
-def read_claim(document: dict[str, Any]) -> WeightedFlagClaim:
+def read_claim(document: dict[str, Any]) -> WtdFlagClaim:
     """The inverse of `to_json`."""
-    return WeightedFlagClaim(
+    return WtdFlagClaim(
         **read_head(document),
         **read_floor(document, rows=int(document["rows"]), rank=int(document["rank"])),
         compact=document["form"] == "compact",

@@ -25,8 +25,8 @@ from labeldp.mechanisms.workbench import (
     person_notes,
     surveyed,
 )
-from labeldp.mechanisms.wtd_flag import WeightedFlagOptions
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.mechanisms.wtd_flag import WtdFlagOptions
+from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.mechanisms.wtd_flag.sizing import (
     cap_from_size,
     check_number,
@@ -36,7 +36,7 @@ from labeldp.mechanisms.wtd_flag.sizing import (
 )
 
 
-def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine) -> Plan:
+def draft(request: Request[WtdFlagOptions], source: Source, engine: Engine) -> Plan:
     """Read the features; fix bags and floor."""
     options = request.options
     mode = floor_mode(options, request.accountant)
@@ -62,7 +62,7 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
         cure="ask for fewer (`bags`)",
     )
     return Plan(
-        WeightedFlagClaim(
+        WtdFlagClaim(
             request.accountant,
             request.epsilon,
             request.delta,
@@ -90,7 +90,7 @@ def draft(request: Request[WeightedFlagOptions], source: Source, engine: Engine)
     )
 
 
-def _notes(options: WeightedFlagOptions, bags: int, rank: int, size: float) -> list[str]:
+def _notes(options: WtdFlagOptions, bags: int, rank: int, size: float) -> list[str]:
     """Where our cap on the file, not the data, has set the number of aggregates."""
     asked = options.bags or options.max_megabytes or options.compact
     if asked or bags < cap_from_size(size, rank):
@@ -102,7 +102,7 @@ def _notes(options: WeightedFlagOptions, bags: int, rank: int, size: float) -> l
     return [Note(words, Note.NOISE)]
 
 
-def least_added(request: Request[WeightedFlagOptions], source: Source, engine: Engine) -> float:
+def least_added(request: Request[WtdFlagOptions], source: Source, engine: Engine) -> float:
     """What infinitely many bags add: noise of one size in every whitened direction (theory §8).
 
     Fewer bags need less of a floor, but not in proportion, so they add more (theory §6).
@@ -114,7 +114,7 @@ def least_added(request: Request[WeightedFlagOptions], source: Source, engine: E
     return (facts.width / mu) ** 2 * isotropic / facts.rows
 
 
-def _compact(options: WeightedFlagOptions, bags: int, rank: int) -> bool:
+def _compact(options: WtdFlagOptions, bags: int, rank: int) -> bool:
     if options.compact and bags <= rank + 1:
         raise PlanError(
             f"{bags} aggregates of {rank} columns have no compact form of fewer rows; ask for more "

@@ -54,7 +54,7 @@ from labeldp.mechanisms.workbench import (
     most_rows,
     settle_floor,
 )
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
@@ -67,7 +67,7 @@ _PANEL = 64
 def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
     """One pass over features and labels, and whose they are, then the draw."""
     claim, features, labels = plan.claim, plan.features, plan.labels
-    assert isinstance(claim, WeightedFlagClaim)
+    assert isinstance(claim, WtdFlagClaim)
     plan.bind(
         source,
         claim.facts.centred <= (features.constant is not None),
@@ -123,7 +123,7 @@ def _sums(
 
 
 def check_facts(
-    claim: WeightedFlagClaim, features: FeatureMap, factor: Factor, leverage: Leverage
+    claim: WtdFlagClaim, features: FeatureMap, factor: Factor, leverage: Leverage
 ) -> None:
     """The facts that the claim rests on, seen again in the table that is released.
 

@@ -28,14 +28,14 @@ from labeldp.mechanisms.workbench import (
     factorise,
     settle_floor,
 )
-from labeldp.mechanisms.wtd_flag.claim import WeightedFlagClaim
+from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.mechanisms.wtd_flag.run import draw_aggregates
 
 _ROUNDING = 1e-9
 
 
-def _claim(plan: Plan) -> WeightedFlagClaim:
-    assert isinstance(plan.claim, WeightedFlagClaim)
+def _claim(plan: Plan) -> WtdFlagClaim:
+    assert isinstance(plan.claim, WtdFlagClaim)
     return plan.claim
 
 
