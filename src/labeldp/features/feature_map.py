@@ -21,6 +21,7 @@ from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.terms import Derived, Fitted, Term
 from labeldp.source.opening import open_table, ready
 from labeldp.source.parts import split_part
+from labeldp.source.protocol import Request
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import is_told
 from labeldp.source.table import Source
@@ -259,9 +260,8 @@ class FeatureMap:
             raise DataError(f"the rows lack the feature columns {shown}; add them")
         numeric = [column.name for column in self.numeric]
         categorical = [column.name for column in self.categorical]
-        return ready(reader, self.columns, numeric, categorical, reading).batches(
-            self.columns, _BATCH
-        )
+        request = Request(self.columns, numeric, categorical, reading)
+        return ready(reader, request).batches(self.columns, _BATCH)
 
     def design(self, rows: Any) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""

@@ -11,10 +11,11 @@ duckdb), `labels` (the private column), `opening` (whatever is called a table), 
 (some rows of a stream).
 """
 
-from labeldp.source.files import FileState, Reader
+from labeldp.source.files import FileState
 from labeldp.source.kinds import Column
 from labeldp.source.labels import LabelCheck
 from labeldp.source.opening import said_again
+from labeldp.source.protocol import Reader
 from labeldp.source.rows import check_rows, take_numbered, take_rows
 from labeldp.source.table import Source, as_source, scan
 
