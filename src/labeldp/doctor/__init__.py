@@ -2,8 +2,12 @@
 
     look(data) → a dictionary of plain values     page(found) → the same as one HTML page
 
-Modules: `column` (one column), `table` (all of them together, and `look`), `label` (for the
-curator only), `page`; `inspection` (what mechanisms would cost on it, for the curator too).
+Modules: `table` (`look`, and in which order what is found), `view` (what is known, and the table as
+it reads with that), `strays` (texts among numbers), `codes` (numbers for "no answer"), `compact`
+(digits that are days or times), `column` and `columns` (facts about one, and about all), `pieces`
+(of texts), `between` (what columns and rows are to each other), `label` (for the curator only),
+`advice` (findings and options), `page`; `inspection` (what mechanisms would cost on it, for the
+curator too).
 """
 
 from labeldp.doctor.page import page
