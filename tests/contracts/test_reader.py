@@ -18,8 +18,7 @@ from pyarrow import csv
 
 from labeldp import Source, scan
 from labeldp.engines import LocalEngine, engine_for
-from labeldp.source import readers
-from labeldp.source.files import Reader
+from labeldp.source import Reader, readers
 from labeldp.source.table import open_table
 from tests.tables import RANGE
 

@@ -153,7 +153,7 @@ def test_the_fit_is_as_good_as_of_the_clean_table(tmp_path: Path) -> None:
 
 
 def test_no_label_is_read_unless_it_is_named(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import labeldp.doctor.table as doctor
+    import labeldp.doctor.label as doctor
 
     monkeypatch.setattr(doctor, "to_labels", lambda *_: pytest.fail("labels were read"))
     told = look(table, drop=["y"])

@@ -53,6 +53,16 @@ def test_texts_of_one_make_are_taken_to_pieces(texts: list[str], parts: list[str
     assert _found(texts) == [f"x:{part}" for part in parts]
 
 
+def test_what_means_missing_elsewhere_still_does(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    rows = (f"{a}/{b},{'NA' if a % 20 == 1 else a / b}\n" for a, b in PAIRS)
+    path.write_text("x,z\n" + "".join(rows))
+    columns = {facts["name"]: facts for facts in look(path)["columns"]}
+    missing = sum(a % 20 == 1 for a in A)
+    assert [*columns] == ["z", "x:number1", "x:number2"]
+    assert columns["z"]["missing"] == columns["z"]["blanks"]["NA"] == missing
+
+
 @pytest.mark.parametrize(
     "texts",
     [

@@ -150,7 +150,7 @@ def test_a_failure_of_ours_says_where_and_quotes_nothing(spark: Any) -> None:
     """What executors raise ends up in logs: the error's own words, here a label, must not."""
     data = table(50)
     source = scan(spark.createDataFrame(data).coalesce(1), **LABEL)
-    part = reader.PartReader(pa.schema([]), False)
+    part = reader.PartReader(schema=pa.schema([]))
     with pytest.raises(RuntimeError) as raised:
         reader._answer(lambda _part: _break(scan(data, **LABEL)), part)
     assert str(raised.value).startswith("KeyError in _break, line ")

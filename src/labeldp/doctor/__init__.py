@@ -2,9 +2,12 @@
 
     look(data) → a dictionary of plain values     page(found) → the same as one HTML page
 
-Modules: `column` (one column), `strays` (texts among its numbers), `table` (all of them together,
-and `look`), `label` (for the curator only), `page`; `inspection` (what mechanisms would cost on it,
-for the curator too). Other rooms import from this page alone.
+Modules: `table` (`look`, and in which order what is found), `view` (what is known, and the table as
+it reads with that), `strays` (texts among numbers), `codes` (numbers for "no answer"), `compact`
+(digits that are days or times), `column` and `columns` (facts about one, and about all), `pieces`
+(of texts), `between` (what columns and rows are to each other), `label` (for the curator only),
+`advice` (findings and options), `page`; `inspection` (what mechanisms would cost on it, for the
+curator too). Other rooms import from this page alone.
 """
 
 from labeldp.common import late_names

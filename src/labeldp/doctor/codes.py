@@ -1,11 +1,10 @@
-"""Numbers that stand for "no answer": 99 beside 1 to 5, −999 beside amounts, 0 beside years.
-
-And digits that stand for days, 20210305, and for times of day, 0930.
-"""
+"""Numbers that stand for "no answer": 99 beside 1 to 5, −999 beside amounts, 0 beside years."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,17 +12,63 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common import numpy_numbers
-from labeldp.source import digits, is_number, is_text
+from labeldp.doctor.strays import different
+from labeldp.doctor.view import View
+from labeldp.source import Spelling, is_number, numbers_among
 
 _CUSTOM = re.compile(r"9+|9*[78]|9+6|(6|7|8)\1+|9{2,}\.9{1,3}")
 """What people write for "does not know", "refuses" and the like: 99, 999, 98, 97, 88, 77, 99.9."""
 _MANY = 20
 """Different numbers from which −1 alone below zero, or 0 far below them, is no quantity."""
-_COMPACT = "%Y%m%d", "%d%m%Y", "%m%d%Y"
-_YEARS = 1880, 2100
-_DAYS = 1880_01_01, 2100_12_31
 _FEWEST = 2
 """Rows that have such a number: of one alone nobody knows."""
+
+
+Codes = Mapping[str, Mapping[int | float, Sequence[str]]]
+"""By column, the numbers, and how each is written."""
+
+
+def find_codes(view: View, reader: Any) -> Codes:
+    """Those of all columns, as the reader of their texts has them.
+
+    Where somebody said what a column is, none.
+    """
+    said = (*view.known.numeric, *view.known.categorical)
+    open_ = [name for name in view.table.column_names if name not in said]
+    found = {name: stand_ins(view.table[name]) for name in open_}
+    spellings = view.source.wording.spellings
+    spelt = {name: way for name, way in spellings.items() if way.way == "numbers"}
+    return {
+        name: _written(reader, name, spelt[name], codes)
+        if name in spelt
+        else {code: [str(code)] for code in codes}
+        for name, codes in found.items()
+        if codes
+    }
+
+
+def _written(
+    reader: Any, name: str, spelling: Spelling, codes: Sequence[int | float]
+) -> dict[int | float, list[str]]:
+    """How these numbers are written, separators, units and all: `na` is about what is written."""
+    found: dict[int | float, set[str]] = {code: set() for code in codes}
+    for texts in different(reader, name):
+        texts = texts.filter(numbers_among(texts, spelling.decimal, spelling.thousands))
+        values = spelling.read(texts, name).to_pylist()
+        for text, value in zip(texts.to_pylist(), values, strict=True):
+            if value in found:
+                found[value].add(text)
+    return {code: sorted(texts) for code, texts in found.items() if texts}
+
+
+def as_missing(codes: Codes) -> list[str]:
+    """As `na` has them."""
+    return [
+        f"{name}={text}"
+        for name, found in codes.items()
+        for texts in found.values()
+        for text in texts
+    ]
 
 
 def stand_ins(values: pa.ChunkedArray) -> list[int | float]:
@@ -41,33 +86,6 @@ def stand_ins(values: pa.ChunkedArray) -> list[int | float]:
     more = numbers[near][_below(numbers[near], numbers[~(likely | near)])]
     codes = sorted(map(float, (*found, *more)))
     return [int(code) if code.is_integer() else code for code in codes]
-
-
-def compact_dates(values: pa.ChunkedArray) -> str | None:
-    """The format of days such as 20210305 or 05032021, if all values of a column are such."""
-    number = is_number(values.type)
-    if not (number or is_text(values.type)) or len(values) - values.null_count < _MANY:
-        return None
-    if number and not _DAYS[0] <= pc.min(values).as_py() <= pc.max(values).as_py() <= _DAYS[1]:
-        return None
-    chunks = (chunk.drop_null().unique() for chunk in values.chunks)
-    texts = [digits(chunk) if number else chunk for chunk in chunks]
-    if not all(pc.all(pc.match_substring_regex(each, r"^\d{8}$")).as_py() for each in texts):
-        return None
-    return next((form for form in _COMPACT if all(_are_days(each, form) for each in texts)), None)
-
-
-def _are_days(texts: pa.Array, form: str) -> bool:
-    times = pc.strptime(texts, format=form, unit="s", error_is_null=True)
-    years = pc.year(times)
-    ours = pc.and_(pc.greater_equal(years, _YEARS[0]), pc.less_equal(years, _YEARS[1]))
-    return bool(pc.all(ours, skip_nulls=False).as_py())
-
-
-def in_four_digits(values: pa.ChunkedArray, distinct: int) -> bool:
-    """Whether texts are times of day such as 0930: too many of them to be so by chance."""
-    found = pc.match_substring_regex(values, r"^([01]\d|2[0-3])[0-5]\d$")
-    return distinct >= _MANY and bool(pc.all(found).as_py())
 
 
 def _customary(number: float) -> bool:

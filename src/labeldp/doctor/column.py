@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.doctor.codes import in_four_digits
+from labeldp.doctor.compact import in_four_digits
 from labeldp.features import FEW, FEWEST, UNIQUE, Verdict, cyclic, named_like_a_code, surely_id
 from labeldp.source import Column, is_clock, is_moment, is_text, plain, to_float
 
@@ -51,7 +51,7 @@ def describe(
     return facts
 
 
-def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def decoded(values: Any) -> Any:
     """A category as the texts it stands for, no type as missing texts, half floats as floats."""
     if pa.types.is_null(values.type):
         return values.cast(pa.string())

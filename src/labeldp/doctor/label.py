@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from labeldp.common import arrow_numbers
 from labeldp.doctor.column import Facts
+from labeldp.doctor.strays import stray_words
+from labeldp.doctor.view import Known, View
 from labeldp.errors import DataError
 from labeldp.features import fit_features
-from labeldp.source import is_number, scan, to_float
+from labeldp.source import Reading, Source, is_number, scan, to_float, to_labels
 
 WARNING = (
     "FOR THE CURATOR ONLY: what is said of the label is computed from raw labels and is NOT "
@@ -23,28 +25,29 @@ WARNING = (
 SAME = 0.999
 """A correlation or an R² above this asks whether the label is among the features."""
 _MOST_ROWS = 20_000
+_MOST_WORDS = 3
 Kinds = Mapping[str, Sequence[str]]
 """Columns that are to be numbers, and those that are to be categories."""
 _LARGEST = 1e290
 """Labels beyond are no numbers to reckon with."""
 
 
-def describe_label(
-    name: str,
-    labels: NDArray[np.float64],
-    unreadable: bool,
-    table: pa.Table,
-    columns: Sequence[Facts],
-    said: Kinds,
-) -> dict[str, Any]:
-    """Missing labels, their ends rounded coarsely, and columns that repeat them."""
+def describe_label(view: View, columns: Sequence[Facts]) -> dict[str, Any]:
+    """Missing labels, their ends rounded coarsely, and columns that repeat them.
+
+    Nothing of it reaches the options but that some are missing.
+    """
+    name, table = str(view.source.label), view.table
+    labels, unreadable = _read(view.source, name, table.num_rows)
+    strange = stray_words(view.source.reader, name, Reading()) if unreadable else []
     far = ~np.isnan(labels) & ~(np.abs(labels) <= _LARGEST)
     labels, unreadable = np.where(far, np.nan, labels), unreadable or bool(far.any())
     known = ~np.isnan(labels)
     used = [c["name"] for c in columns if c["kind"] not in ("id", "text", "constant")]
     numbers = {n: _numbers(table[n]) for n in used if is_number(table[n].type)}
     alike = [n for n, x in numbers.items() if abs(_correlation(x, labels)) > SAME]
-    r_squared = _r_squared(table.select(used), labels, said) if used and known.any() else None
+    kinds = _kinds(view.known, columns)
+    r_squared = _r_squared(table.select(used), labels, kinds) if used and known.any() else None
     return {
         "name": name,
         "warning": WARNING,
@@ -53,6 +56,23 @@ def describe_label(
         "about": _about(labels[known]),
         "alike": alike,
         "r_squared": r_squared,
+        "words": strange[:_MOST_WORDS],
+    }
+
+
+def _read(source: Source, name: str, rows: int) -> tuple[NDArray[np.float64], bool]:
+    """The labels of the first rows, and whether some in the table are no numbers."""
+    batches = source.reader.batches([name], source.batch_rows)
+    read = [to_labels(batch.column(0), source.wording) for batch in batches]
+    labels = np.concatenate([values for values, _ in read])[:rows]
+    return labels, any("text" in found for _, found in read)
+
+
+def _kinds(known: Known, columns: Sequence[Facts]) -> Kinds:
+    """What columns are to be: as it is known, and as is advised."""
+    return {
+        kind: [*known.kinds[kind], *(c["name"] for c in columns if c["advice"] == kind)]
+        for kind in ("numeric", "categorical")
     }
 
 
@@ -82,12 +102,13 @@ def _correlation(x: NDArray[np.float64], y: NDArray[np.float64]) -> float:
     return float(np.corrcoef(x[both], y[both])[0, 1])
 
 
-def _r_squared(table: pa.Table, labels: NDArray[np.float64], said: Kinds) -> float | None:
+def _r_squared(table: pa.Table, labels: NDArray[np.float64], kinds: Kinds) -> float | None:
     """Of a fit on some rows, their features encoded as a release would; None for too few rows."""
     rows = np.flatnonzero(~np.isnan(labels))[:_MOST_ROWS]
     table = table.take(arrow_numbers(rows))
     there: dict[str, Any] = {
-        kind: [name for name in names if name in table.schema.names] for kind, names in said.items()
+        kind: [name for name in names if name in table.schema.names]
+        for kind, names in kinds.items()
     }
     try:
         source = scan(table, **there)

@@ -19,7 +19,16 @@ from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fie
 from labeldp.features.compounds import Compounds
 from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.terms import Derived, Fitted, Term
-from labeldp.source import NULL_WORDS, Reading, Source, is_told, open_table, ready, split_part
+from labeldp.source import (
+    NULL_WORDS,
+    Reading,
+    Request,
+    Source,
+    is_told,
+    open_table,
+    ready,
+    split_part,
+)
 
 INTERCEPT = "intercept"
 _BATCH = 65_536
@@ -254,9 +263,8 @@ class FeatureMap:
             raise DataError(f"the rows lack the feature columns {shown}; add them")
         numeric = [column.name for column in self.numeric]
         categorical = [column.name for column in self.categorical]
-        return ready(reader, self.columns, numeric, categorical, reading).batches(
-            self.columns, _BATCH
-        )
+        request = Request(self.columns, numeric, categorical, reading)
+        return ready(reader, request).batches(self.columns, _BATCH)
 
     def design(self, rows: Any) -> NDArray[np.float64]:
         """Return the dense kept design matrix of a batch, a table or a frame."""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +18,7 @@ from labeldp._random import public_stream
 from labeldp.common import arrow_numbers
 from labeldp.errors import InputError
 from labeldp.mechanisms import Plan, Trial
-from labeldp.source import Reader, Source, Wording, read_marks
+from labeldp.source import ReaderOf, Source, Wording, read_marks
 
 Reals = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -29,48 +27,30 @@ FLAT, ENDS = "flat", "ends"
 
 
 @dataclass(frozen=True)
-class Imagined:
+class Imagined(ReaderOf):
     """A reader that reads features, and gives made-up labels."""
 
-    reader: Reader = field(repr=False)
     label: str
     labels: Reals = field(repr=False)
     first: int = 0
     text: bool = False
-    engine: None = None
-
-    @property
-    def format(self) -> str:
-        return self.reader.format
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        return self.reader.paths
-
-    @property
-    def rows(self) -> int | None:
-        return self.reader.rows
 
     @property
     def wording(self) -> Wording:
-        return self.reader.wording
+        return self.inner.wording
 
     @property
     def schema(self) -> pa.Schema:
-        schema = self.reader.schema
+        schema = self.inner.schema
         place = schema.get_field_index(self.label)
         return schema.set(place, pa.field(self.label, pa.float64()))
-
-    def prepared(self, *_: Any) -> Imagined:
-        """It was, before its labels were made up."""
-        return self
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; the place of a label is counted from the first row."""
         there = [name for name in columns if name != self.label]
-        some = there or [next(n for n in self.reader.schema.names if n != self.label)]
+        some = there or [next(n for n in self.inner.schema.names if n != self.label)]
         first = self.first
-        for batch in self.reader.batches(some, batch_rows):
+        for batch in self.inner.batches(some, batch_rows):
             labels = arrow_numbers(self.labels[first : first + batch.num_rows])
             first += batch.num_rows
             known = dict(zip(some, batch.columns, strict=True)) | {self.label: labels}
@@ -78,13 +58,13 @@ class Imagined:
 
     def units(self) -> tuple[Imagined, ...]:
         """The reader's, each of which knows how many rows it has; or one."""
-        units = self.reader.units()
+        units = self.inner.units()
         if len(units) == 1:
-            return (replace(self, reader=units[0]),)
+            return (replace(self, inner=units[0]),)
         starts = np.cumsum([0, *(unit.rows or 0 for unit in units)])
         each = partial(replace, self)
         return tuple(
-            each(reader=unit, first=self.first + int(start))
+            each(inner=unit, first=self.first + int(start))
             for unit, start in zip(units, starts, strict=False)
         )
 

@@ -4,7 +4,6 @@ from labeldp.source.files import (
     DELIMITERS as DELIMITERS,
     FORMATS as FORMATS,
     FileState as FileState,
-    Reader as Reader,
     find as find,
     sliced as sliced,
     unique_names as unique_names,
@@ -40,6 +39,12 @@ from labeldp.source.persons import (
     read_marks as read_marks,
     unmarked as unmarked,
 )
+from labeldp.source.protocol import (
+    Reader as Reader,
+    ReaderOf as ReaderOf,
+    Request as Request,
+    TableReader as TableReader,
+)
 from labeldp.source.reading import Reading as Reading, Text as Text
 from labeldp.source.roles import UnknownColumnError as UnknownColumnError
 from labeldp.source.rows import (
@@ -58,7 +63,7 @@ from labeldp.source.spelling import (
 from labeldp.source.spelt import retyped as retyped, wording_of as wording_of
 from labeldp.source.table import Source as Source, as_source as as_source, scan as scan
 from labeldp.source.tellable import short as short
-from labeldp.source.text import ALMOST as ALMOST, TextTypes as TextTypes
+from labeldp.source.text import ALMOST as ALMOST, Looks as Looks, TextTypes as TextTypes
 from labeldp.source.units import numbers_among as numbers_among
 from labeldp.source.values import (
     NULL_WORDS as NULL_WORDS,

@@ -29,9 +29,9 @@ from labeldp.source.files import (
 from labeldp.source.guard import Guard, Layout, amid, first_rows, header, opened
 from labeldp.source.header import FALLBACK, delimiter_of, start_of, told_apart
 from labeldp.source.margins import NO_MARGINS, Margins, left_out, lines_below
+from labeldp.source.protocol import Request, TableReader
 from labeldp.source.reading import Reading
 from labeldp.source.rownames import rows_are_named
-from labeldp.source.spelling import Wording
 from labeldp.source.streams import Stream
 from labeldp.source.text import TextTypes
 from labeldp.source.wording import applied, decided, text_among_numbers
@@ -44,20 +44,17 @@ class _EncodingError(DataError):
     """A feature is not text of the encoding that was supposed."""
 
 
-@dataclass(frozen=True)
-class DelimitedReader:
-    """One table in one or more CSV or TSV files, each with a header line."""
+@dataclass(frozen=True, kw_only=True)
+class DelimitedReader(TableReader):
+    """One table in one or more CSV or TSV files, each with a header line.
 
-    paths: tuple[Path, ...]
-    format: str
-    schema: pa.Schema = field(repr=False)
+    It is one stream, since Arrow itself parses on all cores.
+    """
+
     delimiter: str
-    encoding: str = "utf-8"
-    reading: Reading = field(default_factory=Reading, repr=False)
-    rows: int | None = None
+    encoding: str
+    reading: Reading = field(repr=False)
     text: bool = True
-    engine: None = None
-    wording: Wording = field(default_factory=Wording, repr=False)
     repeated: tuple[str, ...] = ()
     """Names that several columns have; all but the first of them are numbered."""
     named_rows: bool = False
@@ -74,7 +71,14 @@ class DelimitedReader:
         with reading_file(paths[0], format):
             start = start_of(paths[0], said, said.delimiter)
         delimiter = said.delimiter or delimiter_of(start.line, DELIMITERS[format])
-        found = cls(paths, format, pa.schema([]), delimiter, start.encoding, said)
+        found = cls(
+            schema=pa.schema([]),
+            format=format,
+            paths=paths,
+            delimiter=delimiter,
+            encoding=start.encoding,
+            reading=said,
+        )
         schemas = []
         for path in paths:
             with found._parsing(path):
@@ -90,22 +94,16 @@ class DelimitedReader:
             same_schema(schemas[0], schemas[-1], (paths[0], path))
         return replace(found, schema=schemas[0])._with_ends()
 
-    def prepared(
-        self,
-        features: Sequence[str],
-        numeric: Sequence[str],
-        categorical: Sequence[str],
-        reading: Reading,
-    ) -> DelimitedReader:
+    def prepared(self, request: Request, /) -> DelimitedReader:
         """Decide the type of every feature column in one pass over the values as text.
 
         That pass also shows whether features are in the encoding that the header is in.
         """
-        asked, types = replace(self, reading=reading).looked(features)
-        wrong = types.misspelt(numeric, categorical)
+        asked, types = replace(self, reading=request.reading).looked(request.features)
+        wrong = types.misspelt(request)
         if wrong is not None:
             raise asked._refusal(wrong)
-        wording = decided(types, numeric, categorical, reading)
+        wording = decided(types.looks, request, request.reading.nulls(True))
         wording = replace(wording, notes=(*asked._notes(), *wording.notes))
         schema = applied(wording, self.schema)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
@@ -136,10 +134,6 @@ class DelimitedReader:
             if self.reading.encoding is not None or self.encoding == FALLBACK:
                 raise
         return replace(self, encoding=FALLBACK).looked(features)
-
-    def units(self) -> tuple[DelimitedReader, ...]:
-        """One stream: Arrow itself parses on all cores."""
-        return (self,)
 
     def _open(self, path: Path, convert: csv.ConvertOptions) -> Stream:
         """The label's bytes are kept from deciding where rows end."""

@@ -6,10 +6,10 @@ import difflib
 import glob
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 from labeldp.common import arrow_numbers, no_value, numpy_numbers, obstacle
 from labeldp.errors import DataError
 from labeldp.source.kinds import plain
-from labeldp.source.reading import Reading
-from labeldp.source.spelling import Wording
 from labeldp.source.tellable import NO_NAMES, tellable, told
 
 FORMATS = {
@@ -56,53 +54,6 @@ _UNFINISHED = (".tmp", ".part", ".partial", ".crdownload", ".inprogress", ".inco
 FileState = tuple[str, int, int, int, int]
 """Path, size, times of the last change of its content and of anything about it, in nanoseconds, and
 the file's number on its disk. Programs may set the first time back, and not the second."""
-
-
-class Reader(Protocol):
-    """A table that can be read again and again, a few columns at a time."""
-
-    @property
-    def format(self) -> str:
-        """Name of the format, for people."""
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The files read, in order; empty for a frame."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Names and types of all columns."""
-
-    @property
-    def rows(self) -> int | None:
-        """Number of rows, where it is known without reading the data."""
-
-    @property
-    def text(self) -> bool:
-        """Whether values are spelt out in text, a label's as well."""
-
-    @property
-    def wording(self) -> Wording:
-        """How its text is read, once it is `prepared`."""
-
-    @property
-    def engine(self) -> Callable[[], Any] | None:
-        """What makes the one engine that reads it, where its rows are; None: it is read here."""
-
-    def prepared(
-        self,
-        features: Sequence[str],
-        numeric: Sequence[str],
-        categorical: Sequence[str],
-        reading: Reading,
-    ) -> Reader:
-        """Return a reader whose schema is final for these feature columns."""
-
-    def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield these columns, in this order, in batches of 1 to `batch_rows` rows."""
-
-    def units(self) -> tuple[Reader, ...]:
-        """Parts of the table, in order, that can be read at the same time; several know `rows`."""
 
 
 def find(path: str | Path) -> tuple[tuple[Path, ...], str]:

@@ -29,8 +29,14 @@ def foreign_reader(paths: tuple[Path, ...], form: str, reading: Reading) -> Fram
     whole = pa.concat_tables(tables)
     sheets = dict.fromkeys(note for _, _, note in read if note)
     notes = (*sheets, *left_out([margins for _, margins, _ in read], reading))
-    wording = Wording(notes=notes)
-    return FrameReader(whole, whole.schema, whole.num_rows, form, paths, wording=wording)
+    return FrameReader(
+        frame=whole,
+        schema=whole.schema,
+        rows=whole.num_rows,
+        format=form,
+        paths=paths,
+        wording=Wording(notes=notes),
+    )
 
 
 def _read(path: Path, form: str, reading: Reading) -> tuple[pa.Table, Margins, str]:

@@ -21,9 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.errors import DataError
-from labeldp.source.files import Reader, sliced, unique_names
-from labeldp.source.reading import Reading
-from labeldp.source.spelling import Wording
+from labeldp.source.files import sliced, unique_names
+from labeldp.source.protocol import Reader, Request, TableReader
 from labeldp.source.spelt import SpeltReader, spelt
 
 ELSEWHERE = {"pyspark.sql": "labeldp.spark.reader"}
@@ -81,18 +80,11 @@ def _collected(plan: Any) -> Any:
         ) from None
 
 
-@dataclass(frozen=True)
-class FrameReader:
+@dataclass(frozen=True, kw_only=True)
+class FrameReader(TableReader):
     """A pandas, polars or pyarrow table, a duckdb relation, or the like."""
 
     frame: Any = field(repr=False)
-    schema: pa.Schema = field(repr=False)
-    rows: int | None
-    format: str
-    paths: tuple[Path, ...] = ()
-    text: bool = False
-    engine: None = None
-    wording: Wording = field(default_factory=Wording, repr=False)
     mixed: tuple[str, ...] = ()
     """Columns of numbers and texts, which are text here."""
 
@@ -113,17 +105,11 @@ class FrameReader:
         with _exporting(name):
             schema = _stream(frame).schema.remove_metadata()
         unique_names(schema.names, f"the {name}")
-        return cls(frame, schema, _length(frame), name, mixed=mixed)
+        return cls(frame=frame, schema=schema, rows=_length(frame), format=name, mixed=mixed)
 
-    def prepared(
-        self,
-        features: Sequence[str],
-        numeric: Sequence[str],
-        categorical: Sequence[str],
-        reading: Reading,
-    ) -> Reader:
+    def prepared(self, request: Request, /) -> Reader:
         """The frame holds its types; text is read."""
-        found = spelt(self, features, numeric, categorical, reading, self.mixed)
+        found = spelt(self, request, self.mixed)
         if found is self or not self.wording.notes:
             return found
         notes = (*self.wording.notes, *found.wording.notes)
@@ -138,10 +124,6 @@ class FrameReader:
                 yield from sliced(batch.select(names), batch_rows)
         if rows == 0 and self.rows is None:
             raise DataError(f"the {self.format} gave no rows; it is empty or can be read only once")
-
-    def units(self) -> tuple[FrameReader, ...]:
-        """One stream."""
-        return (self,)
 
 
 def _of_one_type(frame: Any) -> tuple[Any, tuple[str, ...]]:

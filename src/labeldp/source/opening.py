@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike, fsdecode
 from typing import Any
 
 from labeldp.errors import InputError
 from labeldp.source.delimited import DelimitedReader
-from labeldp.source.files import DELIMITERS, Reader, find
+from labeldp.source.files import DELIMITERS, find
 from labeldp.source.foreign import foreign_reader
 from labeldp.source.frames import frame_reader
 from labeldp.source.parts import of_text, split_part
+from labeldp.source.protocol import Reader, Request
 from labeldp.source.readers import ArrowReader, ParquetReader
 from labeldp.source.reading import Reading
 from labeldp.source.spelt import with_their_parts
@@ -61,17 +63,11 @@ def _refuse_for_text(form: str, reading: Reading | None) -> None:
             raise InputError(f"`{name}` is for text files, not for {form}; leave it out")
 
 
-def ready(
-    reader: Reader,
-    names: Sequence[str],
-    numeric: Sequence[str],
-    categorical: Sequence[str],
-    reading: Reading,
-) -> Reader:
-    """The reader that delivers these columns with their final types."""
-    there = set(reader.schema.names)
-    stored = [n if n in there else split_part(n)[0] for n in names]
+def ready(reader: Reader, request: Request) -> Reader:
+    """The reader that delivers these columns, parts of others among them, with final types."""
+    names, there = request.features, set(reader.schema.names)
+    stored = dict.fromkeys(n if n in there else split_part(n)[0] for n in names)
     parts = [name for name in names if name not in there]
     texts = [column for column, part in map(split_part, parts) if of_text(part)]
-    reader = reader.prepared(list(dict.fromkeys(stored)), numeric, (*categorical, *texts), reading)
-    return with_their_parts(reader, parts)
+    whole = replace(request, features=[*stored], categorical=(*request.categorical, *texts))
+    return with_their_parts(reader.prepared(whole), parts)

@@ -10,34 +10,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.source.files import (
-    Reader,
-    reading as reading_file,
-    same_schema,
-    sliced,
-    unique_names,
-)
+from labeldp.source.files import reading as reading_file, same_schema, sliced, unique_names
 from labeldp.source.kinds import is_text, plain
-from labeldp.source.reading import Reading
-from labeldp.source.spelling import Wording
+from labeldp.source.protocol import Reader, Request, TableReader
 from labeldp.source.spelt import spelt
 
 _PART_ROWS = 1 << 19
 """Rows that are worth a thread's while."""
 
 
-@dataclass(frozen=True)
-class ParquetReader:
+@dataclass(frozen=True, kw_only=True)
+class ParquetReader(TableReader):
     """One table in one or more Parquet files."""
 
-    paths: tuple[Path, ...]
-    schema: pa.Schema = field(repr=False)
+    format: str = "Parquet"
     rows: int
     dictionaries: tuple[str, ...] = ()
-    format: str = "Parquet"
-    text: bool = False
-    engine: None = None
-    wording: Wording = field(default_factory=Wording, repr=False)
     groups: range | None = None
     """Of a part of one file: its row groups."""
     footer: Any = field(default=None, repr=False, compare=False)
@@ -56,19 +44,13 @@ class ParquetReader:
                 rows += file.metadata.num_rows
             unique_names(schemas[-1].names, path)
             same_schema(schemas[0], schemas[-1], (paths[0], path))
-        return cls(paths, schemas[0], rows)
+        return cls(paths=paths, schema=schemas[0], rows=rows)
 
-    def prepared(
-        self,
-        features: Sequence[str],
-        numeric: Sequence[str],
-        categorical: Sequence[str],
-        reading: Reading,
-    ) -> Reader:
+    def prepared(self, request: Request, /) -> Reader:
         """Have text features delivered as dictionary codes, five times faster than strings."""
-        texts = (name for name in features if is_text(plain(self.schema.field(name).type)))
-        coded = replace(self, dictionaries=tuple(name for name in texts if name not in numeric))
-        return spelt(coded, features, numeric, categorical, reading)
+        names = (name for name in request.features if name not in request.numeric)
+        texts = (name for name in names if is_text(plain(self.schema.field(name).type)))
+        return spelt(replace(self, dictionaries=tuple(texts)), request)
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; dictionaries may differ from batch to batch."""
@@ -121,17 +103,11 @@ def _runs(rows: Sequence[int]) -> Iterator[tuple[range, int]]:
             start, total = group + 1, 0
 
 
-@dataclass(frozen=True)
-class ArrowReader:
-    """One table in one or more Arrow IPC files or streams."""
+@dataclass(frozen=True, kw_only=True)
+class ArrowReader(TableReader):
+    """One table in one or more Arrow IPC files or streams; mapped, they cost nothing to decode."""
 
-    paths: tuple[Path, ...]
-    schema: pa.Schema = field(repr=False)
-    rows: int | None = None
     format: str = "Arrow"
-    text: bool = False
-    engine: None = None
-    wording: Wording = field(default_factory=Wording, repr=False)
 
     @classmethod
     def open(cls, paths: tuple[Path, ...]) -> ArrowReader:
@@ -142,17 +118,11 @@ class ArrowReader:
                 schemas.append(_open_ipc(path).schema.remove_metadata())
             unique_names(schemas[-1].names, path)
             same_schema(schemas[0], schemas[-1], (paths[0], path))
-        return cls(paths, schemas[0])
+        return cls(paths=paths, schema=schemas[0])
 
-    def prepared(
-        self,
-        features: Sequence[str],
-        numeric: Sequence[str],
-        categorical: Sequence[str],
-        reading: Reading,
-    ) -> Reader:
+    def prepared(self, request: Request, /) -> Reader:
         """The file holds its types; text is read."""
-        return spelt(self, features, numeric, categorical, reading)
+        return spelt(self, request)
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; an uncompressed file is mapped, so other columns stay on disk."""
@@ -163,10 +133,6 @@ class ArrowReader:
                     chosen = batch.select(names)
                     chosen.validate(full=True)  # Arrow itself follows damaged offsets anywhere
                     yield from sliced(chosen, batch_rows)
-
-    def units(self) -> tuple[ArrowReader, ...]:
-        """One stream: a mapped file costs nothing to decode."""
-        return (self,)
 
 
 _Ipc = Any

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from labeldp.errors import DataError, InputError
 from labeldp.source.dates import together
-from labeldp.source.files import Reader
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.parts import column_or_part, of_text, split_part, with_parts
-from labeldp.source.reading import Reading
+from labeldp.source.protocol import Reader, ReaderOf, Request
 from labeldp.source.spelling import Spelling, Wording
 from labeldp.source.text import ALMOST, Looks, TextTypes
-from labeldp.source.wording import Decision, text_among_numbers
+from labeldp.source.wording import decided, text_among_numbers
 
 _NAMES = "{name}: whole numbers but for a few words, read as names; `numeric` and `na` to change"
 SAMPLE = 1 << 12
@@ -35,43 +32,15 @@ Refuse = Callable[[str], DataError | None]
 
 
 @dataclass(frozen=True)
-class SpeltReader:
+class SpeltReader(ReaderOf):
     """A table whose text columns have become what they say, with parts of some dates and texts."""
 
-    inner: Reader
     schema: pa.Schema = field(repr=False)
     wording: Wording = field(repr=False)
 
     @property
-    def format(self) -> str:
-        return self.inner.format
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        return self.inner.paths
-
-    @property
-    def rows(self) -> int | None:
-        return self.inner.rows
-
-    @property
     def text(self) -> bool:
         return self.inner.text
-
-    @property
-    def engine(self) -> Callable[[], Any] | None:
-        return self.inner.engine
-
-    def prepared(
-        self,
-        features: Sequence[str],
-        numeric: Sequence[str],
-        categorical: Sequence[str],
-        reading: Reading,
-    ) -> SpeltReader:
-        """Nothing to prepare: it was made of a reader that is."""
-        del features, numeric, categorical, reading
-        return self
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns with the types of the schema."""
@@ -89,26 +58,19 @@ class SpeltReader:
         return tuple(replace(self, inner=unit) for unit in self.inner.units())
 
 
-def spelt(
-    reader: Reader,
-    features: Sequence[str],
-    numeric: Sequence[str],
-    categorical: Sequence[str],
-    reading: Reading,
-    mixed: Collection[str] = (),
-) -> Reader:
+def spelt(reader: Reader, request: Request, mixed: Collection[str] = ()) -> Reader:
     """The reader of a typed table, with the text among these columns read.
 
     `mixed` columns held numbers and texts, and are text for that alone.
     """
 
     def ask(names: Sequence[str], most: int | None) -> TextTypes:
-        return TextTypes.of(reader, names, reading, most)
+        return TextTypes.of(reader, names, request.reading, most)
 
     def refuse(name: str) -> DataError | None:
-        return text_among_numbers(reader, name, reading, f"the {reader.format} table")
+        return text_among_numbers(reader, name, request.reading, f"the {reader.format} table")
 
-    wording = wording_of(reader.schema, features, numeric, categorical, reading, ask, refuse, mixed)
+    wording = wording_of(reader.schema, request, ask, refuse, mixed)
     if wording == Wording():
         return reader
     return SpeltReader(reader, retyped(reader.schema, wording), wording)
@@ -116,10 +78,7 @@ def spelt(
 
 def wording_of(
     schema: pa.Schema,
-    features: Sequence[str],
-    numeric: Sequence[str],
-    categorical: Sequence[str],
-    reading: Reading,
+    request: Request,
     ask: Ask,
     refuse: Refuse,
     mixed: Collection[str] = (),
@@ -131,7 +90,8 @@ def wording_of(
     are refused.
     A column whose first rows are words is words: only others are looked at from end to end.
     """
-    stored = {name: schema.field(name).type for name in features}
+    numeric, categorical, reading = request.numeric, request.categorical, request.reading
+    stored = {name: schema.field(name).type for name in request.features}
     words = [name for name, type_ in stored.items() if is_text(plain(type_))]
     nulls = reading.nulls(False)
     dates = [n for n, type_ in stored.items() if is_number(type_) and reading.dated_in_digits(n)]
@@ -149,8 +109,7 @@ def wording_of(
             if refusal is not None:
                 raise refusal
             notes.append(_NAMES.format(name=name))
-    decision = Decision(numeric, categorical, reading, nulls)
-    found = decision.worded({name: look for name, look in looks.items() if look.values})
+    found = decided({name: look for name, look in looks.items() if look.values}, request, nulls)
     numbers = [n for n in dates if n in found.spellings and found.spellings[n].way != "times"]
     found = found.without(numbers)
     spellings = {name: Spelling(pa.string(), blanks=nulls) for name in words if nulls}

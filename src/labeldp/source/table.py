@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from labeldp.common import checked, numpy_numbers
 from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
-from labeldp.source.files import FileState, Reader, joined, state_of
+from labeldp.source.files import FileState, joined, state_of
 from labeldp.source.kinds import Column, column_of
 from labeldp.source.labels import LabelCheck, check_label_type, present, to_labels
 from labeldp.source.opening import open_table, ready
 from labeldp.source.parts import SEASONS, split_part
 from labeldp.source.persons import check_person_type, marked
+from labeldp.source.protocol import Reader, Request
 from labeldp.source.reading import Reading, Told
 from labeldp.source.roles import check_codes, check_names, check_once, chosen, with_parts
 from labeldp.source.spelling import Wording
@@ -298,11 +299,11 @@ def scan(
     if person is not None:
         check_person_type(reader.schema.field(person))
     names = chosen(reader.schema.names, (label, person), features, drop, *parts)
-    reader = ready(reader, names, numeric, categorical, reading)
+    request = Request(names, numeric, categorical, reading)
+    reader = ready(reader, request)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
-    wanted = features or ()
-    columns = tuple(_column(reader, name, numeric, categorical, wanted) for name in names)
+    columns = tuple(_column(reader, name, request, name in (features or ())) for name in names)
     batch_rows = batch_rows or _suitable_rows(len(columns), reader.rows)
     return Source(
         columns,
@@ -331,22 +332,17 @@ def as_source(data: Any, **said: Any) -> Source:
     return data
 
 
-def _column(
-    reader: Reader,
-    name: str,
-    numeric: Sequence[str],
-    categorical: Sequence[str],
-    wanted: Sequence[str],
-) -> Column:
+def _column(reader: Reader, name: str, request: Request, wanted: bool) -> Column:
     """Numbers with units or separators are quantities; months and weekdays are not."""
     spelling = reader.wording.spellings.get(name)
     quantity = spelling is not None and spelling.way == "numbers"
-    season = split_part(name)[1] in SEASONS and name not in numeric
+    numeric, categorical = name in request.numeric, name in request.categorical
+    season = split_part(name)[1] in SEASONS and not numeric
     return column_of(
         reader.schema.field(name),
-        numeric=name in numeric or (quantity and name not in categorical),
-        categorical=name in categorical or season,
-        wanted=name in wanted,
+        numeric=numeric or (quantity and not categorical),
+        categorical=categorical or season,
+        wanted=wanted,
     )
 
 

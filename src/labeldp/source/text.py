@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,13 +29,11 @@ from labeldp.source.dates import (
 from labeldp.source.datewords import in_english
 from labeldp.source.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
 from labeldp.source.kinds import check_breadth, is_number
+from labeldp.source.protocol import Reader, Request
 from labeldp.source.reading import Reading, is_format
 from labeldp.source.spelling import SOFT_BLANKS, without_codes
 from labeldp.source.units import in_ascii, numbers_among, units_of
 from labeldp.source.values import NUMBER
-
-if TYPE_CHECKING:
-    from labeldp.source.files import Reader
 
 BATCH = 1 << 16
 ALMOST = 0.9
@@ -343,9 +340,9 @@ class TextTypes:
         known = {name: self.looks.get(name, Looks()) + look for name, look in other.looks.items()}
         return TextTypes(self.rows + other.rows, self.looks | known)
 
-    def misspelt(self, numeric: Sequence[str], categorical: Sequence[str]) -> str | None:
+    def misspelt(self, request: Request) -> str | None:
         """The first column that should be numbers and is not."""
         for name, look in self.looks.items():
-            if look.misspelt(name in numeric, name in categorical):
+            if look.misspelt(name in request.numeric, name in request.categorical):
                 return name
         return None

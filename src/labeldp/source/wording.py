@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from labeldp.errors import DataError
 from labeldp.source.dates import in_digits
 from labeldp.source.dress import Dress
-from labeldp.source.files import Reader
+from labeldp.source.protocol import Reader, Request
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording, among_numbers, without_codes
-from labeldp.source.text import BATCH, Looks, TextTypes
+from labeldp.source.text import BATCH, Looks
 from labeldp.source.values import NUMBER, not_a_number
 
 _MOMENT, _INSTANT, _DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us")
@@ -25,10 +25,13 @@ _MOMENT, _INSTANT, _DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa
 class Decision:
     """What decides how columns are read, besides their looks."""
 
-    numeric: Sequence[str]
-    categorical: Sequence[str]
-    reading: Reading
+    request: Request
     nulls: tuple[str, ...]
+    """Texts that mean missing."""
+
+    @property
+    def reading(self) -> Reading:
+        return self.request.reading
 
     def worded(self, looks: Mapping[str, Looks]) -> Wording:
         """The spellings of all columns."""
@@ -51,13 +54,13 @@ class Decision:
         ways = {
             tuple(sign for sign in self.reading.decimals() if look.reads(sign))
             for name, look in looks.items()
-            if look.numbers == look.values and name not in self.categorical
+            if look.numbers == look.values and name not in self.request.categorical
         }
         return "," if (",",) in ways and (".",) not in ways else "."
 
     def _spelling(self, name: str, look: Looks, decimal: str) -> Spelling:
         words = Spelling(pa.string(), direct=True, blanks=self.nulls)
-        if name in self.categorical:
+        if name in self.request.categorical:
             return words
         blanks = (*self.nulls, *SOFT_BLANKS) if look.blank else self.nulls
         format = self._date_format(name, look)
@@ -95,7 +98,7 @@ class Decision:
         self, name: str, look: Looks, decimal: str, blanks: tuple[str, ...]
     ) -> Spelling | None:
         """How the numbers are read; None if they are codes, or of different kinds."""
-        if look.identifiers and name not in self.numeric:
+        if look.identifiers and name not in self.request.numeric:
             return None
         dresses = self._dresses(name, look)
         signs = self.reading.decimals(name)
@@ -164,8 +167,6 @@ def text_among_numbers(reader: Reader, name: str, reading: Reading, where: str) 
     return None
 
 
-def decided(
-    types: TextTypes, numeric: Sequence[str], categorical: Sequence[str], reading: Reading
-) -> Wording:
-    """The wording of delimited text."""
-    return Decision(numeric, categorical, reading, reading.nulls(True)).worded(types.looks)
+def decided(looks: Mapping[str, Looks], request: Request, nulls: tuple[str, ...]) -> Wording:
+    """How columns that look so are read, where these texts mean missing."""
+    return Decision(request, nulls).worded(looks)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -29,9 +28,10 @@ from labeldp.errors import DataError, InputError, LabelDPError
 from labeldp.source import (
     NULL_WORDS,
     Reading,
+    Request,
     Spelling,
+    TableReader,
     TextTypes,
-    Wording,
     applied,
     decided,
     retyped,
@@ -42,7 +42,7 @@ from labeldp.source import (
 )
 
 if TYPE_CHECKING:
-    from labeldp.source import Reader, Source
+    from labeldp.source import Source
 
 Answer = TypeVar("Answer")
 
@@ -76,21 +76,16 @@ def reader_of(data: Any) -> ClusterReader | None:
     return ClusterReader.open(data) if hasattr(data, "mapInArrow") else None
 
 
-@dataclass(frozen=True)
-class ClusterReader:
+@dataclass(frozen=True, kw_only=True)
+class ClusterReader(TableReader):
     """A Spark data frame, its columns renamed to c0, c1, …: Spark takes `a.b` for two names.
 
     With `text`, one of delimited text that is still to be typed: strings, and a last column
-    that says which lines are malformed.
+    that says which lines are malformed. Its parts are Spark's to divide.
     """
 
     frame: Any = field(repr=False)
-    schema: pa.Schema = field(repr=False)
-    text: bool = False
-    rows: int | None = None
     format: str = "Spark"
-    paths: tuple[Path, ...] = ()
-    wording: Wording = field(default_factory=Wording, repr=False)
     nulls: tuple[str, ...] = NULL_WORDS
     """Of delimited text: what means missing."""
 
@@ -102,7 +97,8 @@ class ClusterReader:
             numbered = frame.toDF(*(f"c{index}" for index in range(len(frame.columns))))
             names = [(column.name, column.dataType.simpleString()) for column in frame.schema]
         fields = [(name, _arrow_type(spelt)) for name, spelt in names]
-        return cls(numbered, pa.schema(fields[:-1] if text else fields), text)
+        schema = pa.schema(fields[:-1] if text else fields)
+        return cls(frame=numbered, schema=schema, text=text)
 
     @property
     def engine(self) -> Callable[[], Any]:
@@ -111,25 +107,20 @@ class ClusterReader:
 
         return SparkEngine
 
-    def prepared(
-        self,
-        features: Sequence[str],
-        numeric: Sequence[str],
-        categorical: Sequence[str],
-        reading: Reading,
-    ) -> ClusterReader:
+    def prepared(self, request: Request, /) -> ClusterReader:
         """Decide the types of text as for local tables."""
+        reading = request.reading
         if not self.text:
             ask, refuse = partial(self._looks, reading), partial(self._stray, reading)
-            wording = wording_of(self.schema, features, numeric, categorical, reading, ask, refuse)
+            wording = wording_of(self.schema, request, ask, refuse)
             return replace(self, schema=retyped(self.schema, wording), wording=wording)
         asked = replace(self, nulls=reading.nulls(True))
-        types = asked._looks(reading, features, None)
-        wrong = types.misspelt(numeric, categorical)
+        types = asked._looks(reading, request.features, None)
+        wrong = types.misspelt(request)
         refusal = None if wrong is None else asked._stray(reading, wrong)
         if refusal is not None:
             raise refusal
-        wording = decided(types, numeric, categorical, reading)
+        wording = decided(types.looks, request, asked.nulls)
         schema = applied(wording, self.schema)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
 
@@ -152,10 +143,6 @@ class ClusterReader:
             "for a table that fits here, pass its toArrow()"
         )
 
-    def units(self) -> tuple[Reader, ...]:
-        """Itself: its parts are Spark's to divide."""
-        return (self,)
-
     def parts(
         self, columns: Sequence[str], ask: Callable[[PartReader], Answer]
     ) -> Iterator[Answer]:
@@ -166,7 +153,7 @@ class ClusterReader:
         chosen = [self.schema.get_field_index(name) for name in columns]
         schema = pa.schema([self.schema.field(index) for index in chosen])
         extra = [len(self.schema)] if self.text else []
-        template = PartReader(schema, self.text, wording=self.wording, nulls=self.nulls)
+        template = PartReader(schema=schema, text=self.text, wording=self.wording, nulls=self.nulls)
 
         def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             yield _answer(ask, replace(template, stream=batches))
@@ -181,39 +168,21 @@ class ClusterReader:
         return (pickle.loads(zlib.decompress(given.as_py())) for given in table["answer"])
 
 
-@dataclass(frozen=True)
-class PartReader:
-    """One part of a cluster's table, on the machine that reads it; it can be read once."""
+@dataclass(frozen=True, kw_only=True)
+class PartReader(TableReader):
+    """One part of a cluster's table, on the machine that reads it; it can be read once.
 
-    schema: pa.Schema
-    text: bool
-    stream: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()), repr=False)
-    rows: int | None = None
+    Types were settled for the whole table.
+    """
+
     format: str = "Spark"
-    paths: tuple[Path, ...] = ()
-    engine: None = None
-    wording: Wording = field(default_factory=Wording, repr=False)
+    stream: Iterator[pa.RecordBatch] = field(default_factory=lambda: iter(()), repr=False)
     nulls: tuple[str, ...] = NULL_WORDS
-
-    def prepared(
-        self,
-        features: Sequence[str],
-        numeric: Sequence[str],
-        categorical: Sequence[str],
-        reading: Reading,
-    ) -> PartReader:
-        """Nothing to prepare: types were settled for the whole table."""
-        del features, numeric, categorical, reading
-        return self
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns, in batches as Spark sends them or smaller."""
         for batch in self.stream:
             yield from sliced(self._shaped(batch).select(list(columns)), batch_rows)
-
-    def units(self) -> tuple[Reader, ...]:
-        """Itself: its parts are Spark's to divide."""
-        return (self,)
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The batch with the names and types of the schema."""
@@ -254,7 +223,7 @@ def over_parts(
     assert isinstance(reader, ClusterReader)
     if source.label is not None and (labels or source.drop_missing_labels):
         names.append(source.label)
-    bare = replace(source, reader=PartReader(pa.schema([]), reader.text))
+    bare = replace(source, reader=PartReader(schema=pa.schema([]), text=reader.text))
     return reader.parts(names, partial(_ask_source, bare, ask))
 
 
