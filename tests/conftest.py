@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from labeldp._random import Randomness
-from labeldp.mechanisms import bags
+from labeldp.mechanisms.workbench import bags
 from labeldp.release import Claim
 from tests.seeds import seeds_from, streams_from
 

@@ -15,7 +15,7 @@ from labeldp.accounting.family import roots
 from labeldp.engines import LocalEngine
 from labeldp.errors import PlanError
 from labeldp.features import fit_features
-from labeldp.mechanisms.floors import LabelLaw
+from labeldp.mechanisms.workbench.floors import LabelLaw
 from labeldp.mechanisms.wtd_flag.run import draw_aggregates, draw_compact
 from labeldp.source import scan
 from labeldp.statistics import GramSum, LabelGrid, MomentSum, Residual, factorise

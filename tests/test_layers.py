@@ -20,7 +20,7 @@ HOMES = {name: home.removeprefix("labeldp.") for name, home in labeldp._HOMES.it
 ROOMS = (
     "errors", "common", "_random", "kernels",
     "source", "features", "statistics", "engines", "spark", "accounting", "door", "release",
-    "mechanisms", "doctor", "signoff", "learners",
+    "mechanisms", "planning", "doctor", "signoff", "learners",
     "datasets", "cli", "__main__",
 )  # fmt: skip
 
@@ -33,7 +33,7 @@ DATA_ROAD = {"source", "features", "statistics", "engines", "spark"}
 FORBIDDEN = {
     "accounting": DATA_ROAD,  # the privacy road does not know the data road, nor vice versa
     **{room: {"accounting"} for room in DATA_ROAD},
-    "learners": {"mechanisms"},
+    "learners": {"mechanisms", "planning"},
     "datasets": set(ROOMS),
 }
 

@@ -57,9 +57,9 @@ BESIDES = {
     "plan": {"labeldp.learners"},
     "release": {"labeldp.learners.estimators"},
     "verify": {"labeldp.learners"},
-    "fit": {"labeldp.mechanisms.surveying", "flint", "randomgen"},
+    "fit": {"labeldp.mechanisms.workbench.surveying", "flint", "randomgen"},
     "predict": {
-        "labeldp.mechanisms.surveying",
+        "labeldp.mechanisms.workbench.surveying",
         "labeldp.accounting",
         "flint",
         "randomgen",

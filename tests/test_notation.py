@@ -13,8 +13,8 @@ import pytest
 
 from labeldp.accounting import Facts, Measurement
 from labeldp.mechanisms import mechanism_names
-from labeldp.mechanisms.bags import Draw
-from labeldp.mechanisms.forecasting import Forecast
+from labeldp.mechanisms.workbench.bags import Draw
+from labeldp.mechanisms.workbench.forecasting import Forecast
 from labeldp.release import Claim
 
 PAGE = Path(__file__).parents[1] / "docs" / "notation.md"

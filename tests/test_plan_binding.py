@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import ACCOUNTANTS, Facts, InputError, PlanError, scan
+from labeldp import ACCOUNTANTS, Facts, InputError, Plan, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.accounting import invert
-from labeldp.mechanisms.planning import Plan
 from labeldp.source import Source
 from tests.console import labeldp
 from tests.plans import plan

@@ -45,7 +45,7 @@ def test_the_version_is_that_of_the_package_and_of_what_to_cite() -> None:
 def test_names_survive_the_import_of_modules_of_the_same_name() -> None:
     """`labeldp.release` and `labeldp.cli.plan` are modules; the functions must not vanish."""
     for module in (
-        "mechanisms.planning",
+        "planning.verbs",
         "signoff.verification",
         "release",
         "source",

@@ -11,9 +11,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp import Release, scan
+from labeldp import Plan, Release, scan
 from labeldp._random import Randomness
-from labeldp.mechanisms.planning import Plan
 from labeldp.source import Source
 from tests.plans import plan
 from tests.tables import source

@@ -13,12 +13,8 @@ from labeldp.errors import (
 )
 from labeldp.features import FeatureMap as FeatureMap
 from labeldp.learners import BagRegressor as BagRegressor, LinearRegressor as LinearRegressor
-from labeldp.mechanisms import (
-    Forecast as Forecast,
-    Plan as Plan,
-    forecast as forecast,
-    plan as plan,
-)
+from labeldp.mechanisms import Forecast as Forecast, Plan as Plan, forecast as forecast
+from labeldp.planning import plan as plan
 from labeldp.release import Release as Release
 from labeldp.signoff import (
     Audit as Audit,

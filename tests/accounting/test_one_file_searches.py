@@ -36,10 +36,10 @@ OTHER_LOOPS = {
     "mechanisms/forecast.py bag_sizes": "lists sizes of bags to compare",
     "mechanisms/wtd_flag/sizing.py choose_bags": "takes more bags while a forecast is better",
     "mechanisms/survey.py survey": "leaves columns out while a leverage is too large",
-    "mechanisms/comparison.py simulated_mse": "a mean over synthetic labels",
-    "mechanisms/trial.py Fit.sums": "mends a fit by further passes",
+    "planning/comparison.py simulated_mse": "a mean over synthetic labels",
+    "mechanisms/workbench/trial.py Fit.sums": "mends a fit by further passes",
     # draws, repeated
-    "mechanisms/bags.py distinct": "until there are enough different rows",
+    "mechanisms/workbench/bags.py distinct": "until there are enough different rows",
     "mechanisms/sampled_noisy_wtd_lag/plan.py _drawn": "until a draw of bags is private",
     "mechanisms/sampled_noisy_wtd_lag/weights.py draw_weights": "until every bag is private",
     "signoff/audit.py _fill": "until time is up",

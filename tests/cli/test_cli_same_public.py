@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp._random import Randomness
-from labeldp.mechanisms import running
+from labeldp.mechanisms.workbench import running
 from tests.console import Result, labeldp
 
 ROWS = 200

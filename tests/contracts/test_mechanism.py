@@ -18,10 +18,9 @@ import pytest
 from numpy.typing import NDArray
 
 import labeldp.mechanisms
-from labeldp import DataError, InputError, PlanError, Release, scan, verify
+from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.mechanisms import certificate_schema, mechanism_named, mechanism_names, read_claim
-from labeldp.mechanisms.planning import Plan
 from labeldp.release import BagLabels, Claim, RowLabels, seal, table_digest
 from labeldp.source import Source
 from tests.mechanisms.cases import (

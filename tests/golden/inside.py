@@ -47,9 +47,10 @@ from labeldp.accounting import (
 from labeldp.accounting.curve import group_delta
 from labeldp.accounting.draw import affordable_delta
 from labeldp.common.files import json_digest
-from labeldp.mechanisms import bags as bags_module, registry
+from labeldp.mechanisms import registry
 from labeldp.mechanisms.options import Encoding
-from labeldp.mechanisms.surveying import survey
+from labeldp.mechanisms.workbench import bags as bags_module
+from labeldp.mechanisms.workbench.surveying import survey
 from labeldp.release import claimed_fields, seal
 from labeldp.statistics import GramSum, MomentSum
 from labeldp_paper import theory

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from labeldp import Release
-from labeldp.mechanisms import bags, mechanism_named, read_claim
-from labeldp.mechanisms.planning import Plan
+from labeldp import Plan, Release
+from labeldp.mechanisms import mechanism_named, read_claim
+from labeldp.mechanisms.workbench import bags
 from labeldp.release import FloorOutcome, claimed_fields, seal
 from labeldp.release.digest import table_digest
 from labeldp.source import Source

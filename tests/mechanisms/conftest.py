@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labeldp import Release
-from labeldp.mechanisms.planning import Plan
+from labeldp import Plan, Release
 from tests.mechanisms.cases import CASES, small_release
 
 

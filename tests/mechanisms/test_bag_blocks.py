@@ -14,9 +14,9 @@ from hypothesis import given, settings, strategies as st
 from labeldp import DataError, LocalEngine, scan
 from labeldp._random import Randomness, public_stream, words
 from labeldp.features import fit_features
-from labeldp.mechanisms import bags as bags_module
-from labeldp.mechanisms.bags import BagRows, Draw, distinct
 from labeldp.mechanisms.sampled_wtd_flag import bagwise, run
+from labeldp.mechanisms.workbench import bags as bags_module
+from labeldp.mechanisms.workbench.bags import BagRows, Draw, distinct
 from labeldp.source import Source, readers
 from labeldp.statistics import Fits, Residual, stacked
 from tests.mechanisms.cases import SAMPLED

@@ -16,8 +16,6 @@ from labeldp import InputError, PlanError, Release, scan
 from labeldp._random import Randomness, words
 from labeldp.engines import LocalEngine
 from labeldp.errors import DataError
-from labeldp.mechanisms import bags as module
-from labeldp.mechanisms.bags import BagRows, Draw, check_members, looks_drawn, members_table
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import check, check_features
 from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
@@ -33,6 +31,14 @@ from labeldp.mechanisms.sampled_wtd_flag.claim import (
     check as check_sampled,
     check_features as check_bags,
     untested,
+)
+from labeldp.mechanisms.workbench import bags as module
+from labeldp.mechanisms.workbench.bags import (
+    BagRows,
+    Draw,
+    check_members,
+    looks_drawn,
+    members_table,
 )
 from labeldp.statistics import LabelGrid
 from tests.mechanisms.cases import NOISY, SAMPLED, Certificate, forged_tables, small_plan

@@ -12,8 +12,8 @@ from scipy import stats
 from labeldp._random import public_stream
 from labeldp.accounting import realised_mu
 from labeldp.errors import InputError, PlanError
-from labeldp.mechanisms.bags import Draw, distinct
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
+from labeldp.mechanisms.workbench.bags import Draw, distinct
 
 
 def drawn(rows: int, bags: int, size: int, seed: int = 0) -> Draw:

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from labeldp.accounting import Facts, FloorMode, Measurement
-from labeldp.mechanisms.checks import (
+from labeldp.mechanisms.workbench.checks import (
     FAR,
     SCARCE,
     check_grid,
@@ -22,7 +22,7 @@ from labeldp.mechanisms.checks import (
     check_reach,
     check_scatter,
 )
-from labeldp.mechanisms.floor_checks import check_floor, untested_floor
+from labeldp.mechanisms.workbench.floor_checks import check_floor, untested_floor
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.release import FloorOutcome
 from labeldp.statistics import LabelGrid

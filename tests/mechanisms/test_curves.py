@@ -16,7 +16,7 @@ from labeldp._random import Randomness
 from labeldp.features import fit_features
 from labeldp.features.basis import Basis
 from labeldp.features.terms import Hinges
-from labeldp.mechanisms.curves import BASES, choose_basis
+from labeldp.planning.bases import BASES, choose_basis
 from tests.console import labeldp
 
 

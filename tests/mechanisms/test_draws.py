@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from labeldp import PlanError, _random
-from labeldp.mechanisms import bags, running
 from labeldp.mechanisms.sampled_noisy_wtd_lag import plan as noisy_plan
+from labeldp.mechanisms.workbench import bags, running
 from tests.mechanisms.cases import CASES, EVERY, FLAG, NOISY, ROWS, SAMPLED, small_plan
 from tests.tables import source
 

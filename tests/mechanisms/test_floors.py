@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import InputError, PlanError, Release, scan, verify
+from labeldp import InputError, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
-from labeldp.mechanisms.checks import check_scatter
-from labeldp.mechanisms.floors import FloorClaim
-from labeldp.mechanisms.planning import Plan
+from labeldp.mechanisms.workbench.checks import check_scatter
+from labeldp.mechanisms.workbench.floors import FloorClaim
 from labeldp.source import Source
 from tests.mechanisms.cases import ROWS, SAMPLED, forged_claim, saved, small_plan
 from tests.plans import plan

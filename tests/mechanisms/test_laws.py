@@ -18,16 +18,15 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp import Release, door, scan
+from labeldp import Plan, Release, door, scan
 from labeldp._random import Randomness
 from labeldp.accounting import gaussian
 from labeldp.accounting.family import roots
 from labeldp.engines import LocalEngine
-from labeldp.mechanisms.bags import BagRows
-from labeldp.mechanisms.floors import LabelLaw
-from labeldp.mechanisms.planning import Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_factor
+from labeldp.mechanisms.workbench.bags import BagRows
+from labeldp.mechanisms.workbench.floors import LabelLaw
 from labeldp.source import Source
 from labeldp.statistics import MomentSum, Residual
 from tests.mechanisms.cases import NOISY, SAMPLED

@@ -12,9 +12,8 @@ import pytest
 from pyarrow import csv
 from scipy import optimize, stats
 
-from labeldp import DataError, InputError, PlanError, scan, verify
+from labeldp import DataError, InputError, Plan, PlanError, scan, verify
 from labeldp.accounting import Theorem3
-from labeldp.mechanisms.planning import Plan
 from labeldp.source import Source
 from tests.console import labeldp as command
 from tests.mechanisms.cases import NOISY, ROWS, forged_claim, saved, small_plan

@@ -18,8 +18,7 @@ from labeldp._random import Randomness
 from labeldp.accounting import Gaussian, invert
 from labeldp.engines import LocalEngine
 from labeldp.errors import DataError, SpentError
-from labeldp.mechanisms import mechanism_named, mechanism_names, mechanisms, read_claim, running
-from labeldp.mechanisms.once import noted
+from labeldp.mechanisms import mechanism_named, mechanism_names, mechanisms, read_claim
 from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.registry import (
     certificate_schema,
@@ -29,7 +28,9 @@ from labeldp.mechanisms.registry import (
     register,
 )
 from labeldp.mechanisms.structure import altered, misshapen
-from labeldp.mechanisms.surveying import most_rows, person_notes, surveyed
+from labeldp.mechanisms.workbench import running
+from labeldp.mechanisms.workbench.once import noted
+from labeldp.mechanisms.workbench.surveying import most_rows, person_notes, surveyed
 from labeldp.mechanisms.wtd_flag.plan import inspect, least_added
 from labeldp.mechanisms.wtd_flag.sizing import max_bags
 from labeldp.release import CERTIFICATE, CROISSANT, FEATURES, Person, read_about

@@ -15,13 +15,13 @@ from scipy import stats
 from labeldp import Plan, PlanError
 from labeldp._random import Randomness
 from labeldp.engines import LocalEngine
-from labeldp.mechanisms import floors
-from labeldp.mechanisms.floors import LabelLaw, measure_residual, refine, settle_floor
 from labeldp.mechanisms.sampled_wtd_flag.run import (
     check_eigenvalue,
     smallest_eigenvalue,
     std_bounds,
 )
+from labeldp.mechanisms.workbench import floors
+from labeldp.mechanisms.workbench.floors import LabelLaw, measure_residual, refine, settle_floor
 from labeldp.mechanisms.wtd_flag import run
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim, check, check_features
 from labeldp.mechanisms.wtd_flag.run import _times_triangle, block_rows, check_facts

@@ -20,7 +20,7 @@ from labeldp import LocalEngine, Release, ReleaseError, door, verify
 from labeldp._random import Randomness, words
 from labeldp.common.threads import in_order
 from labeldp.engines.protocol import Progress, quiet
-from labeldp.mechanisms.floors import LabelLaw
+from labeldp.mechanisms.workbench.floors import LabelLaw
 from labeldp.mechanisms.wtd_flag import run
 from labeldp.mechanisms.wtd_flag.run import block_rows, draw_aggregates
 from labeldp.release.digest import Digest, table_digest

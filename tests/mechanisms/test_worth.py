@@ -18,10 +18,10 @@ from labeldp import LinearRegressor, Plan, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.cli.plan import MOST_NOTES
 from labeldp.learners.afterwards import estimated
-from labeldp.mechanisms import worth
-from labeldp.mechanisms.forecasting import shrunken_ms
-from labeldp.mechanisms.notes import Note, ranked
-from labeldp.mechanisms.plans import LEAST_KEPT
+from labeldp.mechanisms.workbench.forecasting import shrunken_ms
+from labeldp.mechanisms.workbench.notes import Note, ranked
+from labeldp.mechanisms.workbench.plans import LEAST_KEPT
+from labeldp.planning import worth
 from labeldp.source import Source
 from tests.console import labeldp as run
 from tests.mechanisms.cases import CASES, NOISY, SAMPLED, small_plan

@@ -122,7 +122,9 @@ def test_a_measured_floor_is_a_part_of_the_release(monkeypatch: pytest.MonkeyPat
     found = tried(seconds=1.0, **choices)
     assert found.passed, failed(found)
     assert "law of floor: scale" in {check.name for check in found.checks}
-    monkeypatch.setattr("labeldp.mechanisms.floors.added_variance", lambda needed, _: needed / 2)
+    monkeypatch.setattr(
+        "labeldp.mechanisms.workbench.floors.added_variance", lambda needed, _: needed / 2
+    )
     assert "price of aggregates" in failed(tried(seconds=0.2, **choices))
 
 

@@ -14,7 +14,7 @@ ROOMS = {
     "accounting": ("accounting",),
     "door": ("door.py",),
     "randomness": ("_random.py",),
-    "mechanisms": ("mechanisms",),
+    "mechanisms": ("mechanisms", "planning/verbs.py", "planning/bases.py"),
     "statistics": ("statistics",),
     "release": ("release",),
     "checkpoints": ("engines/checkpoint.py",),
@@ -24,8 +24,8 @@ ROOMS = {
 """Where a slip would cost privacy without a word."""
 
 ELSEWHERE = (
-    *(f"mechanisms/{name}.py" for name in ("notes", "comparison", "forecasting", "worth")),
-    *("mechanisms/options.py", "mechanisms/auto.py", "mechanisms/trial.py"),
+    *(f"mechanisms/workbench/{name}.py" for name in ("notes", "forecasting", "trial")),
+    "mechanisms/options.py",
     *("mechanisms/wtd_flag/trial.py", "mechanisms/shaped_flag/trial.py"),
     *("mechanisms/noisy_rows/trial.py", "release/about.py", "release/croissant.py"),
     *("mechanisms/sampled_wtd_flag/trial.py", "mechanisms/sampled_noisy_wtd_lag/trial.py"),

@@ -12,14 +12,14 @@ from labeldp.common import Curve, Picture
 if TYPE_CHECKING:
     from labeldp import Plan, Source
     from labeldp.engines import Engine
-    from labeldp.mechanisms import Point
+    from labeldp.planning import Point
 
 
 def along_epsilon(
     source: Source, made: Plan, engine: Engine, chosen: dict[str, Any]
 ) -> list[Point]:
     """The forecast of the same mechanism at other ε, everything else as it was asked for."""
-    from labeldp.mechanisms import forecast_curve
+    from labeldp.planning import forecast_curve
 
     asked = {name: value for name, value in chosen.items() if name not in ("anyway", "use")}
     return forecast_curve(source, mechanism=made.claim.mechanism, engine=engine, **asked)

@@ -165,7 +165,7 @@ def planned(
 
     if not compared:
         return plan(source, mechanism=mechanism, engine=engine, **chosen), []
-    from labeldp.mechanisms import best_of, compare, judged
+    from labeldp.planning import best_of, compare, judged
 
     anyway = chosen.pop("anyway", False)
     if chosen.get("basis") == AUTO:

@@ -1,5 +1,3 @@
-from labeldp.mechanisms.comparison import best_of as best_of, compare as compare
-from labeldp.mechanisms.forecasting import Forecast as Forecast, forecast as forecast
 from labeldp.mechanisms.options import (
     BagsQuestion as BagsQuestion,
     CountQuestion as CountQuestion,
@@ -23,13 +21,6 @@ from labeldp.mechanisms.options import (
     refuse_foreign as refuse_foreign,
     required as required,
 )
-from labeldp.mechanisms.planning import (
-    TABLE as TABLE,
-    Point as Point,
-    forecast_curve as forecast_curve,
-    plan as plan,
-)
-from labeldp.mechanisms.plans import Plan as Plan
 from labeldp.mechanisms.protocol import (
     ANY_MODEL as ANY_MODEL,
     LINEAR as LINEAR,
@@ -73,6 +64,18 @@ from labeldp.mechanisms.registry import (
     register as register,
 )
 from labeldp.mechanisms.structure import altered as altered, misshapen as misshapen
-from labeldp.mechanisms.surveying import Survey as Survey, survey as survey
-from labeldp.mechanisms.trial import Known as Known, Part as Part, Reals as Reals, Shown as Shown
-from labeldp.mechanisms.worth import judged as judged
+from labeldp.mechanisms.workbench.bags import BagRows as BagRows, Rehearsal as Rehearsal
+from labeldp.mechanisms.workbench.forecasting import Forecast as Forecast, forecast as forecast
+from labeldp.mechanisms.workbench.notes import Note as Note, ranked as ranked
+from labeldp.mechanisms.workbench.plans import ENOUGH_KEPT as ENOUGH_KEPT, Plan as Plan
+from labeldp.mechanisms.workbench.surveying import (
+    Survey as Survey,
+    survey as survey,
+    surveyed as surveyed,
+)
+from labeldp.mechanisms.workbench.trial import (
+    Known as Known,
+    Part as Part,
+    Reals as Reals,
+    Shown as Shown,
+)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from labeldp.mechanisms.trial import Known, Reals, Rows
     from labeldp.mechanisms.workbench import (
         Claim,
         Drawing,
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
         Source,
         Survey,
     )
+    from labeldp.mechanisms.workbench.trial import Known, Reals, Rows
 
 Document = dict[str, Any]
 """A plan, a certificate or an answer as JSON."""

@@ -25,15 +25,14 @@ from labeldp.mechanisms import (
     AUTO,
     DELTA,
     EPSILON,
-    TABLE,
     Known,
     Part,
     Plan,
     Trial,
     mechanism_named,
     mechanisms,
-    plan,
 )
+from labeldp.planning import TABLE, plan
 from labeldp.release import Release
 from labeldp.signoff.evidence import ALARM, CONFIDENCE, Evidence, lower_bound
 from labeldp.signoff.neighbours import (

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from labeldp.accounting import Facts, RandomWeights, Sketch, invert
-from labeldp.mechanisms.forecasting import excess_quantile, mean_excess
+from labeldp.mechanisms.workbench.forecasting import excess_quantile, mean_excess
 from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags
 from labeldp_paper.experiments.cells import Progress
 from labeldp_paper.experiments.design import Design, least_squares, rank, solve

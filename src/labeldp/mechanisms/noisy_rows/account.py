@@ -12,7 +12,7 @@ from labeldp.mechanisms.noisy_rows.noise import LAWS, least_noise, needed
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.noisy_rows import NoisyRowsQuestion
-    from labeldp.mechanisms.surveying import Survey
+    from labeldp.mechanisms.workbench.surveying import Survey
 
 Found = dict[str, Any]
 

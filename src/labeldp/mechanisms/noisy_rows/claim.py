@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from labeldp.accounting import Curve
 from labeldp.mechanisms import Description, describe_person, number
-from labeldp.mechanisms.forecasting import chi_square_quantiles
-from labeldp.mechanisms.noise_claim import NoiseClaim, read_noise
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
+from labeldp.mechanisms.workbench.forecasting import chi_square_quantiles
+from labeldp.mechanisms.workbench.noise_claim import NoiseClaim, read_noise
 from labeldp.release import GAUSSIANS, FloorOutcome
 
 BASIS = (

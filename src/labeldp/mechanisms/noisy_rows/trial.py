@@ -8,8 +8,17 @@ import numpy as np
 
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.run import noisy_labels
-from labeldp.mechanisms.trial import LAPLACE, NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 from labeldp.mechanisms.workbench import Engine, Plan, Release, Source
+from labeldp.mechanisms.workbench.trial import (
+    LAPLACE,
+    NORMAL,
+    Fresh,
+    Part,
+    Reals,
+    Rows,
+    Shown,
+    on_grid,
+)
 
 _LAWS = {"laplace": LAPLACE, "gaussian": NORMAL}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from labeldp.common import column_numbers
-from labeldp.mechanisms.layouts import MEMBERS
+from labeldp.mechanisms.workbench.layouts import MEMBERS
 from labeldp.release import BagLabels, Release, label_column
 
 NOISE = "noise_std"

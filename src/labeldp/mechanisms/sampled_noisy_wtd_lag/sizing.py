@@ -14,7 +14,7 @@ import numpy as np
 from labeldp._random import normals, public_stream, words
 from labeldp.accounting import MOST_TRIED_BAG_SIZE, Curve, invert, realised_mu
 from labeldp.errors import PlanError
-from labeldp.mechanisms.forecasting import bag_sizes, mean_excess
+from labeldp.mechanisms.workbench.forecasting import bag_sizes, mean_excess
 
 _TRIES = 1024
 _ACCEPTED = 0.5

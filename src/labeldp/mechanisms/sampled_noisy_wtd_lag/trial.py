@@ -9,8 +9,8 @@ import numpy as np
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import Weights, label_grid
-from labeldp.mechanisms.trial import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 from labeldp.mechanisms.workbench import BagRows, Engine, Plan, Release, Source
+from labeldp.mechanisms.workbench.trial import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 
 _AT_ONCE = 1 << 20
 """Weights of a call."""

@@ -15,7 +15,6 @@ from labeldp import door
 from labeldp.accounting import FloorMode
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.run import LabelledBags
-from labeldp.mechanisms.trial import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 from labeldp.mechanisms.workbench import (
     BagRows,
     Engine,
@@ -25,6 +24,7 @@ from labeldp.mechanisms.workbench import (
     Source,
     settle_floor,
 )
+from labeldp.mechanisms.workbench.trial import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 
 _ROUNDING = 1e-9
 _RANK = 1e-9

@@ -13,7 +13,7 @@ from labeldp.mechanisms.shaped_flag.noise import NOISES, Noise, choose
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.shaped_flag import ShapedFlagQuestion
-    from labeldp.mechanisms.surveying import Survey
+    from labeldp.mechanisms.workbench.surveying import Survey
 
 Found = dict[str, Any]
 _OWN = ("features", "max_leverage")

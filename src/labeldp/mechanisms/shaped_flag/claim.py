@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 from labeldp.accounting import Curve
 from labeldp.errors import at_least, positive
 from labeldp.mechanisms import Description, describe_person, number
-from labeldp.mechanisms.forecasting import QUANTILES
-from labeldp.mechanisms.noise_claim import NoiseClaim, read_noise
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.noise import NOISES, Noise
+from labeldp.mechanisms.workbench.forecasting import QUANTILES
+from labeldp.mechanisms.workbench.noise_claim import NoiseClaim, read_noise
 from labeldp.release import GAUSSIANS, FloorOutcome
 
 _BASIS = (

@@ -10,17 +10,6 @@ from labeldp import door
 from labeldp.mechanisms.shaped_flag import RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.run import aggregate_labels, residual_of, residual_root
-from labeldp.mechanisms.trial import (
-    LAPLACE as ABSOLUTE,
-    NORMAL as SQUARE,
-    RADIAL as LENGTH,
-    Fit,
-    Fresh,
-    Part,
-    Reals,
-    Rows,
-    Shown,
-)
 from labeldp.mechanisms.workbench import (
     Engine,
     GramSum,
@@ -30,6 +19,17 @@ from labeldp.mechanisms.workbench import (
     Release,
     Source,
     Weights,
+)
+from labeldp.mechanisms.workbench.trial import (
+    LAPLACE as ABSOLUTE,
+    NORMAL as SQUARE,
+    RADIAL as LENGTH,
+    Fit,
+    Fresh,
+    Part,
+    Reals,
+    Rows,
+    Shown,
 )
 
 _AT_ONCE = 1 << 20

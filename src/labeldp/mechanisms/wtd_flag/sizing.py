@@ -21,11 +21,11 @@ from labeldp.accounting import (
     invert,
 )
 from labeldp.errors import PlanError
-from labeldp.mechanisms.forecasting import mean_excess
 from labeldp.mechanisms.options import fitting_aggregates
+from labeldp.mechanisms.workbench.forecasting import mean_excess
 
 if TYPE_CHECKING:  # an account reads no data
-    from labeldp.mechanisms.floors import Terms
+    from labeldp.mechanisms.workbench.floors import Terms
 
 GROWTH = 4
 WORTHWHILE = 4e-3

@@ -13,7 +13,6 @@ import numpy as np
 
 from labeldp import door
 from labeldp.accounting import FloorMode
-from labeldp.mechanisms.trial import NORMAL, Fit, Fresh, Part, Reals, Rows, Shown
 from labeldp.mechanisms.workbench import (
     Engine,
     FloorOutcome,
@@ -28,6 +27,7 @@ from labeldp.mechanisms.workbench import (
     factorise,
     settle_floor,
 )
+from labeldp.mechanisms.workbench.trial import NORMAL, Fit, Fresh, Part, Reals, Rows, Shown
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.mechanisms.wtd_flag.run import draw_aggregates
 

@@ -10,8 +10,8 @@ from labeldp.accounting import Facts
 from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, Formula, fit_features
-from labeldp.mechanisms.notes import Note
 from labeldp.mechanisms.options import Encoding, Request
+from labeldp.mechanisms.workbench.notes import Note
 from labeldp.release import Person
 from labeldp.source import Source
 from labeldp.statistics import (

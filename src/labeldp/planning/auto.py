@@ -11,20 +11,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from labeldp.engines import Engine
 from labeldp.errors import InputError, LabelDPError
 from labeldp.mechanisms import (
     USES,
     Encoding,
     Mechanism,
+    Note,
+    Plan,
+    Request,
     draft,
     given,
     make_request,
     mechanisms,
     names,
     number,
+    surveyed,
 )
-from labeldp.mechanisms.comparison import best_of, offer
-from labeldp.mechanisms.workbench import Engine, Note, Plan, Request, Source, surveyed
+from labeldp.planning.comparison import best_of, offer
+from labeldp.source import Source
 
 Asked = dict[str, Any]
 """Keywords of `plan`."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp.errors import InputError
 from labeldp.features import FeatureMap
-from labeldp.mechanisms.forecasting import Forecast
 from labeldp.mechanisms.registry import mechanism_named, read_claim
+from labeldp.mechanisms.workbench.forecasting import Forecast
 from labeldp.release import seal
 from labeldp.statistics import LabelGrid
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.plans import Plan
+    from labeldp.mechanisms.workbench.plans import Plan
 
 FORMAT = "labeldp-plan/2"
 

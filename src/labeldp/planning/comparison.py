@@ -13,22 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.engines import Engine, engine_for
 from labeldp.errors import LabelDPError, PlanError
 from labeldp.mechanisms import (
     LINEAR,
+    BagRows,
     Mechanism,
+    Plan,
+    Rehearsal,
     draft,
     make_request,
     mechanisms,
 )
-from labeldp.mechanisms.workbench import (
-    BagRows,
-    Engine,
-    Plan,
-    Rehearsal,
-    Source,
-    engine_for,
-)
+from labeldp.source import Source
 
 TRIALS = 10
 _BLOCK_ROWS = 32_768

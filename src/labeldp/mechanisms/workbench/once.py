@@ -19,7 +19,7 @@ from labeldp.common import obstacle
 from labeldp.errors import InputError, LabelDPError, SpentError
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.plans import Plan
+    from labeldp.mechanisms.workbench.plans import Plan
 
 UNNOTICED = "so that a second release would go unnoticed; keep a `ledger`, or copy the plan"
 

@@ -18,20 +18,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from labeldp.engines import Engine
 from labeldp.errors import LabelDPError, PlanError
-from labeldp.mechanisms import draft, make_request, mechanism_named
-from labeldp.mechanisms.notes import ranked
-from labeldp.mechanisms.plans import ENOUGH_KEPT
-from labeldp.mechanisms.workbench import (
+from labeldp.features import FeatureMap
+from labeldp.mechanisms import (
+    ENOUGH_KEPT,
     Encoding,
-    Engine,
-    FeatureMap,
     Plan,
-    Source,
     Survey,
+    draft,
+    make_request,
+    mechanism_named,
     number,
+    ranked,
     surveyed,
 )
+from labeldp.source import Source
 
 NO_CURE = "no ε up to 10 and no single column mends that: the table is too small for its columns"
 MOST = 3

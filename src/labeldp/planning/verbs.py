@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from labeldp.common import checked, plain
+from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, PlanError
 from labeldp.features import named_label
 from labeldp.mechanisms import (
@@ -21,6 +22,7 @@ from labeldp.mechanisms import (
     AccountantName,
     Encoding,
     MechanismName,
+    Plan,
     Use,
     beside_formula,
     draft,
@@ -28,11 +30,10 @@ from labeldp.mechanisms import (
     mechanism_named,
     mechanisms,
 )
-from labeldp.mechanisms.auto import choose
-from labeldp.mechanisms.curves import choose_basis
-from labeldp.mechanisms.workbench import Engine, Plan, Source, engine_for
-from labeldp.mechanisms.worth import judged
-from labeldp.source import as_source, scan
+from labeldp.planning.auto import choose
+from labeldp.planning.bases import choose_basis
+from labeldp.planning.worth import judged
+from labeldp.source import Source, as_source, scan
 
 __all__ = ["Plan", "plan"]
 

@@ -30,9 +30,9 @@ from labeldp.engines import Engine
 from labeldp.errors import InputError, PlanError
 from labeldp.features import FeatureMap
 from labeldp.mechanisms import check_persons, mechanism_named, number
-from labeldp.mechanisms.forecasting import Forecast, explained_ms
-from labeldp.mechanisms.plan_file import document_of, fields_of
-from labeldp.mechanisms.running import Book, check_memory, released, run_fields
+from labeldp.mechanisms.workbench.forecasting import Forecast, explained_ms
+from labeldp.mechanisms.workbench.plan_file import document_of, fields_of
+from labeldp.mechanisms.workbench.running import Book, check_memory, released, run_fields
 from labeldp.release import Claim, FloorOutcome, Release, certify
 from labeldp.source import Source, as_source, said_again
 from labeldp.statistics import Factor, LabelGrid

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from labeldp._random import Randomness
 from labeldp.engines import Engine, engine_for
 from labeldp.errors import InputError, LabelDPWarning, PlanError
-from labeldp.mechanisms.once import noted
 from labeldp.mechanisms.registry import mechanism_named
+from labeldp.mechanisms.workbench.once import noted
 from labeldp.release import Certificate, Release, drawn_fields, read_about
 from labeldp.source import Source
 from labeldp.statistics import LabelGrid
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.plans import Plan
+    from labeldp.mechanisms.workbench.plans import Plan
 
 MOST_NUMBERS = 500_000_000
 """A release drawn in memory: four gigabytes of it."""

@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labeldp.errors import LabelDPError
-from labeldp.mechanisms.registry import mechanisms
-from labeldp.mechanisms.workbench import Note, Plan
+from labeldp.mechanisms import Note, Plan, mechanisms
 
 BASES = {
     "linear": math.inf,

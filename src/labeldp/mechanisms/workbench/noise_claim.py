@@ -10,7 +10,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from labeldp.mechanisms.forecasting import Forecast
+from labeldp.mechanisms.workbench.forecasting import Forecast
 from labeldp.release import AddedError, Claim, FloorOutcome, read_head
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from labeldp import door
 from labeldp.accounting import FloorMode, added_variance
-from labeldp.mechanisms.checks import (
+from labeldp.mechanisms.workbench.checks import (
     FAR,
     SCARCE,
     check_grid,
@@ -17,8 +17,8 @@ from labeldp.mechanisms.checks import (
     check_reach,
     check_scatter,
 )
-from labeldp.mechanisms.floors import FloorClaim
-from labeldp.mechanisms.surveying import ROUNDING
+from labeldp.mechanisms.workbench.floors import FloorClaim
+from labeldp.mechanisms.workbench.surveying import ROUNDING
 from labeldp.release import FEATURES, Release
 
 _TOLERANCE = 1e-6

@@ -27,7 +27,7 @@ from labeldp.engines import Engine
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.features import ChosenRows, Encoded, FeatureMap
 from labeldp.mechanisms import DrawOptions
-from labeldp.mechanisms.layouts import MEMBERS
+from labeldp.mechanisms.workbench.layouts import MEMBERS
 from labeldp.release import Release, file_name
 from labeldp.source import Source, check_rows
 
