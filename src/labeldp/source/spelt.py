@@ -19,7 +19,7 @@ from labeldp.source.parts import column_or_part, of_text, split_part, with_parts
 from labeldp.source.protocol import Reader, ReaderOf, Request
 from labeldp.source.spelling import Spelling, Wording
 from labeldp.source.text import ALMOST, Looks, TextTypes
-from labeldp.source.wording import decided, text_among_numbers
+from labeldp.source.wording import Decision, text_among_numbers
 
 _NAMES = "{name}: whole numbers but for a few words, read as names; `numeric` and `na` to change"
 SAMPLE = 1 << 12
@@ -109,7 +109,8 @@ def wording_of(
             if refusal is not None:
                 raise refusal
             notes.append(_NAMES.format(name=name))
-    found = decided({name: look for name, look in looks.items() if look.values}, request, nulls)
+    seen = {name: look for name, look in looks.items() if look.values}
+    found = Decision(request, nulls).worded(seen)
     numbers = [n for n in dates if n in found.spellings and found.spellings[n].way != "times"]
     found = found.without(numbers)
     spellings = {name: Spelling(pa.string(), blanks=nulls) for name in words if nulls}

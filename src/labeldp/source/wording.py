@@ -165,8 +165,3 @@ def text_among_numbers(reader: Reader, name: str, reading: Reading, where: str) 
             return not_a_number(name, values[first].as_py(), f"row {row + first + 1} of {where}")
         row += batch.num_rows
     return None
-
-
-def decided(looks: Mapping[str, Looks], request: Request, nulls: tuple[str, ...]) -> Wording:
-    """How columns that look so are read, where these texts mean missing."""
-    return Decision(request, nulls).worded(looks)

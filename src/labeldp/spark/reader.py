@@ -32,7 +32,7 @@ from labeldp.source.spelling import Spelling
 from labeldp.source.spelt import retyped, wording_of
 from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
-from labeldp.source.wording import applied, decided, text_among_numbers
+from labeldp.source.wording import Decision, applied, text_among_numbers
 
 if TYPE_CHECKING:
     from labeldp.source import Source
@@ -113,7 +113,7 @@ class ClusterReader(TableReader):
         refusal = None if wrong is None else asked._stray(reading, wrong)
         if refusal is not None:
             raise refusal
-        wording = decided(types.looks, request, asked.nulls)
+        wording = Decision(request, asked.nulls).worded(types.looks)
         schema = applied(wording, self.schema)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
 
