@@ -29,7 +29,7 @@ from labeldp.source.reading import Reading
 from labeldp.source.rownames import rows_are_named
 from labeldp.source.streams import Stream
 from labeldp.source.text import TextTypes
-from labeldp.source.wording import Decision, applied, text_among_numbers
+from labeldp.source.wording import Decision, retyped, text_among_numbers
 
 _BLOCK = 1 << 20  # Arrow reads about 32 blocks ahead, so this bounds the memory of a pass
 _SPELT = {"\t": "tab", " ": "space"}
@@ -100,7 +100,7 @@ class DelimitedReader(TableReader):
             raise asked._refusal(wrong)
         wording = Decision(request, request.reading.nulls(True)).worded(types.looks)
         wording = replace(wording, notes=(*asked._notes(), *wording.notes))
-        schema = applied(wording, self.schema)
+        schema = retyped(self.schema, wording)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:

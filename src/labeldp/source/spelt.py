@@ -19,7 +19,7 @@ from labeldp.source.parts import column_or_part, of_text, split_part, with_parts
 from labeldp.source.protocol import Reader, ReaderOf, Request
 from labeldp.source.spelling import Spelling, Wording
 from labeldp.source.text import ALMOST, Looks, TextTypes
-from labeldp.source.wording import Decision, text_among_numbers
+from labeldp.source.wording import Decision, retyped, text_among_numbers
 
 _NAMES = "{name}: whole numbers but for a few words, read as names; `numeric` and `na` to change"
 SAMPLE = 1 << 12
@@ -116,15 +116,6 @@ def wording_of(
     spellings = {name: Spelling(pa.string(), blanks=nulls) for name in words if nulls}
     notes = [*found.notes, *notes]
     return replace(found, spellings=spellings | dict(found.spellings), notes=tuple(notes))
-
-
-def retyped(schema: pa.Schema, wording: Wording) -> pa.Schema:
-    """The schema with the types of what was text and is not."""
-    for name, spelling in wording.spellings.items():
-        if not is_text(spelling.type):
-            place = schema.get_field_index(name)
-            schema = schema.set(place, pa.field(name, spelling.type))
-    return schema
 
 
 def _undecided(look: Looks) -> bool:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from labeldp.errors import DataError
 from labeldp.source.dates import in_digits
 from labeldp.source.dress import Dress
+from labeldp.source.kinds import is_text
 from labeldp.source.protocol import Reader, Request
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording, among_numbers, without_codes
@@ -144,11 +145,12 @@ def _notes(name: str, look: Looks, spelling: Spelling, reading: Reading) -> Iter
         yield f"{name}: {look.blank} texts such as '-' or '?' count as missing"
 
 
-def applied(wording: Wording, schema: pa.Schema) -> pa.Schema:
-    """The schema with the types that were decided."""
+def retyped(schema: pa.Schema, wording: Wording) -> pa.Schema:
+    """The schema with the types of what was text and is not."""
     for name, spelling in wording.spellings.items():
-        place = schema.get_field_index(name)
-        schema = schema.set(place, pa.field(name, spelling.type))
+        if not is_text(spelling.type):
+            place = schema.get_field_index(name)
+            schema = schema.set(place, pa.field(name, spelling.type))
     return schema
 
 

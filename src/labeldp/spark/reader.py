@@ -29,10 +29,10 @@ from labeldp.source.files import sliced, unique_names
 from labeldp.source.protocol import Request, TableReader
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import Spelling
-from labeldp.source.spelt import retyped, wording_of
+from labeldp.source.spelt import wording_of
 from labeldp.source.text import TextTypes
 from labeldp.source.values import NULL_WORDS
-from labeldp.source.wording import Decision, applied, text_among_numbers
+from labeldp.source.wording import Decision, retyped, text_among_numbers
 
 if TYPE_CHECKING:
     from labeldp.source import Source
@@ -114,7 +114,7 @@ class ClusterReader(TableReader):
         if refusal is not None:
             raise refusal
         wording = Decision(request, asked.nulls).worded(types.looks)
-        schema = applied(wording, self.schema)
+        schema = retyped(self.schema, wording)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
 
     def _stray(self, reading: Reading, name: str) -> DataError | None:
