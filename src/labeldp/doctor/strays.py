@@ -13,10 +13,10 @@ from labeldp.doctor.column import Facts, decoded
 from labeldp.doctor.view import MOST_ROWS, Known
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.kinds import is_text, plain
+from labeldp.source.looks import ALMOST, Looks, TextTypes
 from labeldp.source.parts import split_part
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import SOFT_BLANKS, among_numbers
-from labeldp.source.text import ALMOST, Looks, TextTypes
 from labeldp.source.values import NULL_WORDS
 
 _BATCH = 1 << 16

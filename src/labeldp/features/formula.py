@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 from labeldp.errors import InputError
 from labeldp.features.wish import KNOTS, WAVES, Pair, Wish, counted
 from labeldp.source import Column, Source
-from labeldp.source.tellable import short
+from labeldp.source.safe_names import short
 
 _TOKEN = re.compile(r"\s*(?:(`[^`]+`)|([^\W\d][\w.]*)|(\d+)|([-+*:~().,]))")
 _KNOWN = "spline(x), spline(x, K), log(x), C(x) and fourier(N)"

@@ -19,17 +19,17 @@ import pyarrow as pa
 from pyarrow import csv
 
 from labeldp.errors import DataError
+from labeldp.source.decision import Decision, retyped, text_among_numbers
 from labeldp.source.files import DELIMITERS, same_schema, sliced, unique_names
 from labeldp.source.files import reading as reading_file
-from labeldp.source.guard import Guard, Layout, amid, first_rows, header, opened
+from labeldp.source.guard import Guard, Layout, first_rows, header, inner_margins, opened
 from labeldp.source.header import FALLBACK, delimiter_of, start_of, told_apart
+from labeldp.source.looks import TextTypes
 from labeldp.source.margins import NO_MARGINS, Margins, left_out, lines_below
 from labeldp.source.protocol import Request, TableReader
 from labeldp.source.reading import Reading
 from labeldp.source.rownames import rows_are_named
 from labeldp.source.streams import Stream
-from labeldp.source.text import TextTypes
-from labeldp.source.wording import Decision, retyped, text_among_numbers
 
 _BLOCK = 1 << 20  # Arrow reads about 32 blocks ahead, so this bounds the memory of a pass
 _SPELT = {"\t": "tab", " ": "space"}
@@ -160,7 +160,9 @@ class DelimitedReader(TableReader):
                     below = lines_below(path, self.encoding, self.delimiter, len(names), private)
                 inside = margins
                 if not self.named_rows:
-                    inside = amid(path, self.encoding, margins.above, self.delimiter, private)
+                    inside = inner_margins(
+                        path, self.encoding, margins.above, self.delimiter, private
+                    )
             found[path] = replace(inside, below=below)
         return replace(self, margins=found)
 

@@ -18,7 +18,7 @@ from labeldp.common.arrow import arrow_numbers, no_value, numpy_numbers
 from labeldp.common.files import obstacle
 from labeldp.errors import DataError
 from labeldp.source.kinds import plain
-from labeldp.source.tellable import NO_NAMES, tellable, told
+from labeldp.source.safe_names import NO_NAMES, tellable, told
 
 FORMATS = {
     ".parquet": "Parquet",

@@ -21,8 +21,8 @@ from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 from labeldp.source.dress import MOST, Dress, letters_behind, same_unit
 from labeldp.source.kinds import is_number, is_text, plain
+from labeldp.source.numerals import in_ascii, numbers_among, units_of
 from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording
-from labeldp.source.units import in_ascii, numbers_among, units_of
 from labeldp.source.values import NUMBER, floats_of, in_any_case
 
 _UNNAMED = "the rows are not named because labels are private"

@@ -14,7 +14,7 @@ from labeldp.source.files import reading as reading_file
 from labeldp.source.files import same_schema, sliced, unique_names
 from labeldp.source.kinds import is_text, plain
 from labeldp.source.protocol import Reader, Request, TableReader
-from labeldp.source.spelt import spelt
+from labeldp.source.typed_text import spelt
 
 _PART_ROWS = 1 << 19
 """Rows that are worth a thread's while."""

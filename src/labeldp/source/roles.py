@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from labeldp.errors import DataError, InputError
 from labeldp.source.parts import of_text, part_names, split_part
-from labeldp.source.tellable import LONG, NO_NAMES, short, tellable, told
+from labeldp.source.safe_names import LONG, NO_NAMES, short, tellable, told
 
 _INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 

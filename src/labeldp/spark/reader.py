@@ -25,14 +25,14 @@ import pyarrow.compute as pc
 
 from labeldp import errors
 from labeldp.errors import DataError, InputError, LabelDPError
+from labeldp.source.decision import Decision, retyped, text_among_numbers
 from labeldp.source.files import sliced, unique_names
+from labeldp.source.looks import TextTypes
 from labeldp.source.protocol import Request, TableReader
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import Spelling
-from labeldp.source.spelt import wording_of
-from labeldp.source.text import TextTypes
+from labeldp.source.typed_text import wording_of
 from labeldp.source.values import NULL_WORDS
-from labeldp.source.wording import Decision, retyped, text_among_numbers
 
 if TYPE_CHECKING:
     from labeldp.source import Source

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from labeldp.errors import DataError, InputError
 from labeldp.source.dates import together
+from labeldp.source.decision import Decision, retyped, text_among_numbers
 from labeldp.source.kinds import is_number, is_text, plain
+from labeldp.source.looks import ALMOST, Looks, TextTypes
 from labeldp.source.parts import column_or_part, of_text, split_part, with_parts
 from labeldp.source.protocol import Reader, ReaderOf, Request
 from labeldp.source.spelling import Spelling, Wording
-from labeldp.source.text import ALMOST, Looks, TextTypes
-from labeldp.source.wording import Decision, retyped, text_among_numbers
 
 _NAMES = "{name}: whole numbers but for a few words, read as names; `numeric` and `na` to change"
 SAMPLE = 1 << 12

@@ -26,13 +26,13 @@ from labeldp.source.dates import (
     digits,
     together,
 )
-from labeldp.source.datewords import in_english
+from labeldp.source.dates_in_english import in_english
 from labeldp.source.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
 from labeldp.source.kinds import check_breadth, is_number
+from labeldp.source.numerals import in_ascii, numbers_among, units_of
 from labeldp.source.protocol import Reader, Request
 from labeldp.source.reading import Reading, is_format
 from labeldp.source.spelling import SOFT_BLANKS, without_codes
-from labeldp.source.units import in_ascii, numbers_among, units_of
 from labeldp.source.values import NUMBER
 
 BATCH = 1 << 16

@@ -13,10 +13,10 @@ from labeldp.errors import DataError
 from labeldp.source.dates import in_digits
 from labeldp.source.dress import Dress
 from labeldp.source.kinds import is_text
+from labeldp.source.looks import BATCH, Looks
 from labeldp.source.protocol import Reader, Request
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording, among_numbers, without_codes
-from labeldp.source.text import BATCH, Looks
 from labeldp.source.values import NUMBER, not_a_number
 
 _MOMENT, _INSTANT, _DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us")
