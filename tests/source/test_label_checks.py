@@ -22,7 +22,7 @@ WORDS = {
     "missing": "label column 'y' has missing values; pass `drop_missing_labels` (the row count then"
     " shows how many are missing) or remove those rows " + UNNAMED,
     "outside": "label column 'y' has values outside the range -1 to 10; widen the range or pass "
-    "clip " + UNNAMED,
+    "`clip=True` " + UNNAMED,
 }
 """The graver before the lesser."""
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, Source, scan
-from labeldp.source import amid, guard
+from labeldp.source import guard, headings
 
 JUNK = [
     '"', '""', '"5', '5"', '"5"6', ',', '5,6', '5,6,7', ',"', '",', '"a,b', '5,"x', '","', '"""',
@@ -48,7 +48,7 @@ def test_no_label_moves_a_row_or_a_field(
     place: int, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Junk in one label or in all; features with quotes and, before the label, line ends."""
-    monkeypatch.setattr(amid, "BLOCK", block)
+    monkeypatch.setattr(headings, "BLOCK", block)
     draw = random.Random(place)
     path, names = tmp_path / "t.csv", ["a", "c", "d"]
     for turn, junk in enumerate([*JUNK, None]):

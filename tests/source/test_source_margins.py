@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, InputError, look, scan
-from labeldp.source.amid import Heading, Rows
+from labeldp.source.headings import Heading, Rows
 
 HEADER = "shop,area,staff,sales"
 ROWS = [f"s{k},{k}.5,{k % 7},{k % 10}" for k in range(60)]

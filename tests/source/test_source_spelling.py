@@ -17,8 +17,8 @@ from hypothesis import given, settings, strategies as st
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
 from labeldp.source import scan
+from labeldp.source.numerals import numbers_among
 from labeldp.source.spelling import Spelling
-from labeldp.source.units import numbers_among
 from labeldp.source.values import to_float
 from tests.tables import told
 

@@ -86,13 +86,13 @@ def look(
     reader, strays = find_strays(reader, known)
     view = View.of(data, strays.told(known))
     codes = find_codes(view, reader)
-    view = view.with_(view.known.with_missing(as_missing(codes)))
-    view = view.with_(_dated(view))
+    view = view.reread(view.known.with_missing(as_missing(codes)))
+    view = view.reread(_dated(view))
     columns = describe_all(view)
     parts = find_pieces(view, columns, said)
     apart = _in_pieces(view.known, parts, strays.numbers)
     if apart != view.known:
-        view = view.with_(apart)
+        view = view.reread(apart)
         columns = describe_all(view)
     for facts in columns:
         facts["codes"] = list(codes.get(facts["name"], ()))
@@ -117,7 +117,10 @@ def _dated(view: View) -> Known:
 
 
 def _in_pieces(known: Known, parts: Mapping[str, Sequence[str]], numbers: Sequence[str]) -> Known:
-    """What is known with these pieces of texts; of other `numbers` with many texts these count."""
+    """What is known with these pieces of texts.
+
+    Other columns that are `numbers` for the most part are that, and their texts count as missing.
+    """
     mostly = [name for name in numbers if name not in parts]
     if not (parts or mostly):
         return known

@@ -64,8 +64,8 @@ class View:
             )
         return cls(data, known, source, _rows(source))
 
-    def with_(self, known: Known) -> View:
-        """Read it again if more is known."""
+    def reread(self, known: Known) -> View:
+        """As it reads with what is known now."""
         return self if known == self.known else View.of(self.data, known)
 
 

@@ -217,7 +217,7 @@ class CategoricalColumn:
         shown = "a missing value" if level is None else f"level {level[:40]!r}"
         return DataError(
             f"column {self.name!r} has {shown}, which the fitted rows did not have; remove those "
-            f"rows, or fit with a min_count that leaves a level for others"
+            f"rows, or fit with a `min_count` that leaves a level for others"
         )
 
 

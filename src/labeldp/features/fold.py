@@ -37,31 +37,36 @@ Three = TypeVar("Three")
 
 @dataclass(frozen=True)
 class Needs:
-    """What a tally needs of those who fold it; some of it concerns only some engines.
+    """What a tally needs of those who fold it, and what some of them ask of it.
 
+    Every engine:
     columns:   of every row;
     features:  rows come encoded by this map; None: as they came;
     labels:    labels come along, and wrong ones are refused after the last row;
     numbered:  rows come with their very numbers in the table, to tallies of one process, which
-               may write to one array;
-    keep:      columns as they came are worth keeping in memory; encoded ones always are;
+               may write to one array.
+
+    The local engine, for its threads (`room`), its memory (`keep`, `key`, `answers`) and the file
+    of a pass that may be resumed (`bound_to`):
     room:      bytes that one takes, where they are many;
+    keep:      columns as they came are worth keeping in memory; encoded ones always are;
     key:       tallies of equal keys have equal results while the rows stay in memory; None, and
                always with labels: no result is remembered;
     answers:   the key of a tally that asks for less: its result would serve as this one's does;
     bound_to:  gives, as JSON, all that shares depend on besides the rows, if they may wait in a
-               private file for an interrupted pass to be resumed; they then are dictionaries of
-               arrays and of what JSON holds;
-    made_for:  a tally to fold along where rows may be others each time they are read, and what
-               its result tells: whether they are those that this one was made for.
+               private file; they then are dictionaries of arrays and of what JSON holds.
+
+    Spark's engine, whose rows may be others each time they are read:
+    made_for:  a tally to fold along, and what its result tells: whether the rows are those that
+               this one was made for.
     """
 
     columns: tuple[str, ...]
     features: FeatureMap | None = None
     labels: bool = False
     numbered: bool = False
-    keep: bool = False
     room: int = 0
+    keep: bool = False
     key: object = None
     answers: object = None
     bound_to: Callable[[], Any] | None = None

@@ -1,4 +1,9 @@
 from labeldp.source.dates import digits as digits
+from labeldp.source.decision import (
+    Decision as Decision,
+    retyped as retyped,
+    text_among_numbers as text_among_numbers,
+)
 from labeldp.source.delimited import DelimitedReader as DelimitedReader
 from labeldp.source.files import (
     DELIMITERS as DELIMITERS,
@@ -22,6 +27,8 @@ from labeldp.source.kinds import (
     usable as usable,
 )
 from labeldp.source.labels import LabelCheck as LabelCheck, to_labels as to_labels
+from labeldp.source.looks import ALMOST as ALMOST, Looks as Looks, TextTypes as TextTypes
+from labeldp.source.numerals import numbers_among as numbers_among
 from labeldp.source.opening import (
     open_table as open_table,
     ready as ready,
@@ -52,6 +59,7 @@ from labeldp.source.rows import (
     take_numbered as take_numbered,
     take_rows as take_rows,
 )
+from labeldp.source.safe_names import short as short
 from labeldp.source.spelling import (
     ANY_TEXT as ANY_TEXT,
     SOFT_BLANKS as SOFT_BLANKS,
@@ -60,11 +68,8 @@ from labeldp.source.spelling import (
     among_numbers as among_numbers,
     is_told as is_told,
 )
-from labeldp.source.spelt import retyped as retyped, wording_of as wording_of
 from labeldp.source.table import Source as Source, as_source as as_source, scan as scan
-from labeldp.source.tellable import short as short
-from labeldp.source.text import ALMOST as ALMOST, Looks as Looks, TextTypes as TextTypes
-from labeldp.source.units import numbers_among as numbers_among
+from labeldp.source.typed_text import wording_of as wording_of
 from labeldp.source.values import (
     NULL_WORDS as NULL_WORDS,
     beyond_exact as beyond_exact,
@@ -73,9 +78,4 @@ from labeldp.source.values import (
     is_narrow as is_narrow,
     to_float as to_float,
     whole_ends as whole_ends,
-)
-from labeldp.source.wording import (
-    applied as applied,
-    decided as decided,
-    text_among_numbers as text_among_numbers,
 )

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common import arrow_numbers, arrow_words, no_value, numpy_numbers
-from labeldp.source.datewords import in_english
+from labeldp.source.dates_in_english import in_english
 
 _LEAP = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
 DAY = (

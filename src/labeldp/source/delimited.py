@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from labeldp.errors import DataError
+from labeldp.source.decision import Decision, retyped, text_among_numbers
 from labeldp.source.files import (
     DELIMITERS,
     reading as reading_file,
@@ -26,15 +27,14 @@ from labeldp.source.files import (
     sliced,
     unique_names,
 )
-from labeldp.source.guard import Guard, Layout, amid, first_rows, header, opened
+from labeldp.source.guard import Guard, Layout, first_rows, header, inner_margins, opened
 from labeldp.source.header import FALLBACK, delimiter_of, start_of, told_apart
+from labeldp.source.looks import TextTypes
 from labeldp.source.margins import NO_MARGINS, Margins, left_out, lines_below
 from labeldp.source.protocol import Request, TableReader
 from labeldp.source.reading import Reading
 from labeldp.source.rownames import rows_are_named
 from labeldp.source.streams import Stream
-from labeldp.source.text import TextTypes
-from labeldp.source.wording import applied, decided, text_among_numbers
 
 _BLOCK = 1 << 20  # Arrow reads about 32 blocks ahead, so this bounds the memory of a pass
 _SPELT = {"\t": "tab", " ": "space"}
@@ -103,9 +103,9 @@ class DelimitedReader(TableReader):
         wrong = types.misspelt(request)
         if wrong is not None:
             raise asked._refusal(wrong)
-        wording = decided(types.looks, request, request.reading.nulls(True))
+        wording = Decision(request, request.reading.nulls(True)).worded(types.looks)
         wording = replace(wording, notes=(*asked._notes(), *wording.notes))
-        schema = applied(wording, self.schema)
+        schema = retyped(self.schema, wording)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -165,7 +165,9 @@ class DelimitedReader(TableReader):
                     below = lines_below(path, self.encoding, self.delimiter, len(names), private)
                 inside = margins
                 if not self.named_rows:
-                    inside = amid(path, self.encoding, margins.above, self.delimiter, private)
+                    inside = inner_margins(
+                        path, self.encoding, margins.above, self.delimiter, private
+                    )
             found[path] = replace(inside, below=below)
         return replace(self, margins=found)
 

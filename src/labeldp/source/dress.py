@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common import arrow_numbers, arrow_words, numpy_numbers
-from labeldp.source.measures import are_one, measured_in
-from labeldp.source.units import RATE, body_pattern, numbers_among
+from labeldp.source.conversion import are_one, measured_in
+from labeldp.source.numerals import RATE, body_pattern, numbers_among
 
 _SIDES = (("N", "S"), ("E", "W"), ("DR", "CR"), ("Dr", "Cr"), ("S", "H"))
 """Letters behind numbers that go together, the second for those below zero."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from labeldp.common import arrow_numbers, no_value, numpy_numbers, obstacle
 from labeldp.errors import DataError
 from labeldp.source.kinds import plain
-from labeldp.source.tellable import NO_NAMES, tellable, told
+from labeldp.source.safe_names import NO_NAMES, tellable, told
 
 FORMATS = {
     ".parquet": "Parquet",

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from labeldp.errors import DataError, MissingExtraError
-from labeldp.source.amid import LOOKED_AT, lines_beneath
 from labeldp.source.files import same_schema, unique_names
 from labeldp.source.frames import FrameReader
 from labeldp.source.header import told_apart
+from labeldp.source.headings import LOOKED_AT, lines_beneath
 from labeldp.source.margins import MOST, NO_MARGINS, Margins, left_out, rows_above, rows_below
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import Wording

@@ -23,7 +23,7 @@ import pyarrow as pa
 from labeldp.errors import DataError
 from labeldp.source.files import sliced, unique_names
 from labeldp.source.protocol import Reader, Request, TableReader
-from labeldp.source.spelt import SpeltReader, spelt
+from labeldp.source.typed_text import SpeltReader, spelt
 
 ELSEWHERE = {"pyspark.sql": "labeldp.spark.reader"}
 """Frames that another room reads, by the module of their type; it is imported when one is met."""

@@ -26,7 +26,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.source.amid import BLOCK, Heading, Passed, Rows, fields_of
+from labeldp.source.headings import BLOCK, Heading, Passed, Rows, fields_of
 from labeldp.source.margins import NO_MARGINS, Body, Margins, beneath, lines_of
 
 _MOST = 1 << 20
@@ -248,7 +248,9 @@ def opened(path: Path, encoding: str, margins: Margins = NO_MARGINS) -> Any:
     return file
 
 
-def amid(path: Path, encoding: str, above: int, delimiter: str, private: int | None) -> Margins:
+def inner_margins(
+    path: Path, encoding: str, above: int, delimiter: str, private: int | None
+) -> Margins:
     """What stands above a table and amid it; reads the file once."""
     heading = Heading.of(line := header(path, encoding, above), delimiter, private)
     if heading is None:

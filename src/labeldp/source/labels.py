@@ -21,12 +21,12 @@ from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 from labeldp.source.dress import MOST, Dress, letters_behind, same_unit
 from labeldp.source.kinds import is_number, is_text, plain
+from labeldp.source.numerals import in_ascii, numbers_among, units_of
 from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording
-from labeldp.source.units import in_ascii, numbers_among, units_of
 from labeldp.source.values import NUMBER, floats_of, in_any_case
 
 _UNNAMED = "the rows are not named because labels are private"
-_UNIT, _WORD = "unit:", "word:"
+_OF_UNIT, _OF_WORD = "unit:", "word:"
 """Flags that labels have this unit, or none, or some word in its place: different ones are refused,
 and a word that not all have."""
 _MORE = r"[^\d.,\s'’()+−-]"
@@ -84,7 +84,7 @@ class LabelCheck:
             )
         units, words = (
             {flag.removeprefix(kind) for flag in self._raised if flag.startswith(kind)}
-            for kind in (_UNIT, _WORD)
+            for kind in (_OF_UNIT, _OF_WORD)
         )
         alone = len(units | words) == 1 or (not units and same_unit(words))
         if not same_unit(units - {""}) or (("%" in units or words) and not alone):
@@ -99,7 +99,7 @@ class LabelCheck:
         if "outside" in self._raised:
             raise DataError(
                 f"{who} has values outside the range {self.low:g} to {self.high:g}; widen the "
-                f"range or pass clip ({_UNNAMED})"
+                f"range or pass `clip=True` ({_UNNAMED})"
             )
 
 
@@ -162,13 +162,13 @@ def _parsed(text: pa.Array, wording: Wording) -> tuple[pa.Array, frozenset[str]]
     plain_numbers = pc.match_substring_regex(words, NUMBER)
     signs = wording.decimal, wording.thousands
     if wording.decimal == "." and pc.all(plain_numbers).as_py() in (True, None):
-        return words, frozenset([_UNIT] if plain_numbers.true_count else [])
+        return words, frozenset([_OF_UNIT] if plain_numbers.true_count else [])
     readable = pc.or_(numbers_among(words, *signs), pc.match_substring_regex(words, _INFINITE))
-    found = {_UNIT + unit for unit in _units(words.filter(readable))}
+    found = {_OF_UNIT + unit for unit in _units(words.filter(readable))}
     if pc.any(pc.invert(readable)).as_py():
         behind = letters_behind(words, *signs)
         dressed = pc.and_not(pc.match_substring_regex(behind, "."), readable)
-        found |= {_WORD + word for word in behind.filter(dressed).unique().to_pylist()}
+        found |= {_OF_WORD + word for word in behind.filter(dressed).unique().to_pylist()}
         words = pc.if_else(dressed, Dress("unit").undressed(words), words)
         readable = pc.or_(readable, dressed)
     if pc.any(pc.invert(readable)).as_py() or len(found) > MOST:

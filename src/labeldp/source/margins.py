@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.errors import DataError
-from labeldp.source.amid import LOOKED_AT, Heading, lines_beneath
+from labeldp.source.headings import LOOKED_AT, Heading, lines_beneath
 from labeldp.source.reading import Reading
 
 MOST = 20
@@ -51,7 +51,7 @@ _WORDS = re.compile(
 class Margins:
     """Lines of a file that are no rows: above its header and, not counting empty ones, below.
 
-    And amid the table (`amid.py`): those beneath the header, and it again.
+    And amid the table (`headings.py`): those beneath the header, and it again.
     """
 
     above: int = 0

@@ -16,7 +16,7 @@ from labeldp.source.parts import of_text, split_part
 from labeldp.source.protocol import Reader, Request
 from labeldp.source.readers import ArrowReader, ParquetReader
 from labeldp.source.reading import Reading
-from labeldp.source.spelt import with_their_parts
+from labeldp.source.typed_text import with_their_parts
 
 _LINES, _BYTES = ("skip_lines", "skip_footer"), ("delimiter", "encoding")
 """What is said of the lines of a file, and of its bytes."""

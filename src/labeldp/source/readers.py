@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from labeldp.source.files import reading as reading_file, same_schema, sliced, unique_names
 from labeldp.source.kinds import is_text, plain
 from labeldp.source.protocol import Reader, Request, TableReader
-from labeldp.source.spelt import spelt
+from labeldp.source.typed_text import spelt
 
 _PART_ROWS = 1 << 19
 """Rows that are worth a thread's while."""

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 from labeldp.errors import DataError, InputError
 from labeldp.source.parts import of_text, part_names, split_part
-from labeldp.source.tellable import NO_NAMES, short, tellable, told
+from labeldp.source.safe_names import LONG, NO_NAMES, short, tellable, told
 
-_LONG = 80
 _INDEX = re.compile(r"(__index_level_\d+__| \(\d+\))?")
 
 
@@ -100,7 +99,7 @@ def _known(name: str, part: str, known: Sequence[str]) -> None:
     whole = [each for each in known if not split_part(each)[1]]
     known = tellable(whole)
     close = [each for each in known if each.strip().casefold() == name.strip().casefold()]
-    close = close or difflib.get_close_matches(name[:_LONG], known, n=3, cutoff=0.5)
+    close = close or difflib.get_close_matches(name[:LONG], known, n=3, cutoff=0.5)
     if len(whole) == 1 and name in re.split(r'[,;|\s"]+', whole[0]):
         alone = f"the only one is {short(known[0])!r}" if known else "there is one alone"
         hint = f"{alone}; name another `delimiter`"

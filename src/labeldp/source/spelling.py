@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from labeldp.common import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError
+from labeldp.source.conversion import in_unit, is_measure
 from labeldp.source.dates import digits, of_format, read_clock, read_times
 from labeldp.source.dress import Dress, bounds_among, is_dress, is_negative
 from labeldp.source.kinds import is_number, is_text, plain
-from labeldp.source.measures import in_unit, is_measure
+from labeldp.source.numerals import bare_number, in_ascii, numbers_among, scales, surely, units_of
 from labeldp.source.reading import Reading, is_format
-from labeldp.source.units import bare_number, in_ascii, numbers_among, scales, surely, units_of
 from labeldp.source.values import NULL_WORDS, NUMBER, in_any_case
 
 SOFT_BLANKS = (

@@ -27,13 +27,12 @@ from labeldp import errors
 from labeldp.errors import DataError, InputError, LabelDPError
 from labeldp.source import (
     NULL_WORDS,
+    Decision,
     Reading,
     Request,
     Spelling,
     TableReader,
     TextTypes,
-    applied,
-    decided,
     retyped,
     sliced,
     text_among_numbers,
@@ -120,8 +119,8 @@ class ClusterReader(TableReader):
         refusal = None if wrong is None else asked._stray(reading, wrong)
         if refusal is not None:
             raise refusal
-        wording = decided(types.looks, request, asked.nulls)
-        schema = applied(wording, self.schema)
+        wording = Decision(request, asked.nulls).worded(types.looks)
+        schema = retyped(self.schema, wording)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
 
     def _stray(self, reading: Reading, name: str) -> DataError | None:

@@ -3,7 +3,7 @@
     "1,234.56"  "1.234,56"  "$1,200"  "12 %"  "(1,200)"  "$250/mo"  "45 km/h"  "1.5k"  "$2M"
 
 A column has one unit or it is none of numbers; that is decided where columns are looked at
-(`text`). Numbers in other dress, which only a whole column can tell, are those of `dress`.
+(`looks`). Numbers in other dress, which only a whole column can tell, are those of `dress`.
 """
 
 from __future__ import annotations

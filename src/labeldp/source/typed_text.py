@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from labeldp.errors import DataError, InputError
 from labeldp.source.dates import together
+from labeldp.source.decision import Decision, retyped, text_among_numbers
 from labeldp.source.kinds import is_number, is_text, plain
+from labeldp.source.looks import ALMOST, Looks, TextTypes
 from labeldp.source.parts import column_or_part, of_text, split_part, with_parts
 from labeldp.source.protocol import Reader, ReaderOf, Request
 from labeldp.source.spelling import Spelling, Wording
-from labeldp.source.text import ALMOST, Looks, TextTypes
-from labeldp.source.wording import decided, text_among_numbers
 
 _NAMES = "{name}: whole numbers but for a few words, read as names; `numeric` and `na` to change"
 SAMPLE = 1 << 12
@@ -109,21 +109,13 @@ def wording_of(
             if refusal is not None:
                 raise refusal
             notes.append(_NAMES.format(name=name))
-    found = decided({name: look for name, look in looks.items() if look.values}, request, nulls)
+    seen = {name: look for name, look in looks.items() if look.values}
+    found = Decision(request, nulls).worded(seen)
     numbers = [n for n in dates if n in found.spellings and found.spellings[n].way != "times"]
     found = found.without(numbers)
     spellings = {name: Spelling(pa.string(), blanks=nulls) for name in words if nulls}
     notes = [*found.notes, *notes]
     return replace(found, spellings=spellings | dict(found.spellings), notes=tuple(notes))
-
-
-def retyped(schema: pa.Schema, wording: Wording) -> pa.Schema:
-    """The schema with the types of what was text and is not."""
-    for name, spelling in wording.spellings.items():
-        if not is_text(spelling.type):
-            place = schema.get_field_index(name)
-            schema = schema.set(place, pa.field(name, spelling.type))
-    return schema
 
 
 def _undecided(look: Looks) -> bool:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 _NUMBER = re.compile(r"(?<![\w.])[\d.]*\d")
 """A word that begins with a digit."""
+LONG = 80
+"""Characters of a name that are shown, or compared."""
 NO_NAMES = "numbers: is there a line with their names?"
 
 
@@ -29,6 +31,6 @@ def told(names: Iterable[str], most: int) -> str:
     return ", ".join(map(repr, found[:most])) + (", ..." if len(found) > most else "")
 
 
-def short(name: str, most: int = 80) -> str:
+def short(name: str) -> str:
     """As much of a name as tells it: a table that was given for a name may be long."""
-    return name if len(name) <= most else name[:most] + "…"
+    return name if len(name) <= LONG else name[:LONG] + "…"

@@ -26,13 +26,13 @@ from labeldp.source.dates import (
     digits,
     together,
 )
-from labeldp.source.datewords import in_english
+from labeldp.source.dates_in_english import in_english
 from labeldp.source.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
 from labeldp.source.kinds import check_breadth, is_number
+from labeldp.source.numerals import in_ascii, numbers_among, units_of
 from labeldp.source.protocol import Reader, Request
 from labeldp.source.reading import Reading, is_format
 from labeldp.source.spelling import SOFT_BLANKS, without_codes
-from labeldp.source.units import in_ascii, numbers_among, units_of
 from labeldp.source.values import NUMBER
 
 BATCH = 1 << 16
@@ -118,16 +118,20 @@ class Looks:
         rest, counts = counted.field(0), counted.field(1)
         if pa.types.is_dictionary(rest.type):
             rest = rest.dictionary_decode()
-            rest, counts = self._take("integer", _match(rest, _INTEGER), rest, counts)
+            rest, counts = self._take(
+                "integer", pc.match_substring_regex(rest, _INTEGER), rest, counts
+            )
         for look, pattern in _LOOKS.items():
-            rest, counts = self._take(look, _match(rest, pattern), rest, counts)
+            rest, counts = self._take(look, pc.match_substring_regex(rest, pattern), rest, counts)
         if len(rest):
             self._add_others(rest, counts, reading)
 
     def _add_kinds(self, values: pa.Array) -> None:
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        numbers = pc.utf8_trim_whitespace(values.filter(_match(values, NUMBER))).unique()
+        numbers = pc.utf8_trim_whitespace(
+            values.filter(pc.match_substring_regex(values, NUMBER))
+        ).unique()
         self.kinds.update(numbers[: _CODES + 1].to_pylist())
 
     def _take(
@@ -146,7 +150,7 @@ class Looks:
     def _add_decimals(self, numbers: pa.Array, counts: pa.Array, found: int) -> None:
         """One decimal such as 3.5 settles that its column has points."""
         if self.commas >= self.points:
-            self.commas += _total(counts.filter(_match(numbers, _TWO_WAYS)))
+            self.commas += _total(counts.filter(pc.match_substring_regex(numbers, _TWO_WAYS)))
         self.points += found
 
     def _add_others(self, rest: pa.Array, counts: pa.Array, reading: Reading) -> None:
@@ -156,13 +160,13 @@ class Looks:
         blank = pc.is_in(words, value_set=arrow_words(missing, words.type))
         rest, counts = self._take("blank", blank, rest, counts)
         rest = in_ascii(rest)
-        short = _match(rest, _SHORT)
+        short = pc.match_substring_regex(rest, _SHORT)
         self.text += _total(counts.filter(pc.invert(short)))
         rest, counts = rest.filter(short), counts.filter(short)
         if not len(rest):
             return
-        self.lapse += _total(counts.filter(_match(rest, LAPSE)))
-        either = _match(rest, "^$")
+        self.lapse += _total(counts.filter(pc.match_substring_regex(rest, LAPSE)))
+        either = pc.match_substring_regex(rest, "^$")
         for sign in reading.decimals():
             fits = numbers_among(rest, sign, reading.thousands)
             name = "points" if sign == "." else "commas"
@@ -173,17 +177,19 @@ class Looks:
         if not len(rest):
             return
         words = in_english(rest)
-        dated = _match(words, _DATED)
+        dated = pc.match_substring_regex(words, _DATED)
         self.dates.update(date_formats(words.filter(dated), counts.filter(dated)))
         for sign in reading.decimals() if len(self.dresses) <= 3 * MOST else ():
             self.dresses += dresses(rest, counts, sign, reading.thousands)
         self.text += _total(counts)
 
     def _add_spelt(self, numbers: pa.Array, counts: pa.Array) -> None:
-        self.separated += _total(counts.filter(_match(numbers, "[.,]")))
+        self.separated += _total(counts.filter(pc.match_substring_regex(numbers, "[.,]")))
         found = units_of(numbers)
         for unit in filter(None, found.unique().to_pylist()):
-            self.units[unit] += _total(counts.filter(_match(found, f"^{_literal(unit)}$")))
+            self.units[unit] += _total(
+                counts.filter(pc.match_substring_regex(found, f"^{re.escape(unit)}$"))
+            )
 
     def _add_declared(self, values: pa.Array, form: str) -> None:
         if pa.types.is_dictionary(values.type):
@@ -300,16 +306,8 @@ class Looks:
         return few and self.numbers >= _OFTEN * len(self.kinds)
 
 
-def _match(texts: pa.Array, pattern: str) -> pa.Array:
-    return pc.match_substring_regex(texts, pattern)
-
-
 def _total(counts: pa.Array) -> int:
     return pc.sum(counts).as_py() or 0
-
-
-def _literal(sign: str) -> str:
-    return re.escape(sign)
 
 
 @dataclass(frozen=True)

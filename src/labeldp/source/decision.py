@@ -12,10 +12,11 @@ import pyarrow.compute as pc
 from labeldp.errors import DataError
 from labeldp.source.dates import in_digits
 from labeldp.source.dress import Dress
+from labeldp.source.kinds import is_text
+from labeldp.source.looks import BATCH, Looks
 from labeldp.source.protocol import Reader, Request
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording, among_numbers, without_codes
-from labeldp.source.text import BATCH, Looks
 from labeldp.source.values import NUMBER, not_a_number
 
 _MOMENT, _INSTANT, _DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us")
@@ -144,11 +145,12 @@ def _notes(name: str, look: Looks, spelling: Spelling, reading: Reading) -> Iter
         yield f"{name}: {look.blank} texts such as '-' or '?' count as missing"
 
 
-def applied(wording: Wording, schema: pa.Schema) -> pa.Schema:
-    """The schema with the types that were decided."""
+def retyped(schema: pa.Schema, wording: Wording) -> pa.Schema:
+    """The schema with the types of what was text and is not."""
     for name, spelling in wording.spellings.items():
-        place = schema.get_field_index(name)
-        schema = schema.set(place, pa.field(name, spelling.type))
+        if not is_text(spelling.type):
+            place = schema.get_field_index(name)
+            schema = schema.set(place, pa.field(name, spelling.type))
     return schema
 
 
@@ -165,8 +167,3 @@ def text_among_numbers(reader: Reader, name: str, reading: Reading, where: str) 
             return not_a_number(name, values[first].as_py(), f"row {row + first + 1} of {where}")
         row += batch.num_rows
     return None
-
-
-def decided(looks: Mapping[str, Looks], request: Request, nulls: tuple[str, ...]) -> Wording:
-    """How columns that look so are read, where these texts mean missing."""
-    return Decision(request, nulls).worded(looks)
