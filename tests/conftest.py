@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import version
 
 import pytest
 
@@ -46,6 +47,14 @@ def priced_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, price in PRICES.items():
             patch.setattr(Claim, name, cache(price))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def same_software() -> Iterator[None]:
+    """No package is replaced while tests run: which versions there are is read once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("labeldp.release.claim.version", cache(version))
         yield
 
 
