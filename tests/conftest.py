@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import version
 
 import pytest
 
@@ -46,6 +48,22 @@ def priced_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, price in PRICES.items():
             patch.setattr(Claim, name, cache(price))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def same_software() -> Iterator[None]:
+    """No package is replaced while tests run: which versions there are is read once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("labeldp.release.claim.version", cache(version))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """What is written is read again while the machine runs: the disk may take its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
         yield
 
 

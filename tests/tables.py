@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from labeldp.source import Source, scan
 RANGE = (0.0, 10.0)
 
 
+@cache
 def table(rows: int = 2000, seed: int = 0, noise: float = 1.0) -> pa.Table:
     """Two numeric columns, two categorical ones, labels within RANGE on a grid of 1/64."""
     rng = np.random.default_rng(seed)
@@ -31,6 +33,7 @@ def table(rows: int = 2000, seed: int = 0, noise: float = 1.0) -> pa.Table:
     )
 
 
+@cache
 def source(rows: int = 2000, seed: int = 0, noise: float = 1.0, batch_rows: int = 65536) -> Source:
     """The table as a source."""
     return scan(table(rows, seed, noise), label="label", label_range=RANGE, batch_rows=batch_rows)

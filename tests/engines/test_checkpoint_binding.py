@@ -164,16 +164,16 @@ def damage(content: bytes) -> Iterator[bytes]:
 
 def test_a_damaged_file_is_said_and_not_taken_up(tmp_path: Path) -> None:
     path, private = file_with(tmp_path, 5.0), tmp_path / "private"
-    features = features_of(path)
-    interrupted(source(path), features, private)
-    file, want = private / "label-sums.npz", sums(source(path), features, None)
+    features, rows = features_of(path), source(path)
+    interrupted(rows, features, private)
+    file, want = private / "label-sums.npz", sums(rows, features, None)
     whole = file.read_bytes()
     said = 0
     for content in damage(whole):
         file.write_bytes(content)
         with warnings.catch_warnings(record=True) as found:
             warnings.simplefilter("always")
-            assert sums(source(path), features, private) == want
+            assert sums(rows, features, private) == want
         said += any("is damaged; the pass starts over" in str(each.message) for each in found)
         assert not list(private.iterdir())
     assert said > 25, "a few flips are of no consequence"

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import LinearRegressor, plan
+from labeldp._random import Randomness
 from labeldp.errors import InputError
 from labeldp.learners.effects import POINTS, Effect
 from labeldp.learners.pictures import picture, pictures
@@ -62,11 +63,12 @@ def test_they_are_predictions_of_rows_that_differ_in_one_column(
 def test_errors_are_those_of_releases(source: Source) -> None:
     """Deviations over 120 releases: by χ², 5 standard errors of a deviation are 32 %."""
     made = planned(source, "shaped-flag")
-    fits = [LinearRegressor(shrink=False).fit(made.release(source)) for _ in range(RELEASES)]
+    drawn = (made.release(source, randomness=Randomness.experiment(k)) for k in range(RELEASES))
+    fits = [LinearRegressor(shrink=False).fit(release) for release in drawn]
     for place in range(3):
-        drawn = np.array([fit.effects_[place].predictions for fit in fits])
+        found = np.array([fit.effects_[place].predictions for fit in fits])
         told = np.array(fits[0].effects_[place].privacy_errors)
-        ratio = drawn.std(axis=0) / told
+        ratio = found.std(axis=0) / told
         assert np.abs(ratio - 1).max() < 5 / np.sqrt(2 * RELEASES)
 
 
@@ -78,8 +80,9 @@ def test_predictions_of_the_posterior_are_as_near_as_they_say(source: Source) ->
     )
     truth = np.array(whole.effects_[0].predictions)
     squares, told = [], []
-    for _ in range(40):
-        fit = LinearRegressor(clip=False).fit(made.release(source))
+    for seed in range(40):
+        release = made.release(source, randomness=Randomness.experiment(seed))
+        fit = LinearRegressor(clip=False).fit(release)
         squares.append((np.array(fit.effects_[0].predictions) - truth) ** 2)
         told.append(np.square(fit.effects_[0].privacy_errors))
     assert np.mean(squares) < 1.5 * np.mean(told)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
-from labeldp import InputError, LinearRegressor, Release
+from labeldp import InputError, LinearRegressor, Plan, Release
 from labeldp._random import Randomness
 from labeldp.features import fit_features
 from tests.console import labeldp
@@ -24,9 +24,14 @@ PLAIN = {"shrink": False, "clip": False}
 
 
 @cache
-def released(mechanism: str, epsilon: float = 1e4, seed: int = 0) -> Release:
+def planned(mechanism: str, epsilon: float) -> Plan:
     few = {"bags": 400} if mechanism == "wtd-flag" else {}
-    made = plan(source(ROWS), epsilon=epsilon, delta=1e-5, mechanism=mechanism, **few)
+    return plan(source(ROWS), epsilon=epsilon, delta=1e-5, mechanism=mechanism, **few)
+
+
+@cache
+def released(mechanism: str, epsilon: float = 1e4, seed: int = 0) -> Release:
+    made = planned(mechanism, epsilon)
     return made.release(source(ROWS), randomness=Randomness.experiment(seed))
 
 
@@ -135,7 +140,7 @@ def test_a_penalty_chosen_by_the_release_is_near_the_best(option: str) -> None:
             LinearRegressor(**{option: value, **PLAIN}).fit(released("shaped-flag", 0.3, seed))
             for seed in range(12)
         ]
-        return float(np.mean([np.mean((m.predict(table(ROWS)) - best) ** 2) for m in models]))
+        return float(np.mean([np.mean((m.predict(source(ROWS)) - best) ** 2) for m in models]))
 
     scale = 1e3 if option == "penalty" else 0.1
     fixed = [error(scale * share) for share in (0.01, 0.1, 1.0, 10.0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -28,12 +29,19 @@ def table(rows, seed=1):
     return pa.table({"x0": x[0], "x1": x[1], "kind": kinds, "y": labels})
 
 
+@cache
 def source(rows=6000, seed=1):
     return scan(table(rows, seed), label="y", label_range=(-2, 2))
 
 
+@cache
+def auto(rows, epsilon, seed=1):
+    """The plan whose basis is chosen."""
+    return plan(source(rows, seed), epsilon, 1e-6, basis="auto")
+
+
 def test_auto_takes_the_richest_that_privacy_adds_little_to():
-    made = plan(source(), 1.0, 1e-6, basis="auto")
+    made = auto(6000, 1.0)
     *allowed, last = made.bases
     assert all(each["allowed"] for each in allowed)
     assert made.bases[0]["basis"] == "linear"
@@ -46,28 +54,18 @@ def test_auto_takes_the_richest_that_privacy_adds_little_to():
 
 
 def test_a_larger_budget_buys_a_richer_basis():
-    columns = [len(plan(source(1500), e, 1e-6, basis="auto").features.names) for e in (0.3, 1, 5)]
+    columns = [len(auto(1500, epsilon).features.names) for epsilon in (0.3, 1.0, 5.0)]
     assert columns == sorted(columns)
     assert columns[0] < columns[-1]
 
 
-def test_trees_are_named_where_noisy_rows_feed_many_leaves():
-    """60·s² over the variance of labels: at ε = 1 a leaf of 1,440 rows, at ε = 16 one of 6."""
-    for epsilon, told in ((1.0, False), (12.0, False), (16.0, True)):
-        notes = plan(source(6000), epsilon, 1e-6, basis="auto").notes
-        assert any("trees on noisy rows" in note for note in notes) is told
-    (note,) = (note for note in notes if "trees" in note)
-    assert "1,067 leaves of 6 rows" in note
-    assert "`use='any-model'`" in note
-
-
 def test_labels_do_not_matter():
-    one, other = (plan(source(1500, seed), 1.0, 1e-6, basis="auto") for seed in (1, 2))
+    one, other = (auto(1500, 1.0, seed) for seed in (1, 2))
     assert json.dumps(one.to_json()) == json.dumps(other.to_json())
 
 
 def test_what_was_tried_stays_with_the_plan():
-    made = plan(source(1500), 1.0, 1e-6, basis="auto")
+    made = auto(1500, 1.0)
     again = Plan.from_json(json.loads(json.dumps(made.to_json())))
     assert again.bases == made.bases
     assert again == made
@@ -110,6 +108,18 @@ def test_a_basis_is_taken_up_to_its_limit():
     assert choose_basis(_Cheap(made, {poorest: 0.5}))[0] == poorest
 
 
+def test_trees_are_named_where_noisy_rows_feed_many_leaves():
+    """60·s² over the variance of labels: at ε = 1 a leaf of 1,440 rows, at ε = 16 one of 6."""
+    rows = scan(table(6000).select(["x0", "y"]), label="y", label_range=(-2, 2))
+    for epsilon, told in ((1.0, False), (12.0, False), (16.0, True)):
+        made = plan(rows, epsilon, 1e-6, mechanism="shaped-flag")
+        notes = choose_basis(_Cheap(made, BASES))[1].notes
+        assert any("trees on noisy rows" in note for note in notes) is told
+    (note,) = (note for note in notes if "trees" in note)
+    assert "1,067 leaves of 6 rows" in note
+    assert "`use='any-model'`" in note
+
+
 def test_auto_is_for_plans():
     with pytest.raises(InputError, match="`basis` auto is chosen by `plan`"):
         fit_features(source(1500), basis="auto")
@@ -128,7 +138,7 @@ def test_the_forecast_is_the_mean_over_releases(basis, interactions):
     for seed in range(60):
         release = made.release(here, randomness=Randomness.experiment(seed))
         fit = LinearRegressor(shrink=False, clip=False).fit(release)
-        errors.append(np.mean((fit.predict(rows) - truth) ** 2))
+        errors.append(np.mean((fit.predict(here) - truth) ** 2))
     deviation = np.std(errors) / np.sqrt(len(errors))
     assert abs(np.mean(errors) - made.forecast.added_ms) < 4 * deviation
     assert deviation < 0.2 * made.forecast.added_ms
@@ -137,7 +147,7 @@ def test_the_forecast_is_the_mean_over_releases(basis, interactions):
 def test_the_table_of_bases_shows_their_whole_names(tmp_path):
     pq.write_table(table(6000), tmp_path / "t.parquet")
     asked = ("--label", "y", "--label-range", "-2", "2", "--epsilon", "4", "--basis", "auto")
-    told = labeldp("plan", tmp_path / "t.parquet", *asked).out
-    made = plan(source(), 4.0, 1e-6, basis="auto")
-    assert len(made.bases) == len(BASES)
-    assert all(f" {each['basis']} " in told for each in made.bases)
+    told = labeldp("plan", tmp_path / "t.parquet", *asked, "--out", tmp_path / "plan.json").out
+    bases = Plan.from_json(json.loads((tmp_path / "plan.json").read_text())).bases
+    assert len(bases) == len(BASES)
+    assert all(f" {each['basis']} " in told for each in bases)

@@ -216,7 +216,7 @@ def test_the_mean_error_of_a_fit_is_the_forecast(intercept: bool) -> None:
     added, covered = [], []
     for seed in range(120):
         fitted = LinearRegressor(shrink=False, clip=False).fit(one_release(made, seed, 1000))
-        added.append(float(np.square(fitted.predict(table(1000)) - best).sum()))
+        added.append(float(np.square(fitted.predict(source(1000)) - best).sum()))
         inside = [c.low <= 0 <= c.high for c in fitted.coefficients_ if c.low is not None]
         covered.append(len(inside))
     mean, error = np.mean(added), np.std(added) / math.sqrt(len(added))

@@ -296,25 +296,19 @@ def test_a_lost_ledger_is_refused_and_not_made_again(
 # --- many at once, and killed --------------------------------------------------------------------
 
 
-def process(folder: Path, *words: Any) -> subprocess.Popen[str]:
-    line = [sys.executable, "-m", "tests.signoff.runs", str(folder), *map(str, words)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(line, text=True, cwd=Path(__file__).parents[2], **pipes)  # type: ignore[call-overload, no-any-return]
-
-
 def answer(folder: Path, *words: Any) -> str:
-    out, err = (run := process(folder, *words)).communicate(timeout=7200)
-    assert run.returncode == 0, err
-    return out
+    line = [sys.executable, "-m", "tests.signoff.runs", str(folder), *map(str, words)]
+    done = subprocess.run(
+        line, capture_output=True, text=True, timeout=7200, cwd=Path(__file__).parents[2]
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def race(folder: Path, count: int) -> None:
-    runs.fresh(folder)
-    racing = [process(folder, "once", f"out-{number}") for number in range(count)]
-    codes = [run.wait(1800) for run in racing]
-    refusals = [run.stderr.read() for run in racing if run.stderr is not None]
-    assert codes.count(0) == runs.FITS, refusals
-    assert codes.count(3) == count - runs.FITS, refusals
+    codes = json.loads(answer(folder, "race", count))
+    assert codes.count(0) == runs.FITS, codes
+    assert codes.count(3) == count - runs.FITS, codes
     assert runs.check(folder) == runs.FITS
     assert len(list(folder.glob("out-*"))) == runs.FITS
 

@@ -32,6 +32,11 @@ def features(source: Source) -> list[dict[str, object]]:
     return [row for batch in source.feature_batches() for row in batch.to_pylist()]
 
 
+def read(rows: list[list[str]]) -> list[dict[str, object]]:
+    """What `features` gives of them."""
+    return [{"a": int(a), "c": c or None, "d": d or None} for a, c, d in rows]
+
+
 def opened(path: Path, **options: object) -> Source:
     return scan(path, label="y", label_range=(0, 10), categorical=("c", "d"), **options)
 
@@ -51,19 +56,17 @@ def test_no_label_moves_a_row_or_a_field(
     monkeypatch.setattr(headings, "BLOCK", block)
     draw = random.Random(place)
     path, names = tmp_path / "t.csv", ["a", "c", "d"]
-    for turn, junk in enumerate([*JUNK, None]):
-        texts = [[t for t in TEXTS if k < place or "\n" not in t] for k in (1, 2)]
+    texts = [[t for t in TEXTS if k < place or "\n" not in t] for k in (1, 2)]
+    for junk in ["5", *JUNK, None]:
         rows = [[str(k), *(draw.choice(some) for some in texts)] for k in range(30)]
-        path.write_text(written(rows, names, place, ["5"] * 30), encoding="utf-8", newline="")
-        want = features(opened(path))
-        assert len(want) == 30
-        assert not refused(opened(path))
         where = draw.sample(range(30), draw.choice([1, 3, 30]))
         labels = [(junk or draw.choice(JUNK)) if k in where else "5" for k in range(30)]
         path.write_text(written(rows, names, place, labels), encoding="utf-8", newline="")
-        assert features(opened(path)) == want, (turn, labels)
-        assert opened(path).total_rows == 30
-        assert refused(opened(path)) or set(labels) <= {"5", "'", '"5"'}, labels
+        source = opened(path)
+        assert features(source) == read(rows), labels
+        assert source.total_rows == 30
+        assert refused(source) or set(labels) <= {"5", "'", '"5"'}, labels
+        assert not refused(source) or junk != "5"
 
 
 def test_quoted_labels_are_read(tmp_path: Path) -> None:

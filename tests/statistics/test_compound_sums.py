@@ -49,9 +49,10 @@ def schemas(draw: st.DrawFn) -> tuple[Source, FeatureMap]:
         columns[f"x{place}"] = pa.array(values, mask=gap)
     for place, size in enumerate(sizes):
         shares = rng.dirichlet(np.full(size, 0.7))
-        columns[f"c{place}"] = pa.array([f"v{k}" for k in rng.choice(size, rows, p=shares)])
+        columns[f"c{place}"] = pa.array(rng.choice(size, rows, p=shares))
     columns["y"] = pa.array(rng.uniform(*RANGE, rows))
-    source = scan(pa.table(columns), label="y", label_range=RANGE)
+    kinds = [f"c{place}" for place in range(len(sizes))]
+    source = scan(pa.table(columns), label="y", label_range=RANGE, categorical=kinds)
     try:
         features = fit_features(
             source, min_count=draw(st.sampled_from([1, 5])), intercept=draw(st.booleans())
@@ -67,17 +68,16 @@ def test_sums_equal_the_dense_twin_by_both_kernels(made: tuple[Source, FeatureMa
     source, features = made
     grid = LabelGrid.for_range(RANGE, intercept=features.intercept)
     x = dense_codes(features, source)
+    ((batch, labels),) = source.labelled_batches()
+    y = np.array([int(code) for code in grid.codes(labels)], dtype=object)
+    starts = range(0, batch.num_rows, 37)
+    pieces = [(features.encode(batch.slice(k, 37)), labels[k : k + 37]) for k in starts]
     digests = set()
     for kernel in every_kernel():
         gram, moments = GramSum(features, kernel), MomentSum(features, grid, kernel)
-        labels = []
-        for batch, some in source.labelled_batches():
-            for start in range(0, batch.num_rows, 37):
-                piece = features.encode(batch.slice(start, 37))
-                gram.add(piece)
-                moments.add(piece, some[start : start + 37])
-            labels.append(some)
-        y = np.array([int(code) for code in grid.codes(np.concatenate(labels))], dtype=object)
+        for piece, some in pieces:
+            gram.add(piece)
+            moments.add(piece, some)
         total, private = gram.result(), moments.result()
         assert (total.exact(range(x.shape[1])) == x.T @ x).all()
         assert (private.cross == x.T @ y).all()
@@ -100,14 +100,20 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
     except DataError:
         assume(False)
     seen = set()
-    for kernel, many, step in product(every_kernel(), (1, 99), (1, 7, batch.num_rows)):
+    encoded = {
+        step: [
+            (features.encode(batch.slice(start, step)), None, start)
+            for start in range(0, batch.num_rows, step)
+        ]
+        for step in (1, 7, batch.num_rows)
+    }
+    for kernel, many, pieces in product(every_kernel(), (1, 99), encoded.values()):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(leverage, "_MANY_NUMBERS", many)  # 99: every row is looked at closely
             scan_ = LeverageScan(features, factor, kernel)
             parts = [scan_.new(), scan_.new()]
-            starts = list(range(0, batch.num_rows, step))
-            for place, start in enumerate(reversed(starts)):
-                parts[place % 2].add(features.encode(batch.slice(start, step)), None, start)
+            for place, piece in enumerate(reversed(pieces)):
+                parts[place % 2].add(*piece)
             parts[0].merge(parts[1].share())
             found = parts[0].result()
             seen.add((found.maximum, tuple((c.row, c.leverage, c.column) for c in found.costliest)))

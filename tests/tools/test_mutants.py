@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from functools import cache
 from pathlib import Path
 
 import pytest
 from tools.mutants.__main__ import report
 from tools.mutants.guards import GUARDS, guards
 from tools.mutants.known import known
-from tools.mutants.operators import mutations
+from tools.mutants.operators import Mutation, mutations
 from tools.mutants.sample import ELSEWHERE, PACKAGE, ROOMS, files, sample
 from tools.mutants.trial import Copy
 
@@ -66,7 +67,14 @@ def test_checks_and_sums_are_left_out_but_nothing_that_only_people_read() -> Non
     } | {("1", "(2)")}
 
 
-def test_a_sample_is_that_of_its_seed_and_has_every_room() -> None:
+@cache
+def every(path: str, source: bytes) -> tuple[Mutation, ...]:
+    """All of a module, found once."""
+    return tuple(mutations(path, source))
+
+
+def test_a_sample_is_that_of_its_seed_and_has_every_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tools.mutants.sample.mutations", every)
     drawn = sample(ROOT, list(ROOMS), 60, seed=1)
     assert drawn == sample(ROOT, list(ROOMS), 60, seed=1)
     assert drawn != sample(ROOT, list(ROOMS), 60, seed=2)
@@ -88,12 +96,9 @@ def test_every_module_has_guards_and_every_guard_and_exception_is_there() -> Non
 
 def test_what_is_known_is_about_the_code_as_it_stands() -> None:
     entries = known()
-    every = {
-        path: list(mutations(path, (ROOT / PACKAGE / path).read_bytes()))
-        for path in {entry.path for entry in entries}
-    }
     for entry in entries:
-        assert any(entry.is_about(mutation) for mutation in every[entry.path]), entry
+        found = every(entry.path, (ROOT / PACKAGE / entry.path).read_bytes())
+        assert any(entry.is_about(mutation) for mutation in found), entry
         assert entry.why
 
 
