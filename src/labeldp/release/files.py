@@ -104,7 +104,7 @@ class Release(Shown):
         declared = import_module(_DECLARED).mechanism_named(name).meaning
         if declared is None:
             raise ReleaseError(
-                f"{name} does not declare what the labels of its releases are (`meaning`), so "
+                f"{name} does not declare what the labels of its releases are, so "
                 "nothing can be learnt from them here; use a learner of its own"
             )
         meaning: Meaning = declared(self)
