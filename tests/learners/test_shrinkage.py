@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from labeldp.learners.radial import Sizes
+from labeldp.learners.radial import NoiseSizes
 from labeldp.learners.shrinkage import Bayes, Posterior, Prior, prior_family
 
 Array = NDArray[np.float64]
@@ -189,9 +189,11 @@ def radial_draw(problem: Problem, prior: Array) -> tuple[Array, Array]:
     return truth, truth + size * np.linalg.cholesky(problem.noise) @ rng.normal(size=width)
 
 
-def sizes(problem: Problem, radial: int | None) -> Sizes:
+def sizes(problem: Problem, radial: int | None) -> NoiseSizes:
     known = (problem.family, problem.mean, problem.mean_variance)
-    return Sizes.of(radial, lambda size: Bayes.of(size * problem.noise, *known, largest=LARGEST))
+    return NoiseSizes.of(
+        radial, lambda size: Bayes.of(size * problem.noise, *known, largest=LARGEST)
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))

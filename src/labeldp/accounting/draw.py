@@ -16,7 +16,7 @@ from labeldp.accounting.curve import Curve, How, Range, Steps
 from labeldp.errors import InputError, at_least
 
 
-class Drawn(Curve):
+class AfterDraw(Curve):
     """A law given the bags, times the chance to be in one: `drawn` says both.
 
     One of several labels is in a bag with at most as many times the chance.
@@ -46,7 +46,7 @@ class Drawn(Curve):
 
 
 @dataclass(frozen=True)
-class OverDraw(Drawn):
+class OverDraw(AfterDraw):
     """`curve` given the bags, over a draw of which only the `chance` is known."""
 
     curve: Curve
@@ -61,7 +61,7 @@ class OverDraw(Drawn):
 
 
 @dataclass(frozen=True)
-class BagDraw(Drawn):
+class BagDraw(AfterDraw):
     """`curve` given the bags, over the draw of `bags` disjoint bags of `bag_size` rows each."""
 
     curve: Curve

@@ -29,12 +29,12 @@ from labeldp.errors import InputError
 __all__ = ["checked", "named", "plain", "plain_fields", "refuse_unknown"]
 
 Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 Make = Callable[[Any], Any]
 """The plain value, or a TypeError or ValueError."""
 
 
-def checked(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
+def checked(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """The same function; arguments that it does not have, or of another kind, are an InputError."""
     signature = _written_out(function)
 
@@ -43,7 +43,7 @@ def checked(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer
         return {name: _hint(function, each) for name, each in signature.parameters.items()}
 
     @wraps(function)
-    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+    def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as problem:
@@ -88,7 +88,7 @@ def _by_name(signature: inspect.Signature) -> str:
     return f"; name the others, such as {named[0]}=..." if named else ""
 
 
-def named(kind: type[Answer]) -> type[Answer]:
+def named(kind: type[Result]) -> type[Result]:
     """The same class; keywords that its constructor does not have are an InputError."""
     construct = kind.__init__
     known = inspect.signature(construct).parameters

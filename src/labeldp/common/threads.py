@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 _ROOM = 1000
@@ -44,8 +44,8 @@ def _cores() -> int:
 
 
 def in_order(
-    work: Callable[[Item], Answer], items: Iterable[Item], threads: int
-) -> Generator[Answer, None, None]:
+    work: Callable[[Item], Result], items: Iterable[Item], threads: int
+) -> Generator[Result, None, None]:
     """work(item) for every item, in their order; one thread means the caller's own.
 
     At most `threads` + 1 answers are under way or waiting. However the loop over them is left
@@ -56,7 +56,7 @@ def in_order(
         return
     pool = ThreadPoolExecutor(threads, thread_name_prefix="labeldp")
     try:
-        coming: deque[Future[Answer]] = deque()
+        coming: deque[Future[Result]] = deque()
         for item in items:
             coming.append(pool.submit(work, item))
             if len(coming) > threads:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from labeldp.doctor.column import Facts
+from labeldp.doctor.column import Traits
 
 
 def findings(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -36,7 +36,7 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + more
 
 
-def _about(facts: Facts) -> Iterator[str]:
+def _about(facts: Traits) -> Iterator[str]:
     name = facts["name"]
     if facts["advice"] is not None or facts["kind"] == "constant":
         yield f"{name}: {facts['kind']}, {facts['why']}"

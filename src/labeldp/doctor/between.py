@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.doctor.column import Facts
+from labeldp.doctor.column import Traits
 from labeldp.features import named_like_an_id, names_a_person
 from labeldp.source import is_number, to_float
 
@@ -26,7 +26,7 @@ def duplicates(table: pa.Table) -> int:
     return int(table.num_rows - groups.num_rows)
 
 
-def persons(table: pa.Table, kinds: Mapping[str, str]) -> Iterator[Facts]:
+def persons(table: pa.Table, kinds: Mapping[str, str]) -> Iterator[Traits]:
     """Columns named like ids that repeat: whose rows these are, persons before things."""
     named = [n for n in table.column_names if named_like_an_id(n) and kinds[n] in _WHOSE]
     for name in [n for n in named if names_a_person(n)] or named:
@@ -35,7 +35,7 @@ def persons(table: pa.Table, kinds: Mapping[str, str]) -> Iterator[Facts]:
             yield {"column": name, "mean": float(counts.mean()), "most": int(counts.max())}
 
 
-def twins(table: pa.Table, kinds: Mapping[str, str]) -> Iterator[Facts]:
+def twins(table: pa.Table, kinds: Mapping[str, str]) -> Iterator[Traits]:
     """Columns of which one follows from the other."""
     used = [n for n in table.column_names if kinds[n] in ("number", "date", "category")]
     numbers = {n: _standard(table[n]) for n in used if is_number(table[n].type)}
@@ -49,7 +49,7 @@ def twins(table: pa.Table, kinds: Mapping[str, str]) -> Iterator[Facts]:
             yield {"columns": [one, other], "why": "their levels are the same under other names"}
 
 
-def dependent(table: pa.Table, kinds: Mapping[str, str]) -> Iterator[Facts]:
+def dependent(table: pa.Table, kinds: Mapping[str, str]) -> Iterator[Traits]:
     """Numbers that are made of two or more columns before them, such as totals."""
     names = [n for n in table.column_names if kinds[n] == "number" and is_number(table[n].type)]
     some = table.slice(0, _SOME_ROWS)

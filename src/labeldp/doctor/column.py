@@ -14,7 +14,7 @@ from labeldp.doctor.compact import in_four_digits
 from labeldp.features import FEW, FEWEST, UNIQUE, Verdict, cyclic, named_like_a_code, surely_id
 from labeldp.source import Column, is_clock, is_moment, is_text, plain, to_float
 
-Facts = dict[str, Any]
+Traits = dict[str, Any]
 
 _LONG = 40
 _FAR = 8.0
@@ -28,7 +28,7 @@ each of them."""
 
 def describe(
     column: Column, values: pa.ChunkedArray, verdict: Verdict, many: int = MANY_ROWS
-) -> Facts:
+) -> Traits:
     """Facts about a feature; `advice` says what to do with it, if anything.
 
     From so `many` rows on whole numbers in a row may have a column each.
@@ -36,7 +36,7 @@ def describe(
     values = decoded(values)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
     filled = len(values) - values.null_count
-    facts: Facts = {
+    facts: Traits = {
         "name": column.name,
         "type": column.type,
         "distinct": distinct,
@@ -130,10 +130,10 @@ def _counts_rows(values: pa.ChunkedArray) -> bool:
     return bool(np.mean(np.diff(numbers[~np.isnan(numbers)]) == 1) > UNIQUE)
 
 
-def _spread(values: NDArray[np.float64]) -> Facts:
+def _spread(values: NDArray[np.float64]) -> Traits:
     """Ends and, if one value lies far off, what it costs: leverage is what privacy is paid for."""
     known = values[~np.isnan(values)]
-    facts: Facts = {"low": float(known.min()), "high": float(known.max())}
+    facts: Traits = {"low": float(known.min()), "high": float(known.max())}
     away = np.abs(known - known.mean())
     spread = known.std()
     if spread > 0 and away.max() > _FAR * spread:

@@ -6,14 +6,14 @@ import math
 
 import pyarrow as pa
 
-from labeldp.doctor.column import COSTLY, MANY_ROWS, Facts, describe, dummies
+from labeldp.doctor.column import COSTLY, MANY_ROWS, Traits, describe, dummies
 from labeldp.doctor.pieces import pieces
 from labeldp.doctor.view import Known, View
 from labeldp.features import LevelsAndRanges, Said, Verdict, judge, merge_levels
 from labeldp.source import Column, split_part
 
 
-def describe_all(view: View) -> list[Facts]:
+def describe_all(view: View) -> list[Traits]:
     """Facts about every feature."""
     source, table, tally = view.source, view.table, _tallied(view)
     many = MANY_ROWS + COSTLY * _scales(table)
@@ -21,7 +21,7 @@ def describe_all(view: View) -> list[Facts]:
     return [facts | {"levels": _levels(facts, tally)} for facts in columns]
 
 
-def find_pieces(view: View, columns: list[Facts], said: Known) -> dict[str, list[str]]:
+def find_pieces(view: View, columns: list[Traits], said: Known) -> dict[str, list[str]]:
     """What texts would better be taken into, by column, unless somebody said what it is."""
     taken = (*said.categorical, *said.numeric)
     open_ = [c for c in columns if not (c["name"] in taken or split_part(c["name"])[1])]
@@ -51,7 +51,7 @@ def _verdict(column: Column, tally: LevelsAndRanges) -> Verdict:
     return judge(column, tally.extremes.get(name), tally.levels.get(name), least)
 
 
-def _levels(facts: Facts, tally: LevelsAndRanges) -> list[str]:
+def _levels(facts: Traits, tally: LevelsAndRanges) -> list[str]:
     """What would be said of the levels of a category that are spelt in several ways or rare."""
     levels, notes = tally.levels.get(facts["name"]), list[Said]()
     if facts["kind"] == "category" and levels is not None and not levels.too_many:

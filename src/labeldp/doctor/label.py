@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common import arrow_numbers
-from labeldp.doctor.column import Facts
+from labeldp.doctor.column import Traits
 from labeldp.doctor.strays import stray_words
 from labeldp.doctor.view import Known, View
 from labeldp.errors import DataError
@@ -32,7 +32,7 @@ _LARGEST = 1e290
 """Labels beyond are no numbers to reckon with."""
 
 
-def describe_label(view: View, columns: Sequence[Facts]) -> dict[str, Any]:
+def describe_label(view: View, columns: Sequence[Traits]) -> dict[str, Any]:
     """Missing labels, their ends rounded coarsely, and columns that repeat them.
 
     Nothing of it reaches the options but that some are missing.
@@ -68,7 +68,7 @@ def _read(source: Source, name: str, rows: int) -> tuple[NDArray[np.float64], bo
     return labels, any("text" in found for _, found in read)
 
 
-def _kinds(known: Known, columns: Sequence[Facts]) -> Kinds:
+def _kinds(known: Known, columns: Sequence[Traits]) -> Kinds:
     """What columns are to be: as it is known, and as is advised."""
     return {
         kind: [*known.kinds[kind], *(c["name"] for c in columns if c["advice"] == kind)]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common import arrow_words
-from labeldp.doctor.column import Facts, decoded
+from labeldp.doctor.column import Traits, decoded
 from labeldp.features import FEW
 from labeldp.source import NUMBER, SOFT_BLANKS, WORD, Reading, among_numbers, cut, is_text
 
@@ -31,7 +31,7 @@ _TIMES = 3
 _PIECES = 9
 
 
-def pieces(facts: Facts, values: pa.ChunkedArray) -> list[str]:
+def pieces(facts: Traits, values: pa.ChunkedArray) -> list[str]:
     """The parts of a column's texts that are worth columns of their own in its place."""
     if facts["kind"] not in ("text", "category", "id") or facts["distinct"] <= FEW[-1]:
         return []

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.doctor.column import Facts, decoded
+from labeldp.doctor.column import Traits, decoded
 from labeldp.doctor.view import MOST_ROWS, Known
 from labeldp.source import (
     ALMOST,
@@ -105,7 +105,7 @@ def texts_of(schema: pa.Schema) -> list[str]:
     return [field.name for field in schema if is_text(plain(field.type))]
 
 
-def count_blanks(columns: Sequence[Facts], reader: Any, strays: Strays) -> None:
+def count_blanks(columns: Sequence[Traits], reader: Any, strays: Strays) -> None:
     """Add to the facts how missing values are spelt, where that is text."""
     if isinstance(reader, DelimitedReader):
         reader = replace(reader, reading=replace(reader.reading, na=()))
@@ -119,7 +119,7 @@ def count_blanks(columns: Sequence[Facts], reader: Any, strays: Strays) -> None:
             break
 
 
-def _count_blanks(facts: Facts, column: pa.Array, strays: Sequence[str]) -> None:
+def _count_blanks(facts: Traits, column: pa.Array, strays: Sequence[str]) -> None:
     words = {*NULL_WORDS, *strays} | (set() if facts["kind"] == "category" else {*SOFT_BLANKS})
     for entry in decoded(column).value_counts().to_pylist():
         text = entry["values"]

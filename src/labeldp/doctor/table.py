@@ -22,7 +22,7 @@ from labeldp.common import checked
 from labeldp.doctor.advice import findings, options
 from labeldp.doctor.between import dependent, duplicates, persons, twins
 from labeldp.doctor.codes import as_missing, find_codes
-from labeldp.doctor.column import Facts
+from labeldp.doctor.column import Traits
 from labeldp.doctor.columns import describe_all, find_pieces
 from labeldp.doctor.compact import compact_dates
 from labeldp.doctor.label import describe_label
@@ -135,7 +135,7 @@ def _pieces_note(name: str, parts: Sequence[str]) -> str:
     return f"{name}: in the place of its texts {', '.join(parts)}; `text_parts` says so"
 
 
-def _answer(view: View, columns: Sequence[Facts], notes: Sequence[str]) -> dict[str, Any]:
+def _answer(view: View, columns: Sequence[Traits], notes: Sequence[str]) -> dict[str, Any]:
     """All that was found, in plain values."""
     table, reader, data = view.table, view.source.reader, view.data
     kinds = {facts["name"]: facts["kind"] for facts in columns}

@@ -22,8 +22,8 @@ from labeldp.features.terms import Derived, Fitted, Term
 from labeldp.source import (
     NULL_WORDS,
     Reading,
-    Request,
     Source,
+    Wanted,
     is_told,
     open_table,
     ready,
@@ -263,7 +263,7 @@ class FeatureMap:
             raise DataError(f"the rows lack the feature columns {shown}; add them")
         numeric = [column.name for column in self.numeric]
         categorical = [column.name for column in self.categorical]
-        request = Request(self.columns, numeric, categorical, reading)
+        request = Wanted(self.columns, numeric, categorical, reading)
         return ready(reader, request).batches(self.columns, _BATCH)
 
     def design(self, rows: Any) -> NDArray[np.float64]:

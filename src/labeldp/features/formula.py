@@ -37,7 +37,7 @@ class Atom:
 
 
 Term = tuple[Atom, ...]
-Terms = dict[Term, None]
+FormulaTerms = dict[Term, None]
 """In the order in which they are written."""
 
 
@@ -125,50 +125,50 @@ class _Parser:
         ahead = zip(self._tokens, self._tokens[1:], self._tokens[2:], strict=False)
         self._logged = [name.strip("`") for log, sign, name in ahead if (log, sign) == ("log", "(")]
 
-    def formula(self) -> tuple[str | None, Terms, int]:
+    def formula(self) -> tuple[str | None, FormulaTerms, int]:
         label = None if self._tokens[0] == "~" else self._name("the label")
         if self._take("(") or not self._take("~"):
             raise InputError(
                 f"`formula` is {short(self._text)!r}; write a label as it is, ~ and terms: "
                 f"y ~ x + z"
             )
-        terms = self._sum(Terms({(Atom(_ONE),): None}), label)
+        terms = self._sum(FormulaTerms({(Atom(_ONE),): None}), label)
         if self._tokens[0]:
             self._refuse(f"{self._tokens[0]!r} stands where nothing can")
         if any(atom.column == label for term in terms for atom in term):
             raise InputError(f"`formula` has the label {label!r} on both sides; take it out")
         return label, terms, self._waves
 
-    def _sum(self, terms: Terms, label: str | None) -> Terms:
+    def _sum(self, terms: FormulaTerms, label: str | None) -> FormulaTerms:
         minus = self._take("-")
         if not minus:
             self._take("+")
         while True:
             found = self._products(label)
             if minus:
-                terms = Terms({t: None for t in terms if not _without(t, found)})
+                terms = FormulaTerms({t: None for t in terms if not _without(t, found)})
             elif () in found:
                 terms.pop((Atom(_ONE),), None)
-            terms = terms if minus else Terms({**terms, **{t: None for t in found if t}})
+            terms = terms if minus else FormulaTerms({**terms, **{t: None for t in found if t}})
             if self._tokens[0] not in ("+", "-"):
                 return terms
             minus = self._tokens.pop(0) == "-"
 
-    def _products(self, label: str | None) -> Terms:
+    def _products(self, label: str | None) -> FormulaTerms:
         terms = self._crossed(label)
         while self._take("*"):
             others = self._crossed(label)
-            terms = Terms({**terms, **others, **self._cross(terms, others)})
+            terms = FormulaTerms({**terms, **others, **self._cross(terms, others)})
         return terms
 
-    def _crossed(self, label: str | None) -> Terms:
+    def _crossed(self, label: str | None) -> FormulaTerms:
         terms = self._factor(label)
         while self._take(":"):
             terms = self._cross(terms, self._factor(label))
         return terms
 
-    def _cross(self, ours: Terms, others: Terms) -> Terms:
-        found = Terms()
+    def _cross(self, ours: FormulaTerms, others: FormulaTerms) -> FormulaTerms:
+        found = FormulaTerms()
         for left, right in product(ours, others):
             term = tuple(sorted({*left, *right}))
             if len(term) > 2:
@@ -182,29 +182,29 @@ class _Parser:
             found[term] = None
         return found
 
-    def _factor(self, label: str | None) -> Terms:
+    def _factor(self, label: str | None) -> FormulaTerms:
         if self._take("("):
             self._depth += 1
             if self._depth > _DEEP:
                 self._refuse(f"more than {_DEEP} parentheses stand in each other; take some out")
-            terms = self._sum(Terms(), label)
+            terms = self._sum(FormulaTerms(), label)
             self._close()
             self._depth -= 1
             return terms
         if self._take("."):
             others = (name for name in self._names or () if name not in (label, *self._logged))
-            return Terms({(Atom(name),): None for name in others})
+            return FormulaTerms({(Atom(name),): None for name in others})
         if self._tokens[0] in ("0", "1"):
-            return Terms({(Atom(_ONE),) if self._tokens.pop(0) == "1" else (): None})
+            return FormulaTerms({(Atom(_ONE),) if self._tokens.pop(0) == "1" else (): None})
         name = self._name("a column")
-        return self._call(name) if self._take("(") else Terms({(self._atom(name),): None})
+        return self._call(name) if self._take("(") else FormulaTerms({(self._atom(name),): None})
 
-    def _call(self, function: str) -> Terms:
+    def _call(self, function: str) -> FormulaTerms:
         if function == "fourier":
             self._waves = WAVES if self._tokens[0] == ")" else self._count("fourier")
             self._close()
-            return Terms()
-        return Terms({(self._bent(function),): None})
+            return FormulaTerms()
+        return FormulaTerms({(self._bent(function),): None})
 
     def _bent(self, function: str) -> Atom:
         """What is between the brackets of a function of one column, and the closing one."""

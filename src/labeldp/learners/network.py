@@ -15,7 +15,7 @@ from labeldp.features import FeatureMap
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.inputs import Inputs
 from labeldp.learners.layers import Layers, Matrix, averaged
-from labeldp.learners.noise import Judged, Noise, judged, standardised
+from labeldp.learners.noise import Judged, LabelNoise, judged, standardised
 from labeldp.learners.protocol import (
     Array,
     Arrays,
@@ -150,7 +150,7 @@ def fit_release(
         raise InputError("`shrink=True` needs rows or bags of rows, not aggregates; leave it out")
     wanted = not (bags.aggregated or settings.one_network or bags.bags < 2)
     if wanted if settings.shrink is None else settings.shrink:
-        model = _fit_noisy(bags, Noise(release.noise, public), settings, progress)
+        model = _fit_noisy(bags, LabelNoise(release.noise, public), settings, progress)
     else:
         model = fit_bags(bags, settings, progress)
     return replace(model, label_range=public)
@@ -209,7 +209,7 @@ def _inputs(
 
 
 def _fit_noisy(
-    bags: WeightedBags, noise: Noise, settings: Settings, progress: Progress | None
+    bags: WeightedBags, noise: LabelNoise, settings: Settings, progress: Progress | None
 ) -> NetworkModel:
     """The mean of networks that have not seen different labels, as much of it as these support.
 

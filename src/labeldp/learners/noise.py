@@ -30,7 +30,7 @@ _DOUBT = 3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Noise:
+class LabelNoise:
     """What is public of the labels of bags."""
 
     std: Array = field(repr=False)
@@ -50,7 +50,7 @@ class Standardised:
     """The deviation of single labels about it, without noise."""
 
 
-def standardised(bags: WeightedBags, noise: Noise) -> Standardised:
+def standardised(bags: WeightedBags, noise: LabelNoise) -> Standardised:
     """Bags in which every label counts for what it tells."""
     shift, variance = _moments(bags, noise)
     scale, spread = math.sqrt(variance), np.sqrt(noise.std**2 + variance * _energy(bags))
@@ -73,7 +73,7 @@ def _energy(bags: WeightedBags) -> Array:
     return np.asarray(np.add.reduceat(squares, bags.offsets[:-1]))
 
 
-def _moments(bags: WeightedBags, noise: Noise) -> tuple[float, float]:
+def _moments(bags: WeightedBags, noise: LabelNoise) -> tuple[float, float]:
     """The best constant and the variance of labels about it, each with the range as its prior.
 
     Labels spread evenly have the middle as mean and Δ²/12 as variance: few noisy labels move

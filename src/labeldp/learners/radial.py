@@ -22,14 +22,14 @@ _MANY = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Sizes:
+class NoiseSizes:
     """One `Bayes` for every size of the noise, and how likely that size is."""
 
     parts: tuple[Bayes, ...]
     logs: Array
 
     @classmethod
-    def of(cls, dimensions: int | None, sized: Callable[[float], Bayes]) -> Sizes:
+    def of(cls, dimensions: int | None, sized: Callable[[float], Bayes]) -> NoiseSizes:
         """Of noise that is radial in so many dimensions, or normal."""
         values, logs = _chances(dimensions)
         return cls(tuple(sized(float(value)) for value in values), logs)

@@ -20,7 +20,7 @@ import numpy as np
 
 from labeldp.learners.lasso import path as lasso_path, solve as solve_lasso
 from labeldp.learners.least_squares import Array, bounded_norm
-from labeldp.learners.radial import Sizes
+from labeldp.learners.radial import NoiseSizes
 from labeldp.learners.shrinkage import Bayes, Prior, prior_family
 from labeldp.learners.submodels import sub_models
 from labeldp.learners.whitened import RANK_TOLERANCE, Measured, Whitened
@@ -130,7 +130,7 @@ def shrunken(
         shift[constant] = (low + high) / 2
     priors = _priors(white, mean, constant, degrees)
     largest = squares / 12 / max(1, len(white.root) - (mean is not None))
-    bayes = Sizes.of(
+    bayes = NoiseSizes.of(
         white.radial,
         lambda size: Bayes.of(size * white.noise, priors, mean, squares / 12, largest=largest),
     )

@@ -49,8 +49,8 @@ from labeldp.source.persons import (
 from labeldp.source.protocol import (
     Reader as Reader,
     ReaderOf as ReaderOf,
-    Request as Request,
     TableReader as TableReader,
+    Wanted as Wanted,
 )
 from labeldp.source.reading import Reading as Reading, Text as Text
 from labeldp.source.roles import UnknownColumnError as UnknownColumnError

@@ -14,7 +14,7 @@ from labeldp.source.dates import in_digits
 from labeldp.source.dress import Dress
 from labeldp.source.kinds import is_text
 from labeldp.source.looks import BATCH, Looks
-from labeldp.source.protocol import Reader, Request
+from labeldp.source.protocol import Reader, Wanted
 from labeldp.source.reading import Reading
 from labeldp.source.spelling import SOFT_BLANKS, Spelling, Wording, among_numbers, without_codes
 from labeldp.source.values import NUMBER, not_a_number
@@ -26,7 +26,7 @@ _MOMENT, _INSTANT, _DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa
 class Decision:
     """What decides how columns are read, besides their looks."""
 
-    request: Request
+    request: Wanted
     nulls: tuple[str, ...]
     """Texts that mean missing."""
 

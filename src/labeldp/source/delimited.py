@@ -31,7 +31,7 @@ from labeldp.source.guard import Guard, Layout, first_rows, header, inner_margin
 from labeldp.source.header import FALLBACK, delimiter_of, start_of, told_apart
 from labeldp.source.looks import TextTypes
 from labeldp.source.margins import NO_MARGINS, Margins, left_out, lines_below
-from labeldp.source.protocol import Request, TableReader
+from labeldp.source.protocol import TableReader, Wanted
 from labeldp.source.reading import Reading
 from labeldp.source.rownames import rows_are_named
 from labeldp.source.streams import Stream
@@ -94,7 +94,7 @@ class DelimitedReader(TableReader):
             same_schema(schemas[0], schemas[-1], (paths[0], path))
         return replace(found, schema=schemas[0])._with_ends()
 
-    def prepared(self, request: Request, /) -> DelimitedReader:
+    def prepared(self, request: Wanted, /) -> DelimitedReader:
         """Decide the type of every feature column in one pass over the values as text.
 
         That pass also shows whether features are in the encoding that the header is in.

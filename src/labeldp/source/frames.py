@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from labeldp.errors import DataError
 from labeldp.source.files import sliced, unique_names
-from labeldp.source.protocol import Reader, Request, TableReader
+from labeldp.source.protocol import Reader, TableReader, Wanted
 from labeldp.source.typed_text import SpeltReader, spelt
 
 ELSEWHERE = {"pyspark.sql": "labeldp.spark.reader"}
@@ -107,7 +107,7 @@ class FrameReader(TableReader):
         unique_names(schema.names, f"the {name}")
         return cls(frame=frame, schema=schema, rows=_length(frame), format=name, mixed=mixed)
 
-    def prepared(self, request: Request, /) -> Reader:
+    def prepared(self, request: Wanted, /) -> Reader:
         """The frame holds its types; text is read."""
         found = spelt(self, request, self.mixed)
         if found is self or not self.wording.notes:

@@ -30,7 +30,7 @@ from labeldp.source.dates_in_english import in_english
 from labeldp.source.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
 from labeldp.source.kinds import check_breadth, is_number
 from labeldp.source.numerals import in_ascii, numbers_among, units_of
-from labeldp.source.protocol import Reader, Request
+from labeldp.source.protocol import Reader, Wanted
 from labeldp.source.reading import Reading, is_format
 from labeldp.source.spelling import SOFT_BLANKS, without_codes
 from labeldp.source.values import NUMBER
@@ -338,7 +338,7 @@ class TextTypes:
         known = {name: self.looks.get(name, Looks()) + look for name, look in other.looks.items()}
         return TextTypes(self.rows + other.rows, self.looks | known)
 
-    def misspelt(self, request: Request) -> str | None:
+    def misspelt(self, request: Wanted) -> str | None:
         """The first column that should be numbers and is not."""
         for name, look in self.looks.items():
             if look.misspelt(name in request.numeric, name in request.categorical):

@@ -13,7 +13,7 @@ from labeldp.source.files import DELIMITERS, find
 from labeldp.source.foreign import foreign_reader
 from labeldp.source.frames import frame_reader
 from labeldp.source.parts import of_text, split_part
-from labeldp.source.protocol import Reader, Request
+from labeldp.source.protocol import Reader, Wanted
 from labeldp.source.readers import ArrowReader, ParquetReader
 from labeldp.source.reading import Reading
 from labeldp.source.typed_text import with_their_parts
@@ -63,7 +63,7 @@ def _refuse_for_text(form: str, reading: Reading | None) -> None:
             raise InputError(f"`{name}` is for text files, not for {form}; leave it out")
 
 
-def ready(reader: Reader, request: Request) -> Reader:
+def ready(reader: Reader, request: Wanted) -> Reader:
     """The reader that delivers these columns, parts of others among them, with final types."""
     names, there = request.features, set(reader.schema.names)
     stored = dict.fromkeys(n if n in there else split_part(n)[0] for n in names)

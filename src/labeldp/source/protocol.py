@@ -15,7 +15,7 @@ from labeldp.source.spelling import Wording
 
 
 @dataclass(frozen=True)
-class Request:
+class Wanted:
     """The feature columns that are to be read, and what is said of them."""
 
     features: Sequence[str]
@@ -55,7 +55,7 @@ class Reader(Protocol):
     def engine(self) -> Callable[[], Any] | None:
         """What makes the one engine that reads it, where its rows are; None: it is read here."""
 
-    def prepared(self, request: Request, /) -> Reader:
+    def prepared(self, request: Wanted, /) -> Reader:
         """Return a reader whose schema is final for these feature columns."""
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -80,7 +80,7 @@ class TableReader(ABC):
     def engine(self) -> Callable[[], Any] | None:
         return None
 
-    def prepared(self, _: Request, /) -> Reader:
+    def prepared(self, _: Wanted, /) -> Reader:
         return self
 
     @abstractmethod
@@ -113,5 +113,5 @@ class ReaderOf:
     def engine(self) -> Callable[[], Any] | None:
         return self.inner.engine
 
-    def prepared(self, _: Request, /) -> Self:
+    def prepared(self, _: Wanted, /) -> Self:
         return self

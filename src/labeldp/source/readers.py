@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from labeldp.source.files import reading as reading_file, same_schema, sliced, unique_names
 from labeldp.source.kinds import is_text, plain
-from labeldp.source.protocol import Reader, Request, TableReader
+from labeldp.source.protocol import Reader, TableReader, Wanted
 from labeldp.source.typed_text import spelt
 
 _PART_ROWS = 1 << 19
@@ -46,7 +46,7 @@ class ParquetReader(TableReader):
             same_schema(schemas[0], schemas[-1], (paths[0], path))
         return cls(paths=paths, schema=schemas[0], rows=rows)
 
-    def prepared(self, request: Request, /) -> Reader:
+    def prepared(self, request: Wanted, /) -> Reader:
         """Have text features delivered as dictionary codes, five times faster than strings."""
         names = (name for name in request.features if name not in request.numeric)
         texts = (name for name in names if is_text(plain(self.schema.field(name).type)))
@@ -120,7 +120,7 @@ class ArrowReader(TableReader):
             same_schema(schemas[0], schemas[-1], (paths[0], path))
         return cls(paths=paths, schema=schemas[0])
 
-    def prepared(self, request: Request, /) -> Reader:
+    def prepared(self, request: Wanted, /) -> Reader:
         """The file holds its types; text is read."""
         return spelt(self, request)
 

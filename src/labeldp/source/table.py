@@ -19,7 +19,7 @@ from labeldp.source.labels import LabelCheck, check_label_type, present, to_labe
 from labeldp.source.opening import open_table, ready
 from labeldp.source.parts import SEASONS, split_part
 from labeldp.source.persons import check_person_type, marked
-from labeldp.source.protocol import Reader, Request
+from labeldp.source.protocol import Reader, Wanted
 from labeldp.source.reading import Reading, Told
 from labeldp.source.roles import check_codes, check_names, check_once, chosen, with_parts
 from labeldp.source.spelling import Wording
@@ -299,7 +299,7 @@ def scan(
     if person is not None:
         check_person_type(reader.schema.field(person))
     names = chosen(reader.schema.names, (label, person), features, drop, *parts)
-    request = Request(names, numeric, categorical, reading)
+    request = Wanted(names, numeric, categorical, reading)
     reader = ready(reader, request)
     if reader.rows == 0:
         raise DataError(f"the {reader.format} data have no rows; nothing can be learnt from them")
@@ -332,7 +332,7 @@ def as_source(data: Any, **said: Any) -> Source:
     return data
 
 
-def _column(reader: Reader, name: str, request: Request, wanted: bool) -> Column:
+def _column(reader: Reader, name: str, request: Wanted, wanted: bool) -> Column:
     """Numbers with units or separators are quantities; months and weekdays are not."""
     spelling = reader.wording.spellings.get(name)
     quantity = spelling is not None and spelling.way == "numbers"

@@ -18,7 +18,7 @@ from labeldp.source.decision import Decision, retyped, text_among_numbers
 from labeldp.source.kinds import is_number, is_text, plain
 from labeldp.source.looks import ALMOST, Looks, TextTypes
 from labeldp.source.parts import column_or_part, of_text, split_part, with_parts
-from labeldp.source.protocol import Reader, ReaderOf, Request
+from labeldp.source.protocol import Reader, ReaderOf, Wanted
 from labeldp.source.spelling import Spelling, Wording
 
 _NAMES = "{name}: whole numbers but for a few words, read as names; `numeric` and `na` to change"
@@ -58,7 +58,7 @@ class SpeltReader(ReaderOf):
         return tuple(replace(self, inner=unit) for unit in self.inner.units())
 
 
-def spelt(reader: Reader, request: Request, mixed: Collection[str] = ()) -> Reader:
+def spelt(reader: Reader, request: Wanted, mixed: Collection[str] = ()) -> Reader:
     """The reader of a typed table, with the text among these columns read.
 
     `mixed` columns held numbers and texts, and are text for that alone.
@@ -78,7 +78,7 @@ def spelt(reader: Reader, request: Request, mixed: Collection[str] = ()) -> Read
 
 def wording_of(
     schema: pa.Schema,
-    request: Request,
+    request: Wanted,
     ask: Ask,
     refuse: Refuse,
     mixed: Collection[str] = (),

@@ -29,10 +29,10 @@ from labeldp.source import (
     NULL_WORDS,
     Decision,
     Reading,
-    Request,
     Spelling,
     TableReader,
     TextTypes,
+    Wanted,
     retyped,
     sliced,
     text_among_numbers,
@@ -43,7 +43,7 @@ from labeldp.source import (
 if TYPE_CHECKING:
     from labeldp.source import Source
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 _ANSWER = pa.schema([("refusal", pa.string()), ("answer", pa.binary())])
 _TYPES = {
@@ -106,7 +106,7 @@ class ClusterReader(TableReader):
 
         return SparkEngine
 
-    def prepared(self, request: Request, /) -> ClusterReader:
+    def prepared(self, request: Wanted, /) -> ClusterReader:
         """Decide the types of text as for local tables."""
         reading = request.reading
         if not self.text:
@@ -143,8 +143,8 @@ class ClusterReader(TableReader):
         )
 
     def parts(
-        self, columns: Sequence[str], ask: Callable[[PartReader], Answer]
-    ) -> Iterator[Answer]:
+        self, columns: Sequence[str], ask: Callable[[PartReader], Result]
+    ) -> Iterator[Result]:
         """Put a question to every part of these columns; the answers in the order of the parts.
 
         They stay compressed until they are looked at.
@@ -210,8 +210,8 @@ def _refuse_malformed(flags: pa.Array) -> None:
 
 
 def over_parts(
-    source: Source, columns: Sequence[str], ask: Callable[[Source], Answer], *, labels: bool = False
-) -> Iterator[Answer]:
+    source: Source, columns: Sequence[str], ask: Callable[[Source], Result], *, labels: bool = False
+) -> Iterator[Result]:
     """Ask every part of a source whose rows are on a cluster.
 
     These columns, that of persons, and the label only with `labels` or where rows without one
@@ -226,7 +226,7 @@ def over_parts(
     return reader.parts(names, partial(_ask_source, bare, ask))
 
 
-def _ask_source(source: Source, ask: Callable[[Source], Answer], part: PartReader) -> Answer:
+def _ask_source(source: Source, ask: Callable[[Source], Result], part: PartReader) -> Result:
     return ask(replace(source, reader=part))
 
 

@@ -12,7 +12,7 @@ from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
-    Weights,
+    BagWeights,
     chosen_rows,
     coins,
     draw_weights,
@@ -100,7 +100,7 @@ class SampledNoisyWtdLagClaim(Claim):
             return Theorem3(self.label_range, fraction, size, self.bags, self.noise_std)
         return self.draw.over(RandomWeights(size, self.label_range, fraction, self.noise_std))
 
-    def weights(self, source: Source | None) -> Weights:
+    def weights(self, source: Source | None) -> BagWeights:
         """The weights and noisy rows that the seed gives; a column of them stands in the table."""
         if self.noisy_column is None:
             noisy = coins(self.draw, self.noisy_fraction or 0.0)
@@ -193,7 +193,7 @@ def check(release: Release) -> Iterator[str]:
     yield from problems
     if problems:
         return
-    weights = Weights.from_table(bags, claim.draw)
+    weights = BagWeights.from_table(bags, claim.draw)
     if not np.isfinite(weights.values).all() or bags.column("noisy").null_count:
         yield f"{BAGS} has gaps, or weights that are not numbers"
         return
@@ -226,7 +226,7 @@ def untested(release: Release) -> Iterator[str]:
 
 
 def _planned(
-    claim: SampledNoisyWtdLagClaim, weights: Weights, source: Source | None
+    claim: SampledNoisyWtdLagClaim, weights: BagWeights, source: Source | None
 ) -> Iterator[str]:
     """Whether weights and noisy rows follow from the seed: they could carry labels otherwise."""
     try:
@@ -249,4 +249,4 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
         yield from problems
         return
     if claim.noisy_column is not None:
-        yield from _planned(claim, Weights.from_table(release.files["bags"], claim.draw), source)
+        yield from _planned(claim, BagWeights.from_table(release.files["bags"], claim.draw), source)

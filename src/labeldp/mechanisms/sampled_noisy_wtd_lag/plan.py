@@ -13,7 +13,7 @@ from labeldp.mechanisms.options import fitting
 from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLagOptions, sizing
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
-    Weights,
+    BagWeights,
     chosen_rows,
     coins,
     draw_weights,
@@ -41,7 +41,7 @@ _HAIR = 1e-9
 _DRAWS = 10
 _INSPECTED = (2, 16, 128)
 
-Drawn = tuple[Draw, Weights, float | None]
+DrawnBags = tuple[Draw, BagWeights, float | None]
 
 
 def draft(request: Request[SampledNoisyWtdLagOptions], source: Source, engine: Engine) -> Plan:
@@ -95,7 +95,7 @@ def _drawn(
     found: Survey,
     shape: tuple[int, int, float],
     fraction: float,
-) -> Drawn:
+) -> DrawnBags:
     """Bags, noisy rows, weights, and the μ they keep below.
 
     A draw in which some bag has too few noisy rows is thrown away. No label takes part, and rows
@@ -104,7 +104,7 @@ def _drawn(
     """
     size, bags, std = shape
 
-    def once() -> Drawn:
+    def once() -> DrawnBags:
         draw = fresh_draw(request.options, found.facts.rows, bags, size, request.delta)
         if request.options.noisy_column is not None:
             noisy = chosen_rows(draw, source, request.options.noisy_column)
@@ -124,7 +124,7 @@ def _drawn(
 
 
 def _claimed_mu(
-    draw: Draw, weights: Weights, width: float, noise_std: float, target: float
+    draw: Draw, weights: BagWeights, width: float, noise_std: float, target: float
 ) -> float:
     """The μ of these very bags, or over the draw the one that every draw keeps.
 

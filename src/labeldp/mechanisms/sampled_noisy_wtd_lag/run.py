@@ -17,7 +17,7 @@ from labeldp import door
 from labeldp.errors import PlanError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
-from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import Weights, label_grid
+from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import BagWeights, label_grid
 from labeldp.mechanisms.workbench import (
     CONTRADICTION,
     BagRows,
@@ -62,7 +62,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
 
 
 def draw_sums(
-    weights: Weights,
+    weights: BagWeights,
     values: NDArray[np.float64],
     labels: LabelGrid,
     noise_std: float,

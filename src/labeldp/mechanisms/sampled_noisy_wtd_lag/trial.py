@@ -8,7 +8,7 @@ import numpy as np
 
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
-from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import Weights, label_grid
+from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import BagWeights, label_grid
 from labeldp.mechanisms.workbench import BagRows, Engine, Plan, Release, Source
 from labeldp.mechanisms.workbench.trial import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 
@@ -68,7 +68,7 @@ class Lagged:
         drawn = []
         for start in range(0, releases, once):
             times = (min(once, releases - start), 1)
-            copies = Weights(np.tile(weights.values, times), np.tile(weights.noisy, times))
+            copies = BagWeights(np.tile(weights.values, times), np.tile(weights.noisy, times))
             values, noise = np.tile(self._values, times), self._claim.noise_std
             drawn.append(draw_sums(copies, values, self._labels, noise, self._grid, randomness))
         return {"labels": np.concatenate(drawn).reshape(releases, -1)}

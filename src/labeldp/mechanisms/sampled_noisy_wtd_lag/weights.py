@@ -25,7 +25,7 @@ _MOST_ROUNDS = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class BagWeights:
     """One line per bag, one column per row in it."""
 
     values: NDArray[np.float64]
@@ -46,7 +46,7 @@ class Weights:
         return pa.table(columns, schema=WEIGHTED)
 
     @classmethod
-    def from_table(cls, table: pa.Table, draw: Draw) -> Weights:
+    def from_table(cls, table: pa.Table, draw: Draw) -> BagWeights:
         """What `table` wrote, if the bags have their size."""
         shape = (draw.bags, draw.bag_size)
         values, noisy = table.column("weight"), table.column("noisy")
@@ -116,7 +116,7 @@ def _truth(values: pa.Array, column: str) -> NDArray[np.bool_]:
 
 def draw_weights(
     draw: Draw, noisy: NDArray[np.bool_], width: float, noise_std: float, target: float | None
-) -> Weights:
+) -> BagWeights:
     """Weights from the seed; with a target, bags whose μ is above it are drawn again."""
     if not noisy.any(axis=1).all():
         raise PlanError(
@@ -127,13 +127,13 @@ def draw_weights(
     values = normals(stream, noisy.size).reshape(noisy.shape)
     size = draw.bag_size
     if target is None:
-        return Weights(values, noisy)
+        return BagWeights(values, noisy)
     over = np.arange(len(values))
     for _ in range(_MOST_ROUNDS):
         mu = realised_mu(values[over], noisy[over], width, noise_std)
         over = over[mu > target]
         if not len(over):
-            return Weights(values, noisy)
+            return BagWeights(values, noisy)
         fresh = normals(stream, len(over) * size)
         values[over] = fresh.reshape(len(over), size)
     raise PlanError(

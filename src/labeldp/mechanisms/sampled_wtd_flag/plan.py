@@ -12,7 +12,7 @@ from labeldp.mechanisms.options import fitting_aggregates
 from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledWtdFlagClaim
-from labeldp.mechanisms.sampled_wtd_flag.sizing import Sizes, choose_bag_size
+from labeldp.mechanisms.sampled_wtd_flag.sizing import BagSizes, choose_bag_size
 from labeldp.mechanisms.workbench import (
     BagRows,
     Engine,
@@ -45,7 +45,7 @@ def draft(request: Request[SampledWtdFlagOptions], source: Source, engine: Engin
     terms = Terms(
         found.facts, request.epsilon, request.delta, request.accountant, mode, residual_ms
     )
-    sizes = Sizes(
+    sizes = BagSizes(
         terms,
         options.over_draw,
         options.bags,
@@ -127,7 +127,7 @@ def _promise(request: Request[SampledWtdFlagOptions], features: FeatureMap) -> P
 
 
 def _default_size(
-    request: Request[SampledWtdFlagOptions], sizes: Sizes, promise: Promise | None
+    request: Request[SampledWtdFlagOptions], sizes: BagSizes, promise: Promise | None
 ) -> int:
     if promise is None:
         return choose_bag_size(sizes)

@@ -18,7 +18,7 @@ _TYPICAL = 2.0
 
 
 @dataclass(frozen=True)
-class Sizes:
+class BagSizes:
     """What decides the size of bags."""
 
     terms: Terms
@@ -52,7 +52,7 @@ class Sizes:
         return terms.residual_ms + noise * mean_excess(terms.rank, self.bags(bag_size))
 
 
-def choose_bag_size(sizes: Sizes) -> int:
+def choose_bag_size(sizes: BagSizes) -> int:
     """The size with the smallest forecast error."""
     rows, rank = sizes.terms.facts.rows, sizes.terms.rank
     candidates = bag_sizes(2 * (rank + 1), _STEP, rows // (sizes.wanted or rank + 2))

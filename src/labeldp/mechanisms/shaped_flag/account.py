@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from labeldp.mechanisms import Panel, number
 from labeldp.mechanisms.account import document, need
 from labeldp.mechanisms.shaped_flag import AUTO, GAUSSIAN, RADIAL, RESIDUAL_SHARE
-from labeldp.mechanisms.shaped_flag.noise import NOISES, Noise, choose
+from labeldp.mechanisms.shaped_flag.noise import NOISES, SumNoise, choose
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.shaped_flag import ShapedFlagQuestion
@@ -39,7 +39,7 @@ def answer(mechanism: str, asked: ShapedFlagQuestion) -> Found:
     return document(mechanism, asked, _OWN, found)
 
 
-def _law(mechanism: str, asked: ShapedFlagQuestion, share: float) -> Noise:
+def _law(mechanism: str, asked: ShapedFlagQuestion, share: float) -> SumNoise:
     """The law of the noise; how large radial noise is depends on the number of columns."""
     wanted = asked.noise or AUTO
     if asked.features is None and wanted != RADIAL and asked.delta > 0:

@@ -18,7 +18,7 @@ from labeldp.accounting import Curve
 from labeldp.errors import at_least, positive
 from labeldp.mechanisms import Description, describe_person, number
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
-from labeldp.mechanisms.shaped_flag.noise import NOISES, Noise
+from labeldp.mechanisms.shaped_flag.noise import NOISES, SumNoise
 from labeldp.mechanisms.workbench.forecasting import QUANTILES
 from labeldp.mechanisms.workbench.noise_claim import NoiseClaim, read_noise
 from labeldp.release import GAUSSIANS, FloorOutcome
@@ -68,7 +68,7 @@ class ShapedFlagClaim(NoiseClaim):
         return self.width * math.sqrt(self.protected)
 
     @property
-    def noise(self) -> Noise:
+    def noise(self) -> SumNoise:
         return NOISES[self.noise_law]
 
     @property

@@ -29,7 +29,7 @@ Publish = Callable[
 
 
 @dataclass(frozen=True)
-class Noise:
+class SumNoise:
     """A law of noise; what each part of a release costs is one number, μ or ε."""
 
     name: str
@@ -103,7 +103,7 @@ def _normal(
 
 
 NOISES = {
-    GAUSSIAN: Noise(
+    GAUSSIAN: SumNoise(
         GAUSSIAN,
         "μ",
         "Gaussian mechanism",
@@ -117,7 +117,7 @@ NOISES = {
         residual=door.NORMAL,
         residual_spread=1.0,
     ),
-    RADIAL: Noise(
+    RADIAL: SumNoise(
         RADIAL,
         "ε",
         "radial noise, with delta = 0,",
@@ -134,7 +134,9 @@ NOISES = {
 }
 
 
-def choose(asked: str, epsilon: float, delta: float, residual_share: float, columns: int) -> Noise:
+def choose(
+    asked: str, epsilon: float, delta: float, residual_share: float, columns: int
+) -> SumNoise:
     """The law asked for; else the one of least variance, which adds least to predictions."""
     able = [
         each
@@ -144,7 +146,7 @@ def choose(asked: str, epsilon: float, delta: float, residual_share: float, colu
     if not able:
         raise InputError(f"{asked} noise has no guarantee with δ = 0; leave `noise` out")
 
-    def size(each: Noise) -> float:
+    def size(each: SumNoise) -> float:
         return each.spread(columns) / each.parts(epsilon, delta, residual_share)[0]
 
     return min(able, key=size)
