@@ -9,7 +9,7 @@ from pathlib import Path
 import labeldp
 
 ROOT = Path(labeldp.__file__).parent
-ROOMS = "accounting", "release", "mechanisms", "signoff"
+ROOMS = "accounting", "release", "mechanisms", "planning", "signoff"
 """Those that know of a guarantee."""
 INVERT = "accounting/invert.py"
 
@@ -33,16 +33,16 @@ OTHER_LOOPS = {
     "accounting/mixture.py fraction_of": "rounds a quotient to the number of rows it stands for",
     # utility: what is chosen is priced afterwards, by `invert` or by its curve
     "accounting/radial.py product_quantile": "a quantile of the error that is forecast",
-    "mechanisms/forecast.py bag_sizes": "lists sizes of bags to compare",
+    "mechanisms/workbench/forecasting.py bag_sizes": "lists sizes of bags to compare",
     "mechanisms/wtd_flag/sizing.py choose_bags": "takes more bags while a forecast is better",
-    "mechanisms/survey.py survey": "leaves columns out while a leverage is too large",
+    "mechanisms/workbench/surveying.py survey": "leaves columns out while a leverage is too large",
     "planning/comparison.py simulated_mse": "a mean over synthetic labels",
     "mechanisms/workbench/trial.py Fit.sums": "mends a fit by further passes",
     # draws, repeated
     "mechanisms/workbench/bags.py distinct": "until there are enough different rows",
     "mechanisms/sampled_noisy_wtd_lag/plan.py _drawn": "until a draw of bags is private",
     "mechanisms/sampled_noisy_wtd_lag/weights.py draw_weights": "until every bag is private",
-    "signoff/audit.py _fill": "until time is up",
+    "signoff/auditing.py _fill": "until time is up",
     # points of a curve for other accountants
     "signoff/loss.py _nodes": "cuts pieces of a curve that bend",
     "signoff/loss.py _hull": "walks along a convex hull",

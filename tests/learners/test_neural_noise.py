@@ -17,7 +17,7 @@ from labeldp._random import Randomness
 from labeldp.errors import InputError
 from labeldp.learners import BagRegressor, LinearRegressor, WeightedBags
 from labeldp.learners.layers import Layers, averaged, row_products
-from labeldp.learners.noise import Noise, judged, standardised
+from labeldp.learners.noise import LabelNoise, judged, standardised
 from labeldp.learners.settings import Settings
 from labeldp.source import Source, scan
 from tests.console import labeldp
@@ -51,7 +51,7 @@ def bags_of(count: int, size: int, seed: int, std: np.ndarray) -> WeightedBags:
 def test_misses_in_new_units_are_misses_over_their_deviation() -> None:
     std = np.geomspace(0.01, 100, 60)
     bags = bags_of(60, 3, 0, std)
-    found = standardised(bags, Noise(std, RANGE))
+    found = standardised(bags, LabelNoise(std, RANGE))
     g = np.random.default_rng(1).normal(size=bags.rows)
     f = found.shift + found.scale * g
     starts = bags.offsets[:-1]
@@ -64,18 +64,18 @@ def test_misses_in_new_units_are_misses_over_their_deviation() -> None:
 
 def test_constant_and_spread_are_found_behind_the_noise() -> None:
     std = np.random.default_rng(2).uniform(0.5, 5, 20_000)
-    found = standardised(bags_of(20_000, 2, 3, std), Noise(std, RANGE))
+    found = standardised(bags_of(20_000, 2, 3, std), LabelNoise(std, RANGE))
     assert found.shift == pytest.approx(1, abs=0.05)
     assert found.scale == pytest.approx(0.5, abs=0.1)
     # Every label has variance 1 then; a deviation that is 10 % off would show.
     assert np.var(found.bags.labels) == pytest.approx(1, abs=5 * np.sqrt(2 / 20_000))
-    wrong = standardised(bags_of(20_000, 2, 3, 1.1 * std), Noise(std, RANGE))
+    wrong = standardised(bags_of(20_000, 2, 3, 1.1 * std), LabelNoise(std, RANGE))
     assert np.var(wrong.bags.labels) > 1 + 5 * np.sqrt(2 / 20_000)
 
 
 def test_labels_that_tell_nothing_leave_the_range_to_speak() -> None:
     std = np.full(40, 1e6)
-    found = standardised(bags_of(40, 1, 4, std), Noise(std, RANGE))
+    found = standardised(bags_of(40, 1, 4, std), LabelNoise(std, RANGE))
     assert found.shift == pytest.approx(1, abs=1e-2)  # the middle
     assert found.scale == pytest.approx(6 / np.sqrt(12), abs=1e-2)
 
@@ -115,7 +115,7 @@ def test_networks_are_stopped_by_the_parts_of_the_others_and_have_mean_0(
     from labeldp.learners.training import train_parts
 
     std = np.full(400, 0.5)
-    bags = standardised(bags_of(400, 2, 6, std), Noise(std, RANGE)).bags
+    bags = standardised(bags_of(400, 2, 6, std), LabelNoise(std, RANGE)).bags
     settings = Settings(hidden=hidden, epochs=9, learning_rate=0.05, folds=4)
     networks = train_parts(bags, bags.units(scaled=False), settings, lambda _: None)
     assert sorted(np.concatenate([each.held for each in networks])) == list(range(400))

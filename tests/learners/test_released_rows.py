@@ -186,7 +186,7 @@ def test_the_table_is_asked_for_and_must_be_the_one() -> None:
     release = drawn("laplace", 4)
     with pytest.raises(InputError, match="give the table"):
         release.training_frame()
-    with pytest.raises(InputError, match=r"fit\(release, source\)"):
+    with pytest.raises(InputError, match=r"fit\(release, table\)"):
         LinearRegressor().fit(release)
     for rows in (ROWS - 1, ROWS + 1):
         other: Any = source(rows)

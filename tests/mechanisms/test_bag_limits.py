@@ -19,7 +19,7 @@ from labeldp.errors import DataError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import check, check_features
 from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
-    Weights,
+    BagWeights,
     _truth,
     chosen_rows,
     coins,
@@ -172,7 +172,7 @@ def test_coins_are_words_below_their_part_of_two_to_the_64(fraction: float) -> N
 def test_noise_and_mu_are_those_of_the_weights() -> None:
     values = np.array([[3.0, -4.0, 12.0], [1.0, 2.0, -2.0]])
     noisy = np.array([[True, True, False], [False, True, False]])
-    weights = Weights(values, noisy)
+    weights = BagWeights(values, noisy)
     assert weights.noise(2.0).tolist() == [10.0, 4.0]
     assert weights.largest_mu(5.0, 2.0) == pytest.approx(5 * 12 / 10)
     assert label_grid(np.array([10.0, 4.0])) == 2 - 10
@@ -253,7 +253,7 @@ def test_sums_are_those_of_labels_with_the_noise_of_their_weights(
     monkeypatch.setattr("labeldp.door.publish", publish)
     rng = np.random.default_rng(4)
     labels = LabelGrid.for_range(label_range, intercept=True)
-    weights = Weights(rng.normal(size=(40, 6)), rng.random((40, 6)) < 0.7)
+    weights = BagWeights(rng.normal(size=(40, 6)), rng.random((40, 6)) < 0.7)
     weights.noisy[:, 0] = True
     values = rng.uniform(*label_range, size=(40, 6))
     drawn_sums = draw_sums(weights, values, labels, 0.3, -9, Randomness.experiment(0))
@@ -322,7 +322,7 @@ def test_no_bag_has_more_than_the_mu_of_the_certificate(noisy: Release) -> None:
     """Weights follow from the seed and μ; of those shown the largest μ is computed here."""
     assert not list(check(noisy))
     claimed, std = noise_of(noisy)["mu"], noise_of(noisy)["std"]
-    weights = Weights.from_table(noisy.files["bags"], drawn(400, 20, 16))
+    weights = BagWeights.from_table(noisy.files["bags"], drawn(400, 20, 16))
     low, high = noisy.certificate["label_range"]
     mu = float(np.max(np.abs(weights.values).max(axis=1) / weights.noise(std))) * (high - low)
     assert mu <= claimed

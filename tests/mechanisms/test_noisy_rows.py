@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -339,7 +339,8 @@ def test_rows_without_a_label_leave_a_gap_in_the_numbers(tmp_path: Path) -> None
 def test_the_table_without_spark_is_asked_for() -> None:
     rows = source(ROWS)
     reader: Any = rows.reader
-    inner = replace(reader.inner, engine=object)
+    far = type("Far", (type(reader.inner),), {"engine": object})
+    inner = far(**{each.name: getattr(reader.inner, each.name) for each in fields(reader.inner)})
     elsewhere = replace(rows, reader=replace(reader, inner=inner))
     with pytest.raises(InputError, match="rows on Spark have none"):
         plan(elsewhere, 1.0, 1e-6, mechanism=EVERY, engine=None)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from labeldp.mechanisms.forecast import bag_sizes
 
 from labeldp import InputError, PlanError
 from labeldp._random import normals, public_stream, words
@@ -16,6 +15,7 @@ from labeldp.accounting import Facts, FloorMode
 from labeldp.mechanisms.sampled_noisy_wtd_lag import sizing as noisy
 from labeldp.mechanisms.workbench import surveying
 from labeldp.mechanisms.workbench.floors import Terms, claimed_floor, floor_mode
+from labeldp.mechanisms.workbench.forecasting import bag_sizes
 from labeldp.mechanisms.workbench.running import MOST_NUMBERS, check_memory
 from labeldp.mechanisms.wtd_flag import sizing
 from labeldp.statistics import LabelGrid

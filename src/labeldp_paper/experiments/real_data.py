@@ -36,7 +36,7 @@ _LABELS = {
     "paper": "wtd-flag, paper's accountant, told the true γ",
     **{name: name for name in MECHANISMS},
 }
-_ABSENT = "no real tables were given; say where they are (`data`, or LABELDP_REAL_DATA)"
+_ABSENT = "no real tables were given; set LABELDP_REAL_DATA to their directory"
 
 
 def real_data(run: Run) -> Result:

@@ -134,7 +134,7 @@ def test_without_matplotlib_the_remedy_is_one_line(monkeypatch: pytest.MonkeyPat
 
 def test_real_data_are_skipped_with_a_note(run: Run, tmp_path: Path, quiet: Progress) -> None:
     absent = result_of("real-data", run)
-    assert "--data" in str(absent.skipped)
+    assert "LABELDP_REAL_DATA" in str(absent.skipped)
     empty = EXPERIMENTS["real-data"](Run(tmp_path, quiet, small=True, tables=tmp_path))
     assert "none of the tables" in str(empty.skipped)
     write(absent, tmp_path, FACTS, plots=False)
