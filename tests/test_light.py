@@ -57,7 +57,14 @@ BESIDES = {
     "plan": {"labeldp.learners"},
     "release": {"labeldp.learners.estimators"},
     "verify": {"labeldp.learners"},
-    "fit": {"labeldp.mechanisms.workbench.surveying", "flint", "randomgen"},
+    "fit": {
+        "labeldp.mechanisms.workbench.surveying",
+        "labeldp.planning",
+        "labeldp.accounting.contour",
+        "labeldp.features.tally",
+        "flint",
+        "randomgen",
+    },
     "predict": {
         "labeldp.mechanisms.workbench.surveying",
         "labeldp.accounting",
