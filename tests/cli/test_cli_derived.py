@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import click
 import pytest
@@ -32,6 +33,12 @@ class Way:
 class Other:
     bag_size: int | None = field(default=None, metadata={"help": "Not this one."})
     name: str = field(default="n", metadata={"help": "A name."})
+
+
+@cache
+def both() -> type[Any]:
+    """What is known only when a command is built."""
+    return merged("Both", [Way, Other])
 
 
 def build() -> tuple[click.Command, list[object]]:
@@ -86,18 +93,17 @@ def test_the_parser_refuses(line: str) -> None:
 
 
 def test_merged_groups_are_known_when_the_command_is_made() -> None:
-    both = merged("Both", [Way, Other])
     seen: list[object] = []
 
-    def act(options: object) -> None:
+    def act(options: Annotated[Any, both]) -> None:
         seen.append(options)
 
-    app = command("act", act, {"options": both})
+    app = command("act", act)
     text = CliRunner().invoke(app, ["--help"]).output
     assert "Rows." in text
     assert "Not this one." not in text
     assert CliRunner().invoke(app, ["--name", "m", "--bag-size", "2"]).exit_code == 0
-    assert seen == [both(bag_size=2, name="m")]
+    assert seen == [both()(bag_size=2, name="m")]
 
 
 def alone() -> tuple[click.Command, list[object]]:

@@ -51,15 +51,10 @@ def argument(help: str, **more: Any) -> dict[str, Any]:
     return told(help, argument=True, **more)
 
 
-def command(
-    name: str,
-    function: Callable[..., Any],
-    groups: Mapping[str, type[Any]] | None = None,
-    **settings: Any,
-) -> click.Command:
-    """`function` for the parser; `groups` are dataclasses known only when it is built."""
+def command(name: str, function: Callable[..., Any], **settings: Any) -> click.Command:
+    """A function for the parser."""
     declared = inspect.signature(function, eval_str=True).parameters
-    kinds = {each.name: _kind(each.annotation) for each in declared.values()} | dict(groups or {})
+    kinds = {each.name: _kind(each.annotation) for each in declared.values()}
     items = {name: list(_items(declared[name], kind)) for name, kind in kinds.items()}
 
     def run(**values: Any) -> Any:
@@ -103,7 +98,7 @@ def given(context: click.Context) -> dict[str, str]:
 def _kind(annotation: Any) -> Any:
     """What a parameter is; one that is Annotated by a function of ours is what that makes now."""
     words = getattr(annotation, "__metadata__", ())
-    return words[0]() if words and inspect.isfunction(words[0]) else annotation
+    return words[0]() if words and callable(words[0]) else annotation
 
 
 @dataclass(frozen=True)
