@@ -207,7 +207,8 @@ class _Option(click.Option):
     """An option that knows which group of the help it stands in."""
 
     def __init__(self, names: list[str], words: str, group: str, **settings: Any) -> None:
-        super().__init__(names, help=words, show_default=True, show_envvar=True, **settings)
+        settings |= {"show_default": True, "show_envvar": settings["envvar"] is not None}
+        super().__init__(names, help=words, **settings)
         self.group = group
 
 
