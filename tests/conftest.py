@@ -8,11 +8,15 @@ from functools import cache
 from importlib.metadata import version
 
 import pytest
+from hypothesis import settings
 
 from labeldp._random import Randomness
 from labeldp.mechanisms.workbench import bags
 from labeldp.release import Claim
 from tests.seeds import seeds_from, streams_from
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")  # a busy machine is no reason to fail
 
 PRICES = {name: getattr(Claim, name) for name in ("delta_at", "epsilon_for")}
 WHERE_KEYS_ARE_TESTED = ("tests/test_door.py", "tests/test_random_streams.py")

@@ -142,7 +142,7 @@ def test_two_unlike_sketches_against_a_histogram():
     assert error < 0.01 * answer.estimate
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.floats(0, 12),
     st.one_of(st.just(0.0), st.floats(-14, 15).map(lambda x: 10.0**x)),

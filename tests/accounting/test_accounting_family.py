@@ -34,7 +34,7 @@ def test_features_unknown_the_sup_is_the_closed_form_end(bags, effect, epsilon):
     assert answer.upper >= end[1]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sampled_from([1, 2, 50, 10**6]),
     st.floats(0.01, 0.95),
@@ -52,7 +52,7 @@ def test_no_neighbour_exceeds_the_worst_case(bags, effect, epsilon, mu, seed):
     assert top <= SketchFamily(bags, tau).delta(epsilon, mu).upper
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.sampled_from([1, 40, 10**5]),
     st.floats(0.05, 3.0),
@@ -143,7 +143,7 @@ def test_branch_and_bound_remembers_the_cells_it_closed():
     assert family._certify(*synthetic(shift=0.5)).upper >= 0.5
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 10**5), st.floats(0.05, 0.9), st.floats(0, 5), st.sampled_from([1.0, 0.1]))
 def test_cells_left_at_a_quick_bound_change_nothing(bags, effect, epsilon, leverage):
     cosine = 1.0 if leverage == 1.0 else 0.4
@@ -177,7 +177,7 @@ def test_inflation_costs_a_little_and_never_helps():
     assert SketchFamily(9, 0.9, inflation=0.1).delta(1.0).upper == 1.0  # v reaches 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 10**5), st.floats(0.05, 0.9), st.floats(0, 5), st.sampled_from([1.0, 0.1]))
 def test_monotone_in_every_argument(bags, effect, epsilon, leverage):
     tau = effect / math.sqrt(bags)
@@ -195,7 +195,7 @@ def test_monotone_in_every_argument(bags, effect, epsilon, leverage):
         assert base.lower <= other.upper
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 10**7), st.floats(0.1, 50), st.floats(0, 1), st.floats(-3, 3))
 def test_residual_cosine_is_the_maximum_of_the_smaller_curve(rows, radius, top, log_ratio):
     floor = radius**2 * rows * 10.0**log_ratio

@@ -22,7 +22,7 @@ def exact(epsilon, mu):
     return phi(m / 2 - e / m) - mp.exp(e) * phi(-m / 2 - e / m)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.floats(-9, 2).map(lambda x: 10.0**x), st.floats(-30, 36.5))
 def test_delta_against_mpmath(mu, deviations):
     epsilon = mu * deviations + mu * mu / 2
@@ -40,7 +40,7 @@ def test_delta_reaches_1e_300():
     assert gaussian.delta(1.0, 0.0) == 0.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.floats(0.01, 20), st.floats(-60, -0.1).map(math.exp))
 def test_inverses_err_on_the_private_side(epsilon, delta):
     mu = gaussian.most_mu(epsilon, delta)

@@ -82,7 +82,7 @@ def test_labels_of_criteo_have_no_useful_epsilon():
     assert epsilon_of(RandomWeights(256, (0.0, 254.0), 0.1), 1e-5) > 1e4
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     st.floats(0.3, 5), st.floats(-16, -5).map(math.exp), st.sampled_from([0.2, 0.6, 1.0]),
     st.sampled_from([None, 50_000]), st.floats(0.01, 1),
@@ -111,7 +111,7 @@ def test_answers_are_inverse_and_private(epsilon, delta, rho, rows, chance):
         assert delta_of(replace(facts, noisy_fraction=less), epsilon).upper > delta
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     st.integers(2, 300), st.floats(0.05, 1), st.floats(0.2, 5), st.floats(0.1, 3),
     st.sampled_from([None, 400]),
@@ -227,7 +227,7 @@ def test_realised_mu_by_hand():
     assert realised_mu(weights[0], noisy[0], 2.0, 0.5)[0] == mu[0]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.floats(0.1, 8), st.floats(-20, -1).map(math.exp), st.floats(0.01, 1))
 def test_target_mu_is_the_largest_that_passes(epsilon, delta, chance):
     target = target_mu(epsilon, delta, chance)

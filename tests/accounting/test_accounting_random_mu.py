@@ -86,7 +86,7 @@ def test_between_monotone_sums(draws, noisy_rows, scale, noisy):
     assert low <= bounds.lower <= bounds.upper <= high < 1.02 * low
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(1, 400), st.integers(0, 300), st.integers(1, 300))
 def test_hypergeometric_counts(draws, noisy, quiet):
     population = noisy + quiet

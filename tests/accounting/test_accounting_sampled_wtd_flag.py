@@ -100,7 +100,7 @@ def test_larger_bags_stay_private():
         assert all(b <= a * (1 + 1e-8) for a, b in pairwise(deltas))
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     st.floats(0.3, 6), st.floats(-20, -5).map(math.exp), st.sampled_from([None, 1.0, 4.0]),
 )  # fmt: skip
@@ -120,7 +120,7 @@ def test_bags_never_fewer_than_the_features():
     assert spans_labels(72, 71) == ""
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.floats(0.2, 4), st.floats(-20, -5).map(math.exp), st.floats(-4, 0).map(math.exp))
 def test_answers_are_inverse_and_private(epsilon, delta, chance):
     floor = min_floor(BAG, epsilon, delta, chance=chance)

@@ -73,7 +73,7 @@ def test_smallest_private_bag():
 budgets = st.tuples(st.floats(0.1, 8), st.floats(-25, -4).map(math.exp))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(budgets, st.booleans(), st.sampled_from([(0.0, 0.0), (0.05, 0.1)]))
 def test_answers_are_inverse_and_private(budget, public, measured):
     epsilon, delta = budget

@@ -63,7 +63,7 @@ KINDS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64
     far=st.booleans(),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_packed_rows_encode_to_the_same(
     levels: list[int],
     numbers: list[pa.DataType],

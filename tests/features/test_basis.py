@@ -22,7 +22,7 @@ from labeldp.features.waves import AMPLITUDE, _random, cosines, meetings
 from labeldp.source import scan
 from labeldp.statistics import GramSum
 
-SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 def table(rows=400, seed=3):

@@ -15,7 +15,7 @@ from labeldp.features import FeatureMap, fit_features
 from labeldp.source import scan
 from tests.features.feature_twin import twin_categorical, twin_numeric
 
-SETTINGS = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 
 FLOATS = st.one_of(
     st.none(),

@@ -203,7 +203,7 @@ def test_unknown_numbers_of_rows_take_a_pass_more(monkeypatch) -> None:
     st.lists(st.lists(st.integers(-4, 4) | st.floats(-3, 3) | st.just(math.nan), max_size=9)),
     st.integers(1, 6),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_tails_are_those_of_the_sorted_numbers(parts: list[list[float]], depth: int) -> None:
     tails = Tail(depth, largest=False), Tail(depth, largest=True)
     for part in parts:

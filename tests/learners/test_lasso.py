@@ -19,7 +19,7 @@ def problem(seed: int, columns: int, correlated: float = 0.0) -> tuple[np.ndarra
 
 
 @given(st.integers(0, 10_000), st.integers(1, 12), st.floats(1e-3, 2.0), st.sampled_from([0, 3]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_it_meets_the_conditions_of_optimality(
     seed: int, columns: int, penalty: float, correlated: float
 ) -> None:

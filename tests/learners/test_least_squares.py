@@ -163,7 +163,7 @@ def problems(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 @given(problems())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_bounded_norm_meets_kkt(problem: tuple[np.ndarray, np.ndarray, float]) -> None:
     design, labels, radius = problem
     fit = bounded_norm(design, labels, radius)
@@ -180,7 +180,7 @@ def test_bounded_norm_meets_kkt(problem: tuple[np.ndarray, np.ndarray, float]) -
 
 
 @given(problems(), st.floats(0.1, 0.99))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_smaller_ball_never_fits_better(
     problem: tuple[np.ndarray, np.ndarray, float], shrink: float
 ) -> None:
@@ -247,7 +247,7 @@ def test_intervals_are_the_textbook_ones() -> None:
 
 
 @given(st.floats(0.01, 0.98), st.floats(0.001, 0.01))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_more_confidence_is_wider(confidence: float, more: float) -> None:
     fit = ridge(Z, T, 0.0)
     _, low, high = intervals(fit, confidence=confidence)

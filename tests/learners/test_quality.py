@@ -96,7 +96,7 @@ def test_a_choice_that_is_taken_as_given_looks_too_good() -> None:
 
 
 @given(st.integers(0, 10_000), st.sampled_from(sorted(RULES)))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_without_noise_everything_is_as_the_rows_say(seed: int, name: str) -> None:
     known = Known(seed, noise=1e-7)
     white = known.drawn()
@@ -111,7 +111,7 @@ def test_without_noise_everything_is_as_the_rows_say(seed: int, name: str) -> No
 
 
 @given(st.integers(0, 10_000), st.integers(1, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_some_columns_are_a_table_of_their_own(seed: int, count: int) -> None:
     known = Known(seed, noise=1e-9)
     used = np.arange(6) <= count

@@ -52,7 +52,7 @@ class Table:
 
 
 @given(st.integers(0, 1000), st.integers(2, 4))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_without_noise_they_are_one_table(seed: int, count: int) -> None:
     """And rows count alike, whichever release they are in."""
     tables = [Table(seed + k, 60 + 40 * k, np.array([1.0, 2.0, -1.0]), 1e-6) for k in range(count)]

@@ -55,7 +55,7 @@ def log_likelihood(estimate: Array, covariance: Array) -> float:
 
 
 @given(seed=st.integers(0, 10_000), noise=st.sampled_from([1e-4, 1.0, 100.0]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_posterior_is_the_mixture_of_the_textbook(seed: int, noise: float) -> None:
     """Each prior written out: its likelihood, mean and covariance, then the law of the mixture."""
     problem = Problem(seed, noise=noise)

@@ -211,7 +211,7 @@ def test_a_bad_label_outside_every_bag_is_refused_and_other_tables_too(tmp_path:
 
 
 @given(st.integers(1, 60), st.integers(1, 200), st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_quick_sorts_are_the_obvious_ones(reach: int, count: int, seed: int) -> None:
     numbers = np.random.default_rng(seed).integers(0, reach, count)
     keys = numbers.astype(np.uint64)

@@ -43,7 +43,7 @@ def test_the_test_of_uniformity_rejects_a_biased_sampler() -> None:
     assert stats.chisquare(np.bincount(words % 12, minlength=12)).pvalue < 1e-4
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 400), st.integers(1, 20), st.integers(1, 20), st.integers(0, 2**64))
 def test_bags_are_disjoint_and_follow_from_the_seed(
     rows: int, bags: int, size: int, seed: int

@@ -135,7 +135,7 @@ def test_the_twin_knows_the_published_test_vector() -> None:
 
 
 @given(st.integers(1, 200), st.integers(1, 40))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_triangle_is_multiplied_panel_by_panel(columns: int, rows: int) -> None:
     rng = np.random.default_rng(columns)
     left, upper = rng.normal(size=(rows, columns)), np.triu(rng.normal(size=(columns, columns)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from labeldp import scan
 from labeldp.source import readers
@@ -24,7 +24,6 @@ def batch(start: int, rows: int) -> pa.RecordBatch:
 
 
 @given(st.lists(st.integers(0, 30)), st.integers(1, 40))
-@settings(deadline=None)
 def test_joined_batches_are_few_and_hold_the_same_rows(sizes: list[int], rows: int) -> None:
     starts = [sum(sizes[:place]) for place in range(len(sizes))]
     found = list(joined(map(batch, starts, sizes), rows))

@@ -12,7 +12,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from labeldp.errors import DataError, InputError
 from labeldp.features import FeatureMap, fit_features
@@ -97,7 +97,6 @@ def test_one_column_tells_how_another_is_read(tmp_path):
     assert column(path, decimal=".", categorical=["z"])[1][:2] == [1.5, 2.5]
 
 
-@settings(deadline=None)
 @given(st.floats(-1e9, 1e9).map(lambda x: round(x, 2)), st.sampled_from(".,"))
 def test_a_grouped_number_is_read_back(value, decimal):
     """The obvious writer and the reader are each other's inverse."""

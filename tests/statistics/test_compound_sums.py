@@ -63,7 +63,7 @@ def schemas(draw: st.DrawFn) -> tuple[Source, FeatureMap]:
 
 
 @given(schemas())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_sums_equal_the_dense_twin_by_both_kernels(made: tuple[Source, FeatureMap]) -> None:
     source, features = made
     grid = LabelGrid.for_range(RANGE, intercept=features.intercept)
@@ -87,7 +87,7 @@ def test_sums_equal_the_dense_twin_by_both_kernels(made: tuple[Source, FeatureMa
 
 
 @given(schemas())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
     made: tuple[Source, FeatureMap],
 ) -> None:
@@ -201,7 +201,7 @@ def test_of_equal_rows_the_first_are_named() -> None:
 
 
 @given(st.lists(st.integers(2, 400), max_size=9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_groups_partition_the_categories_and_stay_small(sizes: list[int]) -> None:
     made = Compounds.of(sizes)
     assert sorted(member for group in made.groups for member in group) == list(range(len(sizes)))
@@ -216,7 +216,7 @@ def test_tables_of_many_categories_stay_within_what_the_gram_matrix_needs() -> N
 
 
 @given(st.lists(st.integers(2, 6), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_compound_codes_name_the_levels_of_every_member(sizes: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     made = Compounds.of(sizes)

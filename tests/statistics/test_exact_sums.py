@@ -112,7 +112,7 @@ def test_sums_stay_exact_beyond_two_to_the_63() -> None:
     share=st.floats(0, 1),
     intercept=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_label_grid_is_fine_and_covers_the_range(
     low: float, width: float, share: float, intercept: bool
 ) -> None:

@@ -69,7 +69,7 @@ def regression(rows: int, noise: float, seed: int, collinear: float = 0.0) -> So
     collinear=st.sampled_from([0.0, 1e-3, 1.0]),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_enclosures_contain_the_exact_rationals(
     rows: int, noise: float, collinear: float, seed: int
 ) -> None:
@@ -135,7 +135,7 @@ def test_rank_is_exact_and_the_most_frequent_level_is_the_baseline() -> None:
     intercept=st.booleans(),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_columns_kept_are_those_of_exact_elimination(
     levels: list[int], nested: bool, numbers: int, intercept: bool, seed: int
 ) -> None:

@@ -65,7 +65,7 @@ def test_lookup_and_count_take_positions_of_any_width(
 
 
 @given(seed=SEED, rows=ROWS, left=SIZES, right=SIZES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_pairs_and_sums_equal_the_loop(seed: int, rows: int, left: int, right: int) -> None:
     rng = np.random.default_rng(seed)
     one, two = codes(rng, left, rows), codes(rng, right, rows)
@@ -83,7 +83,7 @@ def test_pairs_and_sums_equal_the_loop(seed: int, rows: int, left: int, right: i
 
 
 @given(seed=SEED, rows=ROWS, left=SIZES, right=SIZES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_entries_are_added_with_one_rounding_each(
     seed: int, rows: int, left: int, right: int
 ) -> None:
@@ -108,7 +108,7 @@ def test_entries_are_added_with_one_rounding_each(
     st.integers(-(2**52), 2**52),
     st.sampled_from([None, np.nan, np.inf, -np.inf]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_grids_round_half_to_even_and_say_what_is_not_finite(
     some: list[float], power: int, centre: int, odd: float | None
 ) -> None:
@@ -123,7 +123,7 @@ def test_grids_round_half_to_even_and_say_what_is_not_finite(
 
 
 @given(st.lists(st.floats(allow_nan=True), max_size=40), st.integers(-9, 9), st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_grids_move_codes_into_a_range(some: list[float], low: int, width: int) -> None:
     values, ends = np.array([*some, 0.5, -9.5, 1e308]), (float(low), float(low + width))
     with np.errstate(over="ignore"):
@@ -135,7 +135,7 @@ def test_grids_move_codes_into_a_range(some: list[float], low: int, width: int) 
 
 
 @given(st.lists(st.floats(width=32), max_size=40), st.floats(-1e3, 0), st.floats(0.5, 1e3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_values_are_confined_and_what_was_wrong_is_said(
     some: list[float], low: float, high: float
 ) -> None:

@@ -110,7 +110,7 @@ def trace_of(shape: Shape, codes: NDArray[np.int64]) -> float:
 
 
 @given(seed=st.integers(0, 10_000), rows=st.integers(20, 60), columns=st.integers(1, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_length_is_never_below_the_exact_maximum(seed: int, rows: int, columns: int) -> None:
     table = Table(numbers(rows, columns, seed, tail=1.5))
     shape = table.shape()
@@ -185,7 +185,7 @@ def test_a_row_whose_length_cancels_is_not_passed_over(
 
 
 @given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_rounding_of_both_ways_is_bounded(seed: int, spread: float, mixed: bool) -> None:
     """Elementwise and by a product, against rationals; the bound is not absurd either."""
     table = Table(source(60, seed) if mixed else numbers(60, 9, seed, tail=1.2))
@@ -293,7 +293,7 @@ def test_a_pass_keeps_the_worst_rows_once_each() -> None:
 
 
 @given(counts=st.lists(st.integers(2, 40), min_size=2, max_size=12))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_of_one_category_the_optimum_is_known(counts: list[int]) -> None:
     """Σ 1/count, with a constant or without: both span the same."""
     levels = np.repeat([f"l{k}" for k in range(len(counts))], counts)
@@ -332,7 +332,7 @@ def test_the_dual_agrees_with_generic_minimisation_to_three_digits() -> None:
 
 
 @given(seed=st.integers(0, 10_000), power=st.floats(0.0, 3.0))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_weak_duality_any_weights_bound_any_feasible_shape(seed: int, power: float) -> None:
     """With whatever share of the uniform measure, of which the best that was tried is taken."""
     rng = np.random.default_rng(seed)
@@ -395,7 +395,7 @@ def test_units_of_columns_do_not_matter() -> None:
 
 
 @given(seed=st.integers(0, 1000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_more_constraints_never_lower_the_optimum(seed: int) -> None:
     """In the same whitened coordinates; up to the tolerance of the two solutions."""
     rng = np.random.default_rng(seed)

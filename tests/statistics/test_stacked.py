@@ -91,7 +91,7 @@ def exact(design: Reals, codes: Reals) -> tuple[Fraction, list[Fraction], Fracti
     seed=st.integers(0, 10_000),
     intercept=st.booleans(),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_stacked_bags_are_what_each_is_alone(
     kind: str, shape: tuple[int, int], seed: int, intercept: bool
 ) -> None:
@@ -151,7 +151,7 @@ def test_bags_too_wide_or_too_long_are_left_to_the_careful_way(
 @given(
     size=st.integers(1, 7), rank=st.integers(0, 7), big=st.booleans(), seed=st.integers(0, 10_000)
 )
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_independent_columns_are_those_of_an_echelon_form(
     size: int, rank: int, big: bool, seed: int
 ) -> None:

@@ -42,7 +42,7 @@ def encoded(table: Table) -> Encoded:
 
 
 @given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_short_weights_give_every_batch_the_same_within_their_distance(
     seed: int, spread: float, mixed: bool
 ) -> None:
@@ -62,7 +62,7 @@ def test_short_weights_give_every_batch_the_same_within_their_distance(
 
 
 @given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_rounding_is_bounded_by_norms_too(seed: int, spread: float, mixed: bool) -> None:
     table = Table(source(60, seed) if mixed else numbers(60, 9, seed, tail=1.2))
     weights, rows = some_weights(table, seed, spread), encoded(table)

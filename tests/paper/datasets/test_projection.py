@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from labeldp_paper.datasets import (
     CENSUS_LEVELS,
@@ -28,7 +28,6 @@ def test_dimensions(levels: int, size: int) -> None:
     assert dimensions(levels) == size
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from("abcdefg"), min_size=2, max_size=40), st.integers(1, 7))
 def test_cutting_the_table_does_not_matter(values: list[str], cut: int) -> None:
     whole = pa.record_batch({"c": values, "y": list(range(len(values)))})

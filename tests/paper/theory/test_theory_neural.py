@@ -25,7 +25,7 @@ def output(weights, x):
     return float(x[0])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.floats(0.2, 3), st.integers(1, 5), st.integers(1, 6), st.integers(0, 10**6))
 def test_outputs_and_slopes_stay_within_the_bounds(radius, layers, size, seed):
     random = np.random.default_rng(seed)
