@@ -141,3 +141,19 @@ assert [sys.modules[name] for name in LATE] == before
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("said", "holds"), [(None, "10"), ("20", "20")])
+def test_idle_threads_of_blas_sleep_unless_the_user_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch, said: str | None, holds: str
+) -> None:
+    monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
+    if said is not None:
+        monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", said)
+    program = (
+        "import os, sys\nfrom labeldp.cli.quick import start_quickly\n"
+        "assert 'numpy' not in sys.modules, 'it would come too late'\n"
+        "start_quickly()\nprint(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.stdout.strip(), done.returncode) == (holds, 0), done.stderr
