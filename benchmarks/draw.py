@@ -33,7 +33,7 @@ from synthetic import Table, table_named
 from timing import Timing, side_by_side
 from whole_release import whole_release
 
-from labeldp.features import fit_features
+from labeldp.features.fit import fit_features
 
 Matrix = NDArray[np.float64]
 

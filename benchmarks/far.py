@@ -34,7 +34,8 @@ from timing import once
 from labeldp import Plan, Source, plan, scan, verify
 from labeldp.engines.protocol import Progress, quiet
 from labeldp.features.fold import Fold, Tally, merge_into, results_of, shares_of, together
-from labeldp.statistics import FeatureGram, GramSum, LabelMoments, MomentSum
+from labeldp.statistics.gram import FeatureGram, GramSum
+from labeldp.statistics.labels import LabelMoments, MomentSum
 
 TABLES = ("census", "criteo", "dense-20")
 TASKS = 512

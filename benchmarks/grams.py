@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import Kernels
-from labeldp.source import Source
-from labeldp.statistics import FeatureGram, GramSum
+from labeldp.source.table import Source
+from labeldp.statistics.gram import FeatureGram, GramSum
 
 Gram = NDArray[np.float64]
 BLOCK_ROWS = 8192

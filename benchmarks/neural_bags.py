@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from report import print_report
 
-from labeldp.learners import WeightedBags
+from labeldp.learners.bags import WeightedBags
 from labeldp.learners.settings import Settings
 
 ROWS_PER_BAG, SIZES, NUMBERS = 256, (4, 8, 12, 20, 24), 3

@@ -44,11 +44,13 @@ from timing import Timing, side_by_side
 from whole_release import whole_release
 
 from labeldp import kernels
-from labeldp.engines import LocalEngine
+from labeldp.engines.local import LocalEngine
 from labeldp.engines.memory import Memory
-from labeldp.features import FeatureMap, fit_features
-from labeldp.source import Source
-from labeldp.statistics import GramSum, LabelGrid, MomentSum
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.source.table import Source
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid, MomentSum
 
 MOST_NUMBERS = {"dense": 1 << 25, "scipy": 1 << 27}
 """Of the one-hot matrix (which scipy never holds) of the rows that these see."""

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp import Source, scan
-from labeldp_paper.datasets import DATASETS, synthetic_stream
+from labeldp_paper.datasets.catalogue import DATASETS
+from labeldp_paper.datasets.making import synthetic_stream
 from labeldp_paper.datasets.writing import write_parquet
 
 

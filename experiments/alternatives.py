@@ -16,7 +16,8 @@ from experiments.least_squares import BINS, Array, Blocks, Fit, nearest
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from labeldp.accounting import Gaussian, invert
+from labeldp.accounting import invert
+from labeldp.accounting.gaussian import Gaussian
 from labeldp.learners import rules
 from labeldp.learners.whitened import Whitened
 

@@ -29,7 +29,7 @@ from experiments.study import DELTA, REPEATS, Study
 from experiments.tables import TABLES, USUAL_HOUSING, Table
 
 from experiments import peers_page
-from labeldp.mechanisms import mechanisms
+from labeldp.mechanisms.registry import mechanisms
 
 BUDGETS = tuple(Budget(epsilon, DELTA) for epsilon in (0.25, 0.5, 1.0, 4.0))
 HOUSING_BUDGETS = (Budget(0.05, DELTA), *BUDGETS)

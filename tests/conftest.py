@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from labeldp._random import Randomness
 from labeldp.mechanisms.workbench import bags
-from labeldp.release import Claim
+from labeldp.release.claim import Claim
 from tests.seeds import seeds_from, streams_from
 
 settings.register_profile("untimed", deadline=None)

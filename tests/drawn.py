@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.features import FeatureMap, fit_features
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import WEIGHTED
-from labeldp.release import Release, aggregate_batch, aggregate_schema
-from labeldp.source import scan
+from labeldp.release.drawing import aggregate_batch, aggregate_schema
+from labeldp.release.files import Release
+from labeldp.source.table import scan
 
 
 def features_of(table: pa.Table, *, intercept: bool = True) -> FeatureMap:

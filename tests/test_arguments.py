@@ -19,7 +19,7 @@ import pytest
 import labeldp
 from labeldp import InputError, LinearRegressor
 from labeldp.common.arguments import checked, plain
-from labeldp.mechanisms import (
+from labeldp.mechanisms.registry import (
     AUTO,
     AccountantName,
     MechanismName,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from labeldp import verify
-from labeldp.accounting import Gaussian
+from labeldp.accounting.gaussian import Gaussian
 from labeldp.release.budget import best_guess, weaknesses
 from tests.console import labeldp
 from tests.plans import plan

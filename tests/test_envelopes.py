@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from labeldp import ReleaseError
-from labeldp.release import SIGNATURES, Envelope
-from labeldp.release.statement import Signature, signature_problems, statement
+from labeldp.release.statement import SIGNATURES, Envelope, Signature, signature_problems, statement
 
 CERTIFICATE: dict[str, Any] = {
     "mechanism": "m", "epsilon": 1.0, "delta": 0.0, "unit": "one row", "seal": "s", "more": 7,

@@ -24,15 +24,11 @@ import pytest
 import labeldp.signoff.verification as verification
 from labeldp import FeatureMap, InputError, Release, scan, verify
 from labeldp.common.files import json_digest
-from labeldp.release import (
-    CERTIFICATE,
-    CROISSANT,
-    FEATURES,
-    SIGNATURES,
-    claimed_fields,
-    croissant_of,
-    seal,
-)
+from labeldp.release.certificate import seal
+from labeldp.release.claim import claimed_fields
+from labeldp.release.croissant import CROISSANT, croissant_of
+from labeldp.release.drawing import CERTIFICATE, FEATURES
+from labeldp.release.statement import SIGNATURES
 from labeldp.signoff.signing import PublicKey, make_key, sign
 from tests.extras import extra
 from tests.mechanisms.cases import small_plan

@@ -20,7 +20,9 @@ import pytest
 import labeldp.signoff.verification as verification
 from labeldp import FeatureMap, Release, scan, verify
 from labeldp.common.files import json_digest
-from labeldp.release import claimed_fields, seal, table_digest
+from labeldp.release.certificate import seal
+from labeldp.release.claim import claimed_fields
+from labeldp.release.digest import table_digest
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.tables import RANGE, table
 from tests.test_verification import altered, at, leaves, other

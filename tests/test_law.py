@@ -12,13 +12,16 @@ from scipy import stats
 
 from labeldp._random import Randomness
 from labeldp.accounting.family import roots
-from labeldp.engines import LocalEngine
+from labeldp.engines.local import LocalEngine
 from labeldp.errors import PlanError
-from labeldp.features import fit_features
+from labeldp.features.fit import fit_features
 from labeldp.mechanisms.workbench.floors import LabelLaw
 from labeldp.mechanisms.wtd_flag.run import draw_aggregates, draw_compact
-from labeldp.source import scan
-from labeldp.statistics import GramSum, LabelGrid, MomentSum, Residual, factorise
+from labeldp.source.table import scan
+from labeldp.statistics.factor import factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid, MomentSum
+from labeldp.statistics.residual import Residual
 from tests.plans import plan
 from tests.tables import RANGE, table, with_label
 

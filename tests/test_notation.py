@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from labeldp.accounting import Facts, Measurement
-from labeldp.mechanisms import mechanism_names
+from labeldp.accounting.floor import Measurement
+from labeldp.accounting.sketch import Facts
+from labeldp.mechanisms.registry import mechanism_names
 from labeldp.mechanisms.workbench.bags import Draw
 from labeldp.mechanisms.workbench.forecasting import Forecast
-from labeldp.release import Claim
+from labeldp.release.claim import Claim
 
 PAGE = Path(__file__).parents[1] / "docs" / "notation.md"
 

@@ -15,7 +15,7 @@ import pytest
 from labeldp import ACCOUNTANTS, Facts, InputError, Plan, PlanError, scan
 from labeldp._random import Randomness
 from labeldp.accounting import invert
-from labeldp.source import Source
+from labeldp.source.table import Source
 from tests.console import labeldp
 from tests.plans import plan
 from tests.tables import RANGE, source, table

@@ -10,10 +10,13 @@ import pyarrow as pa
 import pytest
 
 from labeldp import scan, verify
-from labeldp.engines import LocalEngine
-from labeldp.mechanisms import read_claim
+from labeldp.engines.local import LocalEngine
+from labeldp.mechanisms.registry import read_claim
 from labeldp.mechanisms.wtd_flag.claim import check_features
-from labeldp.release import FloorOutcome, Release, claimed_fields, public_rows, seal
+from labeldp.release.certificate import seal
+from labeldp.release.claim import FloorOutcome, claimed_fields
+from labeldp.release.files import Release
+from labeldp.release.rows import public_rows
 from tests.plans import plan
 from tests.tables import RANGE, table
 

@@ -250,7 +250,7 @@ MOMENTS = {
 
 CRASH = """
 import os, pathlib, pkgutil, signal, sys
-from labeldp.release import Release
+from labeldp.release.files import Release
 
 def crash(owner, name, count, when, release, target):
     owner = pkgutil.resolve_name(owner.replace(".Path", ":Path"))

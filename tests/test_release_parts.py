@@ -17,13 +17,11 @@ import pyarrow as pa
 import pytest
 
 from labeldp import PlanError, Release, ReleaseError
-from labeldp.accounting import Curve, Gaussian
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.gaussian import Gaussian
 from labeldp.errors import InputError
-from labeldp.features import fit_features
+from labeldp.features.fit import fit_features
 from labeldp.release import (
-    RowLabels,
-    SketchedLabels,
-    SumLabels,
     claim as claims,
     digest as digests,
     drawing as drawings,
@@ -34,8 +32,9 @@ from labeldp.release import (
 from labeldp.release.budget import best_guess, weaknesses
 from labeldp.release.claim import Claim, FloorOutcome, Person
 from labeldp.release.digest import Digest, table_digest
+from labeldp.release.meaning import RowLabels, SketchedLabels, SumLabels
 from labeldp.release.stored import StoredTable, check_plain
-from labeldp.source import scan
+from labeldp.source.table import scan
 
 MU = 0.5
 

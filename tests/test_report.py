@@ -20,8 +20,8 @@ from hypothesis import given, strategies as st
 
 import labeldp
 from labeldp import ReleaseError, scan
-from labeldp.accounting import Gaussian
-from labeldp.release import About
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.release.about import About
 from labeldp.signoff import risk
 from labeldp.signoff.charts import curve_chart
 from labeldp.signoff.report import plan_report, release_report, report

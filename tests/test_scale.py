@@ -29,7 +29,8 @@ _ROWS = (
 import hashlib, time
 from labeldp import LocalEngine, plan, scan
 from labeldp.engines.memory import Memory
-from labeldp.statistics import GramSum, MomentSum
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import MomentSum
 path, label, high, budget, private = sys.argv[1:]
 source = scan(path, label=label, label_range=(0, float(high)))
 engine = LocalEngine(

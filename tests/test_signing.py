@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from labeldp import InputError, MissingExtraError, Release, ReleaseError, verify
-from labeldp.release import SIGNATURES, Envelope
-from labeldp.release.statement import encoded
+from labeldp.release.statement import SIGNATURES, Envelope, encoded
 from labeldp.signoff.signing import PublicKey, make_key, sign
 from tests.console import labeldp
 from tests.mechanisms.cases import SHAPED, saved, small_plan

@@ -13,7 +13,7 @@ from scipy import stats
 
 from labeldp import Plan, Release, scan
 from labeldp._random import Randomness
-from labeldp.source import Source
+from labeldp.source.table import Source
 from tests.plans import plan
 from tests.tables import source
 

@@ -25,21 +25,17 @@ import pytest
 import labeldp.signoff.verification as verification
 from labeldp import Release, ReleaseError, plan as labeldp_plan, scan, verify
 from labeldp._random import Randomness
-from labeldp.accounting import FloorMode, added_variance, invert
+from labeldp.accounting import invert
+from labeldp.accounting.floor import FloorMode, added_variance
 from labeldp.door import grid_for
-from labeldp.mechanisms import certificate_schema, mechanisms, read_claim
-from labeldp.mechanisms.structure import malformed
+from labeldp.mechanisms.certificate_form import malformed
+from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_claim
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
-from labeldp.release import (
-    METADATA_KEY,
-    FloorOutcome,
-    certificate_text,
-    certify,
-    claimed_fields,
-    seal,
-)
-from labeldp.release.claim import LIBRARIES
+from labeldp.release.certificate import seal
+from labeldp.release.claim import LIBRARIES, FloorOutcome, certify, claimed_fields
 from labeldp.release.digest import table_digest
+from labeldp.release.drawing import certificate_text
+from labeldp.release.parquet import METADATA_KEY
 from tests.console import labeldp
 from tests.forging import write
 from tests.plans import plan

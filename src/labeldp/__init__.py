@@ -5,19 +5,93 @@
     release.save("published")
     LinearRegressor().fit(release).predict(new_rows)
 
-Names are imported when first used, so that starting is fast. A room is entered by its front page:
-what is not offered there is its own.
+Names are imported when first used, so that starting is fast.
 """
 
-from labeldp.common import late_names
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-late_names(__name__)
+if TYPE_CHECKING:
+    from labeldp.accounting.accountants import ACCOUNTANTS as ACCOUNTANTS
+    from labeldp.accounting.floor import FloorMode as FloorMode
+    from labeldp.accounting.sketch import Facts as Facts
+    from labeldp.doctor.inspection import inspect as inspect
+    from labeldp.doctor.table import look as look
+    from labeldp.engines.local import LocalEngine as LocalEngine
+    from labeldp.errors import (
+        DataError as DataError,
+        InputError as InputError,
+        LabelDPError as LabelDPError,
+        LabelDPWarning as LabelDPWarning,
+        LedgerError as LedgerError,
+        MissingExtraError as MissingExtraError,
+        PlanError as PlanError,
+        ReleaseError as ReleaseError,
+    )
+    from labeldp.features.feature_map import FeatureMap as FeatureMap
+    from labeldp.learners.estimators import (
+        BagRegressor as BagRegressor,
+        LinearRegressor as LinearRegressor,
+    )
+    from labeldp.mechanisms.workbench.forecasting import Forecast as Forecast, forecast as forecast
+    from labeldp.mechanisms.workbench.plans import Plan as Plan
+    from labeldp.planning.verbs import plan as plan
+    from labeldp.release.files import Release as Release
+    from labeldp.signoff.auditing import Audit as Audit, audit as audit
+    from labeldp.signoff.joint import Joint as Joint, compose as compose
+    from labeldp.signoff.ledger import Ledger as Ledger
+    from labeldp.signoff.verification import Verification as Verification, verify as verify
+    from labeldp.source.table import Source as Source, scan as scan
+    from labeldp.spark.engine import SparkEngine as SparkEngine
+
+_HOMES = {
+    "ACCOUNTANTS": "labeldp.accounting.accountants",
+    "Audit": "labeldp.signoff.auditing",
+    "BagRegressor": "labeldp.learners.estimators",
+    "DataError": "labeldp.errors",
+    "Facts": "labeldp.accounting.sketch",
+    "FeatureMap": "labeldp.features.feature_map",
+    "FloorMode": "labeldp.accounting.floor",
+    "Forecast": "labeldp.mechanisms.workbench.forecasting",
+    "InputError": "labeldp.errors",
+    "Joint": "labeldp.signoff.joint",
+    "LabelDPError": "labeldp.errors",
+    "LabelDPWarning": "labeldp.errors",
+    "Ledger": "labeldp.signoff.ledger",
+    "LedgerError": "labeldp.errors",
+    "LinearRegressor": "labeldp.learners.estimators",
+    "LocalEngine": "labeldp.engines.local",
+    "MissingExtraError": "labeldp.errors",
+    "Plan": "labeldp.mechanisms.workbench.plans",
+    "PlanError": "labeldp.errors",
+    "Release": "labeldp.release.files",
+    "ReleaseError": "labeldp.errors",
+    "Source": "labeldp.source.table",
+    "SparkEngine": "labeldp.spark.engine",
+    "Verification": "labeldp.signoff.verification",
+    "audit": "labeldp.signoff.auditing",
+    "compose": "labeldp.signoff.joint",
+    "forecast": "labeldp.mechanisms.workbench.forecasting",
+    "inspect": "labeldp.doctor.inspection",
+    "look": "labeldp.doctor.table",
+    "plan": "labeldp.planning.verbs",
+    "scan": "labeldp.source.table",
+    "verify": "labeldp.signoff.verification",
+}
+__all__ = sorted(_HOMES)
 
 
-def __getattr__(name: str) -> str:
-    """The version; every other name comes from its room."""
-    if name != "__version__":
-        raise AttributeError(f"module 'labeldp' has no attribute {name!r}")
-    from importlib.metadata import version
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    if name == "__version__":
+        from importlib.metadata import version
 
-    return version("labeldp")
+        return version("labeldp")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

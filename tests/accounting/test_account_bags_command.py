@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from labeldp.accounting import BagDraw, Facts, Gaussian, RandomWeights, Sketch, invert
+from labeldp.accounting import invert
+from labeldp.accounting.draw import BagDraw
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.sketch import Facts, Sketch
 from tests.console import labeldp
 
 CENSUS = ("--rows", 131903910, "--label-range", 0, 51, "--residual-ms", 64.22, "--delta", 1e-5)

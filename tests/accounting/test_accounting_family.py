@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import SketchFamily, contour, family, residual_cosine
+from labeldp.accounting import contour, family
 from labeldp.accounting.bounds import Bounds
+from labeldp.accounting.family import SketchFamily, residual_cosine
 from labeldp.errors import InputError
 
 

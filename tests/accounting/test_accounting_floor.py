@@ -9,14 +9,9 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from labeldp.accounting import (
-    FloorMode,
-    Gaussian,
-    Measurement,
-    added_variance,
-    default_measurement,
-    invert,
-)
+from labeldp.accounting import invert
+from labeldp.accounting.floor import FloorMode, Measurement, added_variance, default_measurement
+from labeldp.accounting.gaussian import Gaussian
 from labeldp.errors import InputError
 
 

@@ -8,7 +8,8 @@ import mpmath as mp
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import Gaussian, gaussian, invert
+from labeldp.accounting import gaussian, invert
+from labeldp.accounting.gaussian import Gaussian
 from labeldp.errors import InputError
 
 

@@ -12,8 +12,11 @@ import numpy as np
 import pytest
 
 from labeldp import Facts, InputError
-from labeldp.accounting import Measurement, Sketch, Steps, Theorem1, invert, price
-from labeldp.accounting.curve import group_delta
+from labeldp.accounting import invert
+from labeldp.accounting.curve import Steps, group_delta
+from labeldp.accounting.floor import Measurement, price
+from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.sketch import Sketch
 from tests.oracles import gaussian_law, sketch_law
 from tests.oracles.sketch_law import Reals
 

@@ -10,18 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import (
-    BagDraw,
-    Gaussian,
-    OverDraw,
-    RandomWeights,
-    gaussian,
-    invert,
-    membership,
-    random_mu,
-    realised_mu,
-)
-from labeldp.accounting.mixture import fraction_of
+from labeldp.accounting import gaussian, invert, random_mu
+from labeldp.accounting.draw import BagDraw, OverDraw, membership
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.mixture import RandomWeights, fraction_of, realised_mu
 from labeldp.errors import InputError, PlanError
 
 UNIT = (-1.0, 1.0)

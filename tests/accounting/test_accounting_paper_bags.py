@@ -8,7 +8,8 @@ import mpmath as mp
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import Theorem2, Theorem3, invert
+from labeldp.accounting import invert
+from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.errors import InputError, PlanError
 
 CENSUS = (131_903_910, (0.0, 51.0), 64.22)

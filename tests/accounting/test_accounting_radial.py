@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from labeldp.accounting import Laplace, Pure, compose
+from labeldp.accounting.compose import compose
+from labeldp.accounting.laplace import Laplace, Pure
 from labeldp.accounting.radial import Radial, curve, deviations, product_quantile
 
 DRAWS = 400_000

@@ -11,17 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import (
-    BagDraw,
-    Bags,
-    Facts,
-    OverDraw,
-    SizedBag,
-    Sketch,
-    invert,
-    membership,
-    spans_labels,
-)
+from labeldp.accounting import invert
+from labeldp.accounting.draw import BagDraw, OverDraw, membership
+from labeldp.accounting.sketch import Bags, Facts, SizedBag, Sketch, spans_labels
 from labeldp.errors import InputError, PlanError
 
 CENSUS = ((0.0, 51.0), 64.22)

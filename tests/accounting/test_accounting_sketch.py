@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import linalg, stats
 
-from labeldp.accounting import Facts, Sketch, compose, contour, family
+from labeldp.accounting import contour, family
+from labeldp.accounting.compose import compose
 from labeldp.accounting.radial import Radial
+from labeldp.accounting.sketch import Facts, Sketch
 from tests.oracles.quadrature import by_contour
 
 

@@ -7,8 +7,11 @@ import math
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import Facts, RandomWeights, Sketch, Steps, best_true_positive_rate, invert
+from labeldp.accounting import invert
+from labeldp.accounting.curve import Steps, best_true_positive_rate
 from labeldp.accounting.limits import MOST_BAGS
+from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.sketch import Facts, Sketch
 from labeldp.errors import InputError, PlanError
 from tests.oracles.groups import group
 

@@ -9,30 +9,28 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from labeldp.accounting import (
-    Answer,
-    BagDraw,
-    Bounds,
-    FloorMode,
-    Gaussian,
-    Laplace,
-    Measurement,
+from labeldp.accounting import gaussian, invert
+from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds, round_up
+from labeldp.accounting.curve import (
+    Curve,
+    Factors,
+    How,
     Nothing,
-    OverDraw,
-    Pure,
+    Range,
     Steps,
-    Theorem1,
-    added_variance,
     best_true_positive_rate,
+    group_delta,
+)
+from labeldp.accounting.draw import BagDraw, OverDraw, affordable_delta, membership
+from labeldp.accounting.floor import (
+    FloorMode,
+    Measurement,
+    added_variance,
     default_measurement,
-    gaussian,
-    invert,
-    membership,
     price,
 )
-from labeldp.accounting.bounds import NO_GUARANTEE, round_up
-from labeldp.accounting.curve import Curve, Factors, How, Range, group_delta
-from labeldp.accounting.draw import affordable_delta
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.laplace import Laplace, Pure
 from labeldp.accounting.limits import (
     LEAST_GROUP_EPSILON,
     LEAST_MU,
@@ -40,6 +38,7 @@ from labeldp.accounting.limits import (
     MOST_GROUP_EPSILON,
     MOST_MU,
 )
+from labeldp.accounting.paper import Theorem1
 from labeldp.errors import InputError
 
 

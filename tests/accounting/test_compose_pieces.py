@@ -11,26 +11,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting import (
-    Bounds,
-    Facts,
-    Gaussian,
-    Laplace,
-    OverDraw,
-    Pure,
-    Sketch,
-    SketchFamily,
-    Steps,
-    Theorem1,
-    compose,
-    contour,
-    gaussian,
-    gaussian_mu,
-)
-from labeldp.accounting.bounds import NO_GUARANTEE
-from labeldp.accounting.compose import Composed
-from labeldp.accounting.curve import Factors
-from labeldp.accounting.family import Chart
+from labeldp.accounting import contour, gaussian
+from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
+from labeldp.accounting.compose import Composed, compose, gaussian_mu
+from labeldp.accounting.curve import Factors, Steps
+from labeldp.accounting.draw import OverDraw
+from labeldp.accounting.family import Chart, SketchFamily
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.laplace import Laplace, Pure
+from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.sketch import Facts, Sketch
 from labeldp.errors import InputError
 
 inner = importlib.import_module("labeldp.accounting.compose")

@@ -8,21 +8,12 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from labeldp.accounting import (
-    Bags,
-    Bounds,
-    Facts,
-    SizedBag,
-    Sketch,
-    SketchFamily,
-    contour,
-    family,
-    residual_cosine,
-    spans_labels,
-)
-from labeldp.accounting.bounds import NO_GUARANTEE
+from labeldp.accounting import contour, family
+from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.curve import Factors, Range
+from labeldp.accounting.family import SketchFamily, residual_cosine
 from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
+from labeldp.accounting.sketch import Bags, Facts, SizedBag, Sketch, spans_labels
 from labeldp.errors import InputError, PlanError
 
 # --- neighbours ----------------------------------------------------------------------------------

@@ -6,18 +6,9 @@ import math
 
 import pytest
 
-from labeldp.accounting import (
-    Facts,
-    Gaussian,
-    RandomWeights,
-    SizedBag,
-    Sketch,
-    Steps,
-    Theorem1,
-    Theorem3,
-    invert,
-)
-from labeldp.accounting.curve import Range
+from labeldp.accounting import invert
+from labeldp.accounting.curve import Range, Steps
+from labeldp.accounting.gaussian import Gaussian
 from labeldp.accounting.limits import (
     LEAST_CLAIM,
     LEAST_DELTA,
@@ -43,8 +34,12 @@ from labeldp.accounting.limits import (
     MOST_THEOREM3_NOISE,
     MOST_TRIED_BAG_SIZE,
 )
+from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.paper_bags import Theorem3
+from labeldp.accounting.sketch import Facts, SizedBag, Sketch
 from labeldp.errors import InputError, PlanError
-from labeldp.mechanisms import check_budget
+from labeldp.mechanisms.options import check_budget
 
 
 def test_an_epsilon_is_looked_for_up_to_a_million():

@@ -9,10 +9,12 @@ from fractions import Fraction
 import mpmath as mp
 import pytest
 
-from labeldp.accounting import Bounds, Nothing, Theorem1, Theorem2, Theorem3, invert
-from labeldp.accounting.bounds import NO_GUARANTEE
-from labeldp.accounting.curve import Range
+from labeldp.accounting import invert
+from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
+from labeldp.accounting.curve import Nothing, Range
 from labeldp.accounting.decimals import exact, log_ratio
+from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.errors import InputError
 
 C0 = mp.mpf("0.145")

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from labeldp.accounting import Bounds, Laplace, invert, radial
+from labeldp.accounting import invert, radial
+from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.curve import Factors, How
+from labeldp.accounting.laplace import Laplace
 from labeldp.accounting.radial import Radial, deviations, product_quantile
 from labeldp.errors import InputError
 

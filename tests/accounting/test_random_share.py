@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting import RandomWeights, gaussian, invert, random_mu, realised_mu
+from labeldp.accounting import gaussian, invert, random_mu
 from labeldp.accounting.curve import How, Range
 from labeldp.accounting.limits import MOST_LOG_NOISE, MOST_MEAN_EPSILON, MOST_NOISY_BAG_SIZE
-from labeldp.accounting.mixture import fraction_of
+from labeldp.accounting.mixture import RandomWeights, fraction_of, realised_mu
 from labeldp.accounting.random_mu import Counts, _above, _Integral, binomial, fixed, mean_delta
 from labeldp.errors import InputError, PlanError
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from labeldp.accounting import Bounds, Curve, Gaussian, OverDraw, Pure, invert
-from labeldp.accounting.curve import How, Range
-from labeldp.accounting.draw import affordable_delta
+from labeldp.accounting import invert
+from labeldp.accounting.bounds import Bounds
+from labeldp.accounting.curve import Curve, How, Range
+from labeldp.accounting.draw import OverDraw, affordable_delta
+from labeldp.accounting.gaussian import Gaussian
 from labeldp.accounting.invert import (
     _between,
     _interpolated,
@@ -19,6 +21,7 @@ from labeldp.accounting.invert import (
     _smallest_integer,
     _smallest_real,
 )
+from labeldp.accounting.laplace import Pure
 from labeldp.errors import InputError, PlanError
 
 

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from labeldp import kernels
 from labeldp.accounting import contour
-from labeldp.engines import LocalEngine
-from labeldp.features import FeatureMap, fit_features
-from labeldp.statistics import GramSum, LabelGrid, MomentSum
+from labeldp.engines.local import LocalEngine
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid, MomentSum
 from tests.oracles.quadrature import by_contour
 
 Program = Callable[[str], Any]

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
-from labeldp.mechanisms import mechanism_names
+from labeldp.mechanisms.registry import mechanism_names
 from tests.cli.conftest import LABEL, QUICK
 from tests.console import labeldp
 from tests.extras import extra

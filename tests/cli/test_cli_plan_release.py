@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import LinearRegressor, Plan, PlanError, Release, ReleaseError, scan, verify
-from labeldp.mechanisms import names
-from labeldp.release import AddedError, seal
+from labeldp.mechanisms.options import names
+from labeldp.release.certificate import seal
+from labeldp.release.claim import AddedError
 from tests.cli.conftest import LABEL, QUICK, Write
 from tests.console import labeldp
 from tests.plans import plan

@@ -13,42 +13,26 @@ from typing import Any, ClassVar
 import numpy as np
 
 from labeldp import door
-from labeldp.accounting import Curve, Gaussian, invert, most_mu
+from labeldp._random import Randomness
+from labeldp.accounting import invert
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.gaussian import Gaussian, most_mu
+from labeldp.engines.protocol import Engine
 from labeldp.errors import positive
-from labeldp.mechanisms import (
-    Account,
-    Description,
-    Inspection,
-    Mechanism,
-    Panel,
-    Question,
-    Request,
-    number,
-    option,
-)
 from labeldp.mechanisms.account import document, need
-from labeldp.mechanisms.workbench import (
-    Claim,
-    Drawing,
-    Engine,
-    GramSum,
-    MomentSum,
-    Plan,
-    Randomness,
-    Release,
-    Source,
-    SumLabels,
-    Survey,
-    aggregate_batch,
-    aggregate_schema,
-    check_grid,
-    check_label_exponent,
-    check_numbers,
-    feature_bound,
-    forecast,
-    read_head,
-    survey,
-)
+from labeldp.mechanisms.options import Question, Request, option
+from labeldp.mechanisms.protocol import Account, Description, Inspection, Mechanism, Panel, number
+from labeldp.mechanisms.workbench.checks import check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.workbench.forecasting import forecast
+from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.mechanisms.workbench.surveying import Survey, feature_bound, survey
+from labeldp.release.claim import Claim, read_head
+from labeldp.release.drawing import Drawing, aggregate_batch, aggregate_schema
+from labeldp.release.files import Release
+from labeldp.release.meaning import SumLabels
+from labeldp.source.table import Source
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import MomentSum
 
 NAME = "noisy-moments"
 BASIS = "exact law of the Gaussian mechanism on X'y; B bounds the norm of every encoded row"

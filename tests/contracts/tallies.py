@@ -11,7 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import FeatureMap
-from labeldp.features import Encoded, Needs
+from labeldp.features.encoder import Encoded
+from labeldp.features.fold import Needs
 
 Integers = NDArray[np.int64]
 

@@ -9,27 +9,17 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from labeldp.accounting import (
-    BagDraw,
-    Bags,
-    Curve,
-    Facts,
-    Gaussian,
-    Laplace,
-    Nothing,
-    OverDraw,
-    Pure,
-    RandomWeights,
-    SizedBag,
-    Sketch,
-    Steps,
-    Theorem1,
-    Theorem2,
-    Theorem3,
-    compose,
-    invert,
-)
+from labeldp.accounting import invert
+from labeldp.accounting.compose import compose
+from labeldp.accounting.curve import Curve, Nothing, Steps
+from labeldp.accounting.draw import BagDraw, OverDraw
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.laplace import Laplace, Pure
+from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.accounting.radial import Radial
+from labeldp.accounting.sketch import Bags, Facts, SizedBag, Sketch
 from labeldp.errors import InputError
 from tests.oracles import gaussian_law, groups
 

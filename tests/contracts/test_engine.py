@@ -16,9 +16,12 @@ import pytest
 from labeldp import DataError, InputError, LocalEngine, scan, verify
 from labeldp._random import Randomness
 from labeldp.doctor.inspection import inspect
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fold import Tally, fold_in_order
-from labeldp.statistics import Factor, GramSum, LabelGrid, LeverageScan, MomentSum, factorise
+from labeldp.statistics.factor import Factor, factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid, MomentSum
+from labeldp.statistics.leverage import LeverageScan
 from tests.contracts.tallies import LabelledLevels, Levels, Spread, WeightedGram, digest
 from tests.engines.conftest import Home
 from tests.engines.fitting import fitted

@@ -20,9 +20,17 @@ from numpy.typing import NDArray
 import labeldp.mechanisms
 from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
-from labeldp.mechanisms import certificate_schema, mechanism_named, mechanism_names, read_claim
-from labeldp.release import BagLabels, Claim, RowLabels, seal, table_digest
-from labeldp.source import Source
+from labeldp.mechanisms.registry import (
+    certificate_schema,
+    mechanism_named,
+    mechanism_names,
+    read_claim,
+)
+from labeldp.release.certificate import seal
+from labeldp.release.claim import Claim
+from labeldp.release.digest import table_digest
+from labeldp.release.meaning import BagLabels, RowLabels
+from labeldp.source.table import Source
 from tests.mechanisms.cases import (
     CASES,
     DRAWN,

@@ -33,8 +33,9 @@ from labeldp import (
     verify,
 )
 from labeldp._random import Randomness
-from labeldp.mechanisms import certificate_schema, forget, mechanism_names, register
-from labeldp.release import claimed_fields, seal
+from labeldp.mechanisms.registry import certificate_schema, forget, mechanism_names, register
+from labeldp.release.certificate import seal
+from labeldp.release.claim import claimed_fields
 from tests.console import labeldp as command
 from tests.contracts import noisy_moments, renamed_rows
 from tests.contracts.noisy_moments import MECHANISM, NAME, MomentsClaim
@@ -99,7 +100,7 @@ def test_what_is_published_is_the_normal_equations(made: Plan) -> None:
     ]
     labels = np.array([release.labels for release in drawn])
     std = noisy_moments.deviations(claim, made.features.kept_scales)
-    from labeldp.features import Encoder
+    from labeldp.features.encoder import Encoder
 
     encoded = Encoder(made.features)(table(ROWS).drop_columns(["label"]).to_batches()[0])
     design = made.features.integers(encoded)
@@ -321,7 +322,7 @@ def test_a_name_or_an_option_of_another_is_refused() -> None:
 ENTRY = f"[labeldp.mechanisms]\n{NAME} = tests.contracts.noisy_moments:MECHANISM\n"
 PROGRAM = """
 import inspect, labeldp
-from labeldp.mechanisms import mechanism_names
+from labeldp.mechanisms.registry import mechanism_names
 assert "noisy-moments" in mechanism_names()
 assert "moment_std" in inspect.signature(labeldp.plan).parameters
 assert "Noise on X'y" in labeldp.plan.__doc__

@@ -17,9 +17,10 @@ import pytest
 from pyarrow import csv
 
 from labeldp import Source, scan
-from labeldp.engines import LocalEngine, engine_for
-from labeldp.source import Reader, readers
-from labeldp.source.table import open_table
+from labeldp.engines.local import LocalEngine, engine_for
+from labeldp.source import readers
+from labeldp.source.opening import open_table
+from labeldp.source.protocol import Reader
 from tests.tables import RANGE
 
 ROWS = 500

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import LinearRegressor, look, plan, scan
-from labeldp.doctor import page
+from labeldp.doctor.page import page
 from labeldp.features.naming import named_like_an_id
 from tests.console import labeldp as run
 

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from labeldp import DataError, LinearRegressor, look, scan
-from labeldp.features import fit_features
+from labeldp.features.fit import fit_features
 from labeldp.source.values import to_float
 from tests.console import labeldp as run
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import LocalEngine, Source, SparkEngine, scan
-from labeldp.engines import Engine
+from labeldp.engines.protocol import Engine
 from tests.tables import RANGE
 
 

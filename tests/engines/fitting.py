@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeldp.engines import engine_for
-from labeldp.features import FeatureMap, fit_features
-from labeldp.source import Source
+from labeldp.engines.local import engine_for
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.source.table import Source
 
 
 def fitted(source: Source, **options: Any) -> FeatureMap:

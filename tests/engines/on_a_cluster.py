@@ -22,7 +22,8 @@ import pyarrow as pa
 import labeldp
 from labeldp import InputError, Source, engines, scan
 from labeldp._random import Randomness
-from labeldp.statistics import GramSum, MomentSum
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import MomentSum
 from tests.plans import plan
 from tests.tables import RANGE, table
 

@@ -17,9 +17,11 @@ import pytest
 
 from labeldp import DataError, FeatureMap, InputError, LocalEngine, Source, scan
 from labeldp.engines import local, memory
-from labeldp.features import fit_features
+from labeldp.features.fit import fit_features
 from labeldp.source import readers
-from labeldp.statistics import GramSum, LabelGrid, MomentSum, PersonScan
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid, MomentSum
+from labeldp.statistics.persons import PersonScan
 from tests.tables import RANGE, table
 
 ROWS = 900

@@ -14,14 +14,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.engines import LocalEngine, local
+from labeldp.engines import local
+from labeldp.engines.local import LocalEngine
 from labeldp.engines.memory import Memory
 from labeldp.engines.streams import Streams
 from labeldp.errors import DataError, InputError
-from labeldp.features import fit_features
+from labeldp.features.fit import fit_features
 from labeldp.features.fold import Needs
-from labeldp.source import Source, readers, scan
-from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, factorise
+from labeldp.source import readers
+from labeldp.source.table import Source, scan
+from labeldp.statistics.factor import factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid, MomentSum
+from labeldp.statistics.leverage import LeverageScan
 from tests.contracts.tallies import Levels, WeightedGram
 from tests.tables import RANGE, table
 

@@ -13,14 +13,20 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError
-from labeldp.engines import LocalEngine, memory
+from labeldp.engines import memory
+from labeldp.engines.local import LocalEngine
 from labeldp.engines.memory import Memory
 from labeldp.engines.narrow import Narrow
-from labeldp.features import Encoder, Packed, Rows, fit_features
+from labeldp.features.encoder import Encoder, Packed, Rows
+from labeldp.features.fit import fit_features
 from labeldp.features.fold import Needs
 from labeldp.features.tally import LevelsAndRanges
-from labeldp.source import readers, scan
-from labeldp.statistics import GramSum, LabelGrid, MomentSum, WeightScan, factorise
+from labeldp.source import readers
+from labeldp.source.table import scan
+from labeldp.statistics.factor import factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid, MomentSum
+from labeldp.statistics.weight_scan import WeightScan
 from labeldp.statistics.weights import weights_of
 from tests.plans import plan
 

@@ -27,7 +27,9 @@ from labeldp import (
 from labeldp._random import Randomness
 from labeldp.spark import reader, session
 from labeldp.spark.reader import over_parts
-from labeldp.statistics import GramSum, LeverageScan, factorise
+from labeldp.statistics.factor import factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.leverage import LeverageScan
 from tests.console import labeldp
 from tests.engines.fitting import fitted
 from tests.plans import plan

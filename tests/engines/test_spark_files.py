@@ -20,7 +20,7 @@ import pytest
 from pyarrow import csv
 
 from labeldp import DataError, scan
-from labeldp.spark import read
+from labeldp.spark.session import read
 from tests.console import labeldp
 from tests.engines.fitting import fitted
 from tests.tables import RANGE, table

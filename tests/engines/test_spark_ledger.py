@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from labeldp import Ledger
-from labeldp.engines import LocalEngine
+from labeldp.engines.local import LocalEngine
 from labeldp.signoff.identity import identity
 from tests.engines.conftest import Home
 from tests.plans import plan

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from labeldp import SparkEngine, scan
-from labeldp.features import fit_features
+from labeldp.features.fit import fit_features
 from labeldp.spark import progress
 from labeldp.spark.progress import reported
-from labeldp.statistics import GramSum
+from labeldp.statistics.gram import GramSum
 from tests.tables import RANGE, table
 
 

@@ -10,10 +10,10 @@ import pytest
 from pyarrow import csv
 
 from labeldp import InputError, SparkEngine, scan
-from labeldp.engines import engine_for
-from labeldp.features import fit_features
-from labeldp.spark import read
+from labeldp.engines.local import engine_for
+from labeldp.features.fit import fit_features
 from labeldp.spark.reader import over_parts
+from labeldp.spark.session import read
 from tests.contracts import test_reader as contract
 from tests.source import test_source_same_design as same
 from tests.tables import RANGE

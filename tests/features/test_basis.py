@@ -13,14 +13,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from labeldp.engines import LocalEngine
+from labeldp.engines.local import LocalEngine
 from labeldp.errors import DataError, InputError
-from labeldp.features import FeatureMap, fit_features
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp.features.knots import quantile_cells
 from labeldp.features.terms import LARGEST_CODE
 from labeldp.features.waves import AMPLITUDE, _random, cosines, meetings
-from labeldp.source import scan
-from labeldp.statistics import GramSum
+from labeldp.source.table import scan
+from labeldp.statistics.gram import GramSum
 
 SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 

@@ -11,13 +11,16 @@ import pyarrow as pa
 import pytest
 
 from labeldp.errors import DataError, InputError
-from labeldp.features import FeatureMap, fit as module, fit_features, foreign_notes
+from labeldp.features import fit as module
 from labeldp.features.columns import CategoricalColumn
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp.features.fold import fold_in_order
 from labeldp.features.grid import Grid
 from labeldp.features.merging import merge_levels
+from labeldp.features.notes import foreign_notes
 from labeldp.features.tally import FEW, Levels, Sums
-from labeldp.source import scan
+from labeldp.source.table import scan
 
 
 def fit(columns, scanning=None, **options):

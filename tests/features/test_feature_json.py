@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 from labeldp.errors import DataError, InputError
-from labeldp.features import FeatureMap, fit_features
-from labeldp.source import scan
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.source.table import scan
 
 
 @pytest.fixture

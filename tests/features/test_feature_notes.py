@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from labeldp import FeatureMap, scan
-from labeldp.features import fit_features, foreign_notes
-from labeldp.features.notes import OUTLIERS
+from labeldp.features.fit import fit_features
+from labeldp.features.notes import OUTLIERS, foreign_notes
 from tests.tables import RANGE
 
 ROWS = 900

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from labeldp.errors import DataError
-from labeldp.features import fit_features
-from labeldp.source import scan
+from labeldp.features.fit import fit_features
+from labeldp.source.table import scan
 
 TABLE = pa.table(
     {

@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp import scan
-from labeldp.features import Encoder, fit_features, raw_columns, raw_schema
-from labeldp.release import table_digest
+from labeldp.features.encoder import Encoder
+from labeldp.features.fit import fit_features
+from labeldp.features.raw import raw_columns, raw_schema
+from labeldp.release.digest import table_digest
 
 ROWS = 300
 

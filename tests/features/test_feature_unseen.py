@@ -11,7 +11,8 @@ import pytest
 
 from labeldp import InputError, LinearRegressor, plan, scan
 from labeldp.errors import DataError
-from labeldp.features import FeatureMap, fit_features
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp.features.unseen import Tamer
 from tests.console import labeldp as run
 

@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, InputError, LocalEngine
-from labeldp.features import FeatureMap, fit_features, winsor
+from labeldp.features import winsor
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp.features.logarithm import signed_log
 from labeldp.features.tails import Tail, depth_of
 from labeldp.features.winsor import Winsor
-from labeldp.source import scan
+from labeldp.source.table import scan
 
 ROWS = 4000
 

@@ -13,9 +13,10 @@ import pytest
 from labeldp import LinearRegressor, inspect, plan, scan
 from labeldp._random import Randomness
 from labeldp.errors import InputError
-from labeldp.features import FeatureMap, fit_features
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp.features.formula import Formula
-from labeldp.release import Release
+from labeldp.release.files import Release
 from tests.console import labeldp
 from tests.features.test_basis import table
 

@@ -21,38 +21,25 @@ from labeldp import ACCOUNTANTS, Facts, LocalEngine, Plan, PlanError, Release, S
 
 # --- names inside the package -------------------------------------------------------------------
 from labeldp._random import Randomness
-from labeldp.accounting import (
-    BagDraw,
-    Bags,
-    Bounds,
-    Curve,
-    Gaussian,
-    Measurement,
-    OverDraw,
-    RandomWeights,
-    SizedBag,
-    Sketch,
-    SketchFamily,
-    Theorem2,
-    Theorem3,
-    added_variance,
-    best_true_positive_rate,
-    default_measurement,
-    gaussian,
-    invert,
-    membership,
-    realised_mu,
-    residual_cosine,
-)
-from labeldp.accounting.curve import group_delta
-from labeldp.accounting.draw import affordable_delta
+from labeldp.accounting import gaussian, invert
+from labeldp.accounting.bounds import Bounds
+from labeldp.accounting.curve import Curve, best_true_positive_rate, group_delta
+from labeldp.accounting.draw import BagDraw, OverDraw, affordable_delta, membership
+from labeldp.accounting.family import SketchFamily, residual_cosine
+from labeldp.accounting.floor import Measurement, added_variance, default_measurement
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.mixture import RandomWeights, realised_mu
+from labeldp.accounting.paper_bags import Theorem2, Theorem3
+from labeldp.accounting.sketch import Bags, SizedBag, Sketch
 from labeldp.common.files import json_digest
 from labeldp.mechanisms import registry
 from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.workbench import bags as bags_module
 from labeldp.mechanisms.workbench.surveying import survey
-from labeldp.release import claimed_fields, seal
-from labeldp.statistics import GramSum, MomentSum
+from labeldp.release.certificate import seal
+from labeldp.release.claim import claimed_fields
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import MomentSum
 from labeldp_paper import theory
 
 # ------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from labeldp.release import Release
+from labeldp.release.files import Release
 from tests.drawn import draw_release, pay_table
 
 

@@ -13,7 +13,7 @@ from labeldp._random import Randomness
 from labeldp.errors import InputError
 from labeldp.learners.effects import POINTS, Effect
 from labeldp.learners.pictures import picture, pictures
-from labeldp.source import Source, scan
+from labeldp.source.table import Source, scan
 
 RANGE = (-3.0, 3.0)
 RELEASES = 120

@@ -20,9 +20,10 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labeldp.errors import InputError
-from labeldp.features import fit_features
-from labeldp.learners import Coefficient, LinearRegressor
-from labeldp.source import scan
+from labeldp.features.fit import fit_features
+from labeldp.learners.estimators import LinearRegressor
+from labeldp.learners.protocol import Coefficient
+from labeldp.source.table import scan
 from tests.drawn import features_of, release_of
 
 Make = Callable[..., Any]

@@ -22,10 +22,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from labeldp.errors import InputError
-from labeldp.features import FeatureMap, fit_features
-from labeldp.learners import BagRegressor, LinearRegressor, WeightedBags
-from labeldp.release import Release
-from labeldp.source import scan
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.learners.bags import WeightedBags
+from labeldp.learners.estimators import BagRegressor, LinearRegressor
+from labeldp.release.files import Release
+from labeldp.source.table import scan
 from tests.drawn import bag_release_of
 from tests.extras import extra
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from labeldp.errors import InputError
-from labeldp.learners import WeightedBags
-from labeldp.learners.bags import Units
+from labeldp.learners.bags import Units, WeightedBags
 from labeldp.learners.settings import Settings
 from tests.extras import extra
 

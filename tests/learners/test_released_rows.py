@@ -18,7 +18,7 @@ from labeldp import DataError, InputError, LinearRegressor, Plan, Release, Relea
 from labeldp._random import Randomness
 from labeldp.learners import rows as module
 from labeldp.learners.rows import single_rows, whitened_rows
-from labeldp.source import Source
+from labeldp.source.table import Source
 from tests.mechanisms.cases import CASES, EVERY, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source, table

@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from labeldp import InputError
-from labeldp.accounting import ACCOUNTANTS, Facts, Gaussian, RandomWeights, Sketch, invert
-from labeldp.mechanisms import mechanism_named
+from labeldp.accounting import invert
+from labeldp.accounting.accountants import ACCOUNTANTS
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.sketch import Facts, Sketch
 from labeldp.mechanisms.noisy_rows import account as rows_account
 from labeldp.mechanisms.protocol import Panel
+from labeldp.mechanisms.registry import mechanism_named
 from labeldp.mechanisms.shaped_flag import account as shaped_account
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED
 

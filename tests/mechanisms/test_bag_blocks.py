@@ -13,12 +13,15 @@ from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, LocalEngine, scan
 from labeldp._random import Randomness, public_stream, words
-from labeldp.features import fit_features
+from labeldp.features.fit import fit_features
 from labeldp.mechanisms.sampled_wtd_flag import bagwise, run
 from labeldp.mechanisms.workbench import bags as bags_module
 from labeldp.mechanisms.workbench.bags import BagRows, Draw, distinct
-from labeldp.source import Source, readers
-from labeldp.statistics import Fits, Residual, stacked
+from labeldp.source import readers
+from labeldp.source.table import Source
+from labeldp.statistics import stacked
+from labeldp.statistics.residual import Residual
+from labeldp.statistics.stacked_fits import Fits
 from tests.mechanisms.cases import SAMPLED
 from tests.plans import plan
 from tests.tables import RANGE, table

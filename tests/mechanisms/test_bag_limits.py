@@ -14,7 +14,7 @@ import pytest
 
 from labeldp import InputError, PlanError, Release, scan
 from labeldp._random import Randomness, words
-from labeldp.engines import LocalEngine
+from labeldp.engines.local import LocalEngine
 from labeldp.errors import DataError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import check, check_features
 from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
@@ -40,7 +40,7 @@ from labeldp.mechanisms.workbench.bags import (
     looks_drawn,
     members_table,
 )
-from labeldp.statistics import LabelGrid
+from labeldp.statistics.labels import LabelGrid
 from tests.mechanisms.cases import NOISY, SAMPLED, Certificate, forged_tables, small_plan
 from tests.tables import source, table
 

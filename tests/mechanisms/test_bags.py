@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import stats
 
 from labeldp._random import public_stream
-from labeldp.accounting import realised_mu
+from labeldp.accounting.mixture import realised_mu
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
 from labeldp.mechanisms.workbench.bags import Draw, distinct

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting import Facts, FloorMode, Measurement
+from labeldp.accounting.floor import FloorMode, Measurement
+from labeldp.accounting.sketch import Facts
 from labeldp.mechanisms.workbench.checks import (
     FAR,
     SCARCE,
@@ -24,8 +25,8 @@ from labeldp.mechanisms.workbench.checks import (
 )
 from labeldp.mechanisms.workbench.floor_checks import check_floor, untested_floor
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
-from labeldp.release import FloorOutcome
-from labeldp.statistics import LabelGrid
+from labeldp.release.claim import FloorOutcome
+from labeldp.statistics.labels import LabelGrid
 
 Reals = Any
 TOO_LARGE = "aggregates.parquet has labels larger than those in the range can make them"

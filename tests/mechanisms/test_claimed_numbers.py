@@ -13,14 +13,14 @@ from scipy import stats
 
 from labeldp import Plan
 from labeldp.errors import InputError
-from labeldp.mechanisms import read_claim
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.protocol import Mechanism, describe_floor, describe_person, number
+from labeldp.mechanisms.registry import read_claim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
-from labeldp.release import FloorOutcome
+from labeldp.release.claim import FloorOutcome
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, small_plan
 from tests.tables import source
 

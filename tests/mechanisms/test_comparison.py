@@ -11,11 +11,11 @@ import pytest
 
 from labeldp import DataError, InputError, LinearRegressor, Plan, PlanError, scan
 from labeldp._random import Randomness
-from labeldp.engines import LocalEngine
-from labeldp.features import fit_features
-from labeldp.mechanisms import make_request, mechanism_named, mechanism_names
+from labeldp.engines.local import LocalEngine
+from labeldp.features.fit import fit_features
+from labeldp.mechanisms.registry import make_request, mechanism_named, mechanism_names
 from labeldp.planning.comparison import best_of, compare, simulated_mse
-from labeldp.source import Source
+from labeldp.source.table import Source
 from tests.mechanisms.cases import FLAG, NOISY, SAMPLED, SHAPED
 from tests.plans import plan
 from tests.tables import source

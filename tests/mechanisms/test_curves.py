@@ -14,8 +14,8 @@ import pytest
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, plan, scan
 from labeldp._random import Randomness
-from labeldp.features import fit_features
 from labeldp.features.basis import Basis
+from labeldp.features.fit import fit_features
 from labeldp.features.terms import Hinges
 from labeldp.planning.bases import BASES, choose_basis
 from tests.console import labeldp

@@ -14,7 +14,8 @@ import pytest
 from labeldp import Release, scan, verify
 from labeldp.mechanisms.workbench.bags import looks_drawn
 from labeldp.mechanisms.workbench.laws import _entries_fit, _fits, bag_squares, improbable
-from labeldp.release import seal, table_digest
+from labeldp.release.certificate import seal
+from labeldp.release.digest import table_digest
 from tests.console import labeldp
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.plans import plan

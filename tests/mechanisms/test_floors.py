@@ -13,7 +13,7 @@ from labeldp import InputError, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
 from labeldp.mechanisms.workbench.checks import check_scatter
 from labeldp.mechanisms.workbench.floors import FloorClaim
-from labeldp.source import Source
+from labeldp.source.table import Source
 from tests.mechanisms.cases import ROWS, SAMPLED, forged_claim, saved, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source

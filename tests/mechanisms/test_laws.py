@@ -22,13 +22,14 @@ from labeldp import Plan, Release, door, scan
 from labeldp._random import Randomness
 from labeldp.accounting import gaussian
 from labeldp.accounting.family import roots
-from labeldp.engines import LocalEngine
+from labeldp.engines.local import LocalEngine
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_factor
 from labeldp.mechanisms.workbench.bags import BagRows
 from labeldp.mechanisms.workbench.floors import LabelLaw
-from labeldp.source import Source
-from labeldp.statistics import MomentSum, Residual
+from labeldp.source.table import Source
+from labeldp.statistics.labels import MomentSum
+from labeldp.statistics.residual import Residual
 from tests.mechanisms.cases import NOISY, SAMPLED
 from tests.oracles.quadrature import delta_by_quadrature
 from tests.plans import plan

@@ -13,8 +13,8 @@ from pyarrow import csv
 from scipy import optimize, stats
 
 from labeldp import DataError, InputError, Plan, PlanError, scan, verify
-from labeldp.accounting import Theorem3
-from labeldp.source import Source
+from labeldp.accounting.paper_bags import Theorem3
+from labeldp.source.table import Source
 from tests.console import labeldp as command
 from tests.mechanisms.cases import NOISY, ROWS, forged_claim, saved, small_plan
 from tests.tables import RANGE, source, table

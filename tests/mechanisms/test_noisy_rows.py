@@ -21,8 +21,8 @@ from labeldp.mechanisms.noisy_rows.check import check
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import LAWS, RowNoise, least_noise
 from labeldp.mechanisms.noisy_rows.run import noisy_labels
-from labeldp.source import Source
-from labeldp.statistics import LabelGrid
+from labeldp.source.table import Source
+from labeldp.statistics.labels import LabelGrid
 from tests.console import labeldp as command
 from tests.mechanisms.cases import EVERY, SHAPED, forged_tables, saved, small_plan
 from tests.plans import plan
@@ -305,7 +305,7 @@ def test_a_batch_is_drawn_before_the_next_is_read(tmp_path: Path) -> None:
                 yield batch
 
     watched = replace(rows, reader=Counting(**vars(rows.reader)))
-    from labeldp.engines import LocalEngine
+    from labeldp.engines.local import LocalEngine
 
     drawing = run.run(made, watched, LocalEngine(), Randomness.experiment(0))
     read.clear()

@@ -16,12 +16,12 @@ import pytest
 from labeldp import LocalEngine, Plan, PlanError, scan, verify
 from labeldp._random import Randomness
 from labeldp.accounting import gaussian
-from labeldp.engines import Engine
-from labeldp.mechanisms import mechanisms
+from labeldp.engines.protocol import Engine
+from labeldp.mechanisms.registry import mechanisms
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.release import Person, seal
-from labeldp.release.claim import PERSON_DEFINITION
-from labeldp.source import Source
+from labeldp.release.certificate import seal
+from labeldp.release.claim import PERSON_DEFINITION, Person
+from labeldp.source.table import Source
 from labeldp.statistics import persons
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, saved, small_plan

@@ -12,9 +12,10 @@ import pytest
 
 from labeldp import LocalEngine, Plan, PlanError, plan, verify
 from labeldp._random import Randomness
-from labeldp.accounting import Sketch, gaussian
+from labeldp.accounting import gaussian
+from labeldp.accounting.sketch import Sketch
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
-from labeldp.source import Source
+from labeldp.source.table import Source
 from tests.mechanisms.cases import FLAG, forged_claim, saved, small_plan
 from tests.mechanisms.test_person import IDS, ROWS, moved, source_of, with_ids
 from tests.mechanisms.test_shaped_flag import Array, codes

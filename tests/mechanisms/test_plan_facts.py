@@ -15,10 +15,10 @@ from hypothesis import given, strategies as st
 
 from labeldp import InputError, Plan, PlanError, scan
 from labeldp._random import Randomness
-from labeldp.features import fit_features
+from labeldp.features.fit import fit_features
 from labeldp.mechanisms.sampled_wtd_flag import plan as sampled_plan
 from labeldp.mechanisms.workbench import floors
-from labeldp.statistics import LabelGrid
+from labeldp.statistics.labels import LabelGrid
 from tests.features import feature_twin
 from tests.mechanisms.cases import CASES, ROWS, SAMPLED, SHAPED, small_plan
 from tests.plans import plan

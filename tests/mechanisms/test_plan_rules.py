@@ -15,16 +15,20 @@ import pytest
 
 from labeldp import InputError, Plan, PlanError, Release, scan
 from labeldp._random import Randomness
-from labeldp.accounting import Gaussian, invert
-from labeldp.engines import LocalEngine
+from labeldp.accounting import invert
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.engines.local import LocalEngine
 from labeldp.errors import DataError, SpentError
-from labeldp.mechanisms import mechanism_named, mechanism_names, mechanisms, read_claim
 from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.registry import (
     certificate_schema,
     check_persons,
     forget,
     make_request,
+    mechanism_named,
+    mechanism_names,
+    mechanisms,
+    read_claim,
     register,
 )
 from labeldp.mechanisms.structure import altered, misshapen
@@ -33,7 +37,10 @@ from labeldp.mechanisms.workbench.once import noted
 from labeldp.mechanisms.workbench.surveying import most_rows, person_notes, surveyed
 from labeldp.mechanisms.wtd_flag.plan import inspect, least_added
 from labeldp.mechanisms.wtd_flag.sizing import max_bags
-from labeldp.release import CERTIFICATE, CROISSANT, FEATURES, Person, read_about
+from labeldp.release.about import read_about
+from labeldp.release.claim import Person
+from labeldp.release.croissant import CROISSANT
+from labeldp.release.drawing import CERTIFICATE, FEATURES
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source, table

@@ -9,7 +9,7 @@ import pytest
 import labeldp
 from labeldp import InputError, Plan, PlanError
 from labeldp._random import Randomness
-from labeldp.release import seal
+from labeldp.release.certificate import seal
 from tests.console import labeldp as command
 
 ROWS = 3000

@@ -15,13 +15,14 @@ from scipy import stats
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
-from labeldp.accounting import Pure
-from labeldp.engines import LocalEngine
+from labeldp.accounting.laplace import Pure
+from labeldp.engines.local import LocalEngine
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.noise import NOISES, choose
 from labeldp.mechanisms.shaped_flag.run import residual_of, residual_root
-from labeldp.release import seal
-from labeldp.statistics import GramSum, MomentSum
+from labeldp.release.certificate import seal
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import MomentSum
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, saved
 from tests.mechanisms.test_person import IDS, source_of, with_ids

@@ -14,7 +14,7 @@ from scipy import stats
 
 from labeldp import Plan, PlanError
 from labeldp._random import Randomness
-from labeldp.engines import LocalEngine
+from labeldp.engines.local import LocalEngine
 from labeldp.mechanisms.sampled_wtd_flag.run import (
     check_eigenvalue,
     smallest_eigenvalue,
@@ -25,7 +25,11 @@ from labeldp.mechanisms.workbench.floors import LabelLaw, measure_residual, refi
 from labeldp.mechanisms.wtd_flag import run
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim, check, check_features
 from labeldp.mechanisms.wtd_flag.run import _times_triangle, block_rows, check_facts
-from labeldp.statistics import GramSum, LabelGrid, LeverageScan, MomentSum, Residual, factorise
+from labeldp.statistics.factor import factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid, MomentSum
+from labeldp.statistics.leverage import LeverageScan
+from labeldp.statistics.residual import Residual
 from tests.mechanisms.cases import FLAG, small_plan
 from tests.tables import source, table
 

@@ -20,14 +20,16 @@ from scipy import stats
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
 from labeldp._random import Randomness
-from labeldp.accounting import Gaussian, gaussian
-from labeldp.engines import LocalEngine
-from labeldp.features import Encoder
+from labeldp.accounting import gaussian
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.engines.local import LocalEngine
+from labeldp.features.encoder import Encoder
 from labeldp.mechanisms.shaped_flag import run as module
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.release import seal
+from labeldp.release.certificate import seal
 from labeldp.release.digest import table_digest
-from labeldp.statistics import Weights, WeightScan
+from labeldp.statistics.weight_scan import WeightScan
+from labeldp.statistics.weights import Weights
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, forged_tables, saved
 from tests.plans import plan
@@ -163,7 +165,8 @@ def test_one_per_cent_more_noise_would_be_noticed(made: Plan) -> None:
 def _bulk(made: Plan, claim: ShapedFlagClaim, seed: int) -> Array:
     """Noise of half a million aggregates, the rows of C repeated."""
     from labeldp import door
-    from labeldp.statistics import GramSum, MomentSum
+    from labeldp.statistics.gram import GramSum
+    from labeldp.statistics.labels import MomentSum
 
     engine, rows, weights = LocalEngine(), source(ROWS), weights_of(made)
     sums = GramSum(made.features), MomentSum(made.features, made.labels)

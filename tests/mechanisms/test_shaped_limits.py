@@ -25,8 +25,9 @@ from labeldp.mechanisms.shaped_flag.check import (
 )
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.noise import NOISES, choose
-from labeldp.release import Person, Release
-from labeldp.statistics import Weights
+from labeldp.release.claim import Person
+from labeldp.release.files import Release
+from labeldp.statistics.weights import Weights
 from tests.mechanisms.cases import SHAPED, forged_claim, small_plan
 from tests.tables import source
 

@@ -11,14 +11,15 @@ import pytest
 
 from labeldp import InputError, PlanError
 from labeldp._random import normals, public_stream, words
-from labeldp.accounting import Facts, FloorMode
+from labeldp.accounting.floor import FloorMode
+from labeldp.accounting.sketch import Facts
 from labeldp.mechanisms.sampled_noisy_wtd_lag import sizing as noisy
 from labeldp.mechanisms.workbench import surveying
 from labeldp.mechanisms.workbench.floors import Terms, claimed_floor, floor_mode
 from labeldp.mechanisms.workbench.forecasting import bag_sizes
 from labeldp.mechanisms.workbench.running import MOST_NUMBERS, check_memory
 from labeldp.mechanisms.wtd_flag import sizing
-from labeldp.statistics import LabelGrid
+from labeldp.statistics.labels import LabelGrid
 
 # --- noisy bags ----------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labeldp import InputError
-from labeldp.mechanisms import mechanisms
+from labeldp.mechanisms.registry import mechanisms
 from tests.console import labeldp
 from tests.mechanisms.cases import CASES, SHAPED, small_plan
 from tests.plans import plan

@@ -22,7 +22,7 @@ from labeldp.mechanisms.workbench.forecasting import shrunken_ms
 from labeldp.mechanisms.workbench.notes import Note, ranked
 from labeldp.mechanisms.workbench.plans import LEAST_KEPT
 from labeldp.planning import worth
-from labeldp.source import Source
+from labeldp.source.table import Source
 from tests.console import labeldp as run
 from tests.mechanisms.cases import CASES, NOISY, SAMPLED, small_plan
 from tests.tables import RANGE, source, table

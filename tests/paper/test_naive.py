@@ -11,7 +11,7 @@ import pytest
 
 from labeldp import InputError, verify
 from labeldp.datasets import census_like
-from labeldp.mechanisms import mechanism_names
+from labeldp.mechanisms.registry import mechanism_names
 from labeldp_paper.commands.attack import _on_private
 from labeldp_paper.naive import NAIVE
 from labeldp_paper.naive.sums import NaiveSums, naive_sums, recover

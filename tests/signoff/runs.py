@@ -24,7 +24,7 @@ from types import FrameType
 from typing import Any
 
 from labeldp import Ledger, LedgerError, Plan, Release, scan
-from labeldp.release import CERTIFICATE
+from labeldp.release.drawing import CERTIFICATE
 from labeldp.signoff import ledger
 from tests.tables import RANGE
 
@@ -36,7 +36,9 @@ LATE = ("labeldp.mechanisms.shaped_flag.run", "labeldp.learners.afterwards", "pa
 
 def cap(epsilon: float, delta: float) -> tuple[float, float]:
     """What three Gaussian releases of one budget cost, and a little more."""
-    from labeldp.accounting import Gaussian, compose, invert
+    from labeldp.accounting import invert
+    from labeldp.accounting.compose import compose
+    from labeldp.accounting.gaussian import Gaussian
 
     mu = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
     return invert.epsilon(compose([Gaussian(mu)] * FITS), delta) * 1.001, delta

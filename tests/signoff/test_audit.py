@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import Audit, InputError, audit, door
-from labeldp.accounting import Gaussian, invert
-from labeldp.mechanisms import mechanism_named
+from labeldp.accounting import invert
+from labeldp.accounting.gaussian import Gaussian
 from labeldp.mechanisms.noisy_rows import run as noisy_rows
+from labeldp.mechanisms.registry import mechanism_named
 from labeldp.mechanisms.sampled_wtd_flag import bagwise
 from labeldp.mechanisms.shaped_flag import sizing
 from labeldp.mechanisms.shaped_flag.lengths import Lengths

@@ -13,8 +13,11 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, Release, ReleaseError, compose, scan
-from labeldp.accounting import Gaussian, OverDraw, compose as compose_laws, invert
-from labeldp.mechanisms import read_claim
+from labeldp.accounting import invert
+from labeldp.accounting.compose import compose as compose_laws
+from labeldp.accounting.draw import OverDraw
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.mechanisms.registry import read_claim
 from labeldp.signoff.joint import joint
 from tests.console import labeldp
 from tests.plans import plan

@@ -20,8 +20,8 @@ from pyarrow import csv
 
 import labeldp
 from labeldp import InputError, Ledger, LedgerError, Source, compose, scan, verify
-from labeldp.accounting import gaussian_mu
-from labeldp.engines import LocalEngine
+from labeldp.accounting.compose import gaussian_mu
+from labeldp.engines.local import LocalEngine
 from labeldp.signoff.identity import identity
 from tests.console import labeldp as command
 from tests.plans import plan

@@ -9,18 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labeldp.accounting import (
-    Curve,
-    Facts,
-    Gaussian,
-    Laplace,
-    OverDraw,
-    Pure,
-    Sketch,
-    compose,
-    invert,
-)
+from labeldp.accounting import invert
+from labeldp.accounting.compose import compose
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.draw import OverDraw
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.laplace import Laplace, Pure
 from labeldp.accounting.radial import Radial
+from labeldp.accounting.sketch import Facts, Sketch
 from labeldp.errors import InputError
 from labeldp.signoff.loss import privacy_loss
 from tests.extras import extra

@@ -15,8 +15,8 @@ import pytest
 
 from labeldp import look
 from labeldp.errors import DataError, InputError
-from labeldp.features import fit_features
-from labeldp.source import scan
+from labeldp.features.fit import fit_features
+from labeldp.source.table import scan
 
 TABLE = pa.table({"age": [1.0, 2.0], "town": ["a", "b"], "wage": [3.0, 4.0]})
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from labeldp.errors import DataError
-from labeldp.source import scan
 from labeldp.source.delimited import DelimitedReader
+from labeldp.source.table import scan
 from tests.tables import told
 
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import DataError, look
-from labeldp.features import fit_features
-from labeldp.source import scan
+from labeldp.features.fit import fit_features
+from labeldp.source.table import scan
 from labeldp.source.values import to_float
 
 NUMBERS: list[tuple[list[str], list[float]]] = [

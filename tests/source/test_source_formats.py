@@ -16,8 +16,8 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.features import fit_features
-from labeldp.source import scan
+from labeldp.features.fit import fit_features
+from labeldp.source.table import scan
 from tests.realdata import real
 from tests.tables import told
 

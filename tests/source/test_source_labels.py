@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.errors import DataError, InputError
-from labeldp.source import scan
+from labeldp.source.table import scan
 from tests.tables import told
 
 SECRET = 7319.25  # outside every range below, and easy to find in a message

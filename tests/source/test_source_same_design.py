@@ -19,8 +19,9 @@ import pytest
 
 from labeldp.common.files import json_digest
 from labeldp.errors import MissingExtraError
-from labeldp.features import FeatureMap, fit_features
-from labeldp.source import scan
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.source.table import scan
 
 ROWS = 240
 _START = datetime.datetime(2019, 12, 30, 22)

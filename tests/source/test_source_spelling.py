@@ -15,10 +15,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from labeldp.errors import DataError, InputError
-from labeldp.features import FeatureMap, fit_features
-from labeldp.source import scan
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp.source.numerals import numbers_among
 from labeldp.source.spelling import Spelling
+from labeldp.source.table import scan
 from labeldp.source.values import to_float
 from tests.tables import told
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.features import fit_features
-from labeldp.source import scan
+from labeldp.features.fit import fit_features
+from labeldp.source.table import scan
 
 
 def write(path, groups, rows=20_000):

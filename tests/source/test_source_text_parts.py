@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import DataError, InputError, scan
-from labeldp.features import FeatureMap, fit_features
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 
 TEXTS = ["120/80", "95/60", "not taken", None, "131 / 84 mmHg"]
 FORMS = ["csv", "parquet", "arrow", "dictionary", "pandas", "polars"]

@@ -12,20 +12,18 @@ from hypothesis import assume, given, settings, strategies as st
 
 from labeldp import kernels
 from labeldp.errors import DataError
-from labeldp.features import Encoder, FeatureMap, compounds as room, fit_features
+from labeldp.features import compounds as room
 from labeldp.features.compounds import Compounds
+from labeldp.features.encoder import Encoder
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp.kernels import Kernels
-from labeldp.source import Source, scan
-from labeldp.statistics import (
-    GramSum,
-    LabelGrid,
-    LeverageScan,
-    MomentSum,
-    factorise,
-    leverage,
-    quadratic_form,
-)
-from labeldp.statistics.leverage import Leverage
+from labeldp.source.table import Source, scan
+from labeldp.statistics import leverage, quadratic_form
+from labeldp.statistics.factor import factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid, MomentSum
+from labeldp.statistics.leverage import Leverage, LeverageScan
 from tests.statistics.test_exact_sums import dense_codes
 
 RANGE = (0.0, 10.0)

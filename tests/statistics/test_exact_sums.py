@@ -9,12 +9,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.engines import LocalEngine
+from labeldp.engines.local import LocalEngine
 from labeldp.errors import DataError
-from labeldp.features import ChosenRows, FeatureMap, fit_features
-from labeldp.source import Source, scan
-from labeldp.statistics import GramSum, LabelGrid, LabelMoments, MomentSum
-from labeldp.statistics.gram import MOST_ROWS, FeatureGram
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.features.fold import ChosenRows
+from labeldp.source.table import Source, scan
+from labeldp.statistics.gram import MOST_ROWS, FeatureGram, GramSum
+from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
 from tests.tables import RANGE, source, table
 
 

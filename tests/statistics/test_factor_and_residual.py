@@ -13,22 +13,16 @@ import pytest
 from flint import arb, ctx, fmpq_mat, fmpz
 from hypothesis import given, settings, strategies as st
 
-from labeldp.engines import LocalEngine
+from labeldp.engines.local import LocalEngine
 from labeldp.errors import DataError
-from labeldp.features import fit_features
-from labeldp.source import Source, scan
-from labeldp.statistics import (
-    Factor,
-    FeatureGram,
-    GramSum,
-    LabelGrid,
-    LabelMoments,
-    LeverageScan,
-    MomentSum,
-    Residual,
-    factor as module,
-    factorise,
-)
+from labeldp.features.fit import fit_features
+from labeldp.source.table import Source, scan
+from labeldp.statistics import factor as module
+from labeldp.statistics.factor import Factor, factorise
+from labeldp.statistics.gram import FeatureGram, GramSum
+from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
+from labeldp.statistics.leverage import LeverageScan
+from labeldp.statistics.residual import Residual
 from tests.statistics.test_exact_sums import dense_codes
 from tests.tables import RANGE, source
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import kernels
-from labeldp.kernels import UNBOUNDED, Kernels, Scratch
+from labeldp.kernels import UNBOUNDED, Kernels
+from labeldp.kernels.scratch import Scratch
 
 BOTH = [
     pytest.param(kernels.with_numpy, id="numpy"),

@@ -14,15 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp.engines import LocalEngine
+from labeldp.engines.local import LocalEngine
 from labeldp.errors import DataError, InputError
-from labeldp.features import Encoder, FeatureMap, fit_features
-from labeldp.source import Source, scan
+from labeldp.features.encoder import Encoder
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp.source.persons import MARKS, marks_of
-from labeldp.statistics import PersonScan, Weights, factorise, largest_persons, persons
+from labeldp.source.table import Source, scan
+from labeldp.statistics import persons
+from labeldp.statistics.factor import factorise
 from labeldp.statistics.gram import GramSum
-from labeldp.statistics.persons import Persons
-from labeldp.statistics.weights import weights_of
+from labeldp.statistics.persons import Persons, PersonScan, largest_persons
+from labeldp.statistics.weights import Weights, weights_of
 from tests.tables import RANGE, table
 
 ROWS = 3000

@@ -17,15 +17,10 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from labeldp.errors import DataError, InputError
-from labeldp.features import FeatureMap, fit_features
-from labeldp.source import scan
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.source.table import scan
 from labeldp.statistics import (
-    Factor,
-    FeatureGram,
-    LabelGrid,
-    PersonScan,
-    Residual,
-    Weights,
     factor as factors,
     gram as grams,
     labels,
@@ -33,9 +28,14 @@ from labeldp.statistics import (
     stacked,
     weights,
 )
-from labeldp.statistics.persons import Persons, Seen, largest_persons
+from labeldp.statistics.factor import Factor
+from labeldp.statistics.gram import FeatureGram
+from labeldp.statistics.labels import LabelGrid
+from labeldp.statistics.persons import Persons, PersonScan, Seen, largest_persons
 from labeldp.statistics.quadratic_form import QuadraticForm
+from labeldp.statistics.residual import Residual
 from labeldp.statistics.weight_scan import Pool, Sighting, short_length
+from labeldp.statistics.weights import Weights
 
 Reals = NDArray[np.float64]
 UNIT = 2.0**-53
@@ -740,7 +740,7 @@ def test_a_pool_holds_different_rows_of_largest_key() -> None:
     """Against all rows put in order at once; equal rows have equal marks, and equal keys."""
     features = fit_features(scan(pa.table({"x": np.arange(50.0)})))
     rng = np.random.default_rng(0)
-    from labeldp.features import Encoded
+    from labeldp.features.encoder import Encoded
     from labeldp.statistics.weight_scan import _none
 
     for size in (1, 3, 10):

@@ -14,13 +14,19 @@ import pytest
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features import Encoded, FeatureMap, fit_features
-from labeldp.kernels import Scratch, with_numpy
-from labeldp.source import scan
-from labeldp.statistics import GramSum, LeverageScan, PersonScan, Weights, weight_scan as module
-from labeldp.statistics.leverage import _Seen
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.kernels import with_numpy
+from labeldp.kernels.scratch import Scratch
+from labeldp.source.table import scan
+from labeldp.statistics import weight_scan as module
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.leverage import LeverageScan, _Seen
+from labeldp.statistics.persons import PersonScan
 from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.weight_scan import WeightScan
+from labeldp.statistics.weights import Weights
 
 Reals = NDArray[np.float64]
 ROWS = 240

@@ -12,19 +12,17 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from labeldp.engines import LocalEngine
-from labeldp.features import Encoder, FeatureMap, fit_features
-from labeldp.kernels import Scratch, with_numpy
-from labeldp.source import Source, scan
-from labeldp.statistics import (
-    Factor,
-    GramSum,
-    LeverageScan,
-    factorise,
-    shape as module,
-    shape_routes as routes,
-    weight_scan,
-)
+from labeldp.engines.local import LocalEngine
+from labeldp.features.encoder import Encoder
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.kernels import with_numpy
+from labeldp.kernels.scratch import Scratch
+from labeldp.source.table import Source, scan
+from labeldp.statistics import shape as module, shape_routes as routes, weight_scan
+from labeldp.statistics.factor import Factor, factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.leverage import LeverageScan
 from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.shape import Look, Shape, _Search, find_shape, mean_direction
 from labeldp.statistics.shape_dual import by_leverage, lower_bound, solve

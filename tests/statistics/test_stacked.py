@@ -11,18 +11,17 @@ from flint import fmpq_mat, fmpz, nmod_mat
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap, fit_features
-from labeldp.source import scan
-from labeldp.statistics import (
-    Factor,
-    GramSum,
-    LabelGrid,
-    LeverageScan,
-    Stack,
-    factorise,
-    fit_stack,
-    stacked as module,
-)
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.source.table import scan
+from labeldp.statistics import stacked as module
+from labeldp.statistics.factor import Factor, factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid
+from labeldp.statistics.leverage import LeverageScan
+from labeldp.statistics.stacked import Stack
+from labeldp.statistics.stacked_fits import fit_stack
 
 Reals = NDArray[np.float64]
 RANGE = (0.0, 10.0)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded
-from labeldp.kernels import Scratch, with_numpy
+from labeldp.features.encoder import Encoded
+from labeldp.kernels import with_numpy
+from labeldp.kernels.scratch import Scratch
 from labeldp.statistics import (
     factor as factors,
     quadratic_form,

@@ -22,7 +22,3 @@ accountants  paper, exact-worst-case and exact for wtd-FLAg
 
 Other rooms import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

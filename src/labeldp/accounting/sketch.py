@@ -32,7 +32,7 @@ from labeldp.accounting.limits import (
     MOST_EPSILON,
     MOST_LOG_FLOOR,
 )
-from labeldp.common import plain_fields
+from labeldp.common.arguments import plain_fields
 from labeldp.errors import InputError, PlanError, at_least, ordered, positive
 
 

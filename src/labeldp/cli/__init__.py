@@ -20,19 +20,18 @@ from labeldp.cli.derived import argument, told
 from labeldp.cli.mistakes import cured
 from labeldp.cli.options import Budget, Json
 from labeldp.cli.output import (
-    REMARKS,
     emit_facts,
     emit_json,
     emit_table,
     in_flags,
     note,
-    number,
     progress,
     warnings_as_notes,
 )
 from labeldp.cli.room import OUT_OF_MEMORY, is_lack_of_room, too_little
 from labeldp.cli.stopping import Stop, stoppable
 from labeldp.cli.terminal import patient_streams, say
+from labeldp.mechanisms.protocol import REMARKS, number
 
 __all__ = [
     "REMARKS",

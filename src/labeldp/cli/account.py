@@ -5,20 +5,13 @@ from __future__ import annotations
 from dataclasses import fields, make_dataclass
 from typing import Annotated, Any
 
-from labeldp import InputError
 from labeldp.cli.derived import merged
 from labeldp.cli.options import Json
 from labeldp.cli.output import emit_json, in_flags, show
-from labeldp.mechanisms import (
-    Account,
-    check_budget,
-    check_options,
-    check_pure,
-    demonstrations,
-    mechanism_named,
-    mechanisms,
-    required,
-)
+from labeldp.errors import InputError
+from labeldp.mechanisms.options import check_budget, check_options, required
+from labeldp.mechanisms.protocol import Account
+from labeldp.mechanisms.registry import check_pure, demonstrations, mechanism_named, mechanisms
 
 
 def _accounts() -> dict[str, Account]:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from labeldp.cli.options import Budget, Json, PassOptions, Table
-from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, number, say
+from labeldp.cli.output import emit_facts, emit_json, emit_table
 from labeldp.cli.plan import PlanOptions, asked
-from labeldp.mechanisms import Encoding, option
+from labeldp.cli.terminal import say
+from labeldp.mechanisms.options import Encoding, option
+from labeldp.mechanisms.protocol import REMARKS, number
 
 if TYPE_CHECKING:
-    from labeldp import Audit
+    from labeldp.signoff.auditing import Audit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ def audit(
 
     No label of the table is read.
     """
-    from labeldp import audit as attempt
+    from labeldp.signoff.auditing import audit as attempt
 
     runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
     chosen = asked(context, budget, options, encoding) | vars(trying)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json
-from labeldp.cli.output import emit_facts, emit_json, emit_table, number
-from labeldp.common import new_path
+from labeldp.cli.output import emit_facts, emit_json, emit_table
+from labeldp.common.files import new_path
+from labeldp.mechanisms.protocol import number
 
 if TYPE_CHECKING:
-    from labeldp import Joint
+    from labeldp.signoff.joint import Joint
 
 
 def compose(
@@ -27,7 +28,7 @@ def compose(
     json: Json = False,
 ) -> None:
     """What releases of one table, or of tables with the same persons, cost together."""
-    from labeldp import compose as together
+    from labeldp.signoff.joint import compose as together
 
     found = together(directories)
     answer = _answer(found, found.largest_delta if delta is None else delta)

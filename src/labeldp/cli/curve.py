@@ -6,20 +6,22 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from labeldp.cli.output import emit_table, number
-from labeldp.common import Curve, Picture
+from labeldp.cli.output import emit_table
+from labeldp.common.pictures import Curve, Picture
+from labeldp.mechanisms.protocol import number
 
 if TYPE_CHECKING:
-    from labeldp import Plan, Source
-    from labeldp.engines import Engine
-    from labeldp.planning import Point
+    from labeldp.engines.protocol import Engine
+    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.planning.verbs import Point
+    from labeldp.source.table import Source
 
 
 def along_epsilon(
     source: Source, made: Plan, engine: Engine, chosen: dict[str, Any]
 ) -> list[Point]:
     """The forecast of the same mechanism at other ε, everything else as it was asked for."""
-    from labeldp.planning import forecast_curve
+    from labeldp.planning.verbs import forecast_curve
 
     asked = {name: value for name, value in chosen.items() if name not in ("anyway", "use")}
     return forecast_curve(source, mechanism=made.claim.mechanism, engine=engine, **asked)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from labeldp.cli.derived import told
 from labeldp.cli.options import Budget, Json
-from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, number, progress
-from labeldp.common import check_target
+from labeldp.cli.output import emit_facts, emit_json, emit_table, progress
+from labeldp.common.files import check_target
 from labeldp.errors import in_range, positive
+from labeldp.mechanisms.protocol import REMARKS, number
 
 if TYPE_CHECKING:
-    from labeldp import Source
+    from labeldp.source.table import Source
 
 
 def demo(
@@ -33,9 +34,15 @@ def demo(
 
 
 def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
-    from labeldp import LinearRegressor, LocalEngine, inspect, plan, scan, verify
     from labeldp.datasets import CENSUS_RANGE, write_census_like
-    from labeldp.mechanisms import check_budget, mechanisms
+    from labeldp.doctor.inspection import inspect
+    from labeldp.engines.local import LocalEngine
+    from labeldp.learners.estimators import LinearRegressor
+    from labeldp.mechanisms.options import check_budget
+    from labeldp.mechanisms.registry import mechanisms
+    from labeldp.planning.verbs import plan
+    from labeldp.signoff.verification import verify
+    from labeldp.source.table import scan
 
     positive(rows=rows)
     in_range(0, 1, delta=delta)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from labeldp.cli.derived import told
 from labeldp.cli.options import ReleaseDirectory
-from labeldp.common import check_target, new_path
+from labeldp.common.files import check_target, new_path
 
 
 def describe(
@@ -16,7 +16,7 @@ def describe(
     out: Annotated[Path | None, told("Write it to this new file.")] = None,
 ) -> None:
     """A release in the words of catalogues, made from its certificate and its files."""
-    from labeldp.signoff import describe as described
+    from labeldp.signoff.describe import describe as described
 
     if out is not None:
         check_target(out)

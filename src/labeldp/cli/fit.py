@@ -6,16 +6,19 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from labeldp import DataError, InputError
 from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json, names, raw_rows
 from labeldp.cli.output import draw_all, emit_json, note, progress
-from labeldp.common import check_target, need_matplotlib, new_path
-from labeldp.mechanisms import option
+from labeldp.common.files import check_target, new_path
+from labeldp.common.pictures import need_matplotlib
+from labeldp.errors import DataError, InputError
+from labeldp.mechanisms.options import option
 
 if TYPE_CHECKING:
-    from labeldp import Release, Source
-    from labeldp.learners import Learner, Model, Summary
+    from labeldp.learners.protocol import Learner, Model
+    from labeldp.learners.summary import Summary
+    from labeldp.release.files import Release
+    from labeldp.source.table import Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,8 +72,8 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a regression on a release, or on several. Costs no privacy."""
-    from labeldp import Release
-    from labeldp.learners import LEARNERS, find_learner
+    from labeldp.learners.registry import LEARNERS, find_learner
+    from labeldp.release.files import Release
 
     if (test is None) != (label is None):
         raise InputError("--test and --label go together: give both or neither")
@@ -150,7 +153,7 @@ def _write(target: Path, told: Summary) -> None:
 
 def _options(learner: Learner, learning: LearningOptions) -> Any:
     """What was asked for, as far as the learner has it."""
-    from labeldp.learners import find_learner
+    from labeldp.learners.registry import find_learner
 
     asked = {
         **vars(learning),
@@ -178,7 +181,8 @@ def _rows(
     learner: Learner, released: list[Release], directories: list[Path], data: str | None
 ) -> Source | None:
     """The table whose rows a release names, where it names any."""
-    from labeldp.release import WANTS_TABLE, table_rows
+    from labeldp.release.files import WANTS_TABLE
+    from labeldp.release.rows import table_rows
 
     if len(released) > 1:
         if not learner.takes_several:

@@ -5,18 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from labeldp.cli.options import Budget, Json, PassOptions, Table
-from labeldp.cli.output import (
-    REMARKS,
-    emit_facts,
-    emit_json,
-    emit_table,
-    in_flags,
-    note,
-    number,
-    say,
-    show,
-)
-from labeldp.mechanisms import Encoding, mechanisms
+from labeldp.cli.output import emit_facts, emit_json, emit_table, in_flags, note, show
+from labeldp.cli.terminal import say
+from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.protocol import REMARKS, number
+from labeldp.mechanisms.registry import mechanisms
 
 _WARNING = (
     "FOR THE CURATOR ONLY: residual_ms, r_squared and max_bags below are computed from the raw "
@@ -28,7 +21,7 @@ def inspect(
     table: Table, budget: Budget, encoding: Encoding, reading: PassOptions, json: Json = False
 ) -> None:
     """Look at a table with raw labels: for the curator's eyes only."""
-    from labeldp import inspect as look
+    from labeldp.doctor.inspection import inspect as look
 
     runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
     found = look(source, engine=runner, **vars(budget), **vars(encoding))

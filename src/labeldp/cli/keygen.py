@@ -18,7 +18,7 @@ def keygen(
     json: Json = False,
 ) -> None:
     """Make an Ed25519 key to sign releases with, readable by you alone."""
-    from labeldp.signoff import make_key
+    from labeldp.signoff.signing import make_key
 
     public = make_key(key, asked_passphrase(confirm=True) if passphrase else None)
     if json:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from labeldp import InputError
 from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json
 from labeldp.cli.output import emit_facts, emit_json, emit_table
+from labeldp.errors import InputError
 
 if TYPE_CHECKING:
-    from labeldp import Ledger
+    from labeldp.signoff.ledger import Ledger
 
 _ACTIONS = ("create", "show", "limit")
 
@@ -25,7 +25,7 @@ def ledger(
     json: Json = False,
 ) -> None:
     """Keep a book of what was spent on every table."""
-    from labeldp import Ledger
+    from labeldp.signoff.ledger import Ledger
 
     if action not in _ACTIONS:
         raise InputError(f"{action!r} is unknown; choose {', '.join(_ACTIONS)}")

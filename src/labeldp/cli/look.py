@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 from labeldp.cli.derived import told
 from labeldp.cli.options import ColumnOptions, Data, Json, TextOptions
-from labeldp.cli.output import REMARKS, emit_facts, emit_json, emit_table, in_flags, note, say
-from labeldp.common import check_target, new_path
+from labeldp.cli.output import emit_facts, emit_json, emit_table, in_flags, note
+from labeldp.cli.terminal import say
+from labeldp.common.files import check_target, new_path
+from labeldp.mechanisms.protocol import REMARKS
 
 _NO_LABEL = (
     "no label column was named, so every column is taken for a public feature: name it (--label), "
@@ -28,8 +30,8 @@ def look(
     json: Json = False,
 ) -> None:
     """What a table holds and what that costs; ends with the options for a release."""
-    from labeldp import look as doctor
-    from labeldp.doctor import page
+    from labeldp.doctor.page import page
+    from labeldp.doctor.table import look as doctor
 
     if html is not None:
         check_target(html)
@@ -47,7 +49,7 @@ def look(
 
 
 def _show(found: dict[str, Any]) -> None:
-    from labeldp.doctor import cells, command, label_facts, summary
+    from labeldp.doctor.page import cells, command, label_facts, summary
 
     emit_table(
         f"{found['table']}: {summary(found)}",

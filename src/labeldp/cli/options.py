@@ -8,14 +8,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
-from labeldp import InputError
 from labeldp.cli.derived import argument, told
 from labeldp.cli.output import note, progress
-from labeldp.mechanisms import DELTA, EPSILON, column_names, option, required
+from labeldp.errors import InputError
+from labeldp.mechanisms.options import column_names, option, required
+from labeldp.mechanisms.registry import DELTA, EPSILON
 
 if TYPE_CHECKING:
-    from labeldp import FeatureMap, Plan, Source
-    from labeldp.engines import Engine
+    from labeldp.engines.protocol import Engine
+    from labeldp.features.feature_map import FeatureMap
+    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.source.table import Source
 
 _DATA = "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a glob, a directory."
 Data = Annotated[str, argument(_DATA)]
@@ -133,8 +136,8 @@ class Table(TextOptions, ColumnOptions, _Labelled):
 
     def source(self, engine: str, formula: str | None = None) -> Source:
         """The source that these options describe; what was found out is said."""
-        from labeldp import scan
-        from labeldp.features import formula_label
+        from labeldp.features.formula import formula_label
+        from labeldp.source.table import scan
 
         if self.label_range is None:
             raise InputError("Missing option '--label-range': say the public range, such as 0 100")
@@ -187,7 +190,7 @@ class EngineOptions:
 
     def make(self, checkpoint: Path | None = None) -> Engine:
         """The engine that the options name."""
-        from labeldp import LocalEngine
+        from labeldp.engines.local import LocalEngine
 
         if self.engine == "local":
             return LocalEngine(self.threads, progress, checkpoint=checkpoint)
@@ -199,7 +202,7 @@ class EngineOptions:
             )
         if self.threads:
             raise InputError("--threads is for --engine local; Spark has settings of its own")
-        from labeldp import SparkEngine
+        from labeldp.spark.engine import SparkEngine
 
         return SparkEngine(progress)
 
@@ -239,7 +242,7 @@ class LedgerOptions:
             raise InputError(
                 "`ledger` and `dataset` go together: the file, and what the table is called in it"
             )
-        from labeldp import Ledger
+        from labeldp.signoff.ledger import Ledger
 
         return {"ledger": Ledger(self.ledger), "dataset": self.dataset}
 
@@ -250,7 +253,7 @@ def opened(
     """What `scan` reads under a name: a path, or what Spark finds there."""
     if engine != "spark":
         return data
-    from labeldp.spark import read
+    from labeldp.spark.session import read
 
     return read(data, delimiter, encoding)
 
@@ -276,8 +279,8 @@ def raw_rows(
 
     The label may be among the others, and messages about features quote their values.
     """
-    from labeldp import scan
-    from labeldp.source import UnknownColumnError
+    from labeldp.source.roles import UnknownColumnError
+    from labeldp.source.table import scan
 
     beside = tuple(name for name in kept if name not in features.columns)
     said = {name: value for name, value in spelling.items() if value is not None}

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labeldp.cli.terminal import encodes, say
-from labeldp.mechanisms import REMARKS, Panel, number
+from labeldp.mechanisms.protocol import REMARKS, Panel, number
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
-    from labeldp.common import Picture
+    from labeldp.common.pictures import Picture
 
 __all__ = [
     "REMARKS",
@@ -113,7 +113,8 @@ def _print(title: str, body: Any) -> None:
 
 def draw_all(pictures: Iterable[Picture], folder: Path) -> None:
     """Pictures as files of a new directory, for light and dark pages."""
-    from labeldp.common import draw, new_directory
+    from labeldp.common.files import new_directory
+    from labeldp.common.pictures import draw
 
     with new_directory(folder) as partial:
         for picture in pictures:

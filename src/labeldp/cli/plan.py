@@ -9,35 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from labeldp import InputError
 from labeldp.cli.curve import along_epsilon, curve_picture, show_curve
 from labeldp.cli.derived import given, merged
 from labeldp.cli.options import Budget, Json, PassOptions, Table, Verbose
-from labeldp.cli.output import (
-    REMARKS,
-    draw_all,
-    emit_facts,
-    emit_json,
-    emit_table,
-    in_flags,
-    note,
-    number,
-)
-from labeldp.common import check_target, need_matplotlib, new_path
-from labeldp.mechanisms import (
-    AUTO,
-    LINEAR,
-    USES,
-    Encoding,
-    mechanism_named,
-    mechanism_names,
-    mechanisms,
-    option,
-)
+from labeldp.cli.output import draw_all, emit_facts, emit_json, emit_table, in_flags, note
+from labeldp.common.files import check_target, new_path
+from labeldp.common.pictures import need_matplotlib
+from labeldp.errors import InputError
+from labeldp.mechanisms.options import Encoding, option
+from labeldp.mechanisms.protocol import LINEAR, REMARKS, USES, number
+from labeldp.mechanisms.registry import AUTO, mechanism_named, mechanism_names, mechanisms
 
 if TYPE_CHECKING:
-    from labeldp import Plan, Source
-    from labeldp.engines import Engine
+    from labeldp.engines.protocol import Engine
+    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.source.table import Source
 
 
 MOST_NOTES = 5
@@ -111,7 +97,7 @@ def plan(
     if outputs.out is not None:
         made.save(outputs.out)
     if outputs.report is not None:
-        from labeldp.signoff import plan_report
+        from labeldp.signoff.report import plan_report
 
         write_report(outputs.report, plan_report(made))
     points = along_epsilon(source, made, runner, chosen) if outputs.curve or outputs.plots else []
@@ -132,7 +118,7 @@ def plan(
 
 def write_report(target: Path, told: dict[str, Any]) -> None:
     """One HTML file."""
-    from labeldp.signoff import page
+    from labeldp.signoff.report_page import page
 
     with new_path(target) as partial:
         partial.write_text(page(told), encoding="utf-8")
@@ -161,11 +147,12 @@ def planned(
 
     Of all that were compared, `auto` then takes the best.
     """
-    from labeldp import plan
+    from labeldp.planning.verbs import plan
 
     if not compared:
         return plan(source, mechanism=mechanism, engine=engine, **chosen), []
-    from labeldp.planning import best_of, compare, judged
+    from labeldp.planning.comparison import best_of, compare
+    from labeldp.planning.worth import judged
 
     anyway = chosen.pop("anyway", False)
     if chosen.get("basis") == AUTO:

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from labeldp import InputError
 from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Data, Json, SpellingOptions, names, raw_rows
 from labeldp.cli.output import emit_json, note
-from labeldp.common import check_target, new_path
+from labeldp.common.files import check_target, new_path
+from labeldp.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from labeldp import Source
-    from labeldp.learners import Model
+    from labeldp.learners.protocol import Model
+    from labeldp.source.table import Source
 
 
 def predict(
@@ -34,8 +34,8 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict labels of raw rows with a fitted model, one prediction a row, in row order."""
-    from labeldp.features import Tamer
-    from labeldp.learners import load_model
+    from labeldp.features.unseen import Tamer
+    from labeldp.learners.registry import load_model
 
     if out.suffix not in (".csv", ".parquet"):
         raise InputError(f"{out}: predictions are written as .csv or .parquet; name one of them")
@@ -63,7 +63,7 @@ def _predictions(
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    from labeldp.common import arrow_numbers
+    from labeldp.common.arrow import arrow_numbers
 
     schema = _schema(source, kept)
     for batch in source.feature_batches():
@@ -76,7 +76,7 @@ def _schema(source: Source, kept: tuple[str, ...]) -> pa.Schema:
     """Kept columns as they are, but for dictionaries, which a CSV file does not have."""
     import pyarrow as pa
 
-    from labeldp.source import plain
+    from labeldp.source.kinds import plain
 
     stored = source.reader.schema
     fields = [(name, plain(stored.field(name).type)) for name in kept]

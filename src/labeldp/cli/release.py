@@ -8,25 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
-from labeldp import InputError
 from labeldp.cli.derived import given, told
 from labeldp.cli.options import Budget, Json, LedgerOptions, PassOptions, Table, Verbose
-from labeldp.cli.output import emit_facts, emit_json, note, number
+from labeldp.cli.output import emit_facts, emit_json, note
 from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, show_notes
-from labeldp.common import check_target
-from labeldp.mechanisms import (
-    Demonstration,
-    Encoding,
-    demonstrations,
-    mechanism_named,
-    names,
-    option,
-)
+from labeldp.common.files import check_target
+from labeldp.errors import InputError
+from labeldp.mechanisms.options import Encoding, names, option
+from labeldp.mechanisms.protocol import Demonstration, number
+from labeldp.mechanisms.registry import demonstrations, mechanism_named
 
 if TYPE_CHECKING:
-    from labeldp import Plan, Release, Source
-    from labeldp.engines import Engine
-    from labeldp.learners import Quality
+    from labeldp.engines.protocol import Engine
+    from labeldp.learners.quality import Quality
+    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.release.files import Release
+    from labeldp.source.table import Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +78,7 @@ def release(
         made, _ = planned(options.mechanism, chosen, source, runner)
     show_notes(made, verbose)
     released = _draw(made, out, source, runner, how, paying.payment())
-    from labeldp.learners import estimated  # late: a refusal needs no learner
+    from labeldp.learners.afterwards import estimated  # late: a refusal needs no learner
 
     found = estimated(released, source)
     if json:
@@ -157,7 +154,7 @@ def _document(out: Path, released: Release, found: Quality | None) -> dict[str, 
 
 def _loaded(plan: Path, settled: dict[str, str]) -> Plan:
     """The plan of a file, beside which nothing of it is said again."""
-    from labeldp import Plan
+    from labeldp.mechanisms.workbench.plans import Plan
 
     _refuse(settled, "is settled by the plan; leave it out, or plan again with it")
     return Plan.load(plan)

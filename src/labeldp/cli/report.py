@@ -9,7 +9,7 @@ from labeldp.cli.derived import told
 from labeldp.cli.options import Json, ReleaseDirectory
 from labeldp.cli.output import emit_json
 from labeldp.cli.plan import write_report
-from labeldp.common import check_target
+from labeldp.common.files import check_target
 
 
 def report(
@@ -20,7 +20,7 @@ def report(
     json: Json = False,
 ) -> None:
     """A release on a page or two, for whoever must answer for it: to read, print and sign."""
-    from labeldp.signoff import release_report
+    from labeldp.signoff.report import release_report
 
     place = directory.resolve()
     target = out or (None if json else place.with_name(f"{place.name}.html"))

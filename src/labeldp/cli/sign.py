@@ -17,8 +17,8 @@ def sign(
     json: Json = False,
 ) -> None:
     """Sign all files of a release that verifies; signatures of others stay."""
-    from labeldp.release import SIGNATURES
-    from labeldp.signoff import sign as add
+    from labeldp.release.statement import SIGNATURES
+    from labeldp.signoff.signing import sign as add
 
     owner = add(directory, key, asked_passphrase)
     if json:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from labeldp.cli.derived import told
 from labeldp.cli.options import EngineOptions, Json, ReleaseDirectory, opened
-from labeldp.cli.output import emit_json, in_flags, say
+from labeldp.cli.output import emit_json, in_flags
+from labeldp.cli.terminal import say
 
 if TYPE_CHECKING:
-    from labeldp.signoff import PublicKey
+    from labeldp.signoff.signing import PublicKey
 
 
 def verify(
@@ -27,7 +28,7 @@ def verify(
     json: Json = False,
 ) -> int:
     """Recompute a release's certificate from its public fields; exit 1 if anything disagrees."""
-    from labeldp import verify as check
+    from labeldp.signoff.verification import verify as check
 
     runner = reading.make()
     table = None if data is None else opened(data, reading.engine)
@@ -53,6 +54,6 @@ def verify(
 def _read_keys(paths: list[Path]) -> list[PublicKey]:
     if not paths:
         return []
-    from labeldp.signoff import PublicKey
+    from labeldp.signoff.signing import PublicKey
 
     return [PublicKey.read(path) for path in paths]

@@ -10,7 +10,3 @@ threads    several at once, in order
 
 Other rooms import from this page alone.
 """
-
-from labeldp.common.front import late_names
-
-late_names(__name__)

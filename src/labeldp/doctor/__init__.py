@@ -9,7 +9,3 @@ it reads with that), `strays` (texts among numbers), `codes` (numbers for "no an
 `advice` (findings and options), `page`; `inspection` (what mechanisms would cost on it, for the
 curator too). Other rooms import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

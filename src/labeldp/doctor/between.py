@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.doctor.column import Traits
-from labeldp.features import named_like_an_id, names_a_person
-from labeldp.source import is_number, to_float
+from labeldp.features.naming import named_like_an_id, names_a_person
+from labeldp.source.kinds import is_number
+from labeldp.source.values import to_float
 
 _WHOSE = ("id", "category")
 _MOST_PAIRS = 500

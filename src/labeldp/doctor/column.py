@@ -11,8 +11,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.doctor.compact import in_four_digits
-from labeldp.features import FEW, FEWEST, UNIQUE, Verdict, cyclic, named_like_a_code, surely_id
-from labeldp.source import Column, is_clock, is_moment, is_text, plain, to_float
+from labeldp.features.judging import FEWEST, UNIQUE, Verdict
+from labeldp.features.naming import cyclic, named_like_a_code, surely_id
+from labeldp.features.tally import FEW
+from labeldp.source.kinds import Column, is_clock, is_moment, is_text, plain
+from labeldp.source.values import to_float
 
 Traits = dict[str, Any]
 

@@ -9,8 +9,12 @@ import pyarrow as pa
 from labeldp.doctor.column import COSTLY, MANY_ROWS, Traits, describe, dummies
 from labeldp.doctor.pieces import pieces
 from labeldp.doctor.view import Known, View
-from labeldp.features import LevelsAndRanges, Said, Verdict, judge, merge_levels
-from labeldp.source import Column, split_part
+from labeldp.features.judging import Verdict, judge
+from labeldp.features.merging import merge_levels
+from labeldp.features.notes import Said
+from labeldp.features.tally import LevelsAndRanges
+from labeldp.source.kinds import Column
+from labeldp.source.parts import split_part
 
 
 def describe_all(view: View) -> list[Traits]:

@@ -6,20 +6,18 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.common import checked, refuse_unknown
-from labeldp.engines import Engine, engine_for
-from labeldp.features import FeatureMap, named_label
-from labeldp.mechanisms import (
-    Encoding,
-    Survey,
-    check_budget,
-    make_options,
-    mechanisms,
-    names,
-    survey,
-)
-from labeldp.source import as_source
-from labeldp.statistics import FeatureGram, GramSum, LabelMoments, MomentSum, Residual
+from labeldp.common.arguments import checked, refuse_unknown
+from labeldp.engines.local import engine_for
+from labeldp.engines.protocol import Engine
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.formula import named_label
+from labeldp.mechanisms.options import Encoding, check_budget, make_options, names
+from labeldp.mechanisms.registry import mechanisms
+from labeldp.mechanisms.workbench.surveying import Survey, survey
+from labeldp.source.table import as_source
+from labeldp.statistics.gram import FeatureGram, GramSum
+from labeldp.statistics.labels import LabelMoments, MomentSum
+from labeldp.statistics.residual import Residual
 
 _SHOWN = 8
 _SAME = 0.999

@@ -10,13 +10,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common import arrow_numbers
+from labeldp.common.arrow import arrow_numbers
 from labeldp.doctor.column import Traits
 from labeldp.doctor.strays import stray_words
 from labeldp.doctor.view import Known, View
 from labeldp.errors import DataError
-from labeldp.features import fit_features
-from labeldp.source import Reading, Source, is_number, scan, to_float, to_labels
+from labeldp.features.fit import fit_features
+from labeldp.source.kinds import is_number
+from labeldp.source.labels import to_labels
+from labeldp.source.reading import Reading
+from labeldp.source.table import Source, scan
+from labeldp.source.values import to_float
 
 WARNING = (
     "FOR THE CURATOR ONLY: what is said of the label is computed from raw labels and is NOT "

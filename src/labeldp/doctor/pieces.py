@@ -14,10 +14,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common import arrow_words
+from labeldp.common.arrow import arrow_words
 from labeldp.doctor.column import Traits, decoded
-from labeldp.features import FEW
-from labeldp.source import NUMBER, SOFT_BLANKS, WORD, Reading, among_numbers, cut, is_text
+from labeldp.features.tally import FEW
+from labeldp.source.kinds import is_text
+from labeldp.source.parts import NUMBER, WORD, cut
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import SOFT_BLANKS, among_numbers
 
 _FEW, _SOME, _HALF, _MOST, _NEARLY_ALL = 0.1, 0.25, 0.5, 0.9, 0.99
 """Shares of texts: that may have words where others have none; that have digits at all; that may

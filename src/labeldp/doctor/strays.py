@@ -11,19 +11,13 @@ import pyarrow.compute as pc
 
 from labeldp.doctor.column import Traits, decoded
 from labeldp.doctor.view import MOST_ROWS, Known
-from labeldp.source import (
-    ALMOST,
-    NULL_WORDS,
-    SOFT_BLANKS,
-    DelimitedReader,
-    Looks,
-    Reading,
-    TextTypes,
-    among_numbers,
-    is_text,
-    plain,
-    split_part,
-)
+from labeldp.source.delimited import DelimitedReader
+from labeldp.source.kinds import is_text, plain
+from labeldp.source.looks import ALMOST, Looks, TextTypes
+from labeldp.source.parts import split_part
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import SOFT_BLANKS, among_numbers
+from labeldp.source.values import NULL_WORDS
 
 _BATCH = 1 << 16
 _MOST_STRAYS = 12

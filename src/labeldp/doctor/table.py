@@ -18,7 +18,7 @@ from typing import Any, Unpack
 
 import pyarrow as pa
 
-from labeldp.common import checked
+from labeldp.common.arguments import checked
 from labeldp.doctor.advice import findings, options
 from labeldp.doctor.between import dependent, duplicates, persons, twins
 from labeldp.doctor.codes import as_missing, find_codes
@@ -28,7 +28,11 @@ from labeldp.doctor.compact import compact_dates
 from labeldp.doctor.label import describe_label
 from labeldp.doctor.strays import count_blanks, find_strays
 from labeldp.doctor.view import Known, View
-from labeldp.source import ANY_TEXT, Text, lasting, open_table, usable
+from labeldp.source.frames import lasting
+from labeldp.source.kinds import usable
+from labeldp.source.opening import open_table
+from labeldp.source.reading import Text
+from labeldp.source.spelling import ANY_TEXT
 
 
 @checked

@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 
 from labeldp.doctor.column import decoded
 from labeldp.errors import InputError
-from labeldp.features import check_size
-from labeldp.source import Reading, Source, scan
+from labeldp.features.grid import check_size
+from labeldp.source.reading import Reading
+from labeldp.source.table import Source, scan
 
 MOST_ROWS = 1_000_000
 

@@ -4,7 +4,3 @@ An engine turns a source into exact sums; it never sees randomness, a budget or 
 certificate, so its choice can change speed and nothing else. `local` runs on threads; the
 one for Spark data frames has a room of its own. Other rooms import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common import json_digest
+from labeldp.common.files import json_digest
 from labeldp.errors import InputError, LabelDPWarning
 
 

@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common import plain, workers
+from labeldp.common.arguments import plain
+from labeldp.common.threads import workers
 from labeldp.engines.checkpoint import Checkpoint, Finished
 from labeldp.engines.memory import Memory
 from labeldp.engines.protocol import Engine, Progress, quiet
 from labeldp.engines.streams import Streams
 from labeldp.errors import DataError, InputError, at_least
-from labeldp.features import Fold, Needs, Pair, Tally, add_up, merge_into, results_of, together
-from labeldp.source import Source
+from labeldp.features.fold import Fold, Needs, Pair, Tally, add_up, merge_into, results_of, together
+from labeldp.source.table import Source
 
 MOST_THREADS = 1024
 _SUMS = 1 << 30

@@ -24,12 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common import avoid_large_pages
+from labeldp.common.arrow import avoid_large_pages
 from labeldp.engines.narrow import Narrow
 from labeldp.errors import DataError
-from labeldp.features import Encoder, Labels, Needs, Pair, Rows, pairs_of
-from labeldp.kernels import keep_freed_memory, kernels_for
-from labeldp.source import MARKS, FileState, LabelCheck, Source
+from labeldp.features.encoder import Encoder, Rows
+from labeldp.features.fold import Labels, Needs, Pair, pairs_of
+from labeldp.kernels import kernels_for
+from labeldp.kernels.scratch import keep_freed_memory
+from labeldp.source.files import FileState
+from labeldp.source.labels import LabelCheck
+from labeldp.source.persons import MARKS
+from labeldp.source.table import Source
 
 BUDGET = 1 << 30
 """Bytes. The 132 million rows of the paper's census, packed, take two thirds of them."""

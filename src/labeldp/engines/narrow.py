@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from labeldp.common import cast_integers, narrow_integers
-from labeldp.features import same_dictionary
-from labeldp.source import is_text
+from labeldp.common.arrow import cast_integers, narrow_integers
+from labeldp.features.levels import same_dictionary
+from labeldp.source.kinds import is_text
 
 _UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32())
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from labeldp.features import Fold
+from labeldp.features.fold import Fold
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 """progress(task, rows or None) opens a bar; the value it yields is told of finished rows."""

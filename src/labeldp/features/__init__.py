@@ -14,7 +14,3 @@ categories or ids), `merging` (rare levels), `winsor`, `wish` and `knots` (which
 (what is said of columns), `fit`, `raw` (the columns themselves, to publish). Other rooms
 import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from labeldp.common import Check, list_of
+from labeldp.common.files import Check, list_of
 from labeldp.features.columns import check_fields
 from labeldp.features.terms import Hinges, Product, Term
 from labeldp.features.waves import Waves

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common import (
+from labeldp.common.files import (
     Check,
     is_count,
     is_flag,
@@ -32,7 +32,7 @@ from labeldp.features.levels import (
     whole_number,
 )
 from labeldp.kernels import Kernels, Positions
-from labeldp.source import NULL_WORDS, to_float
+from labeldp.source.values import NULL_WORDS, to_float
 
 OTHER = "(other)"
 MISSING = "(missing)"

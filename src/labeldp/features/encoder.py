@@ -13,14 +13,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common import arrow_numbers, integer_kind, narrow_integers, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, integer_kind, narrow_integers, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.compounds import Compounds
 from labeldp.features.derive import Deriver
 from labeldp.features.levels import codes_of, same_dictionary
-from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions, with_numpy
-from labeldp.source import Marks, is_narrow, read_marks
+from labeldp.kernels import Codes, Kernels, Positions, every_integer, positions, with_numpy
+from labeldp.kernels.scratch import Scratch
+from labeldp.source.persons import Marks, read_marks
+from labeldp.source.values import is_narrow
 
 if TYPE_CHECKING:
     from labeldp.features.feature_map import FeatureMap

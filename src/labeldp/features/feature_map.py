@@ -12,23 +12,20 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common import Check, is_count, is_flag, is_text, list_of, optional
+from labeldp.common.files import Check, is_count, is_flag, is_text, list_of, optional
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis
 from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
 from labeldp.features.compounds import Compounds
 from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.terms import Derived, Fitted, Term
-from labeldp.source import (
-    NULL_WORDS,
-    Reading,
-    Source,
-    Wanted,
-    is_told,
-    open_table,
-    ready,
-    split_part,
-)
+from labeldp.source.opening import open_table, ready
+from labeldp.source.parts import split_part
+from labeldp.source.protocol import Wanted
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import is_told
+from labeldp.source.table import Source
+from labeldp.source.values import NULL_WORDS
 
 INTERCEPT = "intercept"
 _BATCH = 65_536

@@ -20,7 +20,8 @@ from labeldp.features.tails import Shares, Tails
 from labeldp.features.tally import Extremes, GridSums, Levels, LevelsAndRanges, Sums
 from labeldp.features.winsor import Range, Winsor, check_names, winsor_notes
 from labeldp.features.wish import LINEAR, PAIR_COLUMNS, Wish
-from labeldp.source import MOST_COLUMNS, Column, Source, check_breadth
+from labeldp.source.kinds import MOST_COLUMNS, Column, check_breadth
+from labeldp.source.table import Source
 
 
 @dataclass(frozen=True)

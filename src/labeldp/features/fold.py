@@ -17,11 +17,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common import arrow_numbers
+from labeldp.common.arrow import arrow_numbers
 from labeldp.features.encoder import Encoded, Encoder, Rows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import kernels_for
-from labeldp.source import LabelCheck, Source, unmarked
+from labeldp.source.labels import LabelCheck
+from labeldp.source.persons import unmarked
+from labeldp.source.table import Source
 
 Labels = NDArray[np.float64]
 Pair = tuple[Rows, Labels | None]

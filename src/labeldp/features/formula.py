@@ -17,7 +17,9 @@ from typing import Any, NoReturn
 
 from labeldp.errors import InputError
 from labeldp.features.wish import KNOTS, WAVES, Pair, Wish, counted
-from labeldp.source import Column, Source, short
+from labeldp.source.kinds import Column
+from labeldp.source.safe_names import short
+from labeldp.source.table import Source
 
 _TOKEN = re.compile(r"\s*(?:(`[^`]+`)|([^\W\d][\w.]*)|(\d+)|([-+*:~().,]))")
 _KNOWN = "spline(x), spline(x, K), log(x), C(x) and fourier(N)"

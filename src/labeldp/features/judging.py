@@ -18,7 +18,7 @@ from typing import Literal
 from labeldp.features.merging import merge_levels
 from labeldp.features.naming import are_names, named_like_a_code, named_like_an_id, surely_id
 from labeldp.features.tally import FEW, Extremes, Levels
-from labeldp.source import Column
+from labeldp.source.kinds import Column
 
 UNIQUE = 0.95
 """Share of distinct values from which a column tells rows apart instead of describing them."""

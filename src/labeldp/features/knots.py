@@ -24,7 +24,7 @@ from labeldp.features.notes import PAIRS, Said
 from labeldp.features.terms import Hinges, Part, Product
 from labeldp.features.waves import LEVELS, Input, Waves
 from labeldp.features.wish import Pair, Wish
-from labeldp.source import Source
+from labeldp.source.table import Source
 
 Counts = NDArray[np.int64]
 _CELL_BITS = 3

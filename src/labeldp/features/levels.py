@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common import arrow_numbers, integer_kind, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, integer_kind, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.kernels import Positions, positions
-from labeldp.source import is_clock, is_moment, is_text
+from labeldp.source.kinds import is_clock, is_moment, is_text
 
 _BEGINS_NUMBER = frozenset("0123456789+-.")
 _ACCENTS = re.compile("[\u0300-\u036f]")

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common import arrow_numbers, arrow_words, no_value
+from labeldp.common.arrow import arrow_numbers, arrow_words, no_value
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.levels import codes_of, names_of
-from labeldp.source import to_float
+from labeldp.source.values import to_float
 
 
 def raw_schema(features: FeatureMap) -> pa.Schema:

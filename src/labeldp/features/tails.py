@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common import numpy_numbers
+from labeldp.common.arrow import numpy_numbers
 from labeldp.features.fold import Needs
-from labeldp.source import floats_of, to_float
+from labeldp.source.values import floats_of, to_float
 
 Numbers = NDArray[Any]
 Shares = Mapping[str, tuple[Numbers, Numbers]]

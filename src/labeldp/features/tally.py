@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common import arrow_numbers, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.features.fold import Needs
 from labeldp.features.grid import Grid
 from labeldp.features.levels import codes_of, names_of, same_dictionary
 from labeldp.features.naming import named_like_a_code, named_like_an_id
 from labeldp.kernels import Kernels, every_integer, kernels_for, positions, with_numpy
-from labeldp.source import (
-    Column,
+from labeldp.source.kinds import Column
+from labeldp.source.values import (
     beyond_exact,
     floats_of,
     integer_ends,

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common import Check, is_count, is_text, is_whole, list_of
+from labeldp.common.files import Check, is_count, is_text, is_whole, list_of
 from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
 
 LARGEST_CODE = 2**19

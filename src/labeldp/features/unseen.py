@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common import arrow_numbers, arrow_words, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, arrow_words, numpy_numbers
 from labeldp.errors import InputError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.levels import codes_of, names_of
-from labeldp.source import to_float
+from labeldp.source.values import to_float
 
 Unknown = Literal["base", "missing", "error"]
 """An unknown level counts as the one without a column of its own, as missing, or is refused."""

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common import Check, is_positive, is_text, is_whole, list_of
+from labeldp.common.files import Check, is_positive, is_text, is_whole, list_of
 from labeldp.errors import DataError
 from labeldp.features.columns import check_fields
 from labeldp.features.terms import Derived, Fitted, Numbers, Sight, Writer

@@ -9,7 +9,7 @@ from labeldp.errors import DataError, end_share
 from labeldp.features.notes import Said, winsorised
 from labeldp.features.tails import Shares, depth_of
 from labeldp.features.tally import Extremes
-from labeldp.source import Column
+from labeldp.source.kinds import Column
 
 DEFAULT = 0.001
 """The share that is taken where none is asked for, at ends that reach far beyond it."""

@@ -9,7 +9,3 @@ Names are imported when first used: scikit-learn by the two estimators alone, to
 network is fitted. A learner is a module that declares itself (`protocol.Learner`) and its line in
 `registry.LEARNERS`. Other rooms import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

@@ -10,8 +10,8 @@ from labeldp.errors import InputError
 from labeldp.learners.linear import LinearOptions
 from labeldp.learners.linear_fit import fit_release
 from labeldp.learners.quality import Quality
-from labeldp.release import Release
-from labeldp.source import Source
+from labeldp.release.files import Release
+from labeldp.source.table import Source
 
 _MOST_COLUMNS = 1000
 

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp.common import column_numbers
+from labeldp.common.arrow import column_numbers
 from labeldp.errors import DataError, InputError
-from labeldp.features import Encoded, FeatureMap
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.inputs import Inputs
-from labeldp.source import Source
+from labeldp.source.table import Source
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from labeldp.common import checked, named, render
+from labeldp.common.arguments import checked, named
+from labeldp.common.pictures import render
 from labeldp.errors import InputError, at_least
 from labeldp.learners import layers, linear, linear_fit, network
 from labeldp.learners.bags import WeightedBags
@@ -18,11 +19,12 @@ from labeldp.learners.pictures import picture
 from labeldp.learners.scikit import Estimator, check_fitted, warned
 from labeldp.learners.settings import Settings
 from labeldp.learners.summary import Summary
-from labeldp.release import Release, table_rows
-from labeldp.source import Source
+from labeldp.release.files import Release
+from labeldp.release.rows import table_rows
+from labeldp.source.table import Source
 
 if TYPE_CHECKING:
-    from labeldp.engines import Progress
+    from labeldp.engines.protocol import Progress
 
 
 @named

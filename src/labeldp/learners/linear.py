@@ -13,19 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from labeldp.common import (
-    Card,
-    Shown,
-    is_count,
-    is_flag,
-    is_number,
-    is_text,
-    list_of,
-    optional,
-    plain_fields,
-)
+from labeldp.common.arguments import plain_fields
+from labeldp.common.cards import Card, Shown
+from labeldp.common.files import is_count, is_flag, is_number, is_text, list_of, optional
 from labeldp.errors import InputError, at_least, in_range, positive
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.effects import Effect
 from labeldp.learners.layers import row_products
 from labeldp.learners.protocol import (
@@ -41,11 +33,11 @@ from labeldp.learners.protocol import (
 from labeldp.learners.quality import Quality
 
 if TYPE_CHECKING:
-    from labeldp.common import Picture
-    from labeldp.engines import Progress
+    from labeldp.common.pictures import Picture
+    from labeldp.engines.protocol import Progress
     from labeldp.learners.summary import Summary
-    from labeldp.release import Release
-    from labeldp.source import Source
+    from labeldp.release.files import Release
+    from labeldp.source.table import Source
 
 Penalty = float | Literal["auto"]
 

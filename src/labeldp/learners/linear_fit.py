@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import InputError, ReleaseError
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.learners import rules
 from labeldp.learners.bags import bag_members
 from labeldp.learners.coefficients import bare, estimated, measured, sampling_errors, with_errors
@@ -30,11 +30,12 @@ from labeldp.learners.quality import quality
 from labeldp.learners.rows import whitened_rows
 from labeldp.learners.several import together
 from labeldp.learners.whitened import RANK_TOLERANCE, Whitened, sketched, weighed
-from labeldp.release import BagLabels, RowLabels, SketchedLabels, SumLabels
-from labeldp.source import Source, take_rows
+from labeldp.release.meaning import BagLabels, RowLabels, SketchedLabels, SumLabels
+from labeldp.source.rows import take_rows
+from labeldp.source.table import Source
 
 if TYPE_CHECKING:
-    from labeldp.release import Release
+    from labeldp.release.files import Release
 
 Used = NDArray[np.bool_]
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labeldp.common import Card, Shown, is_count, is_number, is_positive, is_text, list_of, optional
-from labeldp.engines import Progress, quiet
+from labeldp.common.cards import Card, Shown
+from labeldp.common.files import is_count, is_number, is_positive, is_text, list_of, optional
+from labeldp.engines.protocol import Progress, quiet
 from labeldp.errors import InputError, MissingExtraError
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.inputs import Inputs
 from labeldp.learners.layers import Layers, Matrix, averaged
@@ -30,10 +31,10 @@ from labeldp.learners.protocol import (
 )
 from labeldp.learners.quality import Quality
 from labeldp.learners.settings import Settings
-from labeldp.source import Source
+from labeldp.source.table import Source
 
 if TYPE_CHECKING:
-    from labeldp.release import Release
+    from labeldp.release.files import Release
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,7 +160,7 @@ def fit_release(
 def _bags(release: Release, source: Source | None) -> WeightedBags:
     """What a release teaches."""
     from labeldp.learners.rows import single_rows  # late: a model predicts without these
-    from labeldp.release import BagLabels, RowLabels
+    from labeldp.release.meaning import BagLabels, RowLabels
 
     meaning = release.meaning
     if isinstance(meaning, RowLabels):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import NormalDist
 
-from labeldp.common import Curve, Picture
+from labeldp.common.pictures import Curve, Picture
 from labeldp.errors import InputError
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.effects import Effect
 from labeldp.learners.linear import LinearModel
 from labeldp.learners.protocol import Coefficient

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common import (
+from labeldp.common.files import (
     Check,
     is_number,
     json_digest,
@@ -37,13 +37,13 @@ from labeldp.common import (
     refuse_existing,
 )
 from labeldp.errors import InputError, LabelDPError, ReleaseError
-from labeldp.features import FeatureMap
-from labeldp.release import WANTS_TABLE
-from labeldp.source import Source
+from labeldp.features.feature_map import FeatureMap
+from labeldp.release.files import WANTS_TABLE
+from labeldp.source.table import Source
 
 if TYPE_CHECKING:
-    from labeldp.common import Picture
-    from labeldp.engines import Progress
+    from labeldp.common.pictures import Picture
+    from labeldp.engines.protocol import Progress
     from labeldp.learners.quality import Quality
     from labeldp.learners.summary import Summary
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common import is_number, optional
+from labeldp.common.files import is_number, optional
 from labeldp.learners.protocol import Array, checked
 from labeldp.learners.rules import Rule, mean_direction
 from labeldp.learners.whitened import Measured, Whitened, form_error, square

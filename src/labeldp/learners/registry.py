@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from os import PathLike
 
-from labeldp.common import checked
+from labeldp.common.arguments import checked
 from labeldp.errors import InputError
 from labeldp.learners.protocol import Learner, Model, parse, read
 

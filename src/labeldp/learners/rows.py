@@ -12,16 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from labeldp.features import Encoder
+from labeldp.features.encoder import Encoder
 from labeldp.learners.bags import WeightedBags, singletons
 from labeldp.learners.inputs import Inputs
 from labeldp.learners.least_squares import compressed
 from labeldp.learners.whitened import Measured, Whitened, possible
-from labeldp.release import labelled_rows
+from labeldp.release.rows import labelled_rows
 
 if TYPE_CHECKING:
-    from labeldp.release import Release, RowLabels
-    from labeldp.source import Source
+    from labeldp.release.files import Release
+    from labeldp.release.meaning import RowLabels
+    from labeldp.source.table import Source
 
 _BLOCK_NUMBERS = 1 << 22
 

@@ -20,9 +20,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labeldp.common import checked
+from labeldp.common.arguments import checked
 from labeldp.errors import InputError, LabelDPWarning
-from labeldp.features import Tamer, Unknown
+from labeldp.features.unseen import Tamer, Unknown
 from labeldp.learners.protocol import Array, Learner, Model, parse, read
 
 _VALUES = re.compile(r"array=.*?(?=Reshape|$)", re.DOTALL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from labeldp.common import plain_fields
+from labeldp.common.arguments import plain_fields
 from labeldp.errors import InputError, at_least, finite, positive
 
 

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import InputError
-from labeldp.features import FeatureMap, NumericColumn
+from labeldp.features.columns import NumericColumn
+from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.whitened import Whitened, pooled, weighed
-from labeldp.release import SumLabels
+from labeldp.release.meaning import SumLabels
 
 if TYPE_CHECKING:
-    from labeldp.release import Release
+    from labeldp.release.files import Release
 
 _ENCODING = ("name", "indicator", "log")
 """What two encodings of a number must share: then each is an affine map of the other, but for rows

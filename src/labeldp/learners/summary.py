@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.linear import LinearModel
 from labeldp.learners.protocol import Coefficient
 

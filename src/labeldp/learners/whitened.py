@@ -28,7 +28,8 @@ from labeldp.errors import InputError
 from labeldp.learners.least_squares import Array, compressed
 
 if TYPE_CHECKING:
-    from labeldp.release import Release, SketchedLabels, SumLabels
+    from labeldp.release.files import Release
+    from labeldp.release.meaning import SketchedLabels, SumLabels
 
 RANK_TOLERANCE = 1e-9
 """Features are quantised to about 20 bits, so a true direction stands far above this, while the

@@ -7,7 +7,3 @@ are made with stands in `workbench`; beside them only what declarations are made
 what `labeldp account` says of all (`account`), and the form of certificates (`structure`,
 `certificate_form`). Other rooms import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

@@ -11,9 +11,14 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from labeldp.accounting import Answer, BagDraw, Curve, Theorem2, Theorem3, invert, membership
+from labeldp.accounting import invert
+from labeldp.accounting.bounds import Answer
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.draw import BagDraw, membership
+from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.errors import InputError, PlanError
-from labeldp.mechanisms import BagsQuestion, Panel, Question, number
+from labeldp.mechanisms.options import BagsQuestion, Question
+from labeldp.mechanisms.protocol import Panel, number
 
 __all__ = [
     "chance",

@@ -9,7 +9,7 @@ from typing import Any
 
 from labeldp.errors import InputError
 from labeldp.mechanisms.registry import certificate_schema
-from labeldp.release import read_about
+from labeldp.release.about import read_about
 
 
 def malformed(certificate: Any) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from labeldp.common import plain_fields
+from labeldp.common.arguments import plain_fields
 from labeldp.errors import InputError, at_least, end_share, in_range, ordered, positive, share
 
 
@@ -56,13 +56,13 @@ def _parse_shares(texts: Iterable[str]) -> dict[str, float]:
 
 def _basis(basis: str) -> None:
     if basis not in ("linear", "auto"):
-        from labeldp.features import Wish
+        from labeldp.features.wish import Wish
 
         Wish.of(basis, (), 1)
 
 
 def _formula(formula: str) -> None:
-    from labeldp.features import formula_label
+    from labeldp.features.formula import formula_label
 
     formula_label(formula)
 
@@ -218,7 +218,7 @@ class DrawOptions:
 
 def check_budget(epsilon: float, delta: float) -> None:
     """Refuse what is no budget, and what is so far out that it would say nothing."""
-    from labeldp.accounting import LEAST_DELTA, MOST_EPSILON  # slow to import
+    from labeldp.accounting.limits import LEAST_DELTA, MOST_EPSILON  # slow to import
 
     positive(epsilon=epsilon)
     share(delta=delta)

@@ -19,20 +19,18 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from labeldp.mechanisms.workbench import (
-        Claim,
-        Drawing,
-        Engine,
-        Meaning,
-        Plan,
-        Randomness,
-        Rehearsal,
-        Release,
-        Request,
-        Source,
-        Survey,
-    )
+    from labeldp._random import Randomness
+    from labeldp.engines.protocol import Engine
+    from labeldp.mechanisms.options import Request
+    from labeldp.mechanisms.workbench.bags import Rehearsal
+    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.mechanisms.workbench.surveying import Survey
     from labeldp.mechanisms.workbench.trial import Known, Reals, Rows
+    from labeldp.release.claim import Claim
+    from labeldp.release.drawing import Drawing
+    from labeldp.release.files import Release
+    from labeldp.release.meaning import Meaning
+    from labeldp.source.table import Source
 
 Document = dict[str, Any]
 """A plan, a certificate or an answer as JSON."""

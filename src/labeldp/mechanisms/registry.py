@@ -14,13 +14,16 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
-from labeldp.common import refuse_unknown
+from labeldp.common.arguments import refuse_unknown
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.options import Encoding, Request, make_options, names, refuse_foreign
 from labeldp.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
-    from labeldp.mechanisms.workbench import Claim, Engine, Plan, Source
+    from labeldp.engines.protocol import Engine
+    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.release.claim import Claim
+    from labeldp.source.table import Source
 
 _HERE = Path(__file__).parent
 

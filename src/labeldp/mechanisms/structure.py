@@ -14,31 +14,26 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.common import json_digest
+from labeldp.common.files import json_digest
 from labeldp.errors import InputError, ReleaseError
-from labeldp.features import foreign_notes
+from labeldp.features.notes import foreign_notes
 from labeldp.mechanisms.certificate_form import malformed
 from labeldp.mechanisms.registry import mechanism_named, mechanisms
-from labeldp.release import (
+from labeldp.release.certificate import seal
+from labeldp.release.croissant import CROISSANT, croissant_of
+from labeldp.release.digest import table_digest
+from labeldp.release.drawing import (
     AGGREGATES,
     CERTIFICATE,
-    CROISSANT,
     FEATURES,
-    METADATA_KEY,
-    SIGNATURES,
-    Envelope,
-    Release,
     certificate_text,
-    check_form,
-    check_plain,
-    croissant_of,
-    design_layout,
     features_text,
     file_name,
-    seal,
-    signature_problems,
-    table_digest,
 )
+from labeldp.release.files import Release, design_layout
+from labeldp.release.parquet import METADATA_KEY, check_form
+from labeldp.release.statement import SIGNATURES, Envelope, signature_problems
+from labeldp.release.stored import check_plain
 
 _MOST_TOLD = 5
 """Files that do not belong to a release, by name."""

@@ -8,7 +8,3 @@ worth       what a plan that cannot beat the mean of the labels is refused with,
 
 Mechanisms are known by their declarations alone. Other rooms import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

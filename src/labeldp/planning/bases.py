@@ -17,7 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labeldp.errors import LabelDPError
-from labeldp.mechanisms import Note, Plan, mechanisms
+from labeldp.mechanisms.registry import mechanisms
+from labeldp.mechanisms.workbench.notes import Note
+from labeldp.mechanisms.workbench.plans import Plan
 
 BASES = {
     "linear": math.inf,

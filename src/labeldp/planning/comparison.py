@@ -13,19 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.engines import Engine, engine_for
+from labeldp.engines.local import engine_for
+from labeldp.engines.protocol import Engine
 from labeldp.errors import LabelDPError, PlanError
-from labeldp.mechanisms import (
-    LINEAR,
-    BagRows,
-    Mechanism,
-    Plan,
-    Rehearsal,
-    draft,
-    make_request,
-    mechanisms,
-)
-from labeldp.source import Source
+from labeldp.mechanisms.protocol import LINEAR, Mechanism
+from labeldp.mechanisms.registry import draft, make_request, mechanisms
+from labeldp.mechanisms.workbench.bags import BagRows, Rehearsal
+from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.source.table import Source
 
 TRIALS = 10
 _BLOCK_ROWS = 32_768

@@ -10,30 +10,29 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
-from labeldp.common import checked, plain
-from labeldp.engines import Engine, engine_for
+from labeldp.common.arguments import checked, plain
+from labeldp.engines.local import engine_for
+from labeldp.engines.protocol import Engine
 from labeldp.errors import InputError, PlanError
-from labeldp.features import named_label
-from labeldp.mechanisms import (
+from labeldp.features.formula import named_label
+from labeldp.mechanisms.options import Encoding, beside_formula
+from labeldp.mechanisms.protocol import LINEAR, Use
+from labeldp.mechanisms.registry import (
     AUTO,
     DELTA,
     EPSILON,
-    LINEAR,
     AccountantName,
-    Encoding,
     MechanismName,
-    Plan,
-    Use,
-    beside_formula,
     draft,
     make_request,
     mechanism_named,
     mechanisms,
 )
+from labeldp.mechanisms.workbench.plans import Plan
 from labeldp.planning.auto import choose
 from labeldp.planning.bases import choose_basis
 from labeldp.planning.worth import judged
-from labeldp.source import Source, as_source, scan
+from labeldp.source.table import Source, as_source, scan
 
 __all__ = ["Plan", "plan"]
 

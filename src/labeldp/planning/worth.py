@@ -18,22 +18,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from labeldp.engines import Engine
+from labeldp.engines.protocol import Engine
 from labeldp.errors import LabelDPError, PlanError
-from labeldp.features import FeatureMap
-from labeldp.mechanisms import (
-    ENOUGH_KEPT,
-    Encoding,
-    Plan,
-    Survey,
-    draft,
-    make_request,
-    mechanism_named,
-    number,
-    ranked,
-    surveyed,
-)
-from labeldp.source import Source
+from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.protocol import number
+from labeldp.mechanisms.registry import draft, make_request, mechanism_named
+from labeldp.mechanisms.workbench.notes import ranked
+from labeldp.mechanisms.workbench.plans import ENOUGH_KEPT, Plan
+from labeldp.mechanisms.workbench.surveying import Survey, surveyed
+from labeldp.source.table import Source
 
 NO_CURE = "no ε up to 10 and no single column mends that: the table is too small for its columns"
 MOST = 3

@@ -2,7 +2,3 @@
 
 Other rooms import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

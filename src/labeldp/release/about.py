@@ -23,7 +23,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from labeldp.common import plain, read_small
+from labeldp.common.arguments import plain
+from labeldp.common.files import read_small
 from labeldp.errors import InputError
 
 MOST_LETTERS = 2000

@@ -20,8 +20,10 @@ from importlib.metadata import version
 from typing import Any, ClassVar
 
 from labeldp._random import GENERATOR, KEY_BITS
-from labeldp.accounting import Curve, best_true_positive_rate, gaussian_mu, invert
-from labeldp.common import checked
+from labeldp.accounting import invert
+from labeldp.accounting.compose import gaussian_mu
+from labeldp.accounting.curve import Curve, best_true_positive_rate
+from labeldp.common.arguments import checked
 from labeldp.errors import PlanError, at_least
 from labeldp.release.budget import weaknesses
 from labeldp.release.certificate import seal

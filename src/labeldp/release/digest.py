@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common import arrow_words, numpy_numbers, workers
-from labeldp.source import is_text
+from labeldp.common.arrow import arrow_words, numpy_numbers
+from labeldp.common.threads import workers
+from labeldp.source.kinds import is_text
 
 
 class Batched(Protocol):

@@ -17,18 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common import (
-    Card,
-    Shown,
-    checked,
-    column_numbers,
-    is_directory,
-    numpy_numbers,
-    obstacle,
-    read_json,
-)
+from labeldp.common.arguments import checked
+from labeldp.common.arrow import column_numbers, numpy_numbers
+from labeldp.common.cards import Card, Shown
+from labeldp.common.files import is_directory, obstacle, read_json
 from labeldp.errors import ReleaseError
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.release.certificate import Certificate
 from labeldp.release.drawing import (
     AGGREGATES,

@@ -9,12 +9,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common import column_numbers, numpy_numbers
+from labeldp.common.arrow import column_numbers, numpy_numbers
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
-from labeldp.features import FeatureMap, raw_columns, raw_schema
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.raw import raw_columns, raw_schema
 from labeldp.release.drawing import label_column
 from labeldp.release.files import ROW, WANTS_TABLE, Release
-from labeldp.source import Source, scan, take_numbered
+from labeldp.source.rows import take_numbered
+from labeldp.source.table import Source, scan
 
 if TYPE_CHECKING:
     import pandas as pd

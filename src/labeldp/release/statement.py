@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.common import canonical_json, read_json
+from labeldp.common.files import canonical_json, read_json
 from labeldp.errors import ReleaseError
 from labeldp.release.stored import check_plain
 

@@ -12,7 +12,3 @@ signing       keys, and signatures over all files of a release
 
 Other rooms import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

@@ -18,22 +18,17 @@ from typing import Any
 import numpy as np
 
 from labeldp._random import Randomness
-from labeldp.common import Card, Shown, budget, checked
-from labeldp.engines import Engine, LocalEngine, engine_for
+from labeldp.common.arguments import checked
+from labeldp.common.cards import Card, Shown, budget
+from labeldp.engines.local import LocalEngine, engine_for
+from labeldp.engines.protocol import Engine
 from labeldp.errors import InputError, positive
-from labeldp.mechanisms import (
-    AUTO,
-    DELTA,
-    EPSILON,
-    Known,
-    Part,
-    Plan,
-    Trial,
-    mechanism_named,
-    mechanisms,
-)
-from labeldp.planning import TABLE, plan
-from labeldp.release import Release
+from labeldp.mechanisms.protocol import Trial
+from labeldp.mechanisms.registry import AUTO, DELTA, EPSILON, mechanism_named, mechanisms
+from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.mechanisms.workbench.trial import Known, Part
+from labeldp.planning.verbs import TABLE, plan
+from labeldp.release.files import Release
 from labeldp.signoff.evidence import ALARM, CONFIDENCE, Evidence, lower_bound
 from labeldp.signoff.neighbours import (
     ENDS,
@@ -45,7 +40,7 @@ from labeldp.signoff.neighbours import (
     with_labels,
     worst_rows,
 )
-from labeldp.source import Source, as_source
+from labeldp.source.table import Source, as_source
 
 SECONDS = 30.0
 """For the draws; whole releases take as long as they take."""

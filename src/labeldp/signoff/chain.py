@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from labeldp.common import canonical_json, new_path, obstacle
+from labeldp.common.files import canonical_json, new_path, obstacle
 from labeldp.errors import LedgerError
 
 FORMAT = "labeldp-ledger/1"

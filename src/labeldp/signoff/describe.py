@@ -12,19 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.common import read_json
+from labeldp.common.files import read_json
 from labeldp.errors import InputError, ReleaseError
-from labeldp.release import (
-    CERTIFICATE,
-    JSON,
-    PARQUET,
-    File,
-    Release,
-    croissant_of,
-    described,
-    files_of,
-    title,
-)
+from labeldp.release.croissant import JSON, PARQUET, File, croissant_of, described, files_of, title
+from labeldp.release.drawing import CERTIFICATE
+from labeldp.release.files import Release
 from labeldp.signoff.verification import verify
 
 NOT_STATED = "not stated"

@@ -21,12 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.features import Needs
+from labeldp.features.fold import Needs
 
 if TYPE_CHECKING:
-    from labeldp.engines import Engine
-    from labeldp.features import Encoded, FeatureMap
-    from labeldp.source import Source
+    from labeldp.engines.protocol import Engine
+    from labeldp.features.encoder import Encoded
+    from labeldp.features.feature_map import FeatureMap
+    from labeldp.source.table import Source
 
 Words = NDArray[np.uint64]
 _SUMS = 2

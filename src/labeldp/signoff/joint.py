@@ -14,11 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.accounting import Curve, OverDraw, compose as compose_laws, gaussian_mu, invert
-from labeldp.common import checked
+from labeldp.accounting import invert
+from labeldp.accounting.compose import compose as compose_laws, gaussian_mu
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.draw import OverDraw
+from labeldp.common.arguments import checked
 from labeldp.errors import InputError, ReleaseError
-from labeldp.mechanisms import read_claim
-from labeldp.release import Claim, Release
+from labeldp.mechanisms.registry import read_claim
+from labeldp.release.claim import Claim
+from labeldp.release.files import Release
 from labeldp.signoff.loss import STEP, WITHIN, PrivacyLoss, privacy_loss
 from labeldp.signoff.verification import verify
 

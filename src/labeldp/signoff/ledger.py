@@ -25,18 +25,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from labeldp.common import checked
+from labeldp.common.arguments import checked
 from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share
-from labeldp.mechanisms import read_claim
+from labeldp.mechanisms.registry import read_claim
 from labeldp.signoff.chain import Chain, Entry, key_of
 from labeldp.signoff.identity import identity, persons_identity
 from labeldp.signoff.joint import Joint, joint
 
 if TYPE_CHECKING:
-    from labeldp.engines import Engine
-    from labeldp.mechanisms import Plan
-    from labeldp.release import Claim
-    from labeldp.source import Source
+    from labeldp.engines.protocol import Engine
+    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.release.claim import Claim
+    from labeldp.source.table import Source
 
 
 @dataclass(frozen=True)

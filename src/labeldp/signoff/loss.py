@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.accounting import MOST_LOSS, Curve
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.limits import MOST_LOSS
 from labeldp.errors import InputError, MissingExtraError, positive
 
 Reals = npt.NDArray[np.float64]

@@ -15,10 +15,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp._random import public_stream
-from labeldp.common import arrow_numbers
+from labeldp.common.arrow import arrow_numbers
 from labeldp.errors import InputError
-from labeldp.mechanisms import Plan, Trial
-from labeldp.source import ReaderOf, Source, Wording, read_marks
+from labeldp.mechanisms.protocol import Trial
+from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.source.persons import read_marks
+from labeldp.source.protocol import ReaderOf
+from labeldp.source.spelling import Wording
+from labeldp.source.table import Source
 
 Reals = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labeldp.common import check_target, read_small
+from labeldp.common.files import check_target, read_small
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
-from labeldp.release import SIGNATURES, Envelope, Release, Signature, statement
+from labeldp.release.files import Release
+from labeldp.release.statement import SIGNATURES, Envelope, Signature, statement
 from labeldp.signoff.verification import verify
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO

@@ -23,7 +23,3 @@ Modules, in the order of the road:
 
 Other rooms import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

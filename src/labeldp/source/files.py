@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common import arrow_numbers, no_value, numpy_numbers, obstacle
+from labeldp.common.arrow import arrow_numbers, no_value, numpy_numbers
+from labeldp.common.files import obstacle
 from labeldp.errors import DataError
 from labeldp.source.kinds import plain
 from labeldp.source.safe_names import NO_NAMES, tellable, told

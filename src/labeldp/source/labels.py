@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common import arrow_words, no_value
+from labeldp.common.arrow import arrow_words, no_value
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 from labeldp.source.dress import MOST, Dress, letters_behind, same_unit

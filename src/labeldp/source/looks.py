@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common import arrow_words
+from labeldp.common.arrow import arrow_words
 from labeldp.source.dates import (
     CLOCK,
     DAY,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common import no_value
+from labeldp.common.arrow import no_value
 from labeldp.errors import DataError
 from labeldp.source.kinds import is_moment, is_text, plain
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common import arrow_numbers, arrow_words, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, arrow_words, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.kernels import mixed
 from labeldp.source.kinds import is_text, plain

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.source.conversion import in_unit, is_measure
 from labeldp.source.dates import digits, of_format, read_clock, read_times

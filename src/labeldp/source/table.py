@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common import checked, numpy_numbers
+from labeldp.common.arguments import checked
+from labeldp.common.arrow import numpy_numbers
 from labeldp.errors import DataError, InputError, ordered
 from labeldp.source.delimited import DelimitedReader
 from labeldp.source.files import FileState, joined, state_of

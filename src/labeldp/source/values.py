@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError
 from labeldp.source.kinds import is_clock, is_moment, is_number, is_text
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from labeldp.engines import Progress, quiet
+from labeldp.engines.protocol import Progress, quiet
 from labeldp.errors import DataError, InputError
-from labeldp.features import Fold, Needs, Tally, merge_into, results_of, shares_of, together
-from labeldp.source import Source
+from labeldp.features.fold import Fold, Needs, Tally, merge_into, results_of, shares_of, together
+from labeldp.source.table import Source
 from labeldp.spark.progress import reported
 from labeldp.spark.reader import ClusterReader, over_parts
 

@@ -25,23 +25,17 @@ import pyarrow.compute as pc
 
 from labeldp import errors
 from labeldp.errors import DataError, InputError, LabelDPError
-from labeldp.source import (
-    NULL_WORDS,
-    Decision,
-    Reading,
-    Spelling,
-    TableReader,
-    TextTypes,
-    Wanted,
-    retyped,
-    sliced,
-    text_among_numbers,
-    unique_names,
-    wording_of,
-)
+from labeldp.source.decision import Decision, retyped, text_among_numbers
+from labeldp.source.files import sliced, unique_names
+from labeldp.source.looks import TextTypes
+from labeldp.source.protocol import TableReader, Wanted
+from labeldp.source.reading import Reading
+from labeldp.source.spelling import Spelling
+from labeldp.source.typed_text import wording_of
+from labeldp.source.values import NULL_WORDS
 
 if TYPE_CHECKING:
-    from labeldp.source import Source
+    from labeldp.source.table import Source
 
 Result = TypeVar("Result")
 

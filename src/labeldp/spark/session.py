@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.errors import DataError, InputError, MissingExtraError
-from labeldp.source import DELIMITERS, FORMATS, delimiter_of
+from labeldp.source.files import DELIMITERS, FORMATS
+from labeldp.source.header import delimiter_of
 from labeldp.spark.reader import ClusterReader, asking
 
 _JAVA = 17

@@ -19,7 +19,3 @@ Sums are integers, so they are the same bytes for any batch size, file layout or
 count, and merging is addition. What depends on labels has types of its own whose `repr`
 shows nothing. Other rooms import from this page alone.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

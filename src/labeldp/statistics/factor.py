@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from labeldp.errors import DataError
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.statistics.gram import FeatureGram
 
 _PRIME = 2**63 - 25

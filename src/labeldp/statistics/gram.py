@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features import Encoded, FeatureMap, Needs
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fold import Needs
 from labeldp.kernels import Codes, Kernels, kernels_for
 
 BLOCK_ROWS = 8192

@@ -16,8 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import InputError, ordered
-from labeldp.features import Encoded, FeatureMap, Needs
-from labeldp.kernels import UNBOUNDED, Kernels, Scratch, kernels_for, with_numpy
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fold import Needs
+from labeldp.kernels import UNBOUNDED, Kernels, kernels_for, with_numpy
+from labeldp.kernels.scratch import Scratch
 from labeldp.statistics.gram import exact_products, no_rows
 
 LABEL_BITS = 20

@@ -15,8 +15,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap, Needs, RowNumber
-from labeldp.kernels import Kernels, Scratch, kernels_for
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fold import Needs, RowNumber
+from labeldp.kernels import Kernels, kernels_for
+from labeldp.kernels.scratch import Scratch
 from labeldp.statistics.factor import ROUNDOFF, Factor
 from labeldp.statistics.gram import GramSum, no_rows
 from labeldp.statistics.quadratic_form import QuadraticForm

@@ -23,9 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features import Encoded, FeatureMap, Needs
-from labeldp.kernels import Kernels, Scratch, kernels_for
-from labeldp.source import Marks
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fold import Needs
+from labeldp.kernels import Kernels, kernels_for
+from labeldp.kernels.scratch import Scratch
+from labeldp.source.persons import Marks
 from labeldp.statistics.gram import no_rows
 from labeldp.statistics.quadratic_form import QuadraticForm
 from labeldp.statistics.weights import Weights

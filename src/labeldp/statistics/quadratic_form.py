@@ -13,8 +13,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap
-from labeldp.kernels import Kernels, Scratch
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.kernels import Kernels
+from labeldp.kernels.scratch import Scratch
 from labeldp.statistics.factor import LARGE, ROUNDOFF
 from labeldp.statistics.gram import BLOCK_ROWS
 

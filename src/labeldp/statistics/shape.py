@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.statistics.factor import Factor
 from labeldp.statistics.ridge import Ridge
 from labeldp.statistics.shape_routes import DesignRoute, FullRoute, Route

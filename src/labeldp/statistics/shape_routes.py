@@ -22,7 +22,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.statistics.factor import LARGE, Factor
 from labeldp.statistics.shape_dual import Mixture, by_leverage, lower_bound, solve
 

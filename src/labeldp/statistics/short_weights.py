@@ -12,7 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
 from labeldp.statistics.factor import ROUNDOFF
 from labeldp.statistics.weights import Weights
 

@@ -17,7 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
 from labeldp.statistics.factor import ROUNDOFF, defects
 from labeldp.statistics.gram import BLOCK_ROWS
 

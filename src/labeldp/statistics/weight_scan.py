@@ -21,8 +21,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap, Needs
-from labeldp.kernels import Kernels, Scratch, kernels_for, mixed
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fold import Needs
+from labeldp.kernels import Kernels, kernels_for, mixed
+from labeldp.kernels.scratch import Scratch
 from labeldp.statistics.factor import ROUNDOFF
 from labeldp.statistics.gram import no_rows
 from labeldp.statistics.quadratic_form import QuadraticForm

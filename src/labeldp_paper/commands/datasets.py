@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from labeldp.cli import Json, argument, emit_facts, emit_json, number, progress, told
 
 if TYPE_CHECKING:
-    from labeldp_paper.datasets import Made
+    from labeldp_paper.datasets.making import Made
 
 _LOG_BASE = 2.0
 
@@ -41,7 +41,9 @@ def datasets(
 ) -> None:
     """List the datasets, convert one to Parquet, or generate a synthetic one."""
     from labeldp.errors import InputError
-    from labeldp_paper.datasets import Options, convert, find, generate
+    from labeldp_paper.datasets.catalogue import find
+    from labeldp_paper.datasets.declaration import Options
+    from labeldp_paper.datasets.making import convert, generate
 
     if name is None:
         _list(json)
@@ -76,7 +78,7 @@ def datasets(
 
 
 def _list(json: bool) -> None:
-    from labeldp_paper.datasets import DATASETS
+    from labeldp_paper.datasets.catalogue import DATASETS
 
     if json:
         emit_json({"datasets": [dataset.facts() for dataset in DATASETS.values()]})

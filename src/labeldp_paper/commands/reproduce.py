@@ -20,10 +20,11 @@ from labeldp.cli import (
     progress,
     told,
 )
-from labeldp.mechanisms import option
+from labeldp.mechanisms.options import option
 
 if TYPE_CHECKING:
-    from labeldp_paper.experiments import Result, Run
+    from labeldp_paper.experiments.result import Result
+    from labeldp_paper.experiments.run import Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +73,9 @@ def reproduce(
 ) -> None:
     """The paper's tables and figures again, with the true ε beside every number."""
     from labeldp.common.pictures import need_matplotlib
-    from labeldp_paper.experiments import NOT_PRIVATE, Run, find
+    from labeldp_paper.experiments import find
+    from labeldp_paper.experiments.result import NOT_PRIVATE
+    from labeldp_paper.experiments.run import Run
 
     if full and quick:
         raise InputError("--full and --quick exclude each other; give one")
@@ -114,7 +117,9 @@ _WITHOUT_PICTURES = {"statistics", "random-projection"}
 
 def _one(name: str, run: Run, *, plots: bool, quiet: bool) -> tuple[Result, list[str]]:
     from labeldp import LabelDPWarning
-    from labeldp_paper.experiments import EXPERIMENTS, Result, UnfinishedError
+    from labeldp_paper.experiments import EXPERIMENTS
+    from labeldp_paper.experiments.cells import UnfinishedError
+    from labeldp_paper.experiments.result import Result
     from labeldp_paper.experiments.writing import versions, write
 
     started, before = time.monotonic(), set(run.cells.spent)

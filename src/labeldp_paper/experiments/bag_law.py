@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from labeldp import Facts
-from labeldp.accounting import Sketch, invert
+from labeldp.accounting import invert
+from labeldp.accounting.sketch import Sketch
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.result import Row
 

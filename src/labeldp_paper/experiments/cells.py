@@ -17,7 +17,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from labeldp.common.files import json_digest
-from labeldp_paper.datasets import Progress
+from labeldp_paper.datasets.reading import Progress
 from labeldp_paper.experiments.result import Row
 
 

@@ -13,7 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.features import Encoded, FeatureMap, fit_features
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from labeldp_paper.experiments.run import Data
 
 Reals = NDArray[np.float64]

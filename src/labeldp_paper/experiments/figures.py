@@ -14,7 +14,9 @@ from functools import partial
 import numpy as np
 
 from labeldp import Facts, forecast
-from labeldp.accounting import Sketch, Theorem1, invert
+from labeldp.accounting import invert
+from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.sketch import Sketch
 from labeldp.common.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import Design, Reals

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.accounting import Gaussian, RandomWeights, invert, realised_mu
+from labeldp.accounting import invert
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.mixture import RandomWeights, realised_mu
 from labeldp.errors import PlanError
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid
 from labeldp_paper.experiments.bag_law import MOST_EPSILON, judged, no_privacy

@@ -6,13 +6,15 @@ import math
 from functools import partial
 
 from labeldp import Facts
-from labeldp.accounting import Sketch, Theorem1, invert
+from labeldp.accounting import invert
+from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.sketch import Sketch
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table
 from labeldp_paper.experiments.run import Run
 from labeldp_paper.experiments.statistics import at_hand
-from labeldp_paper.theory import random_projection_max_bags
+from labeldp_paper.theory.earlier import random_projection_max_bags
 
 NAME = "random-projection"
 _VERSION = 1

@@ -13,7 +13,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from labeldp import DataError, LocalEngine, Source, inspect, scan
-from labeldp_paper.datasets import DATASETS, Dataset, Progress, generate
+from labeldp_paper.datasets.catalogue import DATASETS
+from labeldp_paper.datasets.declaration import Dataset
+from labeldp_paper.datasets.making import generate
+from labeldp_paper.datasets.reading import Progress
 from labeldp_paper.experiments.cells import Cell, Cells
 from labeldp_paper.experiments.result import Row
 

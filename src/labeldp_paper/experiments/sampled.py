@@ -14,7 +14,8 @@ from functools import partial
 import numpy as np
 
 from labeldp import Facts
-from labeldp.accounting import SizedBag, Sketch, invert
+from labeldp.accounting import invert
+from labeldp.accounting.sketch import SizedBag, Sketch
 from labeldp.common.pictures import Picture
 from labeldp_paper.experiments.agreement import against, falls, near, nearness
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from labeldp import InputError
-from labeldp_paper.datasets import WORKERS, projected
+from labeldp_paper.datasets.projection import projected
+from labeldp_paper.datasets.synthetic_census import WORKERS
 from labeldp_paper.experiments.bag_grid import Grid
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import Design, rank, solve

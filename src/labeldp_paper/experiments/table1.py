@@ -6,13 +6,15 @@ import math
 from functools import partial
 
 from labeldp import Facts
-from labeldp.accounting import Sketch, Theorem1, invert
+from labeldp.accounting import invert
+from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.sketch import Sketch
 from labeldp.common.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table, shown
 from labeldp_paper.experiments.run import Run
-from labeldp_paper.theory import HANSON_WRIGHT
+from labeldp_paper.theory.tails import HANSON_WRIGHT
 
 NAME = "table1"
 _VERSION = 1

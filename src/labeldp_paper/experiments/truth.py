@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from labeldp import LinearRegressor, LocalEngine, Plan, Source
-from labeldp.statistics import GramSum, MomentSum, Residual, factorise
+from labeldp.statistics.factor import factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import MomentSum
+from labeldp.statistics.residual import Residual
 from labeldp_paper.experiments.run import Data, given
 
 

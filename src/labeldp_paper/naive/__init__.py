@@ -1,6 +1,7 @@
 """Naive LAg and FLAg, the warning example: what `labeldp` finds of them by entry point."""
 
-from labeldp.mechanisms import Account, BagsQuestion, Demonstration, later
+from labeldp.mechanisms.options import BagsQuestion
+from labeldp.mechanisms.protocol import Account, Demonstration, later
 
 NAIVE_FLAG, NAIVE_LAG = NAIVE = "naive-flag", "naive-lag"
 

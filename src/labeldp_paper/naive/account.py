@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeldp.mechanisms import BagsQuestion
 from labeldp.mechanisms.account import chance, check_bags, document
+from labeldp.mechanisms.options import BagsQuestion
 
 
 def answer(mechanism: str, asked: BagsQuestion) -> dict[str, Any]:

@@ -18,24 +18,15 @@ from numpy.typing import NDArray
 
 from labeldp import InputError
 from labeldp.common.files import new_directory
-from labeldp.mechanisms.workbench import (
-    AGGREGATES,
-    BAGS,
-    FEATURES,
-    WARNING,
-    BagRows,
-    Draw,
-    Encoding,
-    Engine,
-    FeatureMap,
-    Source,
-    check_stable_rows,
-    engine_for,
-    features_text,
-    label_column,
-    members_table,
-    survey,
-)
+from labeldp.engines.local import engine_for
+from labeldp.engines.protocol import Engine
+from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.workbench.bags import BAGS, BagRows, Draw, check_stable_rows, members_table
+from labeldp.mechanisms.workbench.surveying import survey
+from labeldp.release.drawing import AGGREGATES, FEATURES, features_text, label_column
+from labeldp.release.files import WARNING
+from labeldp.source.table import Source
 from labeldp_paper.naive import NAIVE, NAIVE_FLAG
 
 _BLOCK_ROWS = 1 << 14

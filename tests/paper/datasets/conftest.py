@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labeldp_paper.datasets import generate
+from labeldp_paper.datasets.making import generate
 
 
 @pytest.fixture(scope="session")

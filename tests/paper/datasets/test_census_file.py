@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from labeldp.errors import DataError
-from labeldp_paper.datasets import Options, convert, generate, stream, synthetic_stream
 from labeldp_paper.datasets.census import FIELDS
+from labeldp_paper.datasets.declaration import Options
+from labeldp_paper.datasets.making import convert, generate, stream, synthetic_stream
 from tests.paper.datasets.twins import POSITIONS, person, published_positions, rows_of
 from tests.realdata import real
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from labeldp.errors import DataError, InputError
-from labeldp_paper.datasets import Options, convert, generate, stream
 from labeldp_paper.datasets.criteo import COLUMNS, LARGEST_SALE, label_range, squared_log
+from labeldp_paper.datasets.declaration import Options
+from labeldp_paper.datasets.making import convert, generate, stream
 from tests.paper.datasets.twins import criteo_table, rows_of, same
 from tests.realdata import real
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp_paper.datasets import DATASETS
+from labeldp_paper.datasets.catalogue import DATASETS
 from tests.console import labeldp
 from tests.paper.datasets.twins import rows_of
 from tests.realdata import real

@@ -40,7 +40,7 @@ def read(name: str, source: Path) -> tuple[int, float]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "file"), [("census-1940", "rows.dat"), ("criteo", "rows.tsv")])
 def test_memory_does_not_grow_with_rows(name: str, file: str, tmp_path: Path) -> None:
-    from labeldp_paper.datasets import generate
+    from labeldp_paper.datasets.making import generate
 
     stand_in = {"census-1940": "synthetic-census", "criteo": "synthetic-criteo"}[name]
     peaks = []

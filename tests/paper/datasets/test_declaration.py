@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp_paper.datasets import DATASETS, Dataset, Model, Options
+from labeldp_paper.datasets.catalogue import DATASETS
+from labeldp_paper.datasets.declaration import Dataset, Model, Options
 from tests.console import labeldp
 
 

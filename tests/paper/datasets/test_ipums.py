@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from labeldp.errors import DataError, InputError
-from labeldp_paper.datasets import Options, stream
+from labeldp_paper.datasets.declaration import Options
 from labeldp_paper.datasets.ipums import read_codebook
+from labeldp_paper.datasets.making import stream
 from tests.paper.datasets.twins import rows_of
 from tests.realdata import real
 

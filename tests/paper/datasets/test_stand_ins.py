@@ -9,15 +9,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp.datasets import CENSUS_LEVELS
 from labeldp.errors import InputError
-from labeldp_paper.datasets import (
-    CENSUS_LEVELS,
-    CRITEO_LEVELS,
-    DATASETS,
-    WORKERS,
-    generate,
-    synthetic_stream,
-)
+from labeldp_paper.datasets.catalogue import DATASETS
+from labeldp_paper.datasets.making import generate, synthetic_stream
+from labeldp_paper.datasets.synthetic_census import WORKERS
+from labeldp_paper.datasets.synthetic_criteo import CRITEO_LEVELS
 from tests.paper.datasets.twins import residual, rows_of
 
 STAND_INS = [name for name, dataset in DATASETS.items() if dataset.synthetic]

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from labeldp_paper.experiments.cells import Progress
+from labeldp_paper.datasets.reading import Progress
 
 
 @pytest.fixture(scope="session")

@@ -14,9 +14,11 @@ import pytest
 
 from labeldp.common import pictures
 from labeldp.errors import LabelDPWarning, MissingExtraError
-from labeldp_paper.experiments import EXPERIMENTS, Result, Run
-from labeldp_paper.experiments.cells import Progress
+from labeldp_paper.datasets.reading import Progress
+from labeldp_paper.experiments import EXPERIMENTS
 from labeldp_paper.experiments.page import write_page
+from labeldp_paper.experiments.result import Result
+from labeldp_paper.experiments.run import Run
 from labeldp_paper.experiments.writing import body, versions, write
 from tests.console import labeldp
 

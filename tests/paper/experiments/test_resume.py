@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from labeldp_paper.datasets.reading import Progress
 from labeldp_paper.experiments import EXPERIMENTS
-from labeldp_paper.experiments.cells import Cell, Cells, Progress, UnfinishedError
+from labeldp_paper.experiments.cells import Cell, Cells, UnfinishedError
 from tests.console import labeldp
 
 _COMMAND = "from labeldp.cli import main; main()"

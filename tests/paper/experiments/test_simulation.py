@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting import Facts, RandomWeights, Sketch, invert
+from labeldp.accounting import invert
+from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.sketch import Facts, Sketch
 from labeldp.mechanisms.workbench.forecasting import excess_quantile, mean_excess
+from labeldp_paper.datasets.reading import Progress
 from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags
-from labeldp_paper.experiments.cells import Progress
 from labeldp_paper.experiments.design import Design, least_squares, rank, solve
 from labeldp_paper.experiments.figures import Covariance, bartlett
 from labeldp_paper.experiments.run import Run

@@ -8,9 +8,10 @@ from pathlib import Path
 import mpmath
 import pytest
 
-from labeldp_paper.experiments import EXPERIMENTS, Run
-from labeldp_paper.experiments.cells import Progress
+from labeldp_paper.datasets.reading import Progress
+from labeldp_paper.experiments import EXPERIMENTS
 from labeldp_paper.experiments.printed import PARAMETERS, TABLE1
+from labeldp_paper.experiments.run import Run
 from labeldp_paper.experiments.table1 import residual_interval
 from tests.console import labeldp
 

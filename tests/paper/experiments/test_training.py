@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from labeldp_paper.datasets.reading import Progress
 from labeldp_paper.experiments.agreement import against, falls, nearness
-from labeldp_paper.experiments.cells import Progress
 from labeldp_paper.experiments.design import Design
 from labeldp_paper.experiments.run import Run
 from labeldp_paper.experiments.training import Cosine, bags_a_step, start_weights, train_linear

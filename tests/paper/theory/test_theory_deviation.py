@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from labeldp.errors import InputError
-from labeldp_paper.theory import gaussian_deviation, gaussian_deviation_epsilon
+from labeldp_paper.theory.deviation import gaussian_deviation, gaussian_deviation_epsilon
 
 
 def exact_delta(epsilon: float, distance: float) -> float:

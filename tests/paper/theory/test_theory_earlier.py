@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from labeldp.errors import InputError
-from labeldp_paper.theory import random_projection_max_bags, residual_from_singular_value
+from labeldp_paper.theory.earlier import random_projection_max_bags, residual_from_singular_value
 
 
 def test_random_projection():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp.errors import InputError
-from labeldp_paper.theory import NeuralClass
+from labeldp_paper.theory.neural import NeuralClass
 
 
 def network(random, radius, layers, size):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labeldp.errors import InputError
-from labeldp_paper.theory import labels_changed, spanned_gap
+from labeldp_paper.theory.spanned import labels_changed, spanned_gap
 
 
 def test_one_aggregate_tells_a_changed_label() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from scipy import stats
 
 from labeldp.errors import InputError
-from labeldp_paper.theory import (
+from labeldp_paper.theory.tails import (
     Tail,
     gaussian_squares_tail,
     hanson_wright_tail,

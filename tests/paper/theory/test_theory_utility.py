@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from labeldp.errors import InputError
-from labeldp_paper.theory import (
-    NeuralClass,
+from labeldp_paper.theory.neural import NeuralClass
+from labeldp_paper.theory.utility import (
     covering_number,
     theorem1_utility,
     theorem2_utility,

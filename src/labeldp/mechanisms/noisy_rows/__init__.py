@@ -4,19 +4,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labeldp.errors import at_least
-from labeldp.mechanisms import (
+from labeldp.mechanisms.options import GuessOptions, Question, option
+from labeldp.mechanisms.protocol import (
     ANY_MODEL,
     LINEAR,
     Account,
-    GuessOptions,
     Inspection,
     Mechanism,
-    Question,
     Trial,
     of_folder,
-    option,
-    read_schema,
 )
+from labeldp.mechanisms.registry import read_schema
 
 
 def _one(**values: float) -> None:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from labeldp.mechanisms import Panel, number
 from labeldp.mechanisms.account import document
 from labeldp.mechanisms.noisy_rows.noise import LAWS, least_noise, needed
+from labeldp.mechanisms.protocol import Panel, number
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.noisy_rows import NoisyRowsQuestion

@@ -9,28 +9,20 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import bdtr
 
+from labeldp.common.arrow import arrow_numbers, numpy_numbers
+from labeldp.engines.protocol import Engine
+from labeldp.features.encoder import Encoder
+from labeldp.features.raw import raw_columns
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim, read_claim
 from labeldp.mechanisms.noisy_rows.noise import least_noise
-from labeldp.mechanisms.workbench import (
-    AGGREGATES,
-    FEATURES,
-    ROW,
-    Digest,
-    Encoder,
-    Engine,
-    GramSum,
-    Release,
-    Source,
-    arrow_numbers,
-    check_grid,
-    check_label_exponent,
-    labelled_rows,
-    most_rows,
-    numpy_numbers,
-    other_table,
-    raw_columns,
-    table_digest,
-)
+from labeldp.mechanisms.workbench.checks import check_grid, check_label_exponent, other_table
+from labeldp.mechanisms.workbench.surveying import most_rows
+from labeldp.release.digest import Digest, table_digest
+from labeldp.release.drawing import AGGREGATES, FEATURES
+from labeldp.release.files import ROW, Release
+from labeldp.release.rows import labelled_rows
+from labeldp.source.table import Source
+from labeldp.statistics.gram import GramSum
 
 _SPENT = 1e-6
 """Of the scale, what rounding may make of it."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting import Curve
-from labeldp.mechanisms import Description, describe_person, number
+from labeldp.accounting.curve import Curve
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
+from labeldp.mechanisms.protocol import Description, describe_person, number
 from labeldp.mechanisms.workbench.forecasting import chi_square_quantiles
 from labeldp.mechanisms.workbench.noise_claim import NoiseClaim, read_noise
-from labeldp.release import GAUSSIANS, FloorOutcome
+from labeldp.release.claim import GAUSSIANS, FloorOutcome
 
 BASIS = (
     "independent noise on every row's label, which moves by label_width at most; "

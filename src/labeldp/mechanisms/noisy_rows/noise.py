@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from labeldp import door
-from labeldp.accounting import Curve, Gaussian, Laplace, most_mu
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.gaussian import Gaussian, most_mu
+from labeldp.accounting.laplace import Laplace
 
 _GAUSSIAN_ROOM = 1 - 1e-9
 """μ is used up to this, and ε up to the next, so that rounding never breaks the budget."""

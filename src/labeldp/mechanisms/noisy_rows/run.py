@@ -17,24 +17,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
+from labeldp._random import Randomness
+from labeldp.common.arrow import arrow_numbers
+from labeldp.engines.protocol import Engine
 from labeldp.errors import DataError, PlanError
+from labeldp.features.raw import raw_columns
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
 from labeldp.mechanisms.noisy_rows.plan import check_numbered
-from labeldp.mechanisms.workbench import (
-    OTHER_FEATURES,
-    Drawing,
-    Engine,
-    GramSum,
-    LabelGrid,
-    Plan,
-    Randomness,
-    Source,
-    arrow_numbers,
-    most_rows,
-    raw_columns,
-    row_schema,
-)
+from labeldp.mechanisms.workbench.plans import OTHER_FEATURES, Plan
+from labeldp.mechanisms.workbench.surveying import most_rows
+from labeldp.release.drawing import Drawing
+from labeldp.release.rows import row_schema
+from labeldp.source.table import Source
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid
 
 
 def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from labeldp.engines.protocol import Engine
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.run import noisy_labels
-from labeldp.mechanisms.workbench import Engine, Plan, Release, Source
+from labeldp.mechanisms.workbench.plans import Plan
 from labeldp.mechanisms.workbench.trial import (
     LAPLACE,
     NORMAL,
@@ -19,6 +20,8 @@ from labeldp.mechanisms.workbench.trial import (
     Shown,
     on_grid,
 )
+from labeldp.release.files import Release
+from labeldp.source.table import Source
 
 _LAWS = {"laplace": LAPLACE, "gaussian": NORMAL}
 

@@ -5,23 +5,19 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.errors import positive
-from labeldp.mechanisms import (
-    DRAW,
+from labeldp.mechanisms.options import BagsQuestion, DrawOptions, Options, option
+from labeldp.mechanisms.protocol import (
     Account,
-    BagsQuestion,
     Description,
-    DrawOptions,
     Inspection,
     Mechanism,
-    Options,
     Trial,
     describe_draw,
     later,
     number,
     of_folder,
-    option,
-    read_schema,
 )
+from labeldp.mechanisms.registry import DRAW, read_schema
 
 
 @dataclass(frozen=True, kw_only=True)

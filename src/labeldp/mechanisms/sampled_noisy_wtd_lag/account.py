@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting import Gaussian, RandomWeights, Theorem3, invert, most_mu
+from labeldp.accounting import invert
+from labeldp.accounting.gaussian import Gaussian, most_mu
+from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.paper_bags import Theorem3
 from labeldp.errors import InputError
 from labeldp.mechanisms import account
 

@@ -8,7 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labeldp.accounting import Curve, Gaussian, RandomWeights, Theorem3
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.paper_bags import Theorem3
+from labeldp.engines.protocol import Engine
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
@@ -18,28 +22,13 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     draw_weights,
     label_grid,
 )
-from labeldp.mechanisms.workbench import (
-    AGGREGATES,
-    BAGS,
-    FAR,
-    FEATURES,
-    AddedError,
-    BagRows,
-    Claim,
-    Draw,
-    Engine,
-    FloorOutcome,
-    Release,
-    Source,
-    check_bag_rows,
-    check_grid,
-    check_label_exponent,
-    check_members,
-    check_numbers,
-    read_head,
-    relative_excess,
-    sketched_error,
-)
+from labeldp.mechanisms.workbench.bags import BAGS, BagRows, Draw, check_bag_rows, check_members
+from labeldp.mechanisms.workbench.checks import FAR, check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.workbench.forecasting import relative_excess, sketched_error
+from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_head
+from labeldp.release.drawing import AGGREGATES, FEATURES
+from labeldp.release.files import Release
+from labeldp.source.table import Source
 
 _ROUNDING = 1e-9
 BASIS = {

@@ -7,9 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from labeldp.accounting import BagDraw, Curve, Gaussian, RandomWeights, Theorem3, invert, most_mu
+from labeldp.accounting import invert
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.draw import BagDraw
+from labeldp.accounting.gaussian import Gaussian, most_mu
+from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.paper_bags import Theorem3
+from labeldp.engines.protocol import Engine
 from labeldp.errors import InputError, PlanError
-from labeldp.mechanisms.options import fitting
+from labeldp.mechanisms.options import Request, fitting
+from labeldp.mechanisms.protocol import Panel, number
 from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLagOptions, sizing
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
@@ -19,21 +26,11 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     draw_weights,
     noisy_share,
 )
-from labeldp.mechanisms.workbench import (
-    BagRows,
-    Draw,
-    Engine,
-    Panel,
-    Plan,
-    Request,
-    Source,
-    Survey,
-    check_stable_rows,
-    forecast,
-    fresh_draw,
-    number,
-    surveyed,
-)
+from labeldp.mechanisms.workbench.bags import BagRows, Draw, check_stable_rows, fresh_draw
+from labeldp.mechanisms.workbench.forecasting import forecast
+from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.mechanisms.workbench.surveying import Survey, surveyed
+from labeldp.source.table import Source
 
 _BYTES = 21
 """Of one row in bags.parquet."""

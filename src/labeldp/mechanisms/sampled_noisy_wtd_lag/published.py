@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from labeldp.common import column_numbers
+from labeldp.common.arrow import column_numbers
 from labeldp.mechanisms.workbench.layouts import MEMBERS
-from labeldp.release import BagLabels, Release, label_column
+from labeldp.release.drawing import label_column
+from labeldp.release.files import Release
+from labeldp.release.meaning import BagLabels
 
 NOISE = "noise_std"
 """The column of the deviations of labels' noise."""

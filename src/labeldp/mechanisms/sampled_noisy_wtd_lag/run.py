@@ -14,22 +14,17 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
+from labeldp._random import Randomness
+from labeldp.engines.protocol import Engine
 from labeldp.errors import PlanError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import BagWeights, label_grid
-from labeldp.mechanisms.workbench import (
-    CONTRADICTION,
-    BagRows,
-    Drawing,
-    Engine,
-    LabelGrid,
-    Plan,
-    Randomness,
-    Rehearsal,
-    Source,
-    label_column,
-)
+from labeldp.mechanisms.workbench.bags import BagRows, Rehearsal
+from labeldp.mechanisms.workbench.plans import CONTRADICTION, Plan
+from labeldp.release.drawing import Drawing, label_column
+from labeldp.source.table import Source
+from labeldp.statistics.labels import LabelGrid
 
 _ULP = 2.0**-52
 

@@ -12,7 +12,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from labeldp._random import normals, public_stream, words
-from labeldp.accounting import MOST_TRIED_BAG_SIZE, Curve, invert, realised_mu
+from labeldp.accounting import invert
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.limits import MOST_TRIED_BAG_SIZE
+from labeldp.accounting.mixture import realised_mu
 from labeldp.errors import PlanError
 from labeldp.mechanisms.workbench.forecasting import bag_sizes, mean_excess
 

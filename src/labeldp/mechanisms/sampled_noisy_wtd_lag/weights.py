@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from labeldp import door
 from labeldp._random import normals, words
-from labeldp.accounting import realised_mu
+from labeldp.accounting.mixture import realised_mu
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import WEIGHTED
-from labeldp.mechanisms.workbench import Draw, Source, take_rows
+from labeldp.mechanisms.workbench.bags import Draw
+from labeldp.source.rows import take_rows
+from labeldp.source.table import Source
 
 _MOST_ROUNDS = 1000
 

@@ -4,26 +4,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from labeldp.errors import positive
-from labeldp.mechanisms import (
-    DRAW,
-    FLOOR,
-    Account,
+from labeldp.mechanisms.options import (
     BagsQuestion,
-    Description,
     DrawOptions,
     FeaturesQuestion,
     FloorOptions,
-    Inspection,
-    Mechanism,
     Options,
     ResidualQuestion,
+    option,
+)
+from labeldp.mechanisms.protocol import (
+    Account,
+    Description,
+    Inspection,
+    Mechanism,
     Trial,
     describe_draw,
     describe_floor,
     later,
     of_folder,
-    option,
 )
+from labeldp.mechanisms.registry import DRAW, FLOOR
 
 
 @dataclass(frozen=True, kw_only=True)

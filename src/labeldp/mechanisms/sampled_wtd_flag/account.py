@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting import (
-    Answer,
-    Facts,
-    Nothing,
-    SizedBag,
-    Sketch,
-    Theorem2,
-    invert,
-    spans_labels,
-)
+from labeldp.accounting import invert
+from labeldp.accounting.bounds import Answer
+from labeldp.accounting.curve import Nothing
+from labeldp.accounting.paper_bags import Theorem2
+from labeldp.accounting.sketch import Facts, SizedBag, Sketch, spans_labels
 from labeldp.errors import InputError
 from labeldp.mechanisms import account
 

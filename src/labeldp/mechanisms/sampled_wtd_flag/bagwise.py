@@ -13,24 +13,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.accounting import Facts, spans_labels
+from labeldp.accounting.sketch import Facts, spans_labels
+from labeldp.engines.protocol import Engine
 from labeldp.errors import PlanError
-from labeldp.mechanisms.workbench import (
-    HEADROOM,
-    BagRows,
-    Draw,
-    Encoded,
-    Engine,
-    Factor,
-    FeatureMap,
-    GramSum,
-    LabelGrid,
-    LeverageScan,
-    Stack,
-    bags_at_once,
-    factorise,
-    inflation_for,
-)
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.workbench.bags import BagRows, Draw
+from labeldp.mechanisms.workbench.surveying import HEADROOM, inflation_for
+from labeldp.statistics.factor import Factor, factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid
+from labeldp.statistics.leverage import LeverageScan
+from labeldp.statistics.stacked import Stack, bags_at_once
 
 _ALLOWANCE = 2.0**-20
 """For rounding: the same for all draws, but for features nearly collinear within a bag."""

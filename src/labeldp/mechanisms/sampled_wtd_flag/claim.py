@@ -9,33 +9,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labeldp.accounting import Bags, Curve, Facts, Sketch, Theorem2, price
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.floor import price
+from labeldp.accounting.paper_bags import Theorem2
+from labeldp.accounting.sketch import Bags, Facts, Sketch
+from labeldp.engines.protocol import Engine
 from labeldp.errors import PlanError
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_blocks, bag_facts
-from labeldp.mechanisms.workbench import (
-    AGGREGATES,
-    AddedError,
-    BagRows,
-    Draw,
-    Engine,
-    FloorClaim,
-    FloorOutcome,
-    LabelGrid,
-    Release,
-    Source,
-    bag_squares,
-    check_bag_rows,
-    check_floor_release,
-    check_members,
-    feature_bound,
-    improbable,
-    read_floor,
-    read_head,
-    relative_excess,
-    sketched_error,
-    stacked_design,
-    untested_floor,
-)
+from labeldp.mechanisms.workbench.bags import BagRows, Draw, check_bag_rows, check_members
+from labeldp.mechanisms.workbench.floor_checks import check_floor_release, untested_floor
+from labeldp.mechanisms.workbench.floors import FloorClaim, read_floor
+from labeldp.mechanisms.workbench.forecasting import relative_excess, sketched_error
+from labeldp.mechanisms.workbench.laws import bag_squares, improbable
+from labeldp.mechanisms.workbench.surveying import feature_bound
+from labeldp.release.claim import AddedError, FloorOutcome, read_head
+from labeldp.release.drawing import AGGREGATES
+from labeldp.release.files import Release
+from labeldp.source.table import Source
+from labeldp.statistics.labels import LabelGrid
+from labeldp.statistics.stacked import stacked_design
 
 _AWAY = 1e-6
 """Of a sum's length: how far rounding takes it from the span of its rows."""

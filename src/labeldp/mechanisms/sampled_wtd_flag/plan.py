@@ -6,32 +6,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from labeldp.accounting import FloorMode, SizedBag, Theorem2, invert, spans_labels
+from labeldp.accounting import invert
+from labeldp.accounting.floor import FloorMode
+from labeldp.accounting.paper_bags import Theorem2
+from labeldp.accounting.sketch import SizedBag, spans_labels
+from labeldp.engines.protocol import Engine
 from labeldp.errors import InputError, LabelDPError, PlanError
-from labeldp.mechanisms.options import fitting_aggregates
+from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.options import Request, fitting_aggregates
+from labeldp.mechanisms.protocol import Panel, number
 from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledWtdFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.sizing import BagSizes, choose_bag_size
-from labeldp.mechanisms.workbench import (
-    BagRows,
-    Engine,
-    FeatureMap,
-    Panel,
-    Plan,
-    Request,
-    Source,
-    Survey,
-    Terms,
-    check_stable_rows,
-    claimed_floor,
-    feature_bound,
-    floor_mode,
-    forecast,
-    fresh_draw,
-    number,
-    surveyed,
-)
+from labeldp.mechanisms.workbench.bags import BagRows, check_stable_rows, fresh_draw
+from labeldp.mechanisms.workbench.floors import Terms, claimed_floor, floor_mode
+from labeldp.mechanisms.workbench.forecasting import forecast
+from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.mechanisms.workbench.surveying import Survey, feature_bound, surveyed
+from labeldp.source.table import Source
 
 
 def draft(request: Request[SampledWtdFlagOptions], source: Source, engine: Engine) -> Plan:

@@ -17,39 +17,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
+from labeldp._random import Randomness
+from labeldp.engines.protocol import Engine
 from labeldp.errors import PlanError
+from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import Block, bag_blocks, bag_factor
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
-from labeldp.mechanisms.workbench import (
-    OTHER_FEATURES,
-    BagRows,
-    Drawing,
-    Engine,
-    Factor,
-    FeatureGram,
-    FeatureMap,
-    Fits,
-    FloorOutcome,
-    GramSum,
-    LabelGrid,
-    LabelLaw,
-    LabelMoments,
-    MomentSum,
-    Plan,
-    Randomness,
-    Rehearsal,
-    Residual,
-    Source,
-    aggregate_batch,
-    aggregate_schema,
-    fit_stack,
-    inflation_for,
-    means,
-    members_table,
-    root_bounds,
-    settle_floor,
-    stacked_design,
-)
+from labeldp.mechanisms.workbench.bags import BagRows, Rehearsal, members_table
+from labeldp.mechanisms.workbench.floors import LabelLaw, means, root_bounds, settle_floor
+from labeldp.mechanisms.workbench.plans import OTHER_FEATURES, Plan
+from labeldp.mechanisms.workbench.surveying import inflation_for
+from labeldp.release.claim import FloorOutcome
+from labeldp.release.drawing import Drawing, aggregate_batch, aggregate_schema
+from labeldp.source.table import Source
+from labeldp.statistics.factor import Factor
+from labeldp.statistics.gram import FeatureGram, GramSum
+from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
+from labeldp.statistics.residual import Residual
+from labeldp.statistics.stacked import stacked_design
+from labeldp.statistics.stacked_fits import Fits, fit_stack
 
 Labels = NDArray[np.float64]
 

@@ -8,9 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from labeldp.accounting import BagDraw, Curve, Sketch, invert, price
+from labeldp.accounting import invert
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.draw import BagDraw
+from labeldp.accounting.floor import price
+from labeldp.accounting.sketch import Sketch
 from labeldp.errors import PlanError
-from labeldp.mechanisms.workbench import Terms, bag_sizes, mean_excess
+from labeldp.mechanisms.workbench.floors import Terms
+from labeldp.mechanisms.workbench.forecasting import bag_sizes, mean_excess
 
 _STEP = 2**0.5
 _TYPICAL = 2.0

@@ -12,19 +12,17 @@ from collections.abc import Iterable
 import numpy as np
 
 from labeldp import door
-from labeldp.accounting import FloorMode
+from labeldp.accounting.floor import FloorMode
+from labeldp.engines.protocol import Engine
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.run import LabelledBags
-from labeldp.mechanisms.workbench import (
-    BagRows,
-    Engine,
-    FloorOutcome,
-    Plan,
-    Release,
-    Source,
-    settle_floor,
-)
+from labeldp.mechanisms.workbench.bags import BagRows
+from labeldp.mechanisms.workbench.floors import settle_floor
+from labeldp.mechanisms.workbench.plans import Plan
 from labeldp.mechanisms.workbench.trial import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
+from labeldp.release.claim import FloorOutcome
+from labeldp.release.files import Release
+from labeldp.source.table import Source
 
 _ROUNDING = 1e-9
 _RANK = 1e-9

@@ -4,18 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labeldp.errors import InputError, at_least
-from labeldp.mechanisms import (
-    Account,
-    FeaturesQuestion,
-    GuessOptions,
-    Inspection,
-    Mechanism,
-    Trial,
-    later,
-    of_folder,
-    option,
-    read_schema,
-)
+from labeldp.mechanisms.options import FeaturesQuestion, GuessOptions, option
+from labeldp.mechanisms.protocol import Account, Inspection, Mechanism, Trial, later, of_folder
+from labeldp.mechanisms.registry import read_schema
 
 RESIDUAL_SHARE = 0.05
 """Of μ², or of ε where noise is radial, by default."""
@@ -87,7 +78,7 @@ MECHANISM = Mechanism(
     describe=_here("claim:describe"),
     sections=_SECTIONS["properties"],
     files={"weights": _here("published:weight_columns")},
-    parts={"weights": later("labeldp.statistics:Weights.from_json")},
+    parts={"weights": later("labeldp.statistics.weights:Weights.from_json")},
     meaning=_here("published:meaning"),
     account=Account(ShapedFlagQuestion, _here("account:answer"), _here("account:show")),
     inspection=Inspection(_here("account:inspect"), _here("account:show_inspection")),

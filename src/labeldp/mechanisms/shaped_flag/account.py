@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from labeldp.mechanisms import Panel, number
 from labeldp.mechanisms.account import document, need
+from labeldp.mechanisms.protocol import Panel, number
 from labeldp.mechanisms.shaped_flag import AUTO, GAUSSIAN, RADIAL, RESIDUAL_SHARE
 from labeldp.mechanisms.shaped_flag.noise import NOISES, SumNoise, choose
 

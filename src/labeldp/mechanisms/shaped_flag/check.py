@@ -9,27 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp import door
+from labeldp.common.arrow import column_numbers
+from labeldp.engines.protocol import Engine
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
-from labeldp.mechanisms.workbench import (
-    AGGREGATES,
+from labeldp.mechanisms.workbench.checks import (
     FAR,
-    FEATURES,
-    ROUNDOFF,
-    Engine,
-    FeatureGram,
-    GramSum,
-    Release,
-    Source,
-    Weights,
     check_grid,
     check_label_exponent,
     check_numbers,
-    column_numbers,
-    file_name,
     other_table,
 )
+from labeldp.release.drawing import AGGREGATES, FEATURES, file_name
+from labeldp.release.files import Release
+from labeldp.source.table import Source
+from labeldp.statistics.factor import ROUNDOFF
+from labeldp.statistics.gram import FeatureGram, GramSum
+from labeldp.statistics.weights import Weights
 
 WEIGHTS = file_name("weights")
 _SPENT = 1e-6

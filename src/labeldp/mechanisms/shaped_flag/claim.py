@@ -14,14 +14,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting import Curve
+from labeldp.accounting.curve import Curve
 from labeldp.errors import at_least, positive
-from labeldp.mechanisms import Description, describe_person, number
+from labeldp.mechanisms.protocol import Description, describe_person, number
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.noise import NOISES, SumNoise
 from labeldp.mechanisms.workbench.forecasting import QUANTILES
 from labeldp.mechanisms.workbench.noise_claim import NoiseClaim, read_noise
-from labeldp.release import GAUSSIANS, FloorOutcome
+from labeldp.release.claim import GAUSSIANS, FloorOutcome
 
 _BASIS = (
     "{noise} with public weights; their largest {norm} is certified, "

@@ -6,19 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from labeldp.engines.protocol import Engine
+from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.mechanisms.workbench import (
-    Engine,
-    FeatureMap,
-    Person,
-    PersonScan,
-    Shape,
-    Source,
-    Weights,
-    WeightScan,
-    largest_persons,
-    short_length,
-)
+from labeldp.release.claim import Person
+from labeldp.source.table import Source
+from labeldp.statistics.persons import PersonScan, largest_persons
+from labeldp.statistics.shape import Shape
+from labeldp.statistics.weight_scan import WeightScan, short_length
+from labeldp.statistics.weights import Weights
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,11 @@ from dataclasses import dataclass
 
 from labeldp import door
 from labeldp._random import Randomness
-from labeldp.accounting import Curve, Gaussian, Laplace, compose, most_mu, radial
+from labeldp.accounting import radial
+from labeldp.accounting.compose import compose
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.gaussian import Gaussian, most_mu
+from labeldp.accounting.laplace import Laplace
 from labeldp.errors import InputError
 from labeldp.mechanisms.shaped_flag import AUTO, GAUSSIAN, RADIAL
 

@@ -5,26 +5,18 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 
+from labeldp.engines.protocol import Engine
 from labeldp.errors import DataError, InputError
+from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.sizing import Sized, sized
-from labeldp.mechanisms.workbench import (
-    FULL_COLUMNS,
-    Engine,
-    Note,
-    Plan,
-    Request,
-    Shape,
-    Sighting,
-    Source,
-    Survey,
-    Weights,
-    WeightScan,
-    find_ridged,
-    find_shape,
-    spared,
-    surveyed,
-)
+from labeldp.mechanisms.workbench.notes import Note, spared
+from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.mechanisms.workbench.surveying import Survey, surveyed
+from labeldp.source.table import Source
+from labeldp.statistics.shape import FULL_COLUMNS, Shape, find_ridged, find_shape
+from labeldp.statistics.weight_scan import Sighting, WeightScan
+from labeldp.statistics.weights import Weights
 
 Asked = Request[ShapedFlagOptions]
 RIDGES = (0.1, 1.0)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from labeldp.common import column_numbers
-from labeldp.features import FeatureMap
+from labeldp.common.arrow import column_numbers
+from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.shaped_flag import RADIAL
-from labeldp.release import Release, SumLabels
+from labeldp.release.files import Release
+from labeldp.release.meaning import SumLabels
 
 
 def weight_columns(release: Release) -> pa.Schema:

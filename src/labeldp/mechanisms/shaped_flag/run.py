@@ -16,33 +16,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import door
+from labeldp._random import Randomness
+from labeldp.common.arrow import arrow_numbers
+from labeldp.engines.protocol import Engine
 from labeldp.errors import PlanError
+from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.mechanisms.shaped_flag.published import weight_schema
-from labeldp.mechanisms.workbench import (
-    CONTRADICTION,
-    OTHER_FEATURES,
-    Drawing,
-    Engine,
-    FeatureGram,
-    FeatureMap,
-    GramSum,
-    LabelGrid,
-    LabelMoments,
-    MomentSum,
-    Plan,
-    Randomness,
-    Residual,
-    Source,
-    Weights,
-    aggregate_batch,
-    aggregate_schema,
-    arrow_numbers,
-    factorise,
-    measure_residual,
-    seal,
-)
+from labeldp.mechanisms.workbench.floors import measure_residual
+from labeldp.mechanisms.workbench.plans import CONTRADICTION, OTHER_FEATURES, Plan
+from labeldp.release.certificate import seal
+from labeldp.release.drawing import Drawing, aggregate_batch, aggregate_schema
+from labeldp.source.table import Source
+from labeldp.statistics.factor import factorise
+from labeldp.statistics.gram import FeatureGram, GramSum
+from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
+from labeldp.statistics.residual import Residual
+from labeldp.statistics.weights import Weights
 
 
 def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:

@@ -9,22 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from labeldp.engines.protocol import Engine
+from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import person_length
 from labeldp.mechanisms.shaped_flag.noise import choose
-from labeldp.mechanisms.workbench import (
-    LARGE,
-    Engine,
-    Expected,
-    Factor,
-    Request,
-    Shape,
-    Source,
-    Survey,
-    explained_ms,
-    shrunken_ms,
-)
+from labeldp.mechanisms.workbench.forecasting import explained_ms, shrunken_ms
+from labeldp.mechanisms.workbench.surveying import Survey
+from labeldp.source.table import Source
+from labeldp.statistics.factor import LARGE, Factor
+from labeldp.statistics.ridge import Expected
+from labeldp.statistics.shape import Shape
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from labeldp import door
+from labeldp._random import Randomness
+from labeldp.engines.protocol import Engine
 from labeldp.mechanisms.shaped_flag import RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.run import aggregate_labels, residual_of, residual_root
-from labeldp.mechanisms.workbench import (
-    Engine,
-    GramSum,
-    MomentSum,
-    Plan,
-    Randomness,
-    Release,
-    Source,
-    Weights,
-)
+from labeldp.mechanisms.workbench.plans import Plan
 from labeldp.mechanisms.workbench.trial import (
     LAPLACE as ABSOLUTE,
     NORMAL as SQUARE,
@@ -31,6 +24,11 @@ from labeldp.mechanisms.workbench.trial import (
     Rows,
     Shown,
 )
+from labeldp.release.files import Release
+from labeldp.source.table import Source
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import MomentSum
+from labeldp.statistics.weights import Weights
 
 _AT_ONCE = 1 << 20
 """Numbers of normal noise that are drawn by one call."""

@@ -11,7 +11,3 @@
 
 What a declaration is made of stands in `labeldp.mechanisms`, which is quicker to import.
 """
-
-from labeldp.common import late_names
-
-late_names(__name__)

@@ -22,14 +22,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp._random import fresh_seed, public_stream, words
-from labeldp.accounting import BagDraw, Curve, membership
-from labeldp.engines import Engine
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.draw import BagDraw, membership
+from labeldp.engines.protocol import Engine
 from labeldp.errors import DataError, InputError, PlanError
-from labeldp.features import ChosenRows, Encoded, FeatureMap
-from labeldp.mechanisms import DrawOptions
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fold import ChosenRows
+from labeldp.mechanisms.options import DrawOptions
 from labeldp.mechanisms.workbench.layouts import MEMBERS
-from labeldp.release import Release, file_name
-from labeldp.source import Source, check_rows
+from labeldp.release.drawing import file_name
+from labeldp.release.files import Release
+from labeldp.source.rows import check_rows
+from labeldp.source.table import Source
 
 MOST_MEMBERS = 200_000_000
 """Rows in bags are held in memory: some gigabytes of them."""

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.special import chdtr, chdtrc
 
-from labeldp.release import AGGREGATES, Release
-from labeldp.statistics import LABEL_BITS, FeatureGram
+from labeldp.release.drawing import AGGREGATES
+from labeldp.release.files import Release
+from labeldp.statistics.gram import FeatureGram
+from labeldp.statistics.labels import LABEL_BITS
 
 _CHANCE = 1e-12
 """A release that its law produces with less than this chance was not drawn from it."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from labeldp import door
-from labeldp.accounting import FloorMode, added_variance
+from labeldp.accounting.floor import FloorMode, added_variance
 from labeldp.mechanisms.workbench.checks import (
     FAR,
     SCARCE,
@@ -19,7 +19,8 @@ from labeldp.mechanisms.workbench.checks import (
 )
 from labeldp.mechanisms.workbench.floors import FloorClaim
 from labeldp.mechanisms.workbench.surveying import ROUNDING
-from labeldp.release import FEATURES, Release
+from labeldp.release.drawing import FEATURES
+from labeldp.release.files import Release
 
 _TOLERANCE = 1e-6
 

@@ -18,17 +18,13 @@ from numpy.typing import NDArray
 
 from labeldp import door
 from labeldp._random import Randomness
-from labeldp.accounting import (
-    Facts,
-    FloorMode,
-    Measurement,
-    added_variance,
-    default_measurement,
-)
+from labeldp.accounting.floor import FloorMode, Measurement, added_variance, default_measurement
+from labeldp.accounting.sketch import Facts
 from labeldp.errors import InputError, PlanError, SpentError
-from labeldp.mechanisms import FloorOptions
-from labeldp.release import Claim, FloorOutcome
-from labeldp.statistics import LabelGrid, Residual
+from labeldp.mechanisms.options import FloorOptions
+from labeldp.release.claim import Claim, FloorOutcome
+from labeldp.statistics.labels import LabelGrid
+from labeldp.statistics.residual import Residual
 
 _NINETY = 1.645
 """Standard deviations on either side that hold nine in ten."""

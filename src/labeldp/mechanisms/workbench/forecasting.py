@@ -19,11 +19,11 @@ from itertools import accumulate, repeat, takewhile
 from operator import mul
 from typing import TYPE_CHECKING
 
-from labeldp.common import checked
+from labeldp.common.arguments import checked
 from labeldp.errors import at_least, positive
 
 if TYPE_CHECKING:
-    from labeldp.release import AddedError
+    from labeldp.release.claim import AddedError
 
 QUANTILES = (0.05, 0.5, 0.95)
 
@@ -199,7 +199,7 @@ def sketched_error(
     noise adds to it for each row of an aggregate. Relative to a residual that may be 0 it is
     anything.
     """
-    from labeldp.release import AddedError  # late: it is slow to import
+    from labeldp.release.claim import AddedError  # late: it is slow to import
 
     low, _, high = (excess_quantile(rank, bags, q) for q in QUANTILES)
     mean = math.inf if residual_ms is None else mean_excess(rank, bags) * (residual_ms + noise_ms)

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtr, chdtrc
 
-from labeldp.release import AGGREGATES, Release
-from labeldp.statistics import Factor
+from labeldp.release.drawing import AGGREGATES
+from labeldp.release.files import Release
+from labeldp.statistics.factor import Factor
 
 _CHANCE = 1e-12
 """Aggregates that their law produces with less than this chance were not drawn from it."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from labeldp.release import Release, SketchedLabels
+from labeldp.release.files import Release
+from labeldp.release.meaning import SketchedLabels
 
 MEMBERS = pa.schema([pa.field("bag", pa.int32()), pa.field("row", pa.int64())])
 """Which row stands in which bag; its weight is not published."""

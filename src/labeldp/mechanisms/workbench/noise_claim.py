@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labeldp.mechanisms.workbench.forecasting import Forecast
-from labeldp.release import AddedError, Claim, FloorOutcome, read_head
+from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_head
 
 
 @dataclass(frozen=True)

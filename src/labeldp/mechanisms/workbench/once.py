@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp.common import obstacle
+from labeldp.common.files import obstacle
 from labeldp.errors import InputError, LabelDPError, SpentError
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from labeldp.errors import InputError
-from labeldp.features import FeatureMap
+from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.mechanisms.workbench.forecasting import Forecast
-from labeldp.release import seal
-from labeldp.statistics import LabelGrid
+from labeldp.release.certificate import seal
+from labeldp.statistics.labels import LabelGrid
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.workbench.plans import Plan

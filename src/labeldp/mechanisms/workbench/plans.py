@@ -16,26 +16,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from labeldp._random import Randomness
-from labeldp.common import (
-    Card,
-    Shown,
-    budget,
-    check_target,
-    checked,
-    json_digest,
-    new_path,
-    read_json,
-)
-from labeldp.engines import Engine
+from labeldp.common.arguments import checked
+from labeldp.common.cards import Card, Shown, budget
+from labeldp.common.files import check_target, json_digest, new_path, read_json
+from labeldp.engines.protocol import Engine
 from labeldp.errors import InputError, PlanError
-from labeldp.features import FeatureMap
-from labeldp.mechanisms import check_persons, mechanism_named, number
+from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.protocol import number
+from labeldp.mechanisms.registry import check_persons, mechanism_named
 from labeldp.mechanisms.workbench.forecasting import Forecast, explained_ms
 from labeldp.mechanisms.workbench.plan_file import document_of, fields_of
 from labeldp.mechanisms.workbench.running import Book, check_memory, released, run_fields
-from labeldp.release import Claim, FloorOutcome, Release, certify
-from labeldp.source import Source, as_source, said_again
-from labeldp.statistics import Factor, LabelGrid
+from labeldp.release.claim import Claim, FloorOutcome, certify
+from labeldp.release.files import Release
+from labeldp.source.opening import said_again
+from labeldp.source.table import Source, as_source
+from labeldp.statistics.factor import Factor
+from labeldp.statistics.labels import LabelGrid
 
 OTHER_FEATURES = "the features are not those of the plan; plan again on this table"
 CONTRADICTION = "the plan contradicts itself; plan again"

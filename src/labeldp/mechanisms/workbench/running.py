@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from labeldp._random import Randomness
-from labeldp.engines import Engine, engine_for
+from labeldp.engines.local import engine_for
+from labeldp.engines.protocol import Engine
 from labeldp.errors import InputError, LabelDPWarning, PlanError
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.mechanisms.workbench.once import noted
-from labeldp.release import Certificate, Release, drawn_fields, read_about
-from labeldp.source import Source
-from labeldp.statistics import LabelGrid
+from labeldp.release.about import read_about
+from labeldp.release.certificate import Certificate
+from labeldp.release.claim import drawn_fields
+from labeldp.release.files import Release
+from labeldp.source.table import Source
+from labeldp.statistics.labels import LabelGrid
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.workbench.plans import Plan

@@ -6,26 +6,21 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from labeldp.accounting import Facts
-from labeldp.engines import Engine
+from labeldp.accounting.sketch import Facts
+from labeldp.engines.protocol import Engine
 from labeldp.errors import DataError, InputError
-from labeldp.features import FeatureMap, Formula, fit_features
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.features.formula import Formula
 from labeldp.mechanisms.options import Encoding, Request
 from labeldp.mechanisms.workbench.notes import Note
-from labeldp.release import Person
-from labeldp.source import Source
-from labeldp.statistics import (
-    Factor,
-    GramSum,
-    LabelGrid,
-    Leverage,
-    LeverageScan,
-    PersonScan,
-    Seen,
-    factorise,
-    largest_persons,
-    spanned,
-)
+from labeldp.release.claim import Person
+from labeldp.source.table import Source
+from labeldp.statistics.factor import Factor, factorise, spanned
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import LabelGrid
+from labeldp.statistics.leverage import Leverage, LeverageScan
+from labeldp.statistics.persons import PersonScan, Seen, largest_persons
 
 ROUNDING = 2.0**-30
 """Aggregated features are doubles, not reals: this much more on u and v covers it."""

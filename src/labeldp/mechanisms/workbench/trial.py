@@ -21,7 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from labeldp.mechanisms.workbench import FeatureMap, LabelGrid, Plan, Randomness, Release, Source
+from labeldp._random import Randomness
+from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.release.files import Release
+from labeldp.source.table import Source
+from labeldp.statistics.labels import LabelGrid
 
 Reals = NDArray[np.float64]
 Rows = NDArray[np.intp]

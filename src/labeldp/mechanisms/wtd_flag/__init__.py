@@ -3,24 +3,26 @@
 from dataclasses import dataclass
 from typing import Any
 
-from labeldp.mechanisms import (
-    FLOOR,
-    Account,
+from labeldp.mechanisms.options import (
     CountQuestion,
-    Description,
     FeaturesQuestion,
     FloorOptions,
-    Inspection,
-    Mechanism,
     Options,
     ResidualQuestion,
+    option,
+)
+from labeldp.mechanisms.protocol import (
+    Account,
+    Description,
+    Inspection,
+    Mechanism,
     Trial,
     describe_floor,
     describe_person,
     later,
     of_folder,
-    option,
 )
+from labeldp.mechanisms.registry import FLOOR
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting import ACCOUNTANTS, Facts, invert
+from labeldp.accounting import invert
+from labeldp.accounting.accountants import ACCOUNTANTS
+from labeldp.accounting.sketch import Facts
 from labeldp.errors import InputError
-from labeldp.mechanisms import REMARKS, Panel, number
 from labeldp.mechanisms.account import need
+from labeldp.mechanisms.protocol import REMARKS, Panel, number
 from labeldp.mechanisms.wtd_flag.sizing import max_bags
 
 if TYPE_CHECKING:

@@ -7,28 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting import ACCOUNTANTS, Curve
-from labeldp.mechanisms.workbench import (
-    AddedError,
-    Engine,
-    FloorClaim,
-    FloorOutcome,
-    GramSum,
-    LeverageScan,
-    Release,
-    Source,
-    check_design,
-    check_floor_release,
-    factorise,
-    inflation_for,
-    most_rows,
-    other_table,
-    read_floor,
-    read_head,
-    relative_excess,
-    sketched_error,
-    untested_floor,
-)
+from labeldp.accounting.accountants import ACCOUNTANTS
+from labeldp.accounting.curve import Curve
+from labeldp.engines.protocol import Engine
+from labeldp.mechanisms.workbench.checks import other_table
+from labeldp.mechanisms.workbench.floor_checks import check_floor_release, untested_floor
+from labeldp.mechanisms.workbench.floors import FloorClaim, read_floor
+from labeldp.mechanisms.workbench.forecasting import relative_excess, sketched_error
+from labeldp.mechanisms.workbench.laws import check_design
+from labeldp.mechanisms.workbench.surveying import inflation_for, most_rows
+from labeldp.release.claim import AddedError, FloorOutcome, read_head
+from labeldp.release.files import Release
+from labeldp.source.table import Source
+from labeldp.statistics.factor import factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.leverage import LeverageScan
 
 BASIS = {
     "exact": "exact law of the privacy loss given the features' largest leverage; "

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.accounting import ACCOUNTANTS, most_mu
+from labeldp.accounting.accountants import ACCOUNTANTS
+from labeldp.accounting.gaussian import most_mu
+from labeldp.engines.protocol import Engine
 from labeldp.errors import PlanError
-from labeldp.mechanisms.workbench import (
-    REMARKS,
-    Engine,
-    Note,
-    Panel,
-    Plan,
-    Request,
-    Source,
-    Survey,
-    Terms,
-    claimed_floor,
-    floor_mode,
-    forecast,
-    most_rows,
-    number,
-    person_notes,
-    surveyed,
-)
+from labeldp.mechanisms.options import Request
+from labeldp.mechanisms.protocol import REMARKS, Panel, number
+from labeldp.mechanisms.workbench.floors import Terms, claimed_floor, floor_mode
+from labeldp.mechanisms.workbench.forecasting import forecast
+from labeldp.mechanisms.workbench.notes import Note
+from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.mechanisms.workbench.surveying import Survey, most_rows, person_notes, surveyed
 from labeldp.mechanisms.wtd_flag import WtdFlagOptions
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.mechanisms.wtd_flag.sizing import (
@@ -34,6 +25,7 @@ from labeldp.mechanisms.wtd_flag.sizing import (
     max_bags,
     needed_floor,
 )
+from labeldp.source.table import Source
 
 
 def draft(request: Request[WtdFlagOptions], source: Source, engine: Engine) -> Plan:

@@ -26,35 +26,23 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from labeldp import door
-from labeldp.common import in_order, workers
+from labeldp._random import Randomness
+from labeldp.common.threads import in_order, workers
+from labeldp.engines.protocol import Engine
 from labeldp.errors import PlanError
-from labeldp.mechanisms.workbench import (
-    OTHER_FEATURES,
-    Drawing,
-    Engine,
-    Factor,
-    FeatureGram,
-    FeatureMap,
-    GramSum,
-    LabelLaw,
-    LabelMoments,
-    Leverage,
-    LeverageScan,
-    MomentSum,
-    PersonScan,
-    Plan,
-    Randomness,
-    Residual,
-    Seen,
-    Source,
-    aggregate_batch,
-    aggregate_schema,
-    factorise,
-    inflation_for,
-    most_rows,
-    settle_floor,
-)
+from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.workbench.floors import LabelLaw, settle_floor
+from labeldp.mechanisms.workbench.plans import OTHER_FEATURES, Plan
+from labeldp.mechanisms.workbench.surveying import inflation_for, most_rows
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
+from labeldp.release.drawing import Drawing, aggregate_batch, aggregate_schema
+from labeldp.source.table import Source
+from labeldp.statistics.factor import Factor, factorise
+from labeldp.statistics.gram import FeatureGram, GramSum
+from labeldp.statistics.labels import LabelMoments, MomentSum
+from labeldp.statistics.leverage import Leverage, LeverageScan
+from labeldp.statistics.persons import PersonScan, Seen
+from labeldp.statistics.residual import Residual
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""

@@ -11,15 +11,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from labeldp.accounting import (
-    ACCOUNTANTS,
-    MOST_PUBLISHED_BAGS,
-    Answer,
-    Curve,
-    Facts,
-    Theorem1,
-    invert,
-)
+from labeldp.accounting import invert
+from labeldp.accounting.accountants import ACCOUNTANTS
+from labeldp.accounting.bounds import Answer
+from labeldp.accounting.curve import Curve
+from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
+from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.sketch import Facts
 from labeldp.errors import PlanError
 from labeldp.mechanisms.options import fitting_aggregates
 from labeldp.mechanisms.workbench.forecasting import mean_excess

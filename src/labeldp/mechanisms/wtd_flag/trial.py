@@ -12,24 +12,21 @@ from collections.abc import Iterable
 import numpy as np
 
 from labeldp import door
-from labeldp.accounting import FloorMode
-from labeldp.mechanisms.workbench import (
-    Engine,
-    FloorOutcome,
-    GramSum,
-    LabelLaw,
-    MomentSum,
-    Plan,
-    Randomness,
-    Release,
-    Residual,
-    Source,
-    factorise,
-    settle_floor,
-)
+from labeldp._random import Randomness
+from labeldp.accounting.floor import FloorMode
+from labeldp.engines.protocol import Engine
+from labeldp.mechanisms.workbench.floors import LabelLaw, settle_floor
+from labeldp.mechanisms.workbench.plans import Plan
 from labeldp.mechanisms.workbench.trial import NORMAL, Fit, Fresh, Part, Reals, Rows, Shown
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.mechanisms.wtd_flag.run import draw_aggregates
+from labeldp.release.claim import FloorOutcome
+from labeldp.release.files import Release
+from labeldp.source.table import Source
+from labeldp.statistics.factor import factorise
+from labeldp.statistics.gram import GramSum
+from labeldp.statistics.labels import MomentSum
+from labeldp.statistics.residual import Residual
 
 _ROUNDING = 1e-9
 
