@@ -17,7 +17,7 @@ ROOT = Path(labeldp.__file__).parent
 PACKAGES = (
     "errors", "common", "_random", "kernels",
     "source", "features", "statistics", "engines", "spark", "accounting", "door", "release",
-    "mechanisms", "planning", "doctor", "signoff", "learners",
+    "mechanisms", "planning", "doctor", "signoff", "ledger", "learners",
     "datasets", "cli", "__main__",
 )  # fmt: skip
 """In the order of imports: a package imports itself and those before it."""

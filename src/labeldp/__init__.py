@@ -33,13 +33,13 @@ if TYPE_CHECKING:
         BagRegressor as BagRegressor,
         LinearRegressor as LinearRegressor,
     )
+    from labeldp.ledger.compose import Joint as Joint, compose as compose
+    from labeldp.ledger.ledger import Ledger as Ledger
     from labeldp.mechanisms.workbench.forecasting import Forecast as Forecast, forecast as forecast
     from labeldp.mechanisms.workbench.plans import Plan as Plan
     from labeldp.planning.verbs import plan as plan
     from labeldp.release.files import Release as Release
     from labeldp.signoff.auditing import Audit as Audit, audit as audit
-    from labeldp.signoff.joint import Joint as Joint, compose as compose
-    from labeldp.signoff.ledger import Ledger as Ledger
     from labeldp.signoff.verification import Verification as Verification, verify as verify
     from labeldp.source.table import Source as Source, scan as scan
     from labeldp.spark.engine import SparkEngine as SparkEngine
@@ -54,10 +54,10 @@ _HOMES = {
     "FloorMode": "labeldp.accounting.floor",
     "Forecast": "labeldp.mechanisms.workbench.forecasting",
     "InputError": "labeldp.errors",
-    "Joint": "labeldp.signoff.joint",
+    "Joint": "labeldp.ledger.compose",
     "LabelDPError": "labeldp.errors",
     "LabelDPWarning": "labeldp.errors",
-    "Ledger": "labeldp.signoff.ledger",
+    "Ledger": "labeldp.ledger.ledger",
     "LedgerError": "labeldp.errors",
     "LinearRegressor": "labeldp.learners.estimators",
     "LocalEngine": "labeldp.engines.local",
@@ -70,7 +70,7 @@ _HOMES = {
     "SparkEngine": "labeldp.spark.engine",
     "Verification": "labeldp.signoff.verification",
     "audit": "labeldp.signoff.auditing",
-    "compose": "labeldp.signoff.joint",
+    "compose": "labeldp.ledger.compose",
     "forecast": "labeldp.mechanisms.workbench.forecasting",
     "inspect": "labeldp.doctor.inspection",
     "look": "labeldp.doctor.table",

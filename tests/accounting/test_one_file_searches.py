@@ -9,7 +9,7 @@ from pathlib import Path
 import labeldp
 
 ROOT = Path(labeldp.__file__).parent
-ROOMS = "accounting", "release", "mechanisms", "planning", "signoff"
+ROOMS = "accounting", "release", "mechanisms", "planning", "signoff", "ledger"
 """Those that know of a guarantee."""
 INVERT = "accounting/invert.py"
 
@@ -44,8 +44,8 @@ OTHER_LOOPS = {
     "mechanisms/sampled_noisy_wtd_lag/weights.py draw_weights": "until every bag is private",
     "signoff/auditing.py _fill": "until time is up",
     # points of a curve for other accountants
-    "signoff/loss.py _nodes": "cuts pieces of a curve that bend",
-    "signoff/loss.py _hull": "walks along a convex hull",
+    "ledger/privacy_loss.py _nodes": "cuts pieces of a curve that bend",
+    "ledger/privacy_loss.py _hull": "walks along a convex hull",
     # bytes
     "release/statement.py _sha256": "reads a file",
     "release/parquet.py _pages": "reads a file",

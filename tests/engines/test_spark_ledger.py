@@ -6,7 +6,7 @@ from pathlib import Path
 
 from labeldp import Ledger
 from labeldp.engines.local import LocalEngine
-from labeldp.signoff.identity import identity
+from labeldp.ledger.fingerprint import identity
 from tests.engines.conftest import Home
 from tests.plans import plan
 from tests.tables import source, table

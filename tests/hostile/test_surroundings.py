@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from labeldp import verify
-from labeldp.signoff import chain
+from labeldp.ledger import chain
 from tests.cli.conftest import QUICK
 from tests.console import labeldp
 from tests.hostile.counting import Tried

@@ -55,10 +55,10 @@ GUARDS: dict[str, tuple[str, ...]] = {
         "tests/engines/test_checkpoint_binding.py",
         "tests/engines/test_local_engine.py",
     ),
-    "signoff/": (
-        "tests/signoff/test_ledger_entries.py",
-        "tests/signoff/test_ledger.py",
-        "tests/signoff/test_joint.py",
+    "ledger/": (
+        "tests/ledger/test_ledger_entries.py",
+        "tests/ledger/test_ledger.py",
+        "tests/ledger/test_compose.py",
     ),
     "accounting/contour.py": (
         "tests/accounting/test_contour_pieces.py",
@@ -108,7 +108,7 @@ GUARDS: dict[str, tuple[str, ...]] = {
     ),
     "accounting/compose.py": (
         "tests/accounting/test_compose_pieces.py",
-        "tests/signoff/test_joint.py",
+        "tests/ledger/test_compose.py",
         "tests/accounting/test_accounting_radial.py",
         *_CURVES,
     ),

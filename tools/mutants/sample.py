@@ -19,7 +19,7 @@ ROOMS = {
     "release": ("release",),
     "checkpoints": ("engines/checkpoint.py",),
     "labels": ("source/labels.py",),
-    "ledger": ("signoff/ledger.py", "signoff/chain.py", "signoff/identity.py"),
+    "ledger": ("ledger/ledger.py", "ledger/chain.py", "ledger/fingerprint.py"),
 }
 """Where a slip would cost privacy without a word."""
 

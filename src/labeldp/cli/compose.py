@@ -13,7 +13,7 @@ from labeldp.common.files import new_path
 from labeldp.mechanisms.protocol import number
 
 if TYPE_CHECKING:
-    from labeldp.signoff.joint import Joint
+    from labeldp.ledger.compose import Joint
 
 
 def compose(
@@ -28,7 +28,7 @@ def compose(
     json: Json = False,
 ) -> None:
     """What releases of one table, or of tables with the same persons, cost together."""
-    from labeldp.signoff.joint import compose as together
+    from labeldp.ledger.compose import compose as together
 
     found = together(directories)
     answer = _answer(found, found.largest_delta if delta is None else delta)

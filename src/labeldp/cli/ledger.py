@@ -11,7 +11,7 @@ from labeldp.cli.output import emit_facts, emit_json, emit_table
 from labeldp.errors import InputError
 
 if TYPE_CHECKING:
-    from labeldp.signoff.ledger import Ledger
+    from labeldp.ledger.ledger import Ledger
 
 _ACTIONS = ("create", "show", "limit")
 
@@ -25,7 +25,7 @@ def ledger(
     json: Json = False,
 ) -> None:
     """Keep a book of what was spent on every table."""
-    from labeldp.signoff.ledger import Ledger
+    from labeldp.ledger.ledger import Ledger
 
     if action not in _ACTIONS:
         raise InputError(f"{action!r} is unknown; choose {', '.join(_ACTIONS)}")

@@ -242,7 +242,7 @@ class LedgerOptions:
             raise InputError(
                 "`ledger` and `dataset` go together: the file, and what the table is called in it"
             )
-        from labeldp.signoff.ledger import Ledger
+        from labeldp.ledger.ledger import Ledger
 
         return {"ledger": Ledger(self.ledger), "dataset": self.dataset}
 

@@ -46,7 +46,7 @@ class Receipt(Protocol):
 
 
 class Book(Protocol):
-    """A ledger (`signoff/ledger.py`)."""
+    """A ledger (`ledger/ledger.py`)."""
 
     def debit(self, plan: Plan, source: Source, engine: Engine, dataset: str) -> Receipt:
         """Pay for a release before its labels are read, or refuse."""

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, InputError, Ledger, LedgerError
-from labeldp.signoff import chain, identity, ledger
-from labeldp.signoff.chain import Chain, Entry, Writer, _connected, _transaction
+from labeldp.ledger import chain, fingerprint as identity, ledger
+from labeldp.ledger.chain import Chain, Entry, Writer, _connected, _transaction
 
 KEY = b"k" * 32
 

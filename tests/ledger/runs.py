@@ -1,4 +1,4 @@
-"""Releases on a ledger in processes that are killed: python -m tests.signoff.runs FOLDER HOW …
+"""Releases on a ledger in processes that are killed: python -m tests.ledger.runs FOLDER HOW …
 
 FOLDER has table.parquet and plan.json. What is imported is imported once; every run is a process of
 its own, forked before anything was read, so that hundreds of them take seconds.
@@ -24,8 +24,8 @@ from types import FrameType
 from typing import Any
 
 from labeldp import Ledger, LedgerError, Plan, Release, scan
+from labeldp.ledger import ledger
 from labeldp.release.drawing import CERTIFICATE
-from labeldp.signoff import ledger
 from tests.tables import RANGE
 
 FITS = 3

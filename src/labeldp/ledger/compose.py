@@ -20,10 +20,10 @@ from labeldp.accounting.curve import Curve
 from labeldp.accounting.draw import OverDraw
 from labeldp.common.arguments import checked
 from labeldp.errors import InputError, ReleaseError
+from labeldp.ledger.privacy_loss import STEP, WITHIN, PrivacyLoss, privacy_loss
 from labeldp.mechanisms.registry import read_claim
 from labeldp.release.claim import Claim
 from labeldp.release.files import Release
-from labeldp.signoff.loss import STEP, WITHIN, PrivacyLoss, privacy_loss
 from labeldp.signoff.verification import verify
 
 ONE_ROW = "one row's label, in all releases of this table"

@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp.common.arguments import checked
 from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share
+from labeldp.ledger.chain import Chain, Entry, key_of
+from labeldp.ledger.compose import Joint, joint
+from labeldp.ledger.fingerprint import identity, persons_identity
 from labeldp.mechanisms.registry import read_claim
-from labeldp.signoff.chain import Chain, Entry, key_of
-from labeldp.signoff.identity import identity, persons_identity
-from labeldp.signoff.joint import Joint, joint
 
 if TYPE_CHECKING:
     from labeldp.engines.protocol import Engine

@@ -18,7 +18,7 @@ from labeldp.accounting.laplace import Laplace, Pure
 from labeldp.accounting.radial import Radial
 from labeldp.accounting.sketch import Facts, Sketch
 from labeldp.errors import InputError
-from labeldp.signoff.loss import privacy_loss
+from labeldp.ledger.privacy_loss import privacy_loss
 from tests.extras import extra
 
 FACTS = Facts(100_000, (-1.0, 1.0))

@@ -17,8 +17,8 @@ from labeldp.accounting import invert
 from labeldp.accounting.compose import compose as compose_laws
 from labeldp.accounting.draw import OverDraw
 from labeldp.accounting.gaussian import Gaussian
+from labeldp.ledger.compose import joint
 from labeldp.mechanisms.registry import read_claim
-from labeldp.signoff.joint import joint
 from tests.console import labeldp
 from tests.plans import plan
 from tests.tables import RANGE, source, table

@@ -22,10 +22,10 @@ import labeldp
 from labeldp import InputError, Ledger, LedgerError, Source, compose, scan, verify
 from labeldp.accounting.compose import gaussian_mu
 from labeldp.engines.local import LocalEngine
-from labeldp.signoff.identity import identity
+from labeldp.ledger.fingerprint import identity
 from tests.console import labeldp as command
+from tests.ledger import runs
 from tests.plans import plan
-from tests.signoff import runs
 from tests.tables import RANGE, source, table
 
 LABEL = ("--label", "label", "--label-range", *RANGE)
@@ -297,7 +297,7 @@ def test_a_lost_ledger_is_refused_and_not_made_again(
 
 
 def answer(folder: Path, *words: Any) -> str:
-    line = [sys.executable, "-m", "tests.signoff.runs", str(folder), *map(str, words)]
+    line = [sys.executable, "-m", "tests.ledger.runs", str(folder), *map(str, words)]
     done = subprocess.run(
         line, capture_output=True, text=True, timeout=7200, cwd=Path(__file__).parents[2]
     )
