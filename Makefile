@@ -17,7 +17,7 @@ export LABELDP_EXTRAS = required
 # Tests start a hundred processes, and each would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: no-java demo test test-slow test-hostile test-oldest mutants audit-dependencies bench bench-docs lint real-data picture models peers strangers experiments docs clean help
+.PHONY: no-java demo test test-slow test-hostile test-oldest audit-dependencies bench bench-docs lint real-data picture models peers strangers experiments docs clean help
 
 help:
 	@echo "make demo       the whole story on a synthetic table (about a minute with set-up)"
@@ -25,7 +25,7 @@ help:
 	@echo "make test-slow  long statistical and scale runs"
 	@echo "make test-hostile bad inputs, kills, limits, fuzzing and soak (about 15 minutes)"
 	@echo "make test-oldest the tests with the oldest supported versions of all that is needed"
-	@echo "make mutants    can the tests fail? wrong changes of the rooms that guard labels (about 25 minutes)"
+	@echo "make    can the tests fail? wrong changes of the rooms that guard labels (about 25 minutes)"
 	@echo "make audit-dependencies  known vulnerabilities and licences of all that is installed"
 	@echo "make bench      ours against what one would do instead, as ratios (about 5 minutes)"
 	@echo "make bench-docs the same at larger sizes, written into docs/benchmarks.md"
@@ -43,9 +43,9 @@ demo: $(VENV)/base
 
 test: lint $(VENV)/torch $(SPARK)
 	@echo "== tests, one process for each core and no threads of BLAS beside them"
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/engines --ignore=tests/contracts/test_engine.py
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --ignore=tests/passes --ignore=tests/contracts/test_engine.py
 	@echo "== tests of the engines, in one process since each would start a Spark of its own"
-	@$(BIN)/python -m pytest tests/engines tests/contracts/test_engine.py
+	@$(BIN)/python -m pytest tests/passes tests/contracts/test_engine.py
 
 lint: $(VENV)/dev
 	@echo "== formatting and lint"
@@ -70,11 +70,7 @@ test-oldest:
 	@$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check uv
 	@VIRTUAL_ENV=$(VENV)-oldest $(VENV)-oldest/bin/uv pip install --quiet --resolution lowest-direct --editable '.[dev]'
 	@VIRTUAL_ENV=$(VENV)-oldest $(VENV)-oldest/bin/uv pip install --quiet --no-deps $(ACCOUNTANT)
-	@$(VENV)-oldest/bin/python -m pytest -n auto --dist loadfile --ignore=tests/engines --ignore=tests/contracts/test_engine.py
-
-mutants: $(VENV)/torch
-	@echo "== mutations of the privacy-critical rooms (MUTANTS='--count 60 --seed 1 --room accounting')"
-	@$(BIN)/python -m tools.mutants $(MUTANTS)
+	@$(VENV)-oldest/bin/python -m pytest -n auto --dist loadfile --ignore=tests/passes --ignore=tests/contracts/test_engine.py
 
 audit-dependencies: $(VENV)/torch $(SPARK)
 	@echo "== known vulnerabilities and licences, by pip-audit in $(VENV)-audit"

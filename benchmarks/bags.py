@@ -31,7 +31,7 @@ from synthetic import Table, table_named
 from timing import Timing, best, once
 
 from labeldp import plan, verify
-from labeldp.statistics import stacked
+from labeldp.exact import stacked
 
 FEW = 300
 """Bags that are looked at one by one."""

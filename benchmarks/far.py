@@ -32,10 +32,17 @@ from synthetic import Table, table_named
 from timing import once
 
 from labeldp import Plan, Source, plan, scan, verify
-from labeldp.engines.protocol import Progress, quiet
-from labeldp.features.fold import Fold, Tally, merge_into, results_of, shares_of, together
-from labeldp.statistics.gram import FeatureGram, GramSum
-from labeldp.statistics.labels import LabelMoments, MomentSum
+from labeldp.exact.gram import FeatureGram, GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelMoments
+from labeldp.features.accumulators import (
+    Accumulator,
+    Fold,
+    merge_into,
+    results_of,
+    shares_of,
+    together,
+)
+from labeldp.passes.protocol import Progress, quiet
 
 TABLES = ("census", "criteo", "dense-20")
 TASKS = 512
@@ -57,10 +64,10 @@ class AsIf:
     threads: int = 0
 
     @property
-    def fold(self) -> Fold:
+    def run_pass(self) -> Fold:
         return self._fold
 
-    def _fold(self, task: str, source: Source, /, *tallies: Tally[Any]) -> Any:
+    def _fold(self, task: str, source: Source, /, *tallies: Accumulator[Any]) -> Any:
         needs = together([tally.needs for tally in tallies])
         check = needs.check(source)
         totals = [tally.new() for tally in tallies]
@@ -91,7 +98,7 @@ def carried(shares: Sequence[Any]) -> int:
     return len(zlib.compress(pickle.dumps((list(shares), [])), 1))
 
 
-def doubled(total: Tally[Any]) -> Tally[Any]:
+def doubled(total: Accumulator[Any]) -> Accumulator[Any]:
     """The tally of all its rows and as many of the same again."""
     twice, share = total.new(), total.share()
     twice.merge(share)
@@ -99,7 +106,7 @@ def doubled(total: Tally[Any]) -> Tally[Any]:
     return twice
 
 
-def merged(tally: Tally[Any], shares: Sequence[Any]) -> Any:
+def merged(tally: Accumulator[Any], shares: Sequence[Any]) -> Any:
     """The shares one after another, as the driver merges them."""
     total = tally.new()
     for share in shares:
@@ -107,7 +114,7 @@ def merged(tally: Tally[Any], shares: Sequence[Any]) -> Any:
     return total.result(int)
 
 
-def in_pairs(tally: Tally[Any], shares: Sequence[Any]) -> Any:
+def in_pairs(tally: Accumulator[Any], shares: Sequence[Any]) -> Any:
     """The shares as a tree, as many machines would merge them."""
     while len(shares) > 1:
         pairs = [shares[place : place + 2] for place in range(0, len(shares), 2)]
@@ -115,7 +122,7 @@ def in_pairs(tally: Tally[Any], shares: Sequence[Any]) -> Any:
     return merged(tally, shares)
 
 
-def _both(tally: Tally[Any], one: Any, two: Any) -> Any:
+def _both(tally: Accumulator[Any], one: Any, two: Any) -> Any:
     total = tally.new()
     total.merge(one)
     total.merge(two)
@@ -125,7 +132,7 @@ def _both(tally: Tally[Any], one: Any, two: Any) -> Any:
 def digests(parts: Sequence[Source], made: Plan) -> dict[str, set[str]]:
     """The digests of sums that were merged forwards, backwards, shuffled and in pairs."""
     found: dict[str, set[str]] = {"features": set(), "labels": set()}
-    tallies = (GramSum(made.features), MomentSum(made.features, made.labels))
+    tallies = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
     for tally, name in zip(tallies, found, strict=True):
         needs = tally.needs
         shares = [shares_of(part, [tally], needs, needs.check(part))[0] for part in parts]
@@ -150,9 +157,9 @@ def _digest(sums: FeatureGram | LabelMoments) -> str:
 
 def exact_times(source: Source, made: Plan, doublings: int) -> tuple[bool, int]:
     """Whether all sums are those of the table times 2**doublings; bits of the largest limb."""
-    tallies = (GramSum(made.features), MomentSum(made.features, made.labels))
-    gram, moments = AsIf(0).fold("label sums", source, *tallies)
-    far_gram, far_moments = AsIf(doublings).fold("label sums", source, *tallies)
+    tallies = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
+    gram, moments = AsIf(0).run_pass("label sums", source, *tallies)
+    far_gram, far_moments = AsIf(doublings).run_pass("label sums", source, *tallies)
     every, factor = range(gram.width), 2**doublings
     same = bool((far_gram.exact(every) == gram.exact(every) * factor).all())
     same &= bool((far_moments.cross == moments.cross * factor).all())
@@ -193,7 +200,7 @@ def measure(name: str, rows: int, far: int) -> dict[str, Any]:
         "share_bytes": max(engine.sent.values()),
         "task": max(engine.sent, key=lambda task: engine.sent[task]),
         "passes": len(engine.sent),
-        "whole_share_bytes": GramSum(made.features).needs.room,
+        "whole_share_bytes": GramAccumulator(made.features).needs.room,
         "bytes_per_row": data.nbytes / rows,
     }
 

@@ -14,11 +14,11 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from labeldp.data.table import Source
+from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import Kernels
-from labeldp.source.table import Source
-from labeldp.statistics.gram import FeatureGram, GramSum
 
 Gram = NDArray[np.float64]
 BLOCK_ROWS = 8192
@@ -81,12 +81,12 @@ def our_gram(rows: Rows, features: FeatureMap) -> Callable[[Kernels], FeatureGra
 
     def run(kernels: Kernels) -> FeatureGram:
         def share(first: int) -> dict[str, Any]:
-            sums = GramSum(features, kernels)
+            sums = GramAccumulator(features, kernels)
             for batch in batches[first::threads]:
                 sums.add(batch)
             return sums.share()
 
-        total = GramSum(features, kernels)
+        total = GramAccumulator(features, kernels)
         with ThreadPoolExecutor(threads) as pool:
             for each in pool.map(share, range(threads)):
                 total.merge(each)

@@ -44,13 +44,13 @@ from timing import Timing, side_by_side
 from whole_release import whole_release
 
 from labeldp import kernels
-from labeldp.engines.local import LocalEngine
-from labeldp.engines.memory import Memory
+from labeldp.data.table import Source
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.source.table import Source
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import LabelGrid, MomentSum
+from labeldp.passes.local import LocalEngine
+from labeldp.passes.memory import Memory
 
 MOST_NUMBERS = {"dense": 1 << 25, "scipy": 1 << 27}
 """Of the one-hot matrix (which scipy never holds) of the rows that these see."""
@@ -66,8 +66,8 @@ def our_pass(source: Source, features: FeatureMap, grid: LabelGrid, numba: bool)
     saved = kernels.available, kernels.WORTH_COMPILING
     kernels.available, kernels.WORTH_COMPILING = (lambda: numba), 0
     try:
-        gram, _ = LocalEngine(memory=Memory(0)).fold(
-            "label sums", source, GramSum(features), MomentSum(features, grid)
+        gram, _ = LocalEngine(memory=Memory(0)).run_pass(
+            "label sums", source, GramAccumulator(features), LabelCrossProducts(features, grid)
         )
     finally:
         kernels.available, kernels.WORTH_COMPILING = saved
@@ -124,7 +124,7 @@ def measure(
     table: Table, path: Path, rows: int, rounds: int, others: bool
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """All ways on one table, and a line for each that is not installed."""
-    features = fit_features(table.source(path), fold=LocalEngine().fold)
+    features = fit_features(table.source(path), run_pass=LocalEngine().run_pass)
     missing = [] if kernels.available() else ["numba"]
     ways = from_file(table, path, features, others)
     missing += [way for way, run in ways.items() if run is None]

@@ -16,10 +16,10 @@ from experiments.least_squares import BINS, Array, Blocks, Fit, nearest
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from labeldp.accounting import invert
-from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting import calibrate
+from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.learners import rules
-from labeldp.learners.whitened import Whitened
+from labeldp.learners.whitened import NoisyNormalEquations
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Budget:
     @property
     def mu(self) -> float:
         """Of the Gaussian mechanism that it allows."""
-        return invert.limit(Gaussian(1.0), "mu", self.epsilon, self.delta)
+        return calibrate.limit(GaussianProfile(1.0), "mu", self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +283,9 @@ def shrunken(trial: Trial) -> Array:
     spread = math.sqrt(peer.variance(fit, trial.budget)) * np.eye(fit.columns)
     fits = [
         rules.shrunken(
-            Whitened(fit.root, fit.root @ each, spread, fit.rows, None), 0, fit.label_range
+            NoisyNormalEquations(fit.root, fit.root @ each, spread, fit.rows, None),
+            0,
+            fit.label_range,
         )
         for each in peer.draw(trial).T
     ]

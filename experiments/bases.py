@@ -20,7 +20,7 @@ from experiments.study import DELTA, Study
 from experiments.tables import SCHEDULE, USUAL_HOUSING, Table
 
 from labeldp import LinearRegressor
-from labeldp._random import Randomness
+from labeldp.sampling.streams import Randomness
 
 BASES = ("linear", "splines:10", "splines:10+fourier:50", "splines:10+fourier:200", "auto")
 

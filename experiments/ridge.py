@@ -22,7 +22,7 @@ from experiments.study import DELTA, Study
 from experiments.tables import USUAL_HOUSING
 
 from labeldp import LinearRegressor
-from labeldp._random import Randomness
+from labeldp.sampling.streams import Randomness
 
 RELEASES = 10
 CASES = (

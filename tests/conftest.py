@@ -10,9 +10,9 @@ from importlib.metadata import version
 import pytest
 from hypothesis import settings
 
-from labeldp._random import Randomness
-from labeldp.mechanisms.workbench import bags
+from labeldp.mechanisms import bags
 from labeldp.release.claim import Claim
+from labeldp.sampling.streams import Randomness
 from tests.seeds import seeds_from, streams_from
 
 settings.register_profile("untimed", deadline=None)

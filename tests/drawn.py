@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp.data.table import scan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import WEIGHTED
-from labeldp.release.drawing import aggregate_batch, aggregate_schema
 from labeldp.release.files import Release
-from labeldp.source.table import scan
+from labeldp.release.pending import aggregate_batch, aggregate_schema
 
 
 def features_of(table: pa.Table, *, intercept: bool = True) -> FeatureMap:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from itertools import count
 
-from labeldp._random import Randomness
+from labeldp.sampling.streams import Randomness
 
 
 def seeds_from(name: str) -> Callable[[], str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from labeldp import verify
-from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.release.budget import best_guess, weaknesses
 from tests.console import labeldp
 from tests.plans import plan
@@ -49,7 +49,7 @@ def test_the_success_told_is_that_of_the_best_test() -> None:
     """Two normals μ apart are told apart with probability Φ(μ/2), however one tries."""
     from scipy.stats import norm
 
-    (reason,) = reasons(advantage=Gaussian(4.0).delta(0.0).upper)
+    (reason,) = reasons(advantage=GaussianProfile(4.0).delta(0.0).upper)
     assert f"{norm.cdf(2.0):.1%}" in reason
 
 
@@ -57,7 +57,7 @@ def test_every_point_of_a_curve_bounds_the_best_guess() -> None:
     """A theorem may promise nothing at ε = 0; the least bound counts, and 1-private labels hide."""
     assert best_guess([[0.0, 1.0], [1.0, 1e-6]]) == pytest.approx(math.e / (1 + math.e), abs=1e-6)
     assert best_guess([[0.0, 0.1], [50.0, 0.0]]) == pytest.approx(0.55)
-    curve = [[e / 10, Gaussian(1.0).delta(e / 10).upper] for e in range(40)]
+    curve = [[e / 10, GaussianProfile(1.0).delta(e / 10).upper] for e in range(40)]
     assert best_guess(curve) == pytest.approx(best_guess(curve[:1]), rel=1e-9), "ε = 0 is exact"
 
 

@@ -12,8 +12,9 @@ import pytest
 from flint import acb, arb, ctx
 from scipy import stats
 
-from labeldp import InputError, LinearRegressor, PlanError, Release, door, verify
-from labeldp._random import Randomness
+from labeldp import InputError, LinearRegressor, PlanError, Release, verify
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 from tests.plans import plan
 from tests.tables import source, table
 from tests.test_law import Sketcher
@@ -31,7 +32,7 @@ def test_the_distribution_of_chi_to_thirty_digits(freedom: int) -> None:
     try:
         for shift in (-0.9, 0.1, 1.3):
             x = max(0.05, math.sqrt(freedom) + shift)
-            ball = door._chi_distribution(freedom, arb(x))
+            ball = rounded_noise._chi_distribution(freedom, arb(x))
             mpmath.mp.dps = 60
             peak = mpmath.sqrt(freedom)
             low = max(mpmath.mpf(0), peak - 45)
@@ -49,7 +50,7 @@ def test_the_density_of_chi_is_enclosed_over_wide_balls(power: int) -> None:
     rng, peak = np.random.default_rng(power), math.sqrt(power)
     for width in (1e-6, 0.1, 3.0):
         real, imaginary = arb(peak + rng.normal(), width), arb(rng.normal(), width)
-        found = door._log_density(power, acb(real, imaginary))
+        found = rounded_noise._log_density(power, acb(real, imaginary))
         for x, y in rng.uniform(-width, width, (50, 2)).tolist():
             point = acb(real.mid() + arb(x), imaginary.mid() + arb(y))
             true = power * point.log() - point * point / 2
@@ -68,7 +69,10 @@ def chi_density(freedom: int, c: Any) -> Any:
 @pytest.mark.parametrize(("freedom", "draws"), [(3, 4000), (601, 300)])
 def test_published_chi_has_its_law_and_no_other(freedom: int, draws: int) -> None:
     drawn = np.array(
-        [door.publish_chi(freedom, -12, Randomness.experiment(k), unit) for k in range(draws)]
+        [
+            rounded_noise.sample_rounded_chi(freedom, -12, Randomness.experiment(k), unit)
+            for k in range(draws)
+        ]
     )
     assert (np.ldexp(drawn, 12) == np.rint(np.ldexp(drawn, 12))).all()
     assert stats.kstest(drawn, stats.chi(freedom).cdf).pvalue > 1e-4

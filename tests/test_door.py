@@ -12,8 +12,8 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from labeldp import door
-from labeldp._random import Randomness, words
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness, words
 
 Z = 4.5  # two-sided error probability of each statistical test: 7e-6
 
@@ -36,7 +36,7 @@ def draw(
     mean: NDArray[np.float64], std: float, grid: int, seed: int, error: float = 0.0
 ) -> tuple[NDArray[np.float64], Counted]:
     exact = Counted(mean, std)
-    values = door.publish(
+    values = rounded_noise.sample_rounded(
         mean,
         np.full(len(mean), error),
         (std, std),
@@ -90,7 +90,7 @@ def test_more_bits_are_drawn_when_the_first_64_do_not_decide() -> None:
 
     seeded = Randomness.experiment(3)
     randomness = Randomness(seeded.features, Zeros(), seeded.refinement, private=False)  # type: ignore[arg-type]
-    values = door.publish(
+    values = rounded_noise.sample_rounded(
         np.zeros(40), np.zeros(40), (1.0, 1.0), -10, randomness, Counted(np.zeros(40), 1.0)
     )
     more = words(Randomness.experiment(3).refinement, 40)
@@ -100,14 +100,14 @@ def test_more_bits_are_drawn_when_the_first_64_do_not_decide() -> None:
 
 
 def test_ordinary_draws_hardly_ever_need_ball_arithmetic() -> None:
-    _, counted = draw(np.zeros(10**6), 1000.0, door.grid_for(1000.0), seed=4)
+    _, counted = draw(np.zeros(10**6), 1000.0, rounded_noise.grid_for(1000.0), seed=4)
     assert counted.calls <= 4
 
 
 @pytest.mark.parametrize("std", [1.0, 1e-9, 3e12])
 def test_the_law_is_the_rounded_gaussian_and_5_percent_off_is_seen(std: float) -> None:
     """Kolmogorov–Smirnov accepts σ (p > 1e-5) and rejects 1.05σ and a shift of 0.03σ."""
-    grid = door.grid_for(std)
+    grid = rounded_noise.grid_for(std)
     values, _ = draw(np.full(100_000, 7 * std), std, grid, seed=11)
     normal = (values - 7 * std) / std
     assert stats.kstest(normal, "norm").pvalue > 1e-5
@@ -138,7 +138,7 @@ def test_ndtri_is_far_better_than_the_bound_the_filter_uses() -> None:
             worst = max(worst, abs(float(missed / density)) / max(abs(x), 2.0**-6))
     finally:
         ctx.prec = 53
-    assert worst < door._INVERSE_ERROR / 16
+    assert worst < rounded_noise._INVERSE_ERROR / 16
 
 
 def test_an_os_keyed_generator_is_private_and_never_repeats() -> None:
@@ -163,5 +163,5 @@ def test_the_key_is_not_shown_and_the_generator_cannot_travel() -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 1.5, 1.9999, 2.0, 1e-9, 3e7])
 def test_the_step_is_the_largest_power_of_two_that_is_fine_enough(scale: float) -> None:
-    steps = scale / math.ldexp(1.0, door.grid_for(scale))
-    assert 2**door.FINENESS <= steps < 2 ** (door.FINENESS + 1)
+    steps = scale / math.ldexp(1.0, rounded_noise.grid_for(scale))
+    assert 2**rounded_noise.FINENESS <= steps < 2 ** (rounded_noise.FINENESS + 1)

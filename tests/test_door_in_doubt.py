@@ -10,8 +10,8 @@ from flint import arb
 from numpy.typing import NDArray
 from scipy import special
 
-from labeldp import door
-from labeldp._random import Randomness, words
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness, words
 
 Reals = NDArray[np.float64]
 GRID, COUNT = -3, 60
@@ -46,7 +46,9 @@ def test_where_doubles_are_on_the_wrong_side_of_a_border_the_exact_mean_decides(
         asked.append(row)
         return arb(float(truth[row])), arb(7.0)
 
-    found = door.publish(rough, error, (7.0, 7.0), GRID, Randomness.experiment(1), exact)
+    found = rounded_noise.sample_rounded(
+        rough, error, (7.0, 7.0), GRID, Randomness.experiment(1), exact
+    )
     assert set(asked) == set(range(COUNT))
     assert np.array_equal(found / STEP, cells + (side > 0))
 
@@ -69,7 +71,9 @@ def test_where_the_deviation_in_doubles_is_off_the_exact_one_decides(
         return arb(float(mean[row])), arb(float(deviation[row]))
 
     std = (7.0 - reach, 7.0 + reach)
-    found = door.publish(mean, np.zeros(COUNT), std, GRID, Randomness.experiment(2), exact)
+    found = rounded_noise.sample_rounded(
+        mean, np.zeros(COUNT), std, GRID, Randomness.experiment(2), exact
+    )
     assert set(asked) == set(range(COUNT))
     assert np.array_equal(found / STEP, cells + (side > 0))
 
@@ -82,5 +86,7 @@ def test_cells_too_large_for_doubles_are_settled_exactly() -> None:
         asked.append(row)
         return arb(float(mean[row])), arb(7.0)
 
-    door.publish(mean, np.zeros(COUNT), (7.0, 7.0), GRID, Randomness.experiment(3), exact)
+    rounded_noise.sample_rounded(
+        mean, np.zeros(COUNT), (7.0, 7.0), GRID, Randomness.experiment(3), exact
+    )
     assert set(asked) == set(range(COUNT))

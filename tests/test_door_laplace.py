@@ -11,8 +11,8 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp import door
-from labeldp._random import Randomness, words
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness, words
 from tests.test_door import Counted
 
 Reals = NDArray[np.float64]
@@ -26,7 +26,9 @@ def draw(
 ) -> tuple[Reals, Counted]:
     exact, errors = Counted(mean, scale), np.full(len(mean), error)
     randomness = Randomness.experiment(seed)
-    values = door.publish(mean, errors, (scale, scale), grid, randomness, exact, door.LAPLACE)
+    values = rounded_noise.sample_rounded(
+        mean, errors, (scale, scale), grid, randomness, exact, rounded_noise.LAPLACE
+    )
     return values, exact
 
 
@@ -77,8 +79,8 @@ def test_where_doubles_are_on_the_wrong_side_of_a_border_the_exact_mean_decides(
         return arb(float(truth[row])), arb(7.0)
 
     errors = np.full(60, doubt * STEP)
-    found = door.publish(
-        rough, errors, (7.0, 7.0), GRID, Randomness.experiment(1), exact, door.LAPLACE
+    found = rounded_noise.sample_rounded(
+        rough, errors, (7.0, 7.0), GRID, Randomness.experiment(1), exact, rounded_noise.LAPLACE
     )
     assert set(asked) == set(range(60))
     assert np.array_equal(found / STEP, cells + (side > 0))
@@ -94,8 +96,8 @@ def test_more_bits_are_drawn_when_the_first_64_do_not_decide() -> None:
     seeded = Randomness.experiment(3)
     randomness = Randomness(seeded.features, Zeros(), seeded.refinement, private=False)  # type: ignore[arg-type]
     exact = Counted(np.zeros(20), 1.0)
-    values = door.publish(
-        np.zeros(20), np.zeros(20), (1.0, 1.0), -5, randomness, exact, door.LAPLACE
+    values = rounded_noise.sample_rounded(
+        np.zeros(20), np.zeros(20), (1.0, 1.0), -5, randomness, exact, rounded_noise.LAPLACE
     )
     more = words(Randomness.experiment(3).refinement, 20)
     expected = [exact_cell(0, int(extra), 0.0, 1.0, 2.0**-5) for extra in more]
@@ -106,7 +108,7 @@ def test_more_bits_are_drawn_when_the_first_64_do_not_decide() -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 3e12])
 def test_the_law_is_the_rounded_laplace_and_1_percent_off_is_seen(scale: float) -> None:
     """|x| is exponential: the mean of a million of them is 10 deviations from 1.01."""
-    values, _ = draw(np.full(10**6, 7 * scale), scale, door.grid_for(scale), seed=11)
+    values, _ = draw(np.full(10**6, 7 * scale), scale, rounded_noise.grid_for(scale), seed=11)
     noise = values / scale - 7
     z = 1000 * (np.abs(noise).mean() - 1)
     assert abs(z) < Z
@@ -125,12 +127,12 @@ def test_log_is_far_better_than_the_bound_the_filter_uses() -> None:
     worst = 0.0
     ctx.prec = 200
     try:
-        for p, found in zip(points, door.LAPLACE.inverse(points), strict=True):
+        for p, found in zip(points, rounded_noise.LAPLACE.inverse(points), strict=True):
             missed = arb(float(found)) - (2 * arb(float(p))).log()
             worst = max(worst, abs(float(missed)) / max(abs(found), 2.0**-6))
     finally:
         ctx.prec = 53
-    assert worst < door._INVERSE_ERROR / 16
+    assert worst < rounded_noise._INVERSE_ERROR / 16
 
 
 def test_no_cell_is_impossible_and_none_is_likelier_by_more_than_e_to_the_epsilon() -> None:

@@ -12,9 +12,9 @@ from flint import acb, arb, ctx
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp import door
-from labeldp._random import Randomness
 from labeldp.errors import PlanError
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 from tests.test_door_radial import Scripted
 
 QUARTER = 2**62  # of the uniform's 64 bits: far from both of its ends
@@ -26,9 +26,9 @@ def told(*words: int, more: tuple[int, ...] = ()) -> Randomness:
     return Randomness(seeded.features, Scripted(*words), none, private=False)  # type: ignore[arg-type]
 
 
-def still(unit: float) -> door.Noise:
+def still(unit: float) -> rounded_noise.Noise:
     """A law that is all but sure to be near `unit`: only doubles are asked about it here."""
-    return door.Noise(lambda p: np.full_like(p, unit), lambda _: arb(0.25))
+    return rounded_noise.Noise(lambda p: np.full_like(p, unit), lambda _: arb(0.25))
 
 
 class Asked(Exception):  # noqa: N818
@@ -59,7 +59,9 @@ def doubt(
         shift = 0.5 * (scale[0] + scale[1]) * unit
         centre = np.array([start + (0.5 - distance) * step - shift])
         try:
-            door.publish(centre, np.array([error]), scale, grid, told(word), wants, still(unit))
+            rounded_noise.sample_rounded(
+                centre, np.array([error]), scale, grid, told(word), wants, still(unit)
+            )
         except Asked:
             return True
         return False
@@ -134,8 +136,8 @@ def test_a_border_at_the_end_of_what_the_first_bits_leave_open_is_settled(
         asked.append(row)
         return arb(mean), arb(1)
 
-    (found,) = door.publish(
-        np.array([mean]), np.zeros(1), (1.0, 1.0), 0, randomness, exact, door.LAPLACE
+    (found,) = rounded_noise.sample_rounded(
+        np.array([mean]), np.zeros(1), (1.0, 1.0), 0, randomness, exact, rounded_noise.LAPLACE
     )
     assert asked
     beyond = sign * side < 0  # the number is at the end of its bits, the mean a bit off it
@@ -143,14 +145,16 @@ def test_a_border_at_the_end_of_what_the_first_bits_leave_open_is_settled(
 
 
 def test_a_step_is_the_1024th_part_of_what_it_serves() -> None:
-    assert [door.grid_for(scale) for scale in (1.0, 1.99, 2.0, 0.5, 1000.0)] == [
+    assert [rounded_noise.grid_for(scale) for scale in (1.0, 1.99, 2.0, 0.5, 1000.0)] == [
         -10, -10, -9, -11, -1,
     ]  # fmt: skip
 
 
-def draw(word: int, noise: door.Noise = door.NORMAL, grid: int = 0, **more: Any) -> door._Draw:
+def draw(
+    word: int, noise: rounded_noise.Noise = rounded_noise.NORMAL, grid: int = 0, **more: Any
+) -> rounded_noise._Draw:
     randomness = told(more=more.get("more", ()))
-    return door._Draw(0, word, grid, randomness, more.get("exact", wants), noise)
+    return rounded_noise._Draw(0, word, grid, randomness, more.get("exact", wants), noise)
 
 
 @pytest.mark.parametrize("upper", [False, True])
@@ -160,11 +164,11 @@ def test_a_border_decides_only_outside_what_the_bits_leave_open(tail: int, upper
     sliver = arb(2) ** -80
 
     def compared(border: Any) -> bool | None:
-        noise = door.Noise(door.NORMAL.inverse, lambda _: border * arb(2) ** -64)
+        noise = rounded_noise.Noise(rounded_noise.NORMAL.inverse, lambda _: border * arb(2) ** -64)
         made = draw(tail + upper * 2**63, noise, exact=lambda _row, _bits: (arb(0), arb(1)))
         return made._compare(1, 192)
 
-    with door._precision(300):
+    with rounded_noise._precision(300):
         for border in (arb(tail + 1), arb(tail + 1) + sliver, arb(tail + 3)):
             assert compared(border) is not upper
         for border in (arb(tail), arb(tail) - sliver, arb(tail) - 2):
@@ -194,10 +198,12 @@ def test_a_number_that_no_bits_settle_is_refused_after_a_thousand_of_them() -> N
 
 
 @pytest.mark.parametrize("grid", [-12, 0, 3])
-@pytest.mark.parametrize("noise", [door.NORMAL, door.LAPLACE], ids=["normal", "laplace"])
-def test_the_search_for_a_cell_begins_at_it(noise: door.Noise, grid: int) -> None:
+@pytest.mark.parametrize(
+    "noise", [rounded_noise.NORMAL, rounded_noise.LAPLACE], ids=["normal", "laplace"]
+)
+def test_the_search_for_a_cell_begins_at_it(noise: rounded_noise.Noise, grid: int) -> None:
     """So that none is long: the quantile of the word in doubles, about an exact mean."""
-    law = stats.norm if noise is door.NORMAL else stats.laplace
+    law = stats.norm if noise is rounded_noise.NORMAL else stats.laplace
     rng = np.random.default_rng(grid + 20)
     for word in rng.integers(0, 2**64, 20, dtype=np.uint64):
         mean = float(rng.normal(0, 100))
@@ -207,7 +213,7 @@ def test_the_search_for_a_cell_begins_at_it(noise: door.Noise, grid: int) -> Non
         assert made.nearest_cell() == round((mean + 7 * unit) / 2.0**grid)
 
 
-def deviation(std: float) -> door.Exact:
+def deviation(std: float) -> rounded_noise.Exact:
     """To any precision, of the one number that there is."""
 
     def exact(row: int, precision: int) -> tuple[Any, Any]:
@@ -222,7 +228,7 @@ def deviation(std: float) -> door.Exact:
 def test_the_search_for_a_cell_of_chi_begins_at_it(freedom: int) -> None:
     rng = np.random.default_rng(freedom)
     for word in rng.integers(0, 2**64, 10, dtype=np.uint64):
-        made = door._ChiDraw(freedom, int(word), -8, told(), deviation(3.0))
+        made = rounded_noise._ChiDraw(freedom, int(word), -8, told(), deviation(3.0))
         root = stats.chi(freedom).ppf((int(word) + 0.5) / 2**64)
         assert made.nearest_cell() == round(3 * root * 2**8)
 
@@ -231,7 +237,7 @@ def test_the_search_for_a_cell_of_chi_begins_at_it(freedom: int) -> None:
 def test_one_chi_is_the_quantile_of_its_word_rounded(freedom: int, std: float) -> None:
     rng = np.random.default_rng(freedom)
     for word in rng.integers(0, 2**64, 8, dtype=np.uint64):
-        found = door.publish_chi(freedom, -6, told(int(word)), deviation(std))
+        found = rounded_noise.sample_rounded_chi(freedom, -6, told(int(word)), deviation(std))
         root = stats.chi(freedom).ppf((int(word) + 0.5) / 2**64)
         assert found == round(std * root * 2**6) / 2**6
 
@@ -240,7 +246,7 @@ def test_one_chi_is_the_quantile_of_its_word_rounded(freedom: int, std: float) -
 def test_a_chi_far_below_a_step_is_rounded_to_nothing(word: int) -> None:
     """No cell lies below 0: nobody asks how much of χ is there."""
     randomness = told(word, more=(2**63,) * 20)
-    assert door.publish_chi(3, 0, randomness, deviation(0.001)) == 0.0
+    assert rounded_noise.sample_rounded_chi(3, 0, randomness, deviation(0.001)) == 0.0
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 7, 400])
@@ -248,7 +254,7 @@ def test_a_chi_far_below_a_step_is_rounded_to_nothing(word: int) -> None:
 def test_words_at_the_ends_of_chi_have_their_cells_too(word: int, freedom: int) -> None:
     """1 less the uniform is 0 in doubles for the last words: how far out they are is found."""
     randomness = told(word, more=(2**63,) * 20)
-    found = door.publish_chi(freedom, -20, randomness, deviation(1.0))
+    found = rounded_noise.sample_rounded_chi(freedom, -20, randomness, deviation(1.0))
     with mpmath.workdps(60):
         above = 1 - (word + mpmath.mpf("0.5")) / mpmath.mpf(2) ** 64
         half, x = mpmath.mpf(freedom) / 2, mpmath.mpf(found)
@@ -271,7 +277,7 @@ def test_the_cell_is_found_wherever_its_search_begins(value: float, off: int) ->
             return value < cell + side / 2
 
     known: Any = Known()
-    assert door._cell_of(known) == math.floor(value + 0.5)
+    assert rounded_noise._cell_of(known) == math.floor(value + 0.5)
 
 
 def test_further_bits_follow_those_before_word_by_word() -> None:
@@ -286,7 +292,7 @@ def test_the_precision_of_balls_is_as_it_was_even_after_a_failure() -> None:
     before = ctx.prec
 
     def failing() -> None:
-        with door._precision(777):
+        with rounded_noise._precision(777):
             assert ctx.prec == 777
             raise Asked
 
@@ -310,8 +316,8 @@ def test_the_distribution_of_chi_is_enclosed_and_closely(freedom: int, x: float)
     """By the incomplete gamma function in 600 digits, on both sides of 600 degrees."""
     with mpmath.workdps(600):
         truth = mpmath.gammainc(mpmath.mpf(freedom) / 2, 0, mpmath.mpf(x) ** 2 / 2, True)
-        with door._precision(192):
-            found = door._chi_distribution(freedom, arb(x))
+        with rounded_noise._precision(192):
+            found = rounded_noise._chi_distribution(freedom, arb(x))
             assert (
                 abs(real(found) - truth) <= mpmath.mpf(float(found.rad())) + mpmath.mpf(2) ** -300
             )
@@ -323,16 +329,16 @@ def test_what_lies_far_below_chi_is_more_than_nothing_and_less_than_any_bit(
     freedom: int, x: float
 ) -> None:
     """From the root of the degrees 45 down: the law has some mass there, under 2**-1020."""
-    with door._precision(192):
-        found = door._chi_distribution(freedom, arb(x))
+    with rounded_noise._precision(192):
+        found = rounded_noise._chi_distribution(freedom, arb(x))
         assert found.mid() == 0
         assert arb(2) ** -1020 <= found.rad() < arb(2) ** -1019
 
 
 def test_above_the_place_where_the_integral_starts_it_is_taken() -> None:
     """Of 10,000 degrees at 56: some forty deviations of χ's 0.7 below its middle of 100."""
-    with door._precision(192):
-        found = door._chi_distribution(10_000, arb(56))
+    with rounded_noise._precision(192):
+        found = rounded_noise._chi_distribution(10_000, arb(56))
         assert found.mid() != 0
 
 
@@ -344,8 +350,8 @@ def test_the_logarithm_of_a_density_is_enclosed_over_a_wide_ball(
     """At both its ends, and hardly wider than the values there and between are."""
     radius = 0.5
     off = acb(arb(0, radius), 0) if turn == 1.0 else acb(0, arb(0, radius))
-    with door._precision(120):
-        found = door._log_density(power, acb(centre) + off)
+    with rounded_noise._precision(120):
+        found = rounded_noise._log_density(power, acb(centre) + off)
         inside = [
             power * np.log(complex(centre + part * radius * turn))
             - complex(centre + part * radius * turn) ** 2 / 2
@@ -357,7 +363,7 @@ def test_the_logarithm_of_a_density_is_enclosed_over_a_wide_ball(
         slope, bend = abs(power / centre - centre), power / (centre - radius) ** 2 + 1
         wide = slope * radius + bend * radius**2 / 2
         assert max(float(found.real.rad()), float(found.imag.rad())) <= 1.05 * wide + 1e-9
-        thin = door._log_density(power, acb(centre))
+        thin = rounded_noise._log_density(power, acb(centre))
         value = power * math.log(centre) - centre**2 / 2
         assert float(thin.real.mid()) == pytest.approx(value, rel=1e-14, abs=1e-14)
         assert float(thin.real.rad()) < 1e-30
@@ -379,8 +385,8 @@ def test_a_stretch_is_as_wide_as_its_bits_leave_open(freedom: int) -> None:
     words = [3, 5, 9, 17, 33][: freedom // 2 + 2 * (freedom % 2)]
     if freedom % 2:
         words[-1] = 2**61  # an eighth of a turn, where the cosine does change
-    made = door._Stretch(freedom, told(*words, 2**62, 2**62, more=(2**63,) * 40))
-    with mpmath.workdps(60), door._precision(256):
+    made = rounded_noise._ChiScale(freedom, told(*words, 2**62, 2**62, more=(2**63,) * 40))
+    with mpmath.workdps(60), rounded_noise._precision(256):
         units = mpmath.mpf(2) ** -64
         ends = []
         for end in (0, 1):
@@ -403,7 +409,7 @@ def test_a_stretch_is_as_wide_as_its_bits_leave_open(freedom: int) -> None:
 
 
 def test_bits_are_drawn_until_there_are_as_many_as_digits_are_asked_for() -> None:
-    made = door._Stretch(2, told(QUARTER, more=(1, 2, 3)))
+    made = rounded_noise._ChiScale(2, told(QUARTER, more=(1, 2, 3)))
     for precision, length in ((64, 64), (65, 128), (128, 128), (200, 256)):
         made.ball(precision)
         assert made._length == length
@@ -414,8 +420,8 @@ def test_doubles_about_a_stretch_have_room_for_a_product() -> None:
     """Also once they have been multiplied by a scale, and by little more than that."""
     rng = np.random.default_rng(0)
     for number, scale in rng.uniform(1, 100, (200, 2)):
-        made: Any = object.__new__(door._Stretch)
-        with door._precision(192):
+        made: Any = object.__new__(rounded_noise._ChiScale)
+        with rounded_noise._precision(192):
             made._ball = arb(float(number)) / 3
             low, high = made.bounds()
             exact = arb(float(scale)) * made._ball
@@ -425,7 +431,7 @@ def test_doubles_about_a_stretch_have_room_for_a_product() -> None:
 
 def test_doubles_about_a_stretch_enclose_all_that_it_may_be() -> None:
     """Few bits leave a wide ball: both its ends are inside."""
-    made: Any = object.__new__(door._Stretch)
+    made: Any = object.__new__(rounded_noise._ChiScale)
     made._ball = arb(3).union(arb(4))
     low, high = made.bounds()
     assert 2.999 < low < 3
@@ -454,15 +460,17 @@ def test_radial_noise_has_one_degree_more_than_it_has_numbers(
         seen["rest"] = rest
         return mean
 
-    monkeypatch.setattr(door, "_Stretch", Stretch)
-    monkeypatch.setattr(door, "publish", publish)
+    monkeypatch.setattr(rounded_noise, "_ChiScale", Stretch)
+    monkeypatch.setattr(rounded_noise, "sample_rounded", publish)
     mean, error = np.arange(3.0), np.full(3, 0.1)
     randomness = told()
-    door.publish_radial(mean, error, 7.0, -4, randomness, lambda row, _: (arb(row), arb(11)))
+    rounded_noise.sample_rounded_radial(
+        mean, error, 7.0, -4, randomness, lambda row, _: (arb(row), arb(11))
+    )
     errors, scale, grid, streams, exact, noise = seen["rest"]
     assert made == [4]
     assert errors is error
-    assert (scale, grid, streams, noise) == ((14.0, 21.0), -4, randomness, door.NORMAL)
+    assert (scale, grid, streams, noise) == ((14.0, 21.0), -4, randomness, rounded_noise.NORMAL)
     centre, unit = exact(2, 30)
     assert centre == 2
     assert unit == arb(11) * (arb(2.5) + arb(2) ** -30)

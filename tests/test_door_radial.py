@@ -11,8 +11,8 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp import door
-from labeldp._random import Randomness, words
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness, words
 from tests.test_door import Counted
 
 Reals = NDArray[np.float64]
@@ -24,7 +24,7 @@ def draw(
 ) -> tuple[Reals, Counted]:
     exact, errors = Counted(mean, scale), np.full(len(mean), error)
     randomness = Randomness.experiment(seed)
-    return door.publish_radial(mean, errors, scale, grid, randomness, exact), exact
+    return rounded_noise.sample_rounded_radial(mean, errors, scale, grid, randomness, exact), exact
 
 
 def draws(mean: Reals, scale: float, grid: int, count: int, seed: int) -> Reals:
@@ -35,13 +35,18 @@ def draws(mean: Reals, scale: float, grid: int, count: int, seed: int) -> Reals:
         Randomness.experiment(seed),
     )
     return np.array(
-        [door.publish_radial(mean, errors, scale, grid, randomness, exact) for _ in range(count)]
+        [
+            rounded_noise.sample_rounded_radial(mean, errors, scale, grid, randomness, exact)
+            for _ in range(count)
+        ]
     )
 
 
 def noises(columns: int, count: int, scale: float = 1.0) -> Reals:
     """`count` draws with a fine grid, in units of the scale."""
-    return draws(np.zeros(columns), scale, door.grid_for(scale), count, seed=columns) / scale
+    return (
+        draws(np.zeros(columns), scale, rounded_noise.grid_for(scale), count, seed=columns) / scale
+    )
 
 
 def exact_cells(seed: int, mean: Reals, scale: float, step: float) -> list[int]:
@@ -106,7 +111,9 @@ def test_where_doubles_are_on_the_wrong_side_of_a_border_the_exact_mean_decides(
         return arb(float(truth[row])), arb(7.0)
 
     errors = np.full(columns, doubt * step)
-    found = door.publish_radial(rough, errors, 7.0, -3, Randomness.experiment(1), exact)
+    found = rounded_noise.sample_rounded_radial(
+        rough, errors, 7.0, -3, Randomness.experiment(1), exact
+    )
     assert set(asked) == set(range(columns))
     assert np.array_equal(found / step, cells + (side > 0))
 
@@ -134,7 +141,9 @@ def test_all_numbers_in_doubt_see_one_radius_whose_bits_go_on() -> None:
     refinement = Scripted(*[more] * 200)
     randomness = Randomness(seeded.features, labels, refinement, private=False)  # type: ignore[arg-type]
     exact = Counted(np.zeros(2), 1.0)
-    values = door.publish_radial(np.zeros(2), np.full(2, 10.0), 1.0, -20, randomness, exact)
+    values = rounded_noise.sample_rounded_radial(
+        np.zeros(2), np.full(2, 10.0), 1.0, -20, randomness, exact
+    )
     square = -2 * 2 * math.log(2.0**-65)  # p = ½·2**-64 and a bit, twice
     assert values[0] == -values[1]
     assert values[1] == pytest.approx(math.sqrt(square) * stats.norm.ppf(0.75), rel=1e-5)
@@ -186,8 +195,8 @@ def test_many_columns_take_no_time() -> None:
 def test_a_uniform_of_zeros_gets_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whose logarithm is beyond all bounds otherwise; the other one gets them too."""
     drawn = iter([np.array([0, 5], np.uint64), np.array([7, 9], np.uint64)])
-    monkeypatch.setattr(door, "words", lambda _stream, _count: next(drawn))
-    low, high = door._Stretch(4, Randomness.experiment(0)).bounds()
+    monkeypatch.setattr(rounded_noise, "words", lambda _stream, _count: next(drawn))
+    low, high = rounded_noise._ChiScale(4, Randomness.experiment(0)).bounds()
     first, second = math.log(7) - 128 * math.log(2), math.log(5 + 9 / 2**64) - 64 * math.log(2)
     assert low < high < low * 1.01
     assert low * 0.99 < math.sqrt(-2 * (first + second)) < high * 1.01

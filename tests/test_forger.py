@@ -27,7 +27,7 @@ from labeldp.common.files import json_digest
 from labeldp.release.certificate import seal
 from labeldp.release.claim import claimed_fields
 from labeldp.release.croissant import CROISSANT, croissant_of
-from labeldp.release.drawing import CERTIFICATE, FEATURES
+from labeldp.release.pending import CERTIFICATE, FEATURES
 from labeldp.release.statement import SIGNATURES
 from labeldp.signoff.signing import PublicKey, make_key, sign
 from tests.extras import extra

@@ -10,18 +10,18 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp._random import Randomness
 from labeldp.accounting.family import roots
-from labeldp.engines.local import LocalEngine
+from labeldp.data.table import scan
 from labeldp.errors import PlanError
+from labeldp.exact.cholesky import verified_cholesky
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
+from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.features.fit import fit_features
-from labeldp.mechanisms.workbench.floors import LabelLaw
+from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.wtd_flag.run import draw_aggregates, draw_compact
-from labeldp.source.table import scan
-from labeldp.statistics.factor import factorise
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import LabelGrid, MomentSum
-from labeldp.statistics.residual import Residual
+from labeldp.passes.local import LocalEngine
+from labeldp.sampling.streams import Randomness
 from tests.plans import plan
 from tests.tables import RANGE, table, with_label
 
@@ -36,11 +36,11 @@ class Sketcher:
         source = scan(data, label="label", label_range=RANGE)
         features = fit_features(source, min_count=1)
         self.grid = LabelGrid.for_range(RANGE, intercept=True)
-        gram, moments = ENGINE.fold(
-            "label sums", source, GramSum(features), MomentSum(features, self.grid)
+        gram, moments = ENGINE.run_pass(
+            "label sums", source, GramAccumulator(features), LabelCrossProducts(features, self.grid)
         )
-        self.factor = factorise(gram, features)
-        self.residual = Residual(self.factor, moments)
+        self.factor = verified_cholesky(gram, features)
+        self.residual = ExactLeastSquares(self.factor, moments)
         self.scales = features.scales[list(self.factor.kept)]
         self.design = features.keep(self.factor.kept).design(data)
         self.labels = data["label"].to_numpy()
@@ -53,7 +53,7 @@ class Sketcher:
         draw = draw_compact if compact else draw_aggregates
         chunks = draw(
             self.factor,
-            LabelLaw(self.residual, self.grid, added, True),
+            AggregateLabelSampler(self.residual, self.grid, added, True),
             bags=bags,
             scales=self.scales,
             grid=math.floor(math.log2(self.sigma)) - 10,

@@ -52,13 +52,13 @@ HEAVY = EXTRAS | {
 }
 """None of the commands needs these on a small file here."""
 
-DATA_ROAD = {"labeldp.source", "labeldp.features", "labeldp.statistics", "labeldp.engines"}
+DATA_ROAD = {"labeldp.data", "labeldp.features", "labeldp.exact", "labeldp.passes"}
 BESIDES = {
     "plan": {"labeldp.learners"},
     "release": {"labeldp.learners.estimators"},
     "verify": {"labeldp.learners"},
     "fit": {
-        "labeldp.mechanisms.workbench.surveying",
+        "labeldp.mechanisms.design_summary",
         "labeldp.planning",
         "labeldp.accounting.contour",
         "labeldp.features.tally",
@@ -66,7 +66,7 @@ BESIDES = {
         "randomgen",
     },
     "predict": {
-        "labeldp.mechanisms.workbench.surveying",
+        "labeldp.mechanisms.design_summary",
         "labeldp.accounting",
         "flint",
         "randomgen",

@@ -271,11 +271,11 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         "`epsilon` must be a number, not a list",
     ),
     "facts without a range": (
-        lambda _: labeldp.Facts(rows=5, label_range=5),
+        lambda _: labeldp.DatasetBounds(rows=5, label_range=5),
         "`label_range` must be two numbers",
     ),
     "facts of texts": (
-        lambda _: labeldp.Facts(rows=5, label_range=(0, 1), features="x", max_leverage=1),
+        lambda _: labeldp.DatasetBounds(rows=5, label_range=(0, 1), features="x", max_leverage=1),
         "`features` must be a whole number, not the text 'x'",
     ),
     "fit of text columns": (

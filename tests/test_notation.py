@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from labeldp.accounting.floor import Measurement
-from labeldp.accounting.sketch import Facts
+from labeldp.accounting.sketch import DatasetBounds
+from labeldp.mechanisms.bags import Draw
+from labeldp.mechanisms.forecast import Forecast
 from labeldp.mechanisms.registry import mechanism_names
-from labeldp.mechanisms.workbench.bags import Draw
-from labeldp.mechanisms.workbench.forecasting import Forecast
 from labeldp.release.claim import Claim
 
 PAGE = Path(__file__).parents[1] / "docs" / "notation.md"
@@ -32,7 +32,7 @@ def claims(kind: type[Any]) -> Iterator[type[Any]]:
 def documented() -> list[type[Any]]:
     for name in mechanism_names():
         import_module(f"labeldp.mechanisms.{name.replace('-', '_')}.claim")
-    return [Facts, Measurement, Draw, Forecast, *claims(Claim)]
+    return [DatasetBounds, Measurement, Draw, Forecast, *claims(Claim)]
 
 
 @pytest.mark.parametrize("kind", documented(), ids=lambda kind: kind.__name__)

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp import ACCOUNTANTS, Facts, InputError, Plan, PlanError, scan
-from labeldp._random import Randomness
-from labeldp.accounting import invert
-from labeldp.source.table import Source
+from labeldp import ACCOUNTANTS, DatasetBounds, InputError, Plan, PlanError, scan
+from labeldp.accounting import calibrate
+from labeldp.data.table import Source
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.plans import plan
 from tests.tables import RANGE, source, table
@@ -64,7 +64,7 @@ def made() -> Plan:
 def test_a_plan_whose_facts_were_changed_is_refused(made: Plan, change: dict[str, Any]) -> None:
     """Consistently: the floor is recomputed, so that only the facts themselves are wrong."""
     facts = replace(made.claim.facts, **change)
-    needed = invert.limit(replace(made.claim, facts=facts).law, "floor", 1, 1e-5)
+    needed = calibrate.limit(replace(made.claim, facts=facts).law, "floor", 1, 1e-5)
     forged = replace(made, claim=replace(made.claim, facts=facts, floor=needed))
     with pytest.raises(PlanError):
         forged.release(source(400))
@@ -127,7 +127,7 @@ def test_randomness_does_not_survive_a_fork() -> None:
 
 
 def test_the_papers_group_table_allows_for_the_tables_in_between() -> None:
-    facts = Facts(rows=10**9, label_range=(0, 51))
+    facts = DatasetBounds(rows=10**9, label_range=(0, 51))
     floor = 64.22 * 10**9
 
     def delta(bags: int, square: float, epsilon: float, group: int = 1) -> float:

@@ -48,7 +48,7 @@ def test_names_survive_the_import_of_modules_of_the_same_name() -> None:
         "planning.verbs",
         "signoff.verification",
         "release",
-        "source",
+        "data",
         "cli",
         "cli.plan",
     ):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp import _random
+from labeldp.sampling import streams as _random
 
 STREAMS = ("features", "labels", "refinement")
 

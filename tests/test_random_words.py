@@ -10,8 +10,9 @@ import struct
 import numpy as np
 import pytest
 
-from labeldp import InputError, _random
-from labeldp._random import Randomness
+from labeldp import InputError
+from labeldp.sampling import streams
+from labeldp.sampling.streams import Randomness
 
 M = 2**32 - 1
 
@@ -61,17 +62,17 @@ def test_streams_are_keyed_each_for_itself_and_blocks_by_their_number(place: int
     made = Randomness.experiment(42).block(place)
     for number, stream in enumerate((made.features, made.labels, made.refinement)):
         key = key_of(f"labeldp experiment 42 {number}")
-        assert _random.words(stream, 20).tolist() == words(key, place, 20)
+        assert streams.words(stream, 20).tolist() == words(key, place, 20)
 
 
 def test_a_public_stream_follows_from_its_seed_and_purpose() -> None:
-    found = _random.words(_random.public_stream("seed", "bags"), 9)
+    found = streams.words(streams.public_stream("seed", "bags"), 9)
     assert found.tolist() == words(key_of("labeldp public bags seed"), 0, 9)
     assert found.dtype == np.uint64
 
 
 def test_a_fresh_seed_is_256_bits_in_text() -> None:
-    seeds = {_random.fresh_seed() for _ in range(20)}
+    seeds = {streams.fresh_seed() for _ in range(20)}
     assert len(seeds) == 20
     assert {len(bytes.fromhex(seed)) for seed in seeds} == {32}
 
@@ -104,8 +105,8 @@ def test_streams_are_neither_pickled_nor_copied() -> None:
 def test_block_0_is_the_streams_themselves_as_far_as_they_got() -> None:
     made = Randomness.experiment(5)
     assert made.block(0) is made
-    first = _random.words(made.features, 4)
-    assert not np.isin(_random.words(made.block(0).features, 4), first).any()
+    first = streams.words(made.features, 4)
+    assert not np.isin(streams.words(made.block(0).features, 4), first).any()
     assert made.block(1).private is made.private
 
 
@@ -117,7 +118,7 @@ def test_a_normal_is_the_quantile_of_the_middle_of_its_word() -> None:
             assert (low, high, size) == (0, 2**64, 3)
             return np.array([0, 2**63, 2**64 - 1], dtype)
 
-    smallest, middle, largest = _random.normals(Ends(), 3)  # type: ignore[arg-type]
+    smallest, middle, largest = streams.normals(Ends(), 3)  # type: ignore[arg-type]
     assert smallest == pytest.approx(-9.155, abs=0.2)
     assert abs(middle) < 1e-15
     assert 8 < largest < 9

@@ -10,7 +10,7 @@ from experiments.study import DELTA
 from experiments.tables import LARGE, Table
 
 from labeldp import LinearRegressor, Plan, Source, verify
-from labeldp.mechanisms.workbench.forecasting import excess_quantile
+from labeldp.mechanisms.forecast import excess_quantile
 from labeldp_paper.experiments.truth import Truth
 from tests.plans import plan
 from tests.realdata import real

@@ -17,24 +17,24 @@ import pyarrow as pa
 import pytest
 
 from labeldp import PlanError, Release, ReleaseError
-from labeldp.accounting.curve import Curve
-from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.data.table import scan
 from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
 from labeldp.release import (
     claim as claims,
     digest as digests,
-    drawing as drawings,
     files,
+    pending as drawings,
     rows as released_rows,
     stored,
 )
 from labeldp.release.budget import best_guess, weaknesses
 from labeldp.release.claim import Claim, FloorOutcome, Person
 from labeldp.release.digest import Digest, table_digest
-from labeldp.release.meaning import RowLabels, SketchedLabels, SumLabels
+from labeldp.release.label_model import RowLabels, SketchedLabels, SumLabels
 from labeldp.release.stored import StoredTable, check_plain
-from labeldp.source.table import scan
 
 MU = 0.5
 
@@ -46,8 +46,8 @@ class Simple(Claim):
     mechanism: ClassVar[str] = "simple"
 
     @property
-    def law(self) -> Curve:
-        return Gaussian(MU)
+    def law(self) -> PrivacyProfile:
+        return GaussianProfile(MU)
 
     def utility(self) -> dict[str, Any]:
         return {"excess": 0.1}
@@ -506,7 +506,7 @@ def test_labels_are_looked_at_again_only_where_rows_without_one_were_dropped(
 
 def test_a_drawing_tells_more_of_its_run_under_a_new_seal() -> None:
     table = numbers(*FEATURES.names, "label:y")
-    drawing = drawings.Drawing(
+    drawing = drawings.PendingRelease(
         FEATURES, table.schema, (b for b in table.to_batches()), lambda d: {"digests": d, "a": 1}
     )
     held, certificate = drawing.telling(ledger="x").collect()

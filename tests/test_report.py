@@ -20,7 +20,7 @@ from hypothesis import given, strategies as st
 
 import labeldp
 from labeldp import ReleaseError, scan
-from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.release.about import About
 from labeldp.signoff import risk
 from labeldp.signoff.charts import curve_chart
@@ -55,7 +55,7 @@ def normal(x: float) -> float:
 
 
 def gaussian_points(mu: float, epsilons: Any) -> list[tuple[float, float]]:
-    return [(float(e), Gaussian(mu).delta(float(e)).upper) for e in epsilons]
+    return [(float(e), GaussianProfile(mu).delta(float(e)).upper) for e in epsilons]
 
 
 @given(st.floats(0.05, 2.0), st.floats(0.01, 0.99))

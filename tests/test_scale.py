@@ -28,9 +28,9 @@ _ROWS = (
     + """
 import hashlib, time
 from labeldp import LocalEngine, plan, scan
-from labeldp.engines.memory import Memory
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import MomentSum
+from labeldp.passes.memory import Memory
+from labeldp.exact.gram import GramSum
+from labeldp.exact.label_sums import MomentSum
 path, label, high, budget, private = sys.argv[1:]
 source = scan(path, label=label, label_range=(0, float(high)))
 engine = LocalEngine(

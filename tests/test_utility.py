@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import f
 
 from labeldp import Plan
-from labeldp.mechanisms.workbench.forecasting import QUANTILES, excess_quantile, mean_excess
+from labeldp.mechanisms.forecast import QUANTILES, excess_quantile, mean_excess
 from tests.plans import plan
 from tests.tables import source
 

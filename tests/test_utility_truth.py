@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from labeldp import Plan, Release, scan
-from labeldp._random import Randomness
-from labeldp.source.table import Source
+from labeldp.data.table import Source
+from labeldp.sampling.streams import Randomness
 from tests.plans import plan
 from tests.tables import source
 

@@ -24,18 +24,18 @@ import pytest
 
 import labeldp.signoff.verification as verification
 from labeldp import Release, ReleaseError, plan as labeldp_plan, scan, verify
-from labeldp._random import Randomness
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.floor import FloorMode, added_variance
-from labeldp.door import grid_for
 from labeldp.mechanisms.certificate_form import malformed
 from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_claim
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.release.certificate import seal
 from labeldp.release.claim import LIBRARIES, FloorOutcome, certify, claimed_fields
 from labeldp.release.digest import table_digest
-from labeldp.release.drawing import certificate_text
 from labeldp.release.parquet import METADATA_KEY
+from labeldp.release.pending import certificate_text
+from labeldp.sampling.rounded_noise import grid_for
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.forging import write
 from tests.plans import plan
@@ -416,7 +416,7 @@ def test_a_smaller_epsilon_over_a_higher_floor_is_noticed(
     """A forger who recomputes everything must claim a floor; the labels' scatter shows it."""
     certificate = read(quick)
     claim = read_claim(certificate)
-    floor = invert.limit(claim.law, "floor", 0.3, claim.delta)
+    floor = calibrate.limit(claim.law, "floor", 0.3, claim.delta)
     better = replace(claim, epsilon=0.3, floor=floor)
     forged = claimed_again(certificate, better)
     forged["floor"]["added_variance"] = floor

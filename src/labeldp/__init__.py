@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from labeldp.accounting.accountants import ACCOUNTANTS as ACCOUNTANTS
     from labeldp.accounting.floor import FloorMode as FloorMode
-    from labeldp.accounting.sketch import Facts as Facts
+    from labeldp.accounting.sketch import DatasetBounds as DatasetBounds
+    from labeldp.data.table import Source as Source, scan as scan
     from labeldp.doctor.inspection import inspect as inspect
     from labeldp.doctor.table import look as look
-    from labeldp.engines.local import LocalEngine as LocalEngine
     from labeldp.errors import (
         DataError as DataError,
         InputError as InputError,
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     )
     from labeldp.ledger.compose import Joint as Joint, compose as compose
     from labeldp.ledger.ledger import Ledger as Ledger
-    from labeldp.mechanisms.workbench.forecasting import Forecast as Forecast, forecast as forecast
-    from labeldp.mechanisms.workbench.plans import Plan as Plan
+    from labeldp.mechanisms.forecast import Forecast as Forecast, forecast as forecast
+    from labeldp.mechanisms.plans import Plan as Plan
+    from labeldp.passes.local import LocalEngine as LocalEngine
     from labeldp.planning.verbs import plan as plan
     from labeldp.release.files import Release as Release
     from labeldp.signoff.auditing import Audit as Audit, audit as audit
     from labeldp.signoff.verification import Verification as Verification, verify as verify
-    from labeldp.source.table import Source as Source, scan as scan
     from labeldp.spark.engine import SparkEngine as SparkEngine
 
 _HOMES = {
@@ -49,10 +49,10 @@ _HOMES = {
     "Audit": "labeldp.signoff.auditing",
     "BagRegressor": "labeldp.learners.estimators",
     "DataError": "labeldp.errors",
-    "Facts": "labeldp.accounting.sketch",
+    "DatasetBounds": "labeldp.accounting.sketch",
     "FeatureMap": "labeldp.features.feature_map",
     "FloorMode": "labeldp.accounting.floor",
-    "Forecast": "labeldp.mechanisms.workbench.forecasting",
+    "Forecast": "labeldp.mechanisms.forecast",
     "InputError": "labeldp.errors",
     "Joint": "labeldp.ledger.compose",
     "LabelDPError": "labeldp.errors",
@@ -60,22 +60,22 @@ _HOMES = {
     "Ledger": "labeldp.ledger.ledger",
     "LedgerError": "labeldp.errors",
     "LinearRegressor": "labeldp.learners.estimators",
-    "LocalEngine": "labeldp.engines.local",
+    "LocalEngine": "labeldp.passes.local",
     "MissingExtraError": "labeldp.errors",
-    "Plan": "labeldp.mechanisms.workbench.plans",
+    "Plan": "labeldp.mechanisms.plans",
     "PlanError": "labeldp.errors",
     "Release": "labeldp.release.files",
     "ReleaseError": "labeldp.errors",
-    "Source": "labeldp.source.table",
+    "Source": "labeldp.data.table",
     "SparkEngine": "labeldp.spark.engine",
     "Verification": "labeldp.signoff.verification",
     "audit": "labeldp.signoff.auditing",
     "compose": "labeldp.ledger.compose",
-    "forecast": "labeldp.mechanisms.workbench.forecasting",
+    "forecast": "labeldp.mechanisms.forecast",
     "inspect": "labeldp.doctor.inspection",
     "look": "labeldp.doctor.table",
     "plan": "labeldp.planning.verbs",
-    "scan": "labeldp.source.table",
+    "scan": "labeldp.data.table",
     "verify": "labeldp.signoff.verification",
 }
 __all__ = sorted(_HOMES)

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 from labeldp.accounting import contour, family
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.family import SketchFamily, residual_cosine
+from labeldp.accounting.family import NeighborFamily, residual_cosine
 from labeldp.errors import InputError
 
 
@@ -28,7 +28,7 @@ def member(bags, tau, cosine, leverage, epsilon, mu=0.0):
 @pytest.mark.parametrize("epsilon", [0.0, 1.0, 6.0])
 def test_features_unknown_the_sup_is_the_closed_form_end(bags, effect, epsilon):
     tau = effect / math.sqrt(bags)
-    answer = SketchFamily(bags, tau).delta(epsilon)
+    answer = NeighborFamily(bags, tau).delta(epsilon)
     end = member(bags, tau, -1.0, 0.0, epsilon)[:, 0]
     assert answer.estimate == pytest.approx(end[1], rel=1e-10, abs=1e-300)
     assert answer.upper <= end[2] * (1 + 3e-9) + 1e-300
@@ -50,7 +50,7 @@ def test_no_neighbour_exceeds_the_worst_case(bags, effect, epsilon, mu, seed):
     leverage = generator.uniform(0, 1, 200) ** 0.5 * (1 - cosine**2)
     some = tau * generator.uniform(0, 1, 200) ** 0.2
     top = member(bags, some, cosine, leverage, epsilon, mu)[0].max()
-    assert top <= SketchFamily(bags, tau).delta(epsilon, mu).upper
+    assert top <= NeighborFamily(bags, tau).delta(epsilon, mu).upper
 
 
 @settings(max_examples=40)
@@ -71,15 +71,15 @@ def test_no_neighbour_exceeds_the_family_with_public_features(bags, size, h, c, 
     _, v = family.roots(some, cosine, leverage)
     inside = v < 1 - 1e-9
     top = member(bags, some[inside], cosine[inside], leverage[inside], epsilon)[0].max()
-    assert top <= SketchFamily(bags, tau, h, c).delta(epsilon).upper
+    assert top <= NeighborFamily(bags, tau, h, c).delta(epsilon).upper
 
 
 def test_public_features_are_certified_tightly_and_help():
-    facts = SketchFamily(20_000, 0.0126, 6e-4, 0.055)
+    facts = NeighborFamily(20_000, 0.0126, 6e-4, 0.055)
     answer = facts.delta(1.0)
     brute = max(member(20_000, 0.0126, c, 6e-4, 1.0)[1, 0] for c in np.linspace(-0.055, 0.055, 41))
     assert answer.upper == pytest.approx(brute, rel=1e-8, abs=0.0)
-    assert answer.upper < 1e-3 * SketchFamily(20_000, 0.0126).delta(1.0).upper
+    assert answer.upper < 1e-3 * NeighborFamily(20_000, 0.0126).delta(1.0).upper
 
 
 @given(st.floats(1e-6, 0.999), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1), st.floats(0, 1))
@@ -129,7 +129,7 @@ def synthetic(shift=0.0):
         u, v = pairs
         return np.array([u * u * v, u * u * v, u * u * v + np.where(v > 0.9, shift, 0.0)])
 
-    return family.Chart(0.0, 1.0, cells), value, Bounds(0.0, 0.0, 0.0)
+    return family.Parametrization(0.0, 1.0, cells), value, Bounds(0.0, 0.0, 0.0)
 
 
 def test_branch_and_bound_finds_an_inner_sup(monkeypatch):
@@ -148,7 +148,7 @@ def test_branch_and_bound_remembers_the_cells_it_closed():
 @given(st.integers(1, 10**5), st.floats(0.05, 0.9), st.floats(0, 5), st.sampled_from([1.0, 0.1]))
 def test_cells_left_at_a_quick_bound_change_nothing(bags, effect, epsilon, leverage):
     cosine = 1.0 if leverage == 1.0 else 0.4
-    some = SketchFamily(bags, effect / math.sqrt(bags), leverage, cosine)
+    some = NeighborFamily(bags, effect / math.sqrt(bags), leverage, cosine)
     value = some._value(epsilon, 0.1)
     for at_ends, chart in some._ends(value):
         quick = family._certify(chart, value, at_ends)
@@ -157,25 +157,25 @@ def test_cells_left_at_a_quick_bound_change_nothing(bags, effect, epsilon, lever
 
 
 def test_tau_above_one_needs_public_features():
-    assert SketchFamily(1, 1.2).delta(1.0).lower == 1.0
-    assert SketchFamily(1, 1.2, 0.01, 0.1).delta(6.0).upper < 0.5
-    assert SketchFamily(1, 0.999999).delta(1.0).upper > 0.5
-    assert SketchFamily(1, 1e-9).delta(0.0).upper < 1e-8
+    assert NeighborFamily(1, 1.2).delta(1.0).lower == 1.0
+    assert NeighborFamily(1, 1.2, 0.01, 0.1).delta(6.0).upper < 0.5
+    assert NeighborFamily(1, 0.999999).delta(1.0).upper > 0.5
+    assert NeighborFamily(1, 1e-9).delta(0.0).upper < 1e-8
 
 
 def test_the_quick_guess_is_never_above_the_sup():
-    for some in (SketchFamily(5, 0.2), SketchFamily(5, 0.2, 0.05, 0.3), SketchFamily(1, 0.9)):
+    for some in (NeighborFamily(5, 0.2), NeighborFamily(5, 0.2, 0.05, 0.3), NeighborFamily(1, 0.9)):
         for epsilon in (0.0, 0.5, 2.0):
             assert some.guess(epsilon).upper <= some.delta(epsilon).upper
 
 
 def test_inflation_costs_a_little_and_never_helps():
-    plain, tiny = SketchFamily(900, 0.01), SketchFamily(900, 0.01, inflation=2.0**-30)
-    much = SketchFamily(900, 0.01, inflation=0.1)
+    plain, tiny = NeighborFamily(900, 0.01), NeighborFamily(900, 0.01, inflation=2.0**-30)
+    much = NeighborFamily(900, 0.01, inflation=0.1)
     assert plain.delta(1.0).estimate < tiny.delta(1.0).estimate
     assert tiny.delta(1.0).upper < plain.delta(1.0).upper * (1 + 1e-6)
     assert much.delta(1.0).lower > tiny.delta(1.0).upper
-    assert SketchFamily(9, 0.9, inflation=0.1).delta(1.0).upper == 1.0  # v reaches 1
+    assert NeighborFamily(9, 0.9, inflation=0.1).delta(1.0).upper == 1.0  # v reaches 1
 
 
 @settings(max_examples=25)
@@ -183,14 +183,14 @@ def test_inflation_costs_a_little_and_never_helps():
 def test_monotone_in_every_argument(bags, effect, epsilon, leverage):
     tau = effect / math.sqrt(bags)
     cosine = 1.0 if leverage == 1.0 else 0.4
-    base = SketchFamily(bags, tau, leverage, cosine).delta(epsilon)
+    base = NeighborFamily(bags, tau, leverage, cosine).delta(epsilon)
     worse = (
-        SketchFamily(bags + 1, tau, leverage, cosine).delta(epsilon),
-        SketchFamily(bags, tau * 1.01, leverage, cosine).delta(epsilon),
-        SketchFamily(bags, tau, min(1.0, leverage * 1.1), cosine).delta(epsilon),
-        SketchFamily(bags, tau, leverage, min(1.0, cosine * 1.1)).delta(epsilon),
-        SketchFamily(bags, tau, leverage, cosine).delta(epsilon, gaussian=0.1),
-        SketchFamily(bags, tau, leverage, cosine).delta(epsilon * 0.9),
+        NeighborFamily(bags + 1, tau, leverage, cosine).delta(epsilon),
+        NeighborFamily(bags, tau * 1.01, leverage, cosine).delta(epsilon),
+        NeighborFamily(bags, tau, min(1.0, leverage * 1.1), cosine).delta(epsilon),
+        NeighborFamily(bags, tau, leverage, min(1.0, cosine * 1.1)).delta(epsilon),
+        NeighborFamily(bags, tau, leverage, cosine).delta(epsilon, gaussian=0.1),
+        NeighborFamily(bags, tau, leverage, cosine).delta(epsilon * 0.9),
     )
     for other in worse:
         assert base.lower <= other.upper
@@ -225,11 +225,11 @@ def test_no_residual_exceeds_the_cosine(seed):
 
 def test_bad_arguments_are_named():
     with pytest.raises(InputError, match="bags"):
-        SketchFamily(0, 0.1)
+        NeighborFamily(0, 0.1)
     with pytest.raises(InputError, match="tau"):
-        SketchFamily(1, math.nan)
+        NeighborFamily(1, math.nan)
     with pytest.raises(InputError, match="epsilon"):
-        SketchFamily(1, 0.1).delta(-1.0)
+        NeighborFamily(1, 0.1).delta(-1.0)
 
 
 @pytest.mark.parametrize("tau", [1e-4, 1e-6, 1e-9, 1e-12])
@@ -237,13 +237,13 @@ def test_a_vanishing_change_costs_next_to_nothing(tau: float) -> None:
     """Large tables have tiny τ: cells of tiny v must not end on the singularity at 1/α."""
     for bags in (1, 7):
         for epsilon in (0.1, 1.0, 4.0):
-            assert SketchFamily(bags, tau).delta(epsilon).upper < 1e-200
+            assert NeighborFamily(bags, tau).delta(epsilon).upper < 1e-200
 
 
 FLAT = [
-    SketchFamily(50, 2e-5, 4e-3, 1e-5),
-    SketchFamily(3000, 2e-5, 4e-3, 1.4e-6, 2.0**-30),
-    SketchFamily(1, 1e-5, 0.2, 3e-5),
+    NeighborFamily(50, 2e-5, 4e-3, 1e-5),
+    NeighborFamily(3000, 2e-5, 4e-3, 1.4e-6, 2.0**-30),
+    NeighborFamily(1, 1e-5, 0.2, 3e-5),
 ]
 
 

@@ -11,12 +11,12 @@ import itertools
 import numpy as np
 import pytest
 
-from labeldp import Facts, InputError
-from labeldp.accounting import invert
-from labeldp.accounting.curve import Steps, group_delta
+from labeldp import DatasetBounds, InputError
+from labeldp.accounting import calibrate
 from labeldp.accounting.floor import Measurement, price
 from labeldp.accounting.paper import Theorem1
-from labeldp.accounting.sketch import Sketch
+from labeldp.accounting.privacy_profile import GroupPrivacy, group_delta
+from labeldp.accounting.sketch import SketchProfile
 from tests.oracles import gaussian_law, sketch_law
 from tests.oracles.sketch_law import Reals
 
@@ -52,9 +52,11 @@ def residual_square(labels: Reals) -> float:
     return float(rest @ rest)
 
 
-def facts() -> Facts:
+def facts() -> DatasetBounds:
     rank = int(np.linalg.matrix_rank(DESIGN))
-    return Facts(len(DESIGN), RANGE, features=rank, max_leverage=float(HAT.diagonal().max()))
+    return DatasetBounds(
+        len(DESIGN), RANGE, features=rank, max_leverage=float(HAT.diagonal().max())
+    )
 
 
 def test_the_table_is_what_it_is_said_to_be() -> None:
@@ -78,7 +80,7 @@ def test_no_group_of_neighbours_costs_more_than_is_claimed(group: int, room: flo
     assert RANGE[0] <= raised.min() <= raised.max() <= RANGE[1]
     own = residual_square(labels)
     floor = room * own
-    epsilon = invert.epsilon(Sketch(facts(), BAGS, floor).group(group), DELTA)
+    epsilon = calibrate.epsilon(SketchProfile(facts(), BAGS, floor).group(group), DELTA)
     ratios = sketch_law.eigenvalues(DESIGN, labels, raised, floor - own)
     assert sketch_law.delta(BAGS, ratios, epsilon) <= DELTA
     assert sketch_law.delta(BAGS, ratios, epsilon / 2) > DELTA
@@ -93,19 +95,19 @@ def test_a_measured_floor_shows_a_group_as_much_as_it_moves_the_residual(group: 
     rows, measured = 400, Measurement(0.8, 1e-9)
     labels = np.where(np.arange(rows) < group, 1.0, 0.0)
     moved = float(np.linalg.norm(labels - labels.mean()))
-    public = Facts(rows, (0.0, 1.0), features=1, max_leverage=1 / rows)
+    public = DatasetBounds(rows, (0.0, 1.0), features=1, max_leverage=1 / rows)
     true = float(gaussian_law.delta(0.5, np.array(moved / measured.noise(1.0))))
-    law = Sketch(public, 1, 1e12, *price(measured)).group(group)
+    law = SketchProfile(public, 1, 1e12, *price(measured)).group(group)
     claimed = law.delta(0.5).upper
     assert true <= claimed <= 1.02 * true
-    assert invert.epsilon(law, claimed) == pytest.approx(0.5, rel=1e-6)
+    assert calibrate.epsilon(law, claimed) == pytest.approx(0.5, rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 349.0, 351.0, 699.0, 701.0, 1e5])
 def test_one_step_is_the_guarantee_itself_however_large_epsilon_is(epsilon: float) -> None:
     assert group_delta(epsilon, 1e-9, 1) == pytest.approx(1e-9, rel=1e-11)
     law = Theorem1(10**9, (0.0, 1.0), 1.0, bags=10**5)
-    assert law.delta(epsilon).upper <= Steps(law).delta(epsilon).upper < 1.0
+    assert law.delta(epsilon).upper <= GroupPrivacy(law).delta(epsilon).upper < 1.0
 
 
 @pytest.mark.parametrize("epsilon", [233.0, 234.0, 349.0])

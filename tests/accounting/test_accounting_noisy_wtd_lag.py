@@ -10,47 +10,47 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import gaussian, invert, random_mu
-from labeldp.accounting.draw import BagDraw, OverDraw, membership
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.accounting.mixture import RandomWeights, fraction_of, realised_mu
+from labeldp.accounting import calibrate, gaussian, random_sensitivity
+from labeldp.accounting.draw import BagDraw, SubsampledProfile, membership
+from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.weighted_bags import RandomWeights, fraction_of, realised_mu
 from labeldp.errors import InputError, PlanError
 
 UNIT = (-1.0, 1.0)
 
 
 def delta_of(facts, epsilon, chance=1.0):
-    return OverDraw(facts, chance).delta(epsilon)
+    return SubsampledProfile(facts, chance).delta(epsilon)
 
 
 def epsilon_of(facts, delta, chance=1.0):
-    return invert.epsilon(OverDraw(facts, chance), delta)
+    return calibrate.epsilon(SubsampledProfile(facts, chance), delta)
 
 
 def min_bag_size(label_range, noisy_fraction, epsilon, delta, noise_std=1.0, rows=None):
     facts = RandomWeights(1, label_range, noisy_fraction, noise_std, rows)
-    return invert.limit(facts, "bag_size", epsilon, delta)
+    return calibrate.limit(facts, "bag_size", epsilon, delta)
 
 
 def min_noise_std(facts, epsilon, delta):
-    return invert.limit(facts, "noise_std", epsilon, delta)
+    return calibrate.limit(facts, "noise_std", epsilon, delta)
 
 
 def min_noisy_fraction(facts, epsilon, delta):
-    return invert.limit(facts, "noisy_fraction", epsilon, delta)
+    return calibrate.limit(facts, "noisy_fraction", epsilon, delta)
 
 
 def max_bags(facts, epsilon, delta):
     law = BagDraw(facts, facts.rows or 0, facts.bag_size)
-    return invert.limit(law, "bags", epsilon, delta)
+    return calibrate.limit(law, "bags", epsilon, delta)
 
 
 def target_mu(epsilon, delta, chance=1.0):
-    return invert.limit(OverDraw(Gaussian(1.0), chance), "mu", epsilon, delta)
+    return calibrate.limit(SubsampledProfile(GaussianProfile(1.0), chance), "mu", epsilon, delta)
 
 
 def realised(mu, chance=1.0):
-    return OverDraw(Gaussian(float(np.max(mu))), chance)
+    return SubsampledProfile(GaussianProfile(float(np.max(mu))), chance)
 
 
 @pytest.mark.parametrize(
@@ -160,18 +160,23 @@ def test_simulated_bags_agree_with_the_a_priori_law(noisy_row):
     noisy = facts.noisy_rows - noisy_row
 
     def law(shift):
-        counts = random_mu.hypergeometric(8, noisy, 29)
-        moved = random_mu.Counts(counts.lowest + shift, counts.weights, counts.lost)
-        return random_mu.mean_delta(2.0, epsilon, moved, noisy_row)
+        counts = random_sensitivity.hypergeometric(8, noisy, 29)
+        moved = random_sensitivity.Counts(counts.lowest + shift, counts.weights, counts.lost)
+        return random_sensitivity.mean_delta(2.0, epsilon, moved, noisy_row)
 
     right = law(0)
     assert right.lower - error <= mean <= right.upper + error
-    for wrong in (law(1), random_mu.mean_delta(2.0, epsilon, random_mu.fixed(3), noisy_row)):
+    for wrong in (
+        law(1),
+        random_sensitivity.mean_delta(2.0, epsilon, random_sensitivity.fixed(3), noisy_row),
+    ):
         assert not wrong.lower - error <= mean <= wrong.upper + error
     claim = delta_of(facts, epsilon)
     assert mean - error <= claim.upper
     worse = [
-        random_mu.mean_delta(2.0, epsilon, random_mu.hypergeometric(8, noisy, 29), kind)
+        random_sensitivity.mean_delta(
+            2.0, epsilon, random_sensitivity.hypergeometric(8, noisy, 29), kind
+        )
         for noisy, kind in ((15, False), (14, True))
     ]
     assert claim == max(worse, key=lambda bounds: bounds.upper)
@@ -215,7 +220,7 @@ def test_realised_mu_by_hand():
     assert mu[0] >= 3.2
     assert mu[2] == math.inf
     assert realised(mu).delta(1.0).upper == 1.0
-    assert invert.epsilon(realised(mu), 1e-5) == math.inf
+    assert calibrate.epsilon(realised(mu), 1e-5) == math.inf
     assert realised_mu(weights[0], noisy[0], 2.0, 0.5)[0] == mu[0]
 
 
@@ -228,7 +233,7 @@ def test_target_mu_is_the_largest_that_passes(epsilon, delta, chance):
         return
     assert realised([0.1 * target, target], chance).delta(epsilon).upper <= delta
     assert realised([target * (1 + 1e-8)], chance).delta(epsilon).upper > delta
-    assert invert.epsilon(realised([target], chance), delta) == pytest.approx(epsilon)
+    assert calibrate.epsilon(realised([target], chance), delta) == pytest.approx(epsilon)
 
 
 def test_what_cannot_be_done_says_so():

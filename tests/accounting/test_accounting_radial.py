@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 from labeldp.accounting.compose import compose
-from labeldp.accounting.laplace import Laplace, Pure
+from labeldp.accounting.laplace import LaplaceProfile, Pure
 from labeldp.accounting.radial import Radial, curve, deviations, product_quantile
 
 DRAWS = 400_000
@@ -41,14 +41,14 @@ def test_a_group_moves_it_as_many_times_as_far(group: int) -> None:
 
 
 def test_it_is_pure_grows_with_the_distance_and_falls_with_the_dimensions() -> None:
-    assert curve(1.0, 1) == Laplace(1.0)
+    assert curve(1.0, 1) == LaplaceProfile(1.0)
     for dimensions in (2, 3, 30, 4096):
         law = Radial(1.0, dimensions)
         assert law.pure() == 1.0
         assert law.delta(1.0).upper == 0.0 < law.delta(0.999).upper
         for epsilon in (-0.02, 0.0, 0.1, 0.5):
             assert law.delta(epsilon).upper <= Pure(1.0).delta(epsilon).upper
-            assert law.delta(epsilon).upper <= Laplace(1.0).delta(epsilon).upper
+            assert law.delta(epsilon).upper <= LaplaceProfile(1.0).delta(epsilon).upper
             assert law.delta(epsilon).upper < Radial(1.1, dimensions).delta(epsilon).upper
             assert Radial(1.0, dimensions + 1).delta(epsilon).lower < law.delta(epsilon).upper
         assert law.group(3) == Radial(3.0, dimensions)
@@ -61,7 +61,7 @@ def test_composed_it_is_no_better_and_little_worse(dimensions: int) -> None:
     atoms = np.array(law.atoms())
     assert atoms[:, 1].sum() == pytest.approx(1.0, abs=1e-12)
     assert np.sum(atoms[:, 1] * np.exp(-atoms[:, 0])) == pytest.approx(1.0, abs=0.03)
-    together = compose([law, Laplace(1e-9)])
+    together = compose([law, LaplaceProfile(1e-9)])
     for epsilon in (0.0, 0.05):
         alone = law.delta(epsilon).upper
         assert alone <= together.delta(epsilon).upper <= 1.2 * alone + 0.01

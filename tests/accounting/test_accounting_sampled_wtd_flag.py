@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import invert
-from labeldp.accounting.draw import BagDraw, OverDraw, membership
-from labeldp.accounting.sketch import Bags, Facts, SizedBag, Sketch, spans_labels
+from labeldp.accounting import calibrate
+from labeldp.accounting.draw import BagDraw, SubsampledProfile, membership
+from labeldp.accounting.sketch import Bags, DatasetBounds, SizedBag, SketchProfile, spans_labels
 from labeldp.errors import InputError, PlanError
 
 CENSUS = ((0.0, 51.0), 64.22)
-BAG = Facts(12_000, (0.0, 51.0))
+BAG = DatasetBounds(12_000, (0.0, 51.0))
 FLOOR = 64.22 * 12_000
 
 
 def law(facts, floor, mu=0.0, slack=0.0, group=1, chance=1.0):
-    return OverDraw(Bags(Sketch(facts, 1, floor, mu, slack)), chance).group(group)
+    return SubsampledProfile(Bags(SketchProfile(facts, 1, floor, mu, slack)), chance).group(group)
 
 
 def delta_of(facts, floor, epsilon, *extra, **more):
@@ -30,19 +30,19 @@ def delta_of(facts, floor, epsilon, *extra, **more):
 
 
 def epsilon_of(facts, floor, delta, **more):
-    return invert.epsilon(law(facts, floor, **more), delta)
+    return calibrate.epsilon(law(facts, floor, **more), delta)
 
 
 def min_floor(facts, epsilon, delta, **more):
-    return invert.limit(law(facts, 1.0, **more), "floor", epsilon, delta)
+    return calibrate.limit(law(facts, 1.0, **more), "floor", epsilon, delta)
 
 
 def max_bags(facts, rows, floor, epsilon, delta):
-    return invert.limit(BagDraw(law(facts, floor), rows, facts.rows), "bags", epsilon, delta)
+    return calibrate.limit(BagDraw(law(facts, floor), rows, facts.rows), "bags", epsilon, delta)
 
 
 def min_bag_size(label_range, residual_ms, epsilon, delta, **more):
-    return invert.limit(SizedBag(label_range, residual_ms, **more), "bag_size", epsilon, delta)
+    return calibrate.limit(SizedBag(label_range, residual_ms, **more), "bag_size", epsilon, delta)
 
 
 def worst_case(bag_size, epsilon):
@@ -87,7 +87,7 @@ def test_larger_bags_stay_private():
         deltas = []
         for bag_size in np.unique(np.geomspace(60, 20_000, 14).astype(int)).tolist():
             leverage = min(1.0, factor * 40 / bag_size)
-            facts = Facts(bag_size, (0.0, 51.0), 40, leverage)
+            facts = DatasetBounds(bag_size, (0.0, 51.0), 40, leverage)
             deltas.append(delta_of(facts, 64.22 * bag_size, 1.0).upper)
         assert all(b <= a * (1 + 1e-8) for a, b in pairwise(deltas))
 
@@ -100,7 +100,7 @@ def test_bag_sizes_are_the_smallest_that_pass(epsilon, delta, factor):
     found = min_bag_size(*CENSUS, epsilon, delta, features=40, leverage_factor=factor)
     for bag_size, private in ((found, True), (found - 1, False)):
         leverage = None if factor is None else min(1.0, factor * 40 / bag_size)
-        facts = Facts(bag_size, (0.0, 51.0), 40, leverage)
+        facts = DatasetBounds(bag_size, (0.0, 51.0), 40, leverage)
         bounds = delta_of(facts, 64.22 * bag_size * (1 - 1e-15), epsilon)
         assert (bounds.upper <= delta) == private
 
@@ -125,7 +125,7 @@ def test_answers_are_inverse_and_private(epsilon, delta, chance):
 
 def test_given_the_bags_it_is_one_aggregate_of_wtd_flag():
     for extra in ((), (0.05, 1e-9)):
-        assert delta_of(BAG, FLOOR, 1.0, *extra) == Sketch(BAG, 1, FLOOR, *extra).delta(1.0)
+        assert delta_of(BAG, FLOOR, 1.0, *extra) == SketchProfile(BAG, 1, FLOOR, *extra).delta(1.0)
 
 
 def test_most_bags_over_the_draw():
@@ -143,7 +143,7 @@ def test_most_bags_over_the_draw():
 def test_groups_cost_more_and_several_bags_can_cost_more_than_one():
     one, two, three = (delta_of(BAG, FLOOR, 0.5, group=g) for g in (1, 2, 3))
     assert one.upper < two.upper < three.upper
-    together = Sketch(BAG, 1, FLOOR).group(2).delta(0.5)
+    together = SketchProfile(BAG, 1, FLOOR).group(2).delta(0.5)
     assert two.lower == together.lower <= together.upper < two.upper
     assert two.upper <= 2 * delta_of(BAG, FLOOR, 0.25).upper * (1 + 1e-12)
     epsilon = epsilon_of(BAG, FLOOR, 1e-5, group=2)
@@ -163,7 +163,7 @@ def test_two_labels_in_two_bags_at_epsilon_zero():
     gains = np.maximum(0.0, -np.expm1(-loss))
     error = 4 * gains.std() / math.sqrt(len(gains))
     spread = delta_of(BAG, FLOOR, 0.0, group=2)
-    assert Sketch(BAG, 1, FLOOR).group(2).delta(0.0).upper < gains.mean() - error
+    assert SketchProfile(BAG, 1, FLOOR).group(2).delta(0.0).upper < gains.mean() - error
     assert gains.mean() + error < spread.upper
 
 
@@ -232,7 +232,7 @@ def test_simulated_draws_stay_below_the_claim_and_expose_a_wrong_one():
     gains = np.array([g for g, _, _ in found])
     floor, leverage = min(f for _, f, _ in found), max(h for _, _, h in found)
     means, errors = gains.mean(axis=0), 4 * gains.std(axis=0) / math.sqrt(len(gains))
-    facts = Facts(table.bag_size, (-3.0, 3.0), 2, leverage)
+    facts = DatasetBounds(table.bag_size, (-3.0, 3.0), 2, leverage)
     chance = membership(table.rows, table.bags, table.bag_size)
     claim = delta_of(facts, floor, epsilon, chance=chance).upper
     assert (means - errors <= claim).all()
@@ -251,7 +251,7 @@ def test_the_worst_neighbour_attains_the_claim():
     gains = np.where(drawn, np.maximum(0.0, -np.expm1(epsilon - loss)), 0.0)
     mean, error = gains.mean(), 4 * gains.std() / math.sqrt(len(gains))
     chance = membership(rows, bags, bag_size)
-    facts = Facts(bag_size, (0.0, width))
+    facts = DatasetBounds(bag_size, (0.0, width))
     claim = delta_of(facts, sigma**2, epsilon, chance=chance)
     assert claim.lower - error <= mean <= claim.upper + error
     assert error < 0.05 * mean

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.accounting.invert import _largest_integer, _root, _smallest_integer, epsilon, limit
+from labeldp.accounting.calibrate import _largest_integer, _root, _smallest_integer, epsilon, limit
+from labeldp.accounting.gaussian import GaussianProfile
 
 PLACES = st.floats(-50.0, 700.0)
 
@@ -54,21 +54,25 @@ def test_few_values_are_needed():
 @pytest.mark.parametrize("delta", [1e-100, 1e-6, 0.5, 0.99, 0.999999])
 def test_an_extreme_delta_needs_few_values_too(delta: float, monkeypatch: pytest.MonkeyPatch):
     """Near 1 it hardly moves, and steps of one length took millions of them."""
-    asked, law = [], Gaussian.delta
+    asked, law = [], GaussianProfile.delta
 
-    def counted(self: Gaussian, epsilon: float) -> Bounds:
+    def counted(self: GaussianProfile, epsilon: float) -> Bounds:
         asked.append(epsilon)
         assert len(asked) < 1000
         return law(self, epsilon)
 
-    monkeypatch.setattr(Gaussian, "delta", counted)
-    mu = limit(Gaussian(1.0), "mu", 1.0, delta)
-    assert law(Gaussian(mu), 1.0).upper <= delta < law(Gaussian(mu * (1.0 + 1e-5)), 1.0).upper
+    monkeypatch.setattr(GaussianProfile, "delta", counted)
+    mu = limit(GaussianProfile(1.0), "mu", 1.0, delta)
+    assert (
+        law(GaussianProfile(mu), 1.0).upper
+        <= delta
+        < law(GaussianProfile(mu * (1.0 + 1e-5)), 1.0).upper
+    )
     asked.clear()
-    assert epsilon(Gaussian(mu), delta) == pytest.approx(1.0, rel=1e-4)
+    assert epsilon(GaussianProfile(mu), delta) == pytest.approx(1.0, rel=1e-4)
 
 
 def test_the_smallest_budgets_have_a_limit_too():
     """The search begins at a μ that is far too large for them."""
-    mu = limit(Gaussian(1.0), "mu", 1e-12, 1e-100)
-    assert 0.0 < Gaussian(mu).delta(1e-12).upper <= 1e-100
+    mu = limit(GaussianProfile(1.0), "mu", 1e-12, 1e-100)
+    assert 0.0 < GaussianProfile(mu).delta(1e-12).upper <= 1e-100

@@ -12,7 +12,7 @@ from scipy import linalg, stats
 from labeldp.accounting import contour, family
 from labeldp.accounting.compose import compose
 from labeldp.accounting.radial import Radial
-from labeldp.accounting.sketch import Facts, Sketch
+from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from tests.oracles.quadrature import by_contour
 
 
@@ -136,8 +136,8 @@ def test_the_loss_of_released_numbers_has_this_law(back):
 
 def test_two_kinds_of_sketches_beside_bounded_noise_take_bounded_work(monkeypatch):
     """As in a ledger of three mechanisms: a box costs an integral for every point of the noise."""
-    whole = Sketch(Facts(4000, (0.0, 10.0), 5, 0.01), 3000, 4.0e6, 0.075, 1e-7)
-    bag = Sketch(Facts(96, (0.0, 10.0), 5, 0.26), 1, 8168.0, 0.075, 1e-7)
+    whole = SketchProfile(DatasetBounds(4000, (0.0, 10.0), 5, 0.01), 3000, 4.0e6, 0.075, 1e-7)
+    bag = SketchProfile(DatasetBounds(96, (0.0, 10.0), 5, 0.26), 1, 8168.0, 0.075, 1e-7)
     together, looks, integral = compose([Radial(1.0, 5), whole, bag]), [], contour.delta
 
     def counted(loss, *rest):

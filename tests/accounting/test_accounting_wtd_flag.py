@@ -7,33 +7,33 @@ import math
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import invert
-from labeldp.accounting.curve import Steps, best_true_positive_rate
+from labeldp.accounting import calibrate
 from labeldp.accounting.limits import MOST_BAGS
-from labeldp.accounting.mixture import RandomWeights
-from labeldp.accounting.sketch import Facts, Sketch
+from labeldp.accounting.privacy_profile import GroupPrivacy, best_true_positive_rate
+from labeldp.accounting.sketch import DatasetBounds, SketchProfile
+from labeldp.accounting.weighted_bags import RandomWeights
 from labeldp.errors import InputError, PlanError
 from tests.oracles.groups import group
 
-CENSUS, CENSUS_FLOOR = Facts(131_903_910, (0.0, 51.0)), 64.22 * 131_903_910
-CRITEO, CRITEO_FLOOR = Facts(1_732_721, (0.0, 254.0)), 195.5 * 1_732_721
-EXAMPLE = Facts(100_000, (-1.0, 1.0), features=20, max_leverage=60 / 100_000)
+CENSUS, CENSUS_FLOOR = DatasetBounds(131_903_910, (0.0, 51.0)), 64.22 * 131_903_910
+CRITEO, CRITEO_FLOOR = DatasetBounds(1_732_721, (0.0, 254.0)), 195.5 * 1_732_721
+EXAMPLE = DatasetBounds(100_000, (-1.0, 1.0), features=20, max_leverage=60 / 100_000)
 
 
 def delta_of(facts, bags, floor, epsilon, mu=0.0, slack=0.0):
-    return Sketch(facts, bags, floor, mu, slack).delta(epsilon)
+    return SketchProfile(facts, bags, floor, mu, slack).delta(epsilon)
 
 
 def epsilon_of(facts, bags, floor, delta, mu=0.0, slack=0.0):
-    return invert.epsilon(Sketch(facts, bags, floor, mu, slack), delta)
+    return calibrate.epsilon(SketchProfile(facts, bags, floor, mu, slack), delta)
 
 
 def max_bags(facts, floor, epsilon, delta, mu=0.0, slack=0.0):
-    return invert.limit(Sketch(facts, 1, floor, mu, slack), "bags", epsilon, delta)
+    return calibrate.limit(SketchProfile(facts, 1, floor, mu, slack), "bags", epsilon, delta)
 
 
 def min_floor(facts, bags, epsilon, delta, mu=0.0, slack=0.0):
-    return invert.limit(Sketch(facts, bags, 1.0, mu, slack), "floor", epsilon, delta)
+    return calibrate.limit(SketchProfile(facts, bags, 1.0, mu, slack), "floor", epsilon, delta)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_criteo_table(epsilon, bags):
 
 def test_public_features_example():
     """Theory 3e: worst case 123. Its 21,000 put the largest u and largest v in one pair."""
-    unknown = Facts(EXAMPLE.rows, EXAMPLE.label_range)
+    unknown = DatasetBounds(EXAMPLE.rows, EXAMPLE.label_range)
     assert max_bags(unknown, 25_000.0, 1.0, 1e-6) == 123
     assert max_bags(EXAMPLE, 25_000.0, 1.0, 1e-6) == 41_984
 
@@ -61,7 +61,7 @@ def smallest_bag(leverage_factor):
     while high - low > 1:
         rows = (low + high) // 2
         leverage = None if leverage_factor is None else leverage_factor * 40 / rows
-        facts = Facts(rows, (0.0, 51.0), 40, leverage)
+        facts = DatasetBounds(rows, (0.0, 51.0), 40, leverage)
         private = delta_of(facts, 1, 64.22 * rows, 1.0).upper <= 1e-5
         low, high = (low, rows) if private else (rows, high)
     return high
@@ -114,9 +114,9 @@ def test_what_cannot_be_done_says_so():
     with pytest.raises(InputError, match="floor"):
         delta_of(CENSUS, 1, 0.0, 1.0)
     with pytest.raises(InputError, match="max_leverage"):
-        Facts(100, (0.0, 1.0), features=20, max_leverage=0.1)
+        DatasetBounds(100, (0.0, 1.0), features=20, max_leverage=0.1)
     with pytest.raises(InputError, match="label_range"):
-        Facts(100, (1.0, 1.0))
+        DatasetBounds(100, (1.0, 1.0))
 
 
 def test_epsilon_zero_when_the_budget_is_generous():
@@ -128,21 +128,21 @@ def test_a_huge_floor_buys_the_cap():
 
 
 def test_facts_know_width_and_radius():
-    assert Facts(10, (2.0, 6.0)).radius == 2.0
-    assert Facts(10, (2.0, 6.0), centred=False).radius == 6.0
-    assert Facts(10, (-7.0, 6.0), centred=False).width == 13.0
+    assert DatasetBounds(10, (2.0, 6.0)).radius == 2.0
+    assert DatasetBounds(10, (2.0, 6.0), centred=False).radius == 6.0
+    assert DatasetBounds(10, (-7.0, 6.0), centred=False).width == 13.0
 
 
 def test_uncentred_labels_cost_bags():
-    shifted = Facts(100_000, (9.0, 11.0), 20, 60 / 100_000)
-    uncentred = Facts(100_000, (9.0, 11.0), 20, 60 / 100_000, centred=False)
+    shifted = DatasetBounds(100_000, (9.0, 11.0), 20, 60 / 100_000)
+    uncentred = DatasetBounds(100_000, (9.0, 11.0), 20, 60 / 100_000, centred=False)
     centred_bags = max_bags(shifted, 25_000.0, 1.0, 1e-6)
     assert centred_bags == max_bags(EXAMPLE, 25_000.0, 1.0, 1e-6)
     assert max_bags(uncentred, 25_000.0, 1.0, 1e-6) < centred_bags / 10
 
 
 def test_curve_and_what_is_read_off_it():
-    law = Sketch(CENSUS, 61_364, CENSUS_FLOOR)
+    law = SketchProfile(CENSUS, 61_364, CENSUS_FLOOR)
     curve = [(e, law.delta(e).upper) for e in (0.0, 0.25, 0.5, 1.0, 2.0)]
     deltas = [d for _, d in curve]
     assert deltas == sorted(deltas, reverse=True)
@@ -170,6 +170,6 @@ def test_single_steps_cost_what_the_points_say():
     points = [(e, law.delta(e).upper) for e in (0.2, 0.5, 0.8, 1.2)]
     for size in (2, 5):
         for e, d in points:
-            claimed = Steps(law, size).delta(size * e).upper
+            claimed = GroupPrivacy(law, size).delta(size * e).upper
             assert group([(e, d)], size, claimed) == size * e
             assert group([(e, d)], size, claimed * (1 - 1e-9)) == math.inf

@@ -9,19 +9,9 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from labeldp.accounting import gaussian, invert
+from labeldp.accounting import calibrate, gaussian
 from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds, round_up
-from labeldp.accounting.curve import (
-    Curve,
-    Factors,
-    How,
-    Nothing,
-    Range,
-    Steps,
-    best_true_positive_rate,
-    group_delta,
-)
-from labeldp.accounting.draw import BagDraw, OverDraw, affordable_delta, membership
+from labeldp.accounting.draw import BagDraw, SubsampledProfile, affordable_delta, membership
 from labeldp.accounting.floor import (
     FloorMode,
     Measurement,
@@ -29,8 +19,8 @@ from labeldp.accounting.floor import (
     default_measurement,
     price,
 )
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.accounting.laplace import Laplace, Pure
+from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.laplace import LaplaceProfile, Pure
 from labeldp.accounting.limits import (
     LEAST_GROUP_EPSILON,
     LEAST_MU,
@@ -39,6 +29,16 @@ from labeldp.accounting.limits import (
     MOST_MU,
 )
 from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.privacy_profile import (
+    Factors,
+    GroupPrivacy,
+    NonPrivate,
+    PrivacyProfile,
+    Range,
+    SearchMethod,
+    best_true_positive_rate,
+    group_delta,
+)
 from labeldp.errors import InputError
 
 
@@ -96,7 +96,7 @@ def test_a_gaussian_is_good_to_twelve_digits_on_every_branch(mu, place):
         assert value == pytest.approx(float(true), rel=1e-12 if place < 20 else 2e-12, abs=0.0)
     else:
         assert value == pytest.approx(float(true), rel=1e-9, abs=0.0)
-    law = Gaussian(mu).delta(epsilon)
+    law = GaussianProfile(mu).delta(epsilon)
     assert law.lower == pytest.approx(value * (1 - 1e-11), rel=1e-12, abs=0.0)
     assert law.estimate == value
     assert law.upper == gaussian.upper(epsilon, mu)
@@ -109,51 +109,53 @@ def test_a_gaussian_at_its_ends():
     assert gaussian.upper(0.0, 100.0) == 1.0
     assert gaussian.upper(1.0, 1e-9) == 1e-300
     assert gaussian.delta(1.0, 1e-9) == 0.0
-    assert Gaussian(1e-9).delta(1.0) == Bounds(0.0, 0.0, 1e-300)
-    assert Gaussian(math.inf).delta(5.0) is NO_GUARANTEE
-    assert Gaussian(math.inf).factors() is None
-    assert Gaussian(0.3).factors() == Factors(mu=0.3)
-    assert invert.epsilon(Gaussian(math.inf), 0.1) == math.inf
-    assert Gaussian(math.inf).range_of_epsilon(0.1) == math.inf
+    assert GaussianProfile(1e-9).delta(1.0) == Bounds(0.0, 0.0, 1e-300)
+    assert GaussianProfile(math.inf).delta(5.0) is NO_GUARANTEE
+    assert GaussianProfile(math.inf).factors() is None
+    assert GaussianProfile(0.3).factors() == Factors(mu=0.3)
+    assert calibrate.epsilon(GaussianProfile(math.inf), 0.1) == math.inf
+    assert GaussianProfile(math.inf).range_of_epsilon(0.1) == math.inf
     assert gaussian.delta(1.0, 1e-310) == gaussian.delta(1e-3, 5e-324) == 0.0
-    assert Gaussian(2 * MOST_MU).mu == 2 * MOST_MU
+    assert GaussianProfile(2 * MOST_MU).mu == 2 * MOST_MU
     for bad in (-1e-9, -1.0, -math.inf, math.nan):
         with pytest.raises(InputError, match="mu"):
-            Gaussian(bad)
+            GaussianProfile(bad)
     with pytest.raises(InputError, match="mu"):
         gaussian.delta(1.0, -1e-9)
     with pytest.raises(InputError, match="epsilon"):
-        invert.limit(Gaussian(1.0), "mu", -0.1, 0.1)
+        calibrate.limit(GaussianProfile(1.0), "mu", -0.1, 0.1)
     with pytest.raises(InputError, match="Gaussian has no parameter 'bags' to solve for"):
-        Gaussian(1.0).range_of("bags", 1.0, 0.1)
+        GaussianProfile(1.0).range_of("bags", 1.0, 0.1)
     with pytest.raises(InputError, match="size"):
-        Gaussian(1.0).group(0)
-    assert Gaussian(0.3).group(1) == Gaussian(0.3)
-    assert Gaussian(0.3).group(3).mu == pytest.approx(0.9)
+        GaussianProfile(1.0).group(0)
+    assert GaussianProfile(0.3).group(1) == GaussianProfile(0.3)
+    assert GaussianProfile(0.3).group(3).mu == pytest.approx(0.9)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.4, 3.0, 150.0])
 def test_the_largest_mu_passes_and_is_within_its_last_digits(epsilon):
     for delta in (1e-60, 1e-6, 0.2):
-        mu = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
+        mu = calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta)
         assert gaussian_delta(epsilon, mu) <= delta
         assert gaussian_delta(epsilon, mu * (1 + 1e-9)) > delta
 
 
 @pytest.mark.parametrize(("mu", "delta"), [(1.0, 1e-6), (3.0, 1e-100), (40.0, 0.1), (1e-3, 1e-9)])
 def test_the_least_epsilon_passes_and_is_within_its_last_digits(mu, delta):
-    epsilon = invert.epsilon(Gaussian(mu), delta)
+    epsilon = calibrate.epsilon(GaussianProfile(mu), delta)
     assert gaussian_delta(epsilon, mu) <= delta
     assert gaussian_delta(epsilon * (1 - 1e-9), mu) > delta
 
 
 def test_a_gaussian_is_looked_for_as_far_as_is_said():
-    where = Gaussian(1.0).range_of("mu", 1.0, 1e-6)
+    where = GaussianProfile(1.0).range_of("mu", 1.0, 1e-6)
     assert isinstance(where, Range)
     assert (where.value(where.low), where.value(where.high)) == pytest.approx((LEAST_MU, MOST_MU))
-    assert (where.grows, where.how) == (True, How.SHARP)
-    assert invert.limit(Gaussian(1.0), "mu", 1e11, 0.5) == pytest.approx(math.sqrt(2e11), rel=1e-3)
-    where = Gaussian(1.0).range_of_epsilon(1e-6)
+    assert (where.grows, where.how) == (True, SearchMethod.SHARP)
+    assert calibrate.limit(GaussianProfile(1.0), "mu", 1e11, 0.5) == pytest.approx(
+        math.sqrt(2e11), rel=1e-3
+    )
+    where = GaussianProfile(1.0).range_of_epsilon(1e-6)
     assert isinstance(where, Range)
     assert (where.low, where.high) == (0.0, MOST_EPSILON)
 
@@ -186,7 +188,7 @@ def shifted(epsilon, most):
     return below(place) - mp.exp(e) * below(place - a)
 
 
-@pytest.mark.parametrize(("law", "twin"), [(Pure, two_point), (Laplace, shifted)])
+@pytest.mark.parametrize(("law", "twin"), [(Pure, two_point), (LaplaceProfile, shifted)])
 @pytest.mark.parametrize("most", [1e-7, 0.3, 2.0, 45.0])
 @pytest.mark.parametrize("part", [-3.0, -1.001, -1.0, -0.4, 0.0, 0.3, 0.9, 0.9999999])
 def test_bounded_losses_are_their_definition_with_a_margin_of_1e_14(law, twin, most, part):
@@ -204,17 +206,17 @@ def test_bounded_losses_are_their_definition_with_a_margin_of_1e_14(law, twin, m
     assert found.upper <= 1.0
 
 
-@pytest.mark.parametrize("law", [Pure, Laplace])
+@pytest.mark.parametrize("law", [Pure, LaplaceProfile])
 def test_bounded_losses_end_where_they_end(law):
     assert law(0.7).delta(0.7) == Bounds(0.0, 0.0, 0.0)
     assert law(0.7).delta(0.71) == Bounds(0.0, 0.0, 0.0)
     assert law(0.7).delta(0.7 - 1e-12).lower > 0.0
     assert law(0.7).delta(-0.7).estimate == pytest.approx(-math.expm1(-0.7), rel=1e-12)
-    assert law(0.7).pure() == invert.epsilon(law(0.7), 0.0) == 0.7
+    assert law(0.7).pure() == calibrate.epsilon(law(0.7), 0.0) == 0.7
     assert law(0.7).group(1) == law(0.7)
     assert law(0.7).group(2) == law(1.4)
     where = law(0.7).range_of_epsilon(0.1)
-    assert (where.low, where.high, where.how) == (0.0, 0.7, How.SHARP)
+    assert (where.low, where.high, where.how) == (0.0, 0.7, SearchMethod.SHARP)
     for bad in (0.0, -1.0):
         with pytest.raises(InputError, match="epsilon"):
             law(bad)
@@ -225,7 +227,7 @@ def test_bounded_losses_end_where_they_end(law):
 @pytest.mark.parametrize("most", [1e-3, 0.3, 2.0])
 def test_the_points_of_a_bounded_loss_are_its_law_or_one_above(most):
     """Their sum of (1 − e^{ε−L})₊ is δ for the two-point law, and not below it for cells."""
-    for law, tight in ((Pure(most), 1e-12), (Laplace(most), 0.05)):
+    for law, tight in ((Pure(most), 1e-12), (LaplaceProfile(most), 0.05)):
         values, chances = np.array(law.atoms()).T
         assert chances.sum() == pytest.approx(1.0, rel=1e-14)
         assert values.max() == most
@@ -235,12 +237,14 @@ def test_the_points_of_a_bounded_loss_are_its_law_or_one_above(most):
             got = float(chances @ np.maximum(0.0, -np.expm1(epsilon - values)))
             assert true * (1 - 1e-12) <= got <= true * (1 + tight)
     assert Pure(most).factors() == Factors(atoms=(Pure(most).atoms(),))
-    assert Laplace(most).factors() == Factors(atoms=(Laplace(most).atoms(),), exact=False)
-    assert len(Laplace(most).atoms()) == 66
+    assert LaplaceProfile(most).factors() == Factors(
+        atoms=(LaplaceProfile(most).atoms(),), exact=False
+    )
+    assert len(LaplaceProfile(most).atoms()) == 66
 
 
 def test_half_of_laplace_noise_shows_the_most_and_a_part_the_least():
-    values, chances = np.array(Laplace(0.8).atoms()).T
+    values, chances = np.array(LaplaceProfile(0.8).atoms()).T
     assert (values[-1], chances[-1]) == (0.8, 0.5)
     assert values[0] == -0.8
     assert chances[0] == pytest.approx(0.5 * math.exp(-0.8), rel=1e-15)
@@ -268,28 +272,28 @@ def test_steps_that_are_too_large_promise_nothing_or_all():
     assert group_delta(701.0, 0.0, 2) == 0.0
     assert group_delta(351.0, 1e-300, 3) == math.inf
     assert group_delta(0.0, 0.25, 2) == 0.5
-    assert Steps(Gaussian(0.1), 2).delta(1500.0) == NO_GUARANTEE
-    assert Steps(Laplace(0.1), 2).delta(1500.0) == Bounds(0.0, 0.0, 0.0)
+    assert GroupPrivacy(GaussianProfile(0.1), 2).delta(1500.0) == NO_GUARANTEE
+    assert GroupPrivacy(LaplaceProfile(0.1), 2).delta(1500.0) == Bounds(0.0, 0.0, 0.0)
 
 
 def test_steps_share_epsilon_and_multiply():
-    law = Steps(Gaussian(0.1), 3)
-    each = Gaussian(0.1).delta(0.6 / 3).upper
+    law = GroupPrivacy(GaussianProfile(0.1), 3)
+    each = GaussianProfile(0.1).delta(0.6 / 3).upper
     assert law.delta(0.6).upper == group_delta(0.6 / 3, each, 3)
     assert law.delta(0.6).lower == 0.0
     assert law.delta(0.6).estimate == law.delta(0.6).upper
-    assert law.group(2) == Steps(Gaussian(0.1), 6)
-    assert Steps(Laplace(0.7), 3).pure() == math.nextafter(3 * 0.7, 3.0)
-    assert Steps(Nothing(), 2).delta(1.0) is NO_GUARANTEE
-    assert Steps(Gaussian(0.1)).size == 1
+    assert law.group(2) == GroupPrivacy(GaussianProfile(0.1), 6)
+    assert GroupPrivacy(LaplaceProfile(0.7), 3).pure() == math.nextafter(3 * 0.7, 3.0)
+    assert GroupPrivacy(NonPrivate(), 2).delta(1.0) is NO_GUARANTEE
+    assert GroupPrivacy(GaussianProfile(0.1)).size == 1
     with pytest.raises(InputError, match="size"):
-        Steps(Gaussian(0.1), 0)
+        GroupPrivacy(GaussianProfile(0.1), 0)
     where = law.range_of_epsilon(0.1)
     assert (where.low, where.high, where.start, where.how) == (
         LEAST_GROUP_EPSILON,
         MOST_GROUP_EPSILON,
         LEAST_GROUP_EPSILON,
-        How.STEPS,
+        SearchMethod.STEPS,
     )
 
 
@@ -297,19 +301,19 @@ def test_steps_wear_off_a_promise():
     """Two steps through tables whose residual norm may be Δ smaller, and none through nothing."""
     law = Theorem1(10**6, (0.0, 1.0), 0.5)
     worn = law.step(2).delta(0.5).upper
-    assert Steps(law, 2).delta(1.0).upper == group_delta(0.5, worn, 2)
-    assert Steps(Theorem1(4, (0.0, 1.0), 0.25), 3).delta(1.0) is NO_GUARANTEE
-    assert Steps(Pure(0.5), 2).pure() >= 1.0
+    assert GroupPrivacy(law, 2).delta(1.0).upper == group_delta(0.5, worn, 2)
+    assert GroupPrivacy(Theorem1(4, (0.0, 1.0), 0.25), 3).delta(1.0) is NO_GUARANTEE
+    assert GroupPrivacy(Pure(0.5), 2).pure() >= 1.0
 
 
 def test_what_a_curve_says_of_itself_unless_it_knows_better():
-    class Plain(Curve):
+    class Plain(PrivacyProfile):
         def delta(self, epsilon):
             return Bounds(0.0, 0.1, 0.2) if epsilon < 1.0 else Bounds(0.0, 0.0, 0.0)
 
     law = Plain()
     assert law.guess(0.5) == law.delta(0.5)
-    assert law.group(2) == Steps(law, 2)
+    assert law.group(2) == GroupPrivacy(law, 2)
     assert law.step(2) is law
     assert law.parts() == (law,)
     assert law.simpler(0.1) == (law, 0.1)
@@ -319,9 +323,9 @@ def test_what_a_curve_says_of_itself_unless_it_knows_better():
     assert law.range_of_epsilon(0.1) == Range(0.0, MOST_EPSILON, 1.0, value=Range.value)
     with pytest.raises(InputError, match="Plain has no parameter 'bags' to solve for"):
         law.range_of("bags", 1.0, 0.1)
-    assert Nothing().group(3) == Nothing()
-    assert Nothing().range_of_epsilon(0.1) == math.inf
-    assert Nothing().delta(9.0) is NO_GUARANTEE
+    assert NonPrivate().group(3) == NonPrivate()
+    assert NonPrivate().range_of_epsilon(0.1) == math.inf
+    assert NonPrivate().delta(9.0) is NO_GUARANTEE
 
 
 def test_factors_multiply():
@@ -373,8 +377,8 @@ def test_a_table_has_no_more_rows_than_it_has():
         with pytest.raises(InputError):
             membership(rows, bags, size)
         with pytest.raises(InputError):
-            BagDraw(Gaussian(0.1), rows, size, bags)
-    assert BagDraw(Gaussian(0.1), 10, 5).bags == 1
+            BagDraw(GaussianProfile(0.1), rows, size, bags)
+    assert BagDraw(GaussianProfile(0.1), 10, 5).bags == 1
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.003, 0.29])
@@ -394,27 +398,30 @@ def test_what_a_bag_may_cost_at_the_ends():
 
 
 def test_a_draw_multiplies_by_its_chance_and_a_group_by_its_size():
-    law = OverDraw(Gaussian(0.5), 0.3)
+    law = SubsampledProfile(GaussianProfile(0.5), 0.3)
     for answer, given in (
-        (law.delta(0.2), Gaussian(0.5).delta(0.2)),
-        (law.guess(0.2), Gaussian(0.5).guess(0.2)),
+        (law.delta(0.2), GaussianProfile(0.5).delta(0.2)),
+        (law.guess(0.2), GaussianProfile(0.5).guess(0.2)),
     ):
         assert answer == given.times(0.3)
-    assert law.group(2) == OverDraw(Gaussian(1.0), 0.6)
-    assert law.group(4) == OverDraw(Gaussian(2.0), 1.0)
-    assert law.drawn() == (0.3, Gaussian(0.5))
-    assert law.simpler(0.1) == (Gaussian(0.5), affordable_delta(0.1, 0.3))
-    theorem = OverDraw(Theorem1(10**6, (0.0, 1.0), 0.5), 0.3)
-    assert theorem.group(2) == Steps(theorem, 2)
+    assert law.group(2) == SubsampledProfile(GaussianProfile(1.0), 0.6)
+    assert law.group(4) == SubsampledProfile(GaussianProfile(2.0), 1.0)
+    assert law.drawn() == (0.3, GaussianProfile(0.5))
+    assert law.simpler(0.1) == (GaussianProfile(0.5), affordable_delta(0.1, 0.3))
+    theorem = SubsampledProfile(Theorem1(10**6, (0.0, 1.0), 0.5), 0.3)
+    assert theorem.group(2) == GroupPrivacy(theorem, 2)
     for chance in (0.0, -0.1, 1.0 + 2.0**-52, math.nan):
         with pytest.raises(InputError) as refused:
-            OverDraw(Gaussian(0.5), chance)
+            SubsampledProfile(GaussianProfile(0.5), chance)
         assert str(refused.value) == f"chance must lie above 0 and not above 1, not {chance}"
-    assert OverDraw(Gaussian(0.5), 1.0).chance == 1.0
+    assert SubsampledProfile(GaussianProfile(0.5), 1.0).chance == 1.0
 
 
 def test_bags_of_a_draw_are_a_draw():
-    law, over = BagDraw(Gaussian(0.5), 100, 5, 4), OverDraw(Gaussian(0.5), membership(100, 4, 5))
+    law, over = (
+        BagDraw(GaussianProfile(0.5), 100, 5, 4),
+        SubsampledProfile(GaussianProfile(0.5), membership(100, 4, 5)),
+    )
     assert law.delta(0.2) == over.delta(0.2)
     assert law.guess(0.2) == over.guess(0.2)
     assert law.group(3) == over.group(3)
@@ -425,25 +432,25 @@ def test_bags_of_a_draw_are_a_draw():
 @pytest.mark.parametrize(("rows", "size"), [(1000, 7), (50, 50), (997, 3)])
 @pytest.mark.parametrize("delta", [1e-3, 0.04, 0.1, 0.37])
 def test_as_many_bags_are_drawn_as_pass_one_by_one(rows, size, delta):
-    law = BagDraw(Gaussian(0.9), rows, size)
+    law = BagDraw(GaussianProfile(0.9), rows, size)
     passing = [
         bags
         for bags in range(1, rows // size + 1)
         if law.with_value("bags", bags).delta(0.1).upper <= delta
     ]
-    assert invert.limit(law, "bags", 0.1, delta) == max(passing, default=0)
+    assert calibrate.limit(law, "bags", 0.1, delta) == max(passing, default=0)
     with pytest.raises(InputError, match="no parameter 'rows'"):
         law.range_of("rows", 1.0, 0.1)
 
 
 def test_the_search_for_bags_begins_where_the_chance_is_affordable():
-    law = BagDraw(Gaussian(0.9), 1000, 7)
+    law = BagDraw(GaussianProfile(0.9), 1000, 7)
     where = law.range_of("bags", 0.1, 0.04)
     given = law.curve.delta(0.1).upper
     assert isinstance(where, Range)
     assert (where.low, where.high) == (0, 142)
     assert where.start == math.floor(0.04 * 1000 / (7 * given))
-    private = BagDraw(Laplace(0.05), 1000, 7).range_of("bags", 0.1, 0.04)
+    private = BagDraw(LaplaceProfile(0.05), 1000, 7).range_of("bags", 0.1, 0.04)
     assert isinstance(private, Range)
     assert private.start == private.high == 142
 
@@ -510,7 +517,7 @@ def test_added_noise_reaches_the_floor_by_a_hair():
 
 @pytest.mark.parametrize(("epsilon", "delta", "labels"), [(1.0, 1e-6, 1), (0.3, 1e-4, 4)])
 def test_a_tenth_of_the_budget_is_measured_with(epsilon, delta, labels):
-    whole = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
+    whole = calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta)
     found = default_measurement(epsilon, delta, labels)
     assert found.mu == pytest.approx(whole / math.sqrt(10 * labels), rel=1e-12)
     assert found.slack == delta / 10

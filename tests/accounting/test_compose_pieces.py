@@ -14,31 +14,31 @@ from scipy import stats
 from labeldp.accounting import contour, gaussian
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
 from labeldp.accounting.compose import Composed, compose, gaussian_mu
-from labeldp.accounting.curve import Factors, Steps
-from labeldp.accounting.draw import OverDraw
-from labeldp.accounting.family import Chart, SketchFamily
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.accounting.laplace import Laplace, Pure
+from labeldp.accounting.draw import SubsampledProfile
+from labeldp.accounting.family import NeighborFamily, Parametrization
+from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.laplace import LaplaceProfile, Pure
 from labeldp.accounting.paper import Theorem1
-from labeldp.accounting.sketch import Facts, Sketch
+from labeldp.accounting.privacy_profile import Factors, GroupPrivacy
+from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.errors import InputError
 
 inner = importlib.import_module("labeldp.accounting.compose")
 
-SOME = Facts(100, (0.0, 1.0), 4, 0.1)
+SOME = DatasetBounds(100, (0.0, 1.0), 4, 0.1)
 THEOREM = Theorem1(10**7, (0.0, 1.0), 0.5, 3)
 
 
 def test_gaussians_become_one_that_is_rounded_up():
-    found = compose([Gaussian(0.3), Gaussian(0.4), Gaussian(1.2)])
-    assert isinstance(found, Gaussian)
+    found = compose([GaussianProfile(0.3), GaussianProfile(0.4), GaussianProfile(1.2)])
+    assert isinstance(found, GaussianProfile)
     assert found.mu == math.nextafter(math.sqrt(math.fsum([0.3**2, 0.4**2, 1.2**2])), 2.0)
-    assert compose([Gaussian(0.3)]) == Gaussian(0.3)
-    assert isinstance(compose([Gaussian(0.3), Pure(0.1)]), Composed)
-    nested = compose([compose([Gaussian(0.3), Pure(0.1)]), Pure(0.2)])
-    assert nested == Composed((Gaussian(0.3), Pure(0.1), Pure(0.2)))
-    assert gaussian_mu(Gaussian(0.3)) == 0.3
-    for other in (Pure(0.1), Sketch(SOME, 3, 50.0), THEOREM, Gaussian(math.inf)):
+    assert compose([GaussianProfile(0.3)]) == GaussianProfile(0.3)
+    assert isinstance(compose([GaussianProfile(0.3), Pure(0.1)]), Composed)
+    nested = compose([compose([GaussianProfile(0.3), Pure(0.1)]), Pure(0.2)])
+    assert nested == Composed((GaussianProfile(0.3), Pure(0.1), Pure(0.2)))
+    assert gaussian_mu(GaussianProfile(0.3)) == 0.3
+    for other in (Pure(0.1), SketchProfile(SOME, 3, 50.0), THEOREM, GaussianProfile(math.inf)):
         assert gaussian_mu(other) is None
     with pytest.raises(InputError) as refused:
         compose([])
@@ -46,27 +46,27 @@ def test_gaussians_become_one_that_is_rounded_up():
 
 
 def test_losses_that_end_end_together_by_a_hair_later():
-    found = compose([Pure(0.3), Laplace(0.5)])
+    found = compose([Pure(0.3), LaplaceProfile(0.5)])
     assert 0.5e-12 < found.pure() / 0.8 - 1 < 1.5e-12
-    assert compose([Pure(0.3), Gaussian(0.1)]).pure() == math.inf
-    assert found.group(2) == Composed((Pure(0.6), Laplace(1.0)))
-    assert found.parts() == (Pure(0.3), Laplace(0.5))
+    assert compose([Pure(0.3), GaussianProfile(0.1)]).pure() == math.inf
+    assert found.group(2) == Composed((Pure(0.6), LaplaceProfile(1.0)))
+    assert found.parts() == (Pure(0.3), LaplaceProfile(0.5))
 
 
 @pytest.mark.parametrize("times", [1, 2, 5])
 def test_of_equal_releases_the_number_that_took_the_label_is_binomial(times):
     chances = [inner._binomial(times, k, 0.3) for k in range(times + 1)]
     assert chances == pytest.approx(stats.binom.pmf(np.arange(times + 1), times, 0.3))
-    drawn = OverDraw(Gaussian(0.6), 0.3)
+    drawn = SubsampledProfile(GaussianProfile(0.6), 0.3)
     sets = inner._taken((drawn,) * times)
     assert [len(laws) for _, laws in sets] == list(range(times + 1))
     assert [chance for chance, _ in sets] == pytest.approx(chances)
 
 
 def test_sets_of_releases_are_looked_into_up_to_64():
-    draws = tuple(OverDraw(Gaussian(0.1 * k), 0.1) for k in range(1, 7))
+    draws = tuple(SubsampledProfile(GaussianProfile(0.1 * k), 0.1) for k in range(1, 7))
     assert len(inner._taken(draws)) == 64
-    more = OverDraw(Gaussian(0.9), 0.1)
+    more = SubsampledProfile(GaussianProfile(0.9), 0.1)
     sets = inner._taken((*draws, more))
     assert len(sets) == 64
     assert all(more in laws for _, laws in sets)
@@ -74,14 +74,18 @@ def test_sets_of_releases_are_looked_into_up_to_64():
     often = inner._taken((draws[0],) * 12 + (draws[1],) * 4)  # 13 times 5 would be 65
     assert len(often) == 13
     assert len(inner._taken((draws[0],) * 15 + (draws[1],) * 3)) == 64
-    sure = inner._taken((OverDraw(Gaussian(0.1), 1.0), Pure(0.3), Pure(0.3)))
-    assert sure == [(1.0, (Gaussian(0.1), Pure(0.3), Pure(0.3)))]
-    both = OverDraw(compose([Gaussian(0.1), Pure(0.2)]), 0.5)
-    assert inner._taken((both,)) == [(0.5, ()), (0.5, (Gaussian(0.1), Pure(0.2)))]
+    sure = inner._taken((SubsampledProfile(GaussianProfile(0.1), 1.0), Pure(0.3), Pure(0.3)))
+    assert sure == [(1.0, (GaussianProfile(0.1), Pure(0.3), Pure(0.3)))]
+    both = SubsampledProfile(compose([GaussianProfile(0.1), Pure(0.2)]), 0.5)
+    assert inner._taken((both,)) == [(0.5, ()), (0.5, (GaussianProfile(0.1), Pure(0.2)))]
 
 
 def test_a_mean_over_draws_has_a_margin_of_1e_12():
-    first, other, epsilon = OverDraw(Pure(0.6), 0.3), OverDraw(Pure(0.9), 0.1), 0.2
+    first, other, epsilon = (
+        SubsampledProfile(Pure(0.6), 0.3),
+        SubsampledProfile(Pure(0.9), 0.1),
+        0.2,
+    )
     found = compose([first, other]).delta(epsilon)
     sides = dict.fromkeys(("lower", "estimate", "upper"), 0.0)
     for a, b in product((0, 1), repeat=2):
@@ -97,12 +101,21 @@ def test_a_mean_over_draws_has_a_margin_of_1e_12():
     assert inner._given((), epsilon, True) == Bounds(0.0, 0.0, 0.0)
     alone = Composed((Pure(0.6), Pure(0.9)))
     assert alone.delta(epsilon) == inner._given((Pure(0.6), Pure(0.9)), epsilon, True)
-    sure = Composed((OverDraw(Gaussian(30.0), 0.9), OverDraw(Gaussian(40.0), 1.0)))
+    sure = Composed(
+        (
+            SubsampledProfile(GaussianProfile(30.0), 0.9),
+            SubsampledProfile(GaussianProfile(40.0), 1.0),
+        )
+    )
     assert sure.delta(0.1).upper <= 1.0
 
 
 def test_epsilon_is_dealt_out_in_the_best_of_its_shares():
-    laws = [Steps(Gaussian(0.3), 2), Steps(Gaussian(0.1), 2), Steps(Gaussian(0.2), 2)]
+    laws = [
+        GroupPrivacy(GaussianProfile(0.3), 2),
+        GroupPrivacy(GaussianProfile(0.1), 2),
+        GroupPrivacy(GaussianProfile(0.2), 2),
+    ]
     for epsilon in (0.5, 2.0):
         found = inner._split(laws, epsilon, True)
         best = min(
@@ -121,19 +134,19 @@ def test_epsilon_is_dealt_out_in_the_best_of_its_shares():
         assert found.lower == max(law.delta(epsilon).lower for law in laws)
     assert inner._split(laws[:1], 0.5, True) == laws[0].delta(0.5)
     assert inner._split(laws[:1], 0.5, False) == laws[0].guess(0.5)
-    assert inner._split([Steps(Gaussian(9.0), 2)] * 2, 0.1, True).upper == 1.0
-    apart = [Gaussian(0.3), Gaussian(0.1)]
-    assert inner._split(apart, 0.5, True).lower == Gaussian(0.3).delta(0.5).lower
-    assert inner._split(apart[::-1], 0.5, True).lower == Gaussian(0.3).delta(0.5).lower
+    assert inner._split([GroupPrivacy(GaussianProfile(9.0), 2)] * 2, 0.1, True).upper == 1.0
+    apart = [GaussianProfile(0.3), GaussianProfile(0.1)]
+    assert inner._split(apart, 0.5, True).lower == GaussianProfile(0.3).delta(0.5).lower
+    assert inner._split(apart[::-1], 0.5, True).lower == GaussianProfile(0.3).delta(0.5).lower
 
 
 def test_a_claim_rests_on_what_is_certified():
-    class Rough(Steps):
+    class Rough(GroupPrivacy):
         def guess(self, epsilon):  # noqa: ARG002
             return Bounds(0.0, 1e-9, 2e-9)
 
-    laws = [Rough(Gaussian(0.3), 2), Rough(Gaussian(0.1), 2)]
-    plain = [Steps(Gaussian(0.3), 2), Steps(Gaussian(0.1), 2)]
+    laws = [Rough(GaussianProfile(0.3), 2), Rough(GaussianProfile(0.1), 2)]
+    plain = [GroupPrivacy(GaussianProfile(0.3), 2), GroupPrivacy(GaussianProfile(0.1), 2)]
     for count in (1, 2):
         sure = inner._given(tuple(laws[:count]), 0.5, True)
         assert sure == inner._split(plain[:count], 0.5, True)
@@ -144,13 +157,13 @@ def test_a_claim_rests_on_what_is_certified():
 
 
 def test_many_laws_are_dealt_four_shares_each():
-    laws = [Steps(Gaussian(0.1 + 0.001 * k), 2) for k in range(5)]
+    laws = [GroupPrivacy(GaussianProfile(0.1 + 0.001 * k), 2) for k in range(5)]
     asked = set()
 
-    class Told(Steps):
+    class Told(GroupPrivacy):
         def delta(self, epsilon):
             asked.add(round(epsilon * 20, 9))
-            return Steps.delta(self, epsilon)
+            return GroupPrivacy.delta(self, epsilon)
 
     told = [Told(law.curve, 2) for law in laws]
     inner._split(told, 1.0, True)
@@ -226,8 +239,8 @@ def test_bounded_losses_alone_and_beside_a_gaussian():
 
 
 def test_a_product_knows_a_lower_bound_only_where_its_points_are_exact():
-    exact = inner._Product(_factors(Pure(0.2), Gaussian(0.3)), True).delta(0.1)
-    cells = inner._Product(_factors(Laplace(0.2), Gaussian(0.3)), True).delta(0.1)
+    exact = inner._Product(_factors(Pure(0.2), GaussianProfile(0.3)), True).delta(0.1)
+    cells = inner._Product(_factors(LaplaceProfile(0.2), GaussianProfile(0.3)), True).delta(0.1)
     assert exact.lower > 0.0
     assert cells.lower == 0.0
     assert 0.0 < cells.estimate <= cells.upper
@@ -242,22 +255,22 @@ def test_a_product_knows_a_lower_bound_only_where_its_points_are_exact():
 
 
 def test_sketches_of_one_kind_are_merged():
-    one, other = SketchFamily(3, 0.2, 0.1, 0.3, 0.01), SketchFamily(4, 0.2, 0.1, 0.3, 0.01)
+    one, other = NeighborFamily(3, 0.2, 0.1, 0.3, 0.01), NeighborFamily(4, 0.2, 0.1, 0.3, 0.01)
     unlike = [
-        SketchFamily(5, 0.25, 0.1, 0.3, 0.01),
-        SketchFamily(5, 0.2, 0.15, 0.3, 0.01),
-        SketchFamily(5, 0.2, 0.1, 0.35, 0.01),
-        SketchFamily(5, 0.2, 0.1, 0.3, 0.02),
+        NeighborFamily(5, 0.25, 0.1, 0.3, 0.01),
+        NeighborFamily(5, 0.2, 0.15, 0.3, 0.01),
+        NeighborFamily(5, 0.2, 0.1, 0.35, 0.01),
+        NeighborFamily(5, 0.2, 0.1, 0.3, 0.02),
     ]
     found = inner._merged((one, *unlike, other))
     assert sorted(found, key=repr) == sorted(
-        [SketchFamily(7, 0.2, 0.1, 0.3, 0.01), *unlike], key=repr
+        [NeighborFamily(7, 0.2, 0.1, 0.3, 0.01), *unlike], key=repr
     )
     assert inner._merged(()) == []
 
 
 def test_a_sketch_beside_one_point_is_the_sketch_at_what_is_left_of_epsilon():
-    each = SketchFamily(30, 0.1)
+    each = NeighborFamily(30, 0.1)
     whole = Factors((each,), 0.2, (((0.3, 1.0),),))
     assert inner._Product(whole, True).delta(0.8) == each.delta(0.8 - 0.3, 0.2)
     assert inner._Product(whole, False).delta(0.8) == each.guess(0.8 - 0.3, 0.2)
@@ -270,7 +283,7 @@ def test_a_sketch_beside_one_point_is_the_sketch_at_what_is_left_of_epsilon():
 
 
 def test_points_and_kinds_of_sketches_all_count():
-    each, other = SketchFamily(30, 0.1), SketchFamily(20, 0.12)
+    each, other = NeighborFamily(30, 0.1), NeighborFamily(20, 0.12)
     two = inner._Product(Factors((each, other), 0.2), True).delta(0.4)
     assert two.lower > max(each.delta(0.4, 0.2).upper, other.delta(0.4, 0.2).upper)
     points = Factors((each,), 0.2, (((0.3, 0.5), (-0.3, 0.5)),))
@@ -279,7 +292,7 @@ def test_points_and_kinds_of_sketches_all_count():
 
 
 def _joint(points=((0.0, 1.0),), epsilon=0.4, mu=0.1):
-    families = [SketchFamily(30, 0.1, inflation=0.01), SketchFamily(9, 0.2)]
+    families = [NeighborFamily(30, 0.1, inflation=0.01), NeighborFamily(9, 0.2)]
     charts = tuple(next(iter(each.charts())) for each in families)
     return inner._Joint(families, charts, mu, points, epsilon)
 
@@ -302,7 +315,7 @@ def test_a_box_of_two_families_is_the_worse_direction_of_both():
 
 
 def test_a_box_in_which_a_neighbour_is_ruled_out_promises_nothing():
-    families = [SketchFamily(1, 0.999, inflation=0.5), SketchFamily(1, 0.2)]
+    families = [NeighborFamily(1, 0.999, inflation=0.5), NeighborFamily(1, 0.2)]
     charts = tuple(next(iter(each.charts())) for each in families)
     joint = inner._Joint(families, charts, 0.1, ((0.0, 1.0),), 3.0)
     left, right = np.array([[0.0, 0.9], [0.0, 0.0]]), np.array([[0.1, 0.99], [0.1, 0.1]])
@@ -328,7 +341,7 @@ def test_boxes_are_few_where_each_costs_many_integrals():
     assert _joint(many).most == 200
     assert _joint(many[:2]).most == 1000
     assert _joint(tuple((0.001 * k, 0.01) for k in range(100))).most == 64
-    one = inner._Joint([SketchFamily(30, 0.1)], (_joint().charts[0],), 0.1, many, 0.4)
+    one = inner._Joint([NeighborFamily(30, 0.1)], (_joint().charts[0],), 0.1, many, 0.4)
     assert one.most == 2000
 
 
@@ -352,7 +365,9 @@ class Synthetic:
         self, inside: bool, charts: int = 2, shift: float = 0.0, factor: float = 1.0
     ) -> None:
         self.factor = factor
-        self.charts = tuple(Chart(0.0, 1.0, lambda a, b: (b, 1.0 - a)) for _ in range(charts))
+        self.charts = tuple(
+            Parametrization(0.0, 1.0, lambda a, b: (b, 1.0 - a)) for _ in range(charts)
+        )
         self.inside, self.shift = inside, shift
 
     def value(self, left, right):
@@ -383,7 +398,11 @@ def test_branch_and_bound_finds_the_sup_of_boxes(charts):
 def test_the_best_way_to_bound_counts():
     class Fixed:
         def __init__(self, value):
-            self.charts, self.slack, self.most = (Chart(0.0, 1.0, lambda a, b: (b, a)),), 0.0, 9
+            self.charts, self.slack, self.most = (
+                (Parametrization(0.0, 1.0, lambda a, b: (b, a)),),
+                0.0,
+                9,
+            )
             self.number = value
 
         def value(self, left, right):  # noqa: ARG002
@@ -417,8 +436,8 @@ def test_points_beside_sketches_are_as_few_as_the_kinds_are_many():
             seen.append(len(points))
             return Bounds(0.0, 0.1, 0.2)
 
-    atoms = tuple(Laplace(0.1 + 0.01 * k).atoms() for k in range(3))
-    kinds = [SketchFamily(3, 0.1 + 0.01 * k) for k in range(4)]
+    atoms = tuple(LaplaceProfile(0.1 + 0.01 * k).atoms() for k in range(3))
+    kinds = [NeighborFamily(3, 0.1 + 0.01 * k) for k in range(4)]
     for count in range(4):
         Watched(Factors(tuple(kinds[:count]), 0.0, atoms), True).delta(0.1)
     assert seen[0] <= 512
@@ -430,8 +449,8 @@ def test_the_gaussian_of_many_parts_is_their_root():
     with mp.workdps(40):
         mus = [0.1 + 0.013 * k for k in range(40)]
         true = mp.sqrt(mp.fsum(mp.mpf(mu) ** 2 for mu in mus))
-        found = compose([Gaussian(mu) for mu in mus])
-        assert isinstance(found, Gaussian)
+        found = compose([GaussianProfile(mu) for mu in mus])
+        assert isinstance(found, GaussianProfile)
         assert true < found.mu < true * (1 + 5e-16)
 
 

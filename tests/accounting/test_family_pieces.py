@@ -10,10 +10,10 @@ import pytest
 
 from labeldp.accounting import contour, family
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
-from labeldp.accounting.curve import Factors, Range
-from labeldp.accounting.family import SketchFamily, residual_cosine
+from labeldp.accounting.family import NeighborFamily, residual_cosine
 from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
-from labeldp.accounting.sketch import Bags, Facts, SizedBag, Sketch, spans_labels
+from labeldp.accounting.privacy_profile import Factors, Range
+from labeldp.accounting.sketch import Bags, DatasetBounds, SizedBag, SketchProfile, spans_labels
 from labeldp.errors import InputError, PlanError
 
 # --- neighbours ----------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ def test_a_cell_of_public_features_is_above_its_neighbours_and_close(tau, levera
 
 def test_charts_are_the_ways_to_bound_a_family():
     def ends(*facts):
-        return [(chart.low, chart.high) for chart in SketchFamily(5, *facts).charts()]
+        return [(chart.low, chart.high) for chart in NeighborFamily(5, *facts).charts()]
 
     assert ends(0.3) == [(0.0, 0.3)]
     assert ends(0.3, 0.1, 0.2) == [(-0.2, 0.2), (0.0, 0.3)]
@@ -99,11 +99,11 @@ def test_charts_are_the_ways_to_bound_a_family():
     assert ends(0.3, 0.1, 5.0) == [(-1.0, 1.0), (0.0, 0.3)]
     assert ends(1.0, 0.1, 0.2) == [(-0.2, 0.2)]
     assert ends(1.0) == []
-    assert SketchFamily(5, 1.0).delta(1.0) == SketchFamily(5, 1.0).guess(1.0) == NO_GUARANTEE
+    assert NeighborFamily(5, 1.0).delta(1.0) == NeighborFamily(5, 1.0).guess(1.0) == NO_GUARANTEE
 
 
 def test_edges_halve_towards_either_end():
-    chart = family.Chart(-0.2, 0.6, lambda a, b: (a, b))
+    chart = family.Parametrization(-0.2, 0.6, lambda a, b: (a, b))
     edges = chart.edges()
     assert (edges[0], edges[-1]) == (-0.2, 0.6)
     assert (np.diff(edges) > 0.0).all()
@@ -116,7 +116,7 @@ def test_edges_halve_towards_either_end():
 
 
 def test_a_value_is_that_of_the_worse_direction():
-    each = SketchFamily(30, 0.2, inflation=0.25)
+    each = NeighborFamily(30, 0.2, inflation=0.25)
     u, v = np.array([0.05, 0.3, 0.2]), np.array([0.3, 0.05, 0.81])
     found = each._value(0.4, 0.1)((u, v), 0.0)
     for place in (0, 1):
@@ -133,11 +133,11 @@ def test_a_value_is_that_of_the_worse_direction():
             each._value(*bad)
     for facts in [(0, 0.1), (1, 0.0), (1, 0.1, -0.1), (1, 0.1, 1, -0.1), (1, 0.1, 1, 1, -0.1)]:
         with pytest.raises(InputError):
-            SketchFamily(*facts)
+            NeighborFamily(*facts)
 
 
 def test_the_smaller_of_two_certified_answers_counts():
-    each = SketchFamily(40, 0.1, 0.05, 0.1)
+    each = NeighborFamily(40, 0.1, 0.05, 0.1)
     value = each._value(1.0, 0.0)
     apart = [family._certify(chart, value, ends).upper for ends, chart in each._ends(value)]
     assert len(apart) == 2
@@ -159,10 +159,10 @@ def test_the_best_way_to_bound_a_family_counts(monkeypatch):
 
     monkeypatch.setattr(family, "_certify", lambda chart, value, at_ends: sure[chart])  # noqa: ARG005
     assert family._supremum(Fake(), 1.0, 0.0) == sure["first"]
-    assert SketchFamily.guess(Fake(), 1.0) == ends[1][0]
+    assert NeighborFamily.guess(Fake(), 1.0) == ends[1][0]
     ends.reverse()
     assert family._supremum(Fake(), 1.0, 0.0) == sure["first"]
-    assert SketchFamily.guess(Fake(), 1.0) == Bounds(0.15, 0.18, 0.2)
+    assert NeighborFamily.guess(Fake(), 1.0) == Bounds(0.15, 0.18, 0.2)
 
 
 def test_the_bound_of_a_family_is_above_every_cell_that_was_ever_looked_at():
@@ -173,13 +173,15 @@ def test_the_bound_of_a_family_is_above_every_cell_that_was_ever_looked_at():
     def plain(pairs, enough):  # noqa: ARG001
         return np.array([0.8 * pairs[0] * pairs[1]] * 3)
 
-    found = family._certify(family.Chart(0.0, 1.0, linear), value, Bounds(0.0, 0.0, 0.0))
+    found = family._certify(family.Parametrization(0.0, 1.0, linear), value, Bounds(0.0, 0.0, 0.0))
     assert found.upper >= 0.5
     assert found.estimate == pytest.approx(0.2, rel=1e-3)
     assert found.lower == pytest.approx(0.1, rel=1e-3)
-    near = family._certify(family.Chart(0.0, 1.0, linear), plain, Bounds(0.19, 0.19, 0.19))
+    near = family._certify(
+        family.Parametrization(0.0, 1.0, linear), plain, Bounds(0.19, 0.19, 0.19)
+    )
     assert 0.2 <= near.upper <= 0.21
-    wide = family._certify(family.Chart(0.0, 1.0, linear), value, Bounds(0.1, 0.9, 0.95))
+    wide = family._certify(family.Parametrization(0.0, 1.0, linear), value, Bounds(0.1, 0.9, 0.95))
     assert wide == Bounds(0.1, 0.9, 0.95)
 
 
@@ -193,7 +195,7 @@ def test_branch_and_bound_stops_where_bounds_agree_to_1e_9():
     def value(pairs, enough):  # noqa: ARG001
         return np.array([pairs[0]] * 3)
 
-    chart = family.Chart(0.0, 1.0, linear)
+    chart = family.Parametrization(0.0, 1.0, linear)
     found = family._certify(chart, value, Bounds(1.0, 1.0, 1.0))
     assert found == Bounds(1.0, 1.0, 1.0)
     early = family._certify(chart, value, Bounds(0.0, 0.5, 0.6))
@@ -240,20 +242,20 @@ def test_the_cosine_has_a_margin_of_1e_12_and_an_end():
 
 # --- facts and sketches --------------------------------------------------------------------------
 
-PUBLIC = Facts(1000, (-1.0, 3.0), 10, 0.05, inflation=0.001)
+PUBLIC = DatasetBounds(1000, (-1.0, 3.0), 10, 0.05, inflation=0.001)
 
 
 def test_facts_are_what_they_say():
     assert PUBLIC.width == 4.0
     assert PUBLIC.radius == 2.0
-    assert Facts(10, (-1.0, 3.0), centred=False).radius == 3.0
-    assert Facts(10, (-5.0, 3.0), centred=False).radius == 5.0
-    assert Facts(10, (0.0, 1.0), max_leverage=1.0).max_leverage == 1.0
-    assert Facts(10, (0.0, 1.0), 10, 1.0).features == 10
-    assert Facts(1000, (0.0, 1.0), 10, 0.01).max_leverage == 0.01
-    assert Facts(1000, (0.0, 1.0), 10, 0.01 * (1 - 0.9e-9)).features == 10
-    assert Facts(10, (0.0, 1.0)).inflation == 0.0
-    assert Facts(10, (0.0, 1.0), max_leverage=0.05).features is None
+    assert DatasetBounds(10, (-1.0, 3.0), centred=False).radius == 3.0
+    assert DatasetBounds(10, (-5.0, 3.0), centred=False).radius == 5.0
+    assert DatasetBounds(10, (0.0, 1.0), max_leverage=1.0).max_leverage == 1.0
+    assert DatasetBounds(10, (0.0, 1.0), 10, 1.0).features == 10
+    assert DatasetBounds(1000, (0.0, 1.0), 10, 0.01).max_leverage == 0.01
+    assert DatasetBounds(1000, (0.0, 1.0), 10, 0.01 * (1 - 0.9e-9)).features == 10
+    assert DatasetBounds(10, (0.0, 1.0)).inflation == 0.0
+    assert DatasetBounds(10, (0.0, 1.0), max_leverage=0.05).features is None
     for rows, labels, features, leverage, inflation in [
         (0, (0.0, 1.0), None, None, 0.0),
         (10, (1.0, 0.0), None, None, 0.0),
@@ -264,16 +266,16 @@ def test_facts_are_what_they_say():
         (1000, (0.0, 1.0), 10, 0.0099, 0.0),
     ]:
         with pytest.raises(InputError):
-            Facts(rows, labels, features, leverage, inflation=inflation)
+            DatasetBounds(rows, labels, features, leverage, inflation=inflation)
 
 
 def test_a_leverage_that_cannot_be_is_refused_for_what_it_is():
     with pytest.raises(InputError, match="`max_leverage` must be at least 0"):
-        Facts(10, (0.0, 1.0), max_leverage=-0.01)
+        DatasetBounds(10, (0.0, 1.0), max_leverage=-0.01)
     with pytest.raises(InputError, match="`max_leverage` must be at most 1, as every leverage is"):
-        Facts(10, (0.0, 1.0), max_leverage=1.01)
+        DatasetBounds(10, (0.0, 1.0), max_leverage=1.01)
     with pytest.raises(InputError, match="is below features/rows, the average leverage"):
-        Facts(1000, (0.0, 1.0), 10, 0.0099)
+        DatasetBounds(1000, (0.0, 1.0), 10, 0.0099)
 
 
 @pytest.mark.parametrize("labels", [1, 2, 9])
@@ -298,7 +300,7 @@ def test_a_change_over_the_floor_is_rounded_up():
 
 
 def test_where_leverages_say_nothing_the_worst_is_assumed():
-    plain = Facts(1000, (-1.0, 3.0), inflation=0.001).family(7, 400.0)
+    plain = DatasetBounds(1000, (-1.0, 3.0), inflation=0.001).family(7, 400.0)
     assert (plain.leverage, plain.cosine, plain.inflation) == (1.0, 1.0, 0.001)
     many = PUBLIC.family(7, 400.0, 20)
     assert (many.leverage, many.cosine) == (1.0, 1.0)
@@ -309,7 +311,7 @@ def test_where_leverages_say_nothing_the_worst_is_assumed():
 
 
 def test_a_sketch_is_its_family_beside_a_measurement():
-    each = Sketch(PUBLIC, 7, 400.0, 0.3, 1e-3)
+    each = SketchProfile(PUBLIC, 7, 400.0, 0.3, 1e-3)
     assert each.family == PUBLIC.family(7, 400.0)
     assert each.delta(0.5) == each.family.delta(0.5, 0.3).plus(1e-3)
     assert each.guess(0.5) == each.family.guess(0.5, 0.3).plus(1e-3)
@@ -321,11 +323,11 @@ def test_a_sketch_is_its_family_beside_a_measurement():
     assert four.delta(0.5) == four.family.delta(0.5, four.seen).plus(1e-3)
     assert four.factors() == Factors((four.family,), four.seen, slack=1e-3)
     assert four.range_of_epsilon(0.1) == Range(0.0, MOST_EPSILON, 4.0, Range.value)
-    plain = Sketch(PUBLIC)
+    plain = SketchProfile(PUBLIC)
     assert (plain.bags, plain.floor, plain.mu, plain.slack, plain.labels) == (1, 1.0, 0.0, 0.0, 1)
     for bad in (
-        lambda: Sketch(PUBLIC, 0),
-        lambda: Sketch(PUBLIC, 1, 0.0),
+        lambda: SketchProfile(PUBLIC, 0),
+        lambda: SketchProfile(PUBLIC, 1, 0.0),
         lambda: each.group(0),
         lambda: each.range_of("colour", 1.0, 0.1),
     ):
@@ -334,16 +336,16 @@ def test_a_sketch_is_its_family_beside_a_measurement():
 
 
 def test_where_bags_and_floors_are_looked_for():
-    each = Sketch(PUBLIC, 7, 400.0)
+    each = SketchProfile(PUBLIC, 7, 400.0)
     where = each.range_of("bags", 1.0, 1e-6)
     assert isinstance(where, Range)
     assert where.value(where.high) == pytest.approx(MOST_BAGS)
     assert (where.low, where.grows, where.whole) == (0.0, True, True)
     assert where.start == pytest.approx(max(0.0, math.log(400.0 / 16.0) - 3.0))
-    assert Sketch(PUBLIC, 7, 1e9).range_of("bags", 1.0, 1e-6).start == pytest.approx(
+    assert SketchProfile(PUBLIC, 7, 1e9).range_of("bags", 1.0, 1e-6).start == pytest.approx(
         math.log(1e9 / 16.0) - 3.0
     )
-    assert Sketch(PUBLIC, 7, 1e30).range_of("bags", 1.0, 1e-6).start == where.high
+    assert SketchProfile(PUBLIC, 7, 1e30).range_of("bags", 1.0, 1e-6).start == where.high
     floors = each.range_of("floor", 1.0, 1e-6)
     assert floors.value(0.0) == 1.0
     assert floors.low < math.log(16.0) < floors.start < floors.high
@@ -352,10 +354,10 @@ def test_where_bags_and_floors_are_looked_for():
     with pytest.raises(
         PlanError, match=r"measuring the floor alone spends delta 0\.1 at epsilon 1"
     ):
-        Sketch(PUBLIC, 7, 400.0, 9.0, 0.0).range_of("floor", 1.0, 0.1)
+        SketchProfile(PUBLIC, 7, 400.0, 9.0, 0.0).range_of("floor", 1.0, 0.1)
     with pytest.raises(PlanError, match="measuring the floor alone"):
-        Sketch(PUBLIC, 7, 400.0, 0.0, 0.1).range_of("floor", 1.0, 0.1)
-    assert Sketch(PUBLIC, 7, 400.0, 0.0, 0.05).range_of("floor", 1.0, 0.1) == floors
+        SketchProfile(PUBLIC, 7, 400.0, 0.0, 0.1).range_of("floor", 1.0, 0.1)
+    assert SketchProfile(PUBLIC, 7, 400.0, 0.0, 0.05).range_of("floor", 1.0, 0.1) == floors
 
 
 # --- bags ----------------------------------------------------------------------------------------
@@ -371,9 +373,9 @@ def partitions(total, largest):
 
 @pytest.mark.parametrize(("rows", "labels"), [(30, 1), (30, 2), (30, 5), (2, 5), (3, 4)])
 def test_labels_in_several_bags_cost_the_dearest_way_to_share_them(rows, labels):
-    bag = Sketch(Facts(rows, (0.0, 1.0)), 1, 60.0, 0.05, 1e-5)
+    bag = SketchProfile(DatasetBounds(rows, (0.0, 1.0)), 1, 60.0, 0.05, 1e-5)
     law, epsilon = Bags(bag).group(labels), 0.02
-    bare = Sketch(Facts(rows, (0.0, 1.0)), 1, 60.0, 0.05)
+    bare = SketchProfile(DatasetBounds(rows, (0.0, 1.0)), 1, 60.0, 0.05)
 
     def cost(way, side):
         parts = (getattr(bare.group(size), side)(epsilon * size / labels).upper for size in way)
@@ -393,7 +395,7 @@ def test_labels_in_several_bags_cost_the_dearest_way_to_share_them(rows, labels)
 
 
 def test_one_label_is_in_one_bag():
-    bag = Sketch(Facts(30, (0.0, 1.0)), 1, 60.0)
+    bag = SketchProfile(DatasetBounds(30, (0.0, 1.0)), 1, 60.0)
     law = Bags(bag)
     assert law.delta(0.02) == bag.delta(0.02)
     assert law.guess(0.02) == bag.guess(0.02)
@@ -410,7 +412,7 @@ def test_one_label_is_in_one_bag():
 def test_a_bag_of_a_size_is_a_sketch_of_one():
     law = SizedBag((-1.0, 3.0), 2.0, 50, 4, 3.0, inflation=0.001, mu=0.1, slack=1e-6)
     found = law.sketch
-    assert found.facts == Facts(50, (-1.0, 3.0), 4, 12 / 50, True, 0.001)
+    assert found.facts == DatasetBounds(50, (-1.0, 3.0), 4, 12 / 50, True, 0.001)
     assert (found.bags, found.mu, found.slack, found.labels) == (1, 0.1, 1e-6, 1)
     assert 0.4e-15 < 1 - found.floor / 100.0 < 1.6e-15
     assert law.delta(2.0) == found.delta(2.0)

@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from labeldp.accounting import invert
-from labeldp.accounting.curve import Range, Steps
-from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting import calibrate
+from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.limits import (
     LEAST_CLAIM,
     LEAST_DELTA,
@@ -34,51 +33,58 @@ from labeldp.accounting.limits import (
     MOST_THEOREM3_NOISE,
     MOST_TRIED_BAG_SIZE,
 )
-from labeldp.accounting.mixture import RandomWeights
 from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.paper_bags import Theorem3
-from labeldp.accounting.sketch import Facts, SizedBag, Sketch
+from labeldp.accounting.privacy_profile import GroupPrivacy, Range
+from labeldp.accounting.sketch import DatasetBounds, SizedBag, SketchProfile
+from labeldp.accounting.weighted_bags import RandomWeights
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.options import check_budget
 
 
 def test_an_epsilon_is_looked_for_up_to_a_million():
-    assert 8e5 < invert.epsilon(Gaussian(1280.0), 1e-6) < MOST_EPSILON == 1e6
-    assert invert.epsilon(Gaussian(1500.0), 1e-6) == math.inf
+    assert 8e5 < calibrate.epsilon(GaussianProfile(1280.0), 1e-6) < MOST_EPSILON == 1e6
+    assert calibrate.epsilon(GaussianProfile(1500.0), 1e-6) == math.inf
 
 
 def test_a_mu_is_looked_for_between_1e_12_and_a_million():
-    assert invert.limit(Gaussian(1.0), "mu", 4e11, 0.5) == pytest.approx(math.sqrt(8e11), rel=1e-3)
+    assert calibrate.limit(GaussianProfile(1.0), "mu", 4e11, 0.5) == pytest.approx(
+        math.sqrt(8e11), rel=1e-3
+    )
     assert (LEAST_MU, MOST_MU) == (1e-12, 1e6)
 
 
 def test_steps_are_looked_for_from_a_millionth_to_ten_thousand():
-    assert invert.epsilon(Steps(Gaussian(1e-9), 2), 0.1) == LEAST_GROUP_EPSILON == 1e-6
+    assert (
+        calibrate.epsilon(GroupPrivacy(GaussianProfile(1e-9), 2), 0.1)
+        == LEAST_GROUP_EPSILON
+        == 1e-6
+    )
     assert MOST_GROUP_EPSILON == 1e4
     assert MOST_MEAN_EPSILON == 1e5
 
 
 def test_bags_are_counted_up_to_a_million_million():
-    huge = Sketch(Facts(10**15, (0.0, 1.0)), 1, 1e30)
-    assert invert.limit(huge, "bags", 1.0, 1e-6) == MOST_BAGS == 10**12
+    huge = SketchProfile(DatasetBounds(10**15, (0.0, 1.0)), 1, 1e30)
+    assert calibrate.limit(huge, "bags", 1.0, 1e-6) == MOST_BAGS == 10**12
     assert MOST_PUBLISHED_BAGS == 10**7
 
 
 def test_bags_have_up_to_a_million_million_rows():
     assert MOST_BAG_SIZE == 10**12
     small = SizedBag((0.0, 1.0), 1e-8)
-    assert 1e8 < invert.limit(small, "bag_size", 1.0, 1e-6) < 1e12
+    assert 1e8 < calibrate.limit(small, "bag_size", 1.0, 1e-6) < 1e12
     with pytest.raises(PlanError, match="no bag size makes a bag private"):
-        invert.limit(SizedBag((0.0, 1.0), 1e-11), "bag_size", 1.0, 1e-6)
+        calibrate.limit(SizedBag((0.0, 1.0), 1e-11), "bag_size", 1.0, 1e-6)
     assert MOST_NOISY_BAG_SIZE == 10**9
 
 
 def test_theorem_3_looks_for_bags_of_up_to_1e_18_rows():
     """κ = 2Δ/k^{1/4} must be about 1/40."""
     far = Theorem3((0.0, 300.0), 1.0)
-    assert 1e17 < invert.limit(far, "bag_size", 1.0, 1e-5) < MOST_THEOREM3_BAG_SIZE == 10**18
+    assert 1e17 < calibrate.limit(far, "bag_size", 1.0, 1e-5) < MOST_THEOREM3_BAG_SIZE == 10**18
     with pytest.raises(PlanError, match=r"Theorem 3 needs bags of more than 1e\+18 rows here"):
-        invert.limit(Theorem3((0.0, 600.0), 1.0), "bag_size", 1.0, 1e-5)
+        calibrate.limit(Theorem3((0.0, 600.0), 1.0), "bag_size", 1.0, 1e-5)
 
 
 def test_noise_is_looked_for_within_thirty_powers_of_e_and_theorem_2_up_to_ten():
@@ -87,7 +93,7 @@ def test_noise_is_looked_for_within_thirty_powers_of_e_and_theorem_2_up_to_ten()
 
 
 def test_no_claim_is_below_the_smallest_and_no_budget_below_its_own():
-    assert Gaussian(1e-9).delta(1.0).upper == LEAST_CLAIM == 1e-300
+    assert GaussianProfile(1e-9).delta(1.0).upper == LEAST_CLAIM == 1e-300
     check_budget(MOST_EPSILON, LEAST_DELTA)
     assert LEAST_DELTA == 1e-100
     for epsilon, delta in ((MOST_EPSILON * (1 + 1e-9), 0.1), (1.0, LEAST_DELTA * (1 - 1e-9))):
@@ -96,7 +102,7 @@ def test_no_claim_is_below_the_smallest_and_no_budget_below_its_own():
 
 
 def test_floors_are_looked_for_between_e_60_and_e_120_squared_widths():
-    sketch = Sketch(Facts(10**6, (0.0, 1.0)), 4).range_of("floor", 1.0, 1e-6)
+    sketch = SketchProfile(DatasetBounds(10**6, (0.0, 1.0)), 4).range_of("floor", 1.0, 1e-6)
     assert isinstance(sketch, Range)
     assert (sketch.low, sketch.high) == (LEAST_LOG_FLOOR, MOST_LOG_FLOOR) == (-60.0, 120.0)
     theorem = Theorem1(10**6, (0.0, 2.0), 1.0).range_of("floor", 1.0, 1e-6)

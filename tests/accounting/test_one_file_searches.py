@@ -89,7 +89,7 @@ def test_nothing_else_searches() -> None:
 def test_the_tools_of_the_search_are_used_by_it_alone() -> None:
     for name, tree in trees():
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module == "labeldp.accounting.invert":
+            if isinstance(node, ast.ImportFrom) and node.module == "labeldp.accounting.calibrate":
                 raise AssertionError(f"{name} imports from invert: ask invert.epsilon or limit")
             if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") == "invert":
                 assert node.attr in ("epsilon", "limit"), f"{name} uses invert.{node.attr}"

@@ -9,12 +9,12 @@ from fractions import Fraction
 import mpmath as mp
 import pytest
 
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
-from labeldp.accounting.curve import Nothing, Range
 from labeldp.accounting.decimals import exact, log_ratio
 from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
+from labeldp.accounting.privacy_profile import NonPrivate, Range
 from labeldp.errors import InputError
 
 C0 = mp.mpf("0.145")
@@ -97,7 +97,7 @@ def test_theorem_1_has_the_least_epsilon_and_the_most_bags(rows, ms, bags, epsil
     )
     law = Theorem1(rows, LABELS, ms, bags)
     assert_rounded_up(law.epsilon(delta).value, true, 1e-14)
-    assert invert.epsilon(law, delta) == law.epsilon(delta).value
+    assert calibrate.epsilon(law, delta) == law.epsilon(delta).value
     most = law.max_bags(epsilon, delta)
     wanted = max(mp.mpf(16), 400 * (log / (C0 * eps)) ** 2)
     if ratio < wanted:
@@ -107,7 +107,7 @@ def test_theorem_1_has_the_least_epsilon_and_the_most_bags(rows, ms, bags, epsil
     else:
         factor = min(mp.mpf(1), 2 * C0 * eps / (5 * log))
         assert most.value == int(mp.floor(eps * ratio / 160 * factor))
-        assert invert.limit(law, "bags", epsilon, delta) == most.value
+        assert calibrate.limit(law, "bags", epsilon, delta) == most.value
 
 
 def test_theorem_1_loses_no_bag_and_gains_none_where_the_number_is_whole():
@@ -138,8 +138,8 @@ def test_theorem_1_needs_sixteen_in_any_case():
         assert not refused.value
         assert refused.reason == "Theorem 1 needs 16 rows here and has 15"
     assert short.delta(100.0).upper == 1.0
-    assert invert.epsilon(short, 0.5) == math.inf
-    assert invert.limit(short, "bags", 100.0, 0.5) == 0
+    assert calibrate.epsilon(short, 0.5) == math.inf
+    assert calibrate.limit(short, "bags", 100.0, 0.5) == 0
 
 
 def test_theorem_1_promises_nothing_where_epsilon_is_not_above_zero():
@@ -172,18 +172,18 @@ def test_each_of_several_steps_of_theorem_1_has_what_the_others_left_of_the_floo
         assert law.step(1).residual_ms == pytest.approx(16.0, rel=1e-15)
         assert law.step(2).residual_ms == pytest.approx(49.0 / 9, rel=1e-15)
         assert law.step(3).residual_ms == pytest.approx(4.0 / 9, rel=1e-15)
-        assert isinstance(law.step(4), Nothing)
-    assert isinstance(Theorem1(1, (0.0, 5.0), 25.0).step(2), Nothing)
+        assert isinstance(law.step(4), NonPrivate)
+    assert isinstance(Theorem1(1, (0.0, 5.0), 25.0).step(2), NonPrivate)
 
 
 def test_the_least_floor_of_theorem_1_is_the_least():
     """At ε = 100 one bag needs sixteen times B², and δ the rest."""
     for labels in (LABELS, (1.0, 4.0), (0.0, 1e-8), (0.0, 1e8), (1e6, 1e6 + 1)):
         half = (labels[1] - labels[0]) / 2
-        found = invert.limit(Theorem1(1000, labels, 1.0), "floor", 100.0, 0.5)
+        found = calibrate.limit(Theorem1(1000, labels, 1.0), "floor", 100.0, 0.5)
         assert found == pytest.approx(16 * half**2, rel=1e-8, abs=0.0)
         assert found >= 16 * half**2
-        found = invert.limit(Theorem1(1000, labels, 1.0), "floor", 1.0, 1e-5)
+        found = calibrate.limit(Theorem1(1000, labels, 1.0), "floor", 1.0, 1e-5)
         assert found == pytest.approx(
             float((20 * mp.log(mp.mpf("2e5")) / C0) ** 2) * half**2, rel=1e-8, abs=0.0
         )
@@ -264,10 +264,10 @@ def test_theorem_2_has_the_least_delta_and_epsilon(bag_size, epsilon):
         found = law.epsilon(delta)
         if true > 10:
             assert found.reason.endswith("more for any epsilon up to 10")
-            assert invert.epsilon(law, delta) == math.inf
+            assert calibrate.epsilon(law, delta) == math.inf
         else:
             assert_rounded_up(found.value, true, 1e-13)
-            assert invert.epsilon(law, delta) == found.value
+            assert calibrate.epsilon(law, delta) == found.value
 
 
 def test_a_delta_of_theorem_2_is_below_one_or_none():
@@ -364,8 +364,8 @@ def test_each_of_several_steps_of_theorem_2_has_what_the_others_left():
     assert law.step(1).min_eigenvalue == pytest.approx(16.0, rel=1e-15)
     assert law.step(3).min_eigenvalue == pytest.approx(4.0, rel=1e-15)
     assert law.step(4).min_eigenvalue == pytest.approx(1.0, rel=1e-15)
-    assert isinstance(law.step(5), Nothing)
-    assert isinstance(law.step(6), Nothing)
+    assert isinstance(law.step(5), NonPrivate)
+    assert isinstance(law.step(6), NonPrivate)
 
 
 def test_the_rate_of_theorem_2_is_rounded_to_the_safe_side():
@@ -442,7 +442,7 @@ def test_theorem_3_is_what_its_proof_says(fraction, bag_size, bags, std, epsilon
         high, log = kappa * (1 + hair), log + hair
         wide = high * (high + a * mp.sqrt(log) + 2 * log)
         assert_rounded_up(found.value, wide, hair)
-        assert found.value == invert.epsilon(law, delta)
+        assert found.value == calibrate.epsilon(law, delta)
 
 
 def test_what_is_rare_is_taken_from_delta_first():
@@ -520,7 +520,7 @@ def test_theorem_3_looks_for_bags_from_where_its_delta_falls_with_them():
     where = law.range_of("bag_size", 1.0, 1e-5)
     assert isinstance(where, Range)
     assert where.low == max(range(1, 100), key=lambda k: k * math.exp(-math.sqrt(k) / 2))
-    size = invert.limit(law, "bag_size", 1.0, 1e-5)
+    size = calibrate.limit(law, "bag_size", 1.0, 1e-5)
     assert law.with_value("bag_size", size).answer(1.0).value <= 1e-5
     assert (law.with_value("bag_size", size - 1).answer(1.0).value or 1.0) > 1e-5
 
@@ -528,9 +528,9 @@ def test_theorem_3_looks_for_bags_from_where_its_delta_falls_with_them():
 @pytest.mark.parametrize("labels", [(1.0, 4.0), (-1.0, 2.0)])
 def test_theorem_3_finds_the_least_noise_whatever_its_size(labels):
     small = Theorem3(labels, 1.0, 10**12)
-    found = invert.limit(small, "noise_std", 100.0, 0.5)
+    found = calibrate.limit(small, "noise_std", 100.0, 0.5)
     assert small.with_value("noise_std", found).answer(100.0).value <= 0.5
     assert (small.with_value("noise_std", found * (1 - 1e-8)).answer(100.0).value or 1.0) > 0.5
     assert found == pytest.approx(2 * 3 * 2 / 1e3, rel=1e-9)  # κ = ½
-    large = invert.limit(Theorem3(labels, 1.0, 10**4), "noise_std", 1e-5, 1e-10)
+    large = calibrate.limit(Theorem3(labels, 1.0, 10**4), "noise_std", 1e-5, 1e-10)
     assert 1e5 < large < 3e9

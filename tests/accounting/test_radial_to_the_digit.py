@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from labeldp.accounting import invert, radial
+from labeldp.accounting import calibrate, radial
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.curve import Factors, How
-from labeldp.accounting.laplace import Laplace
+from labeldp.accounting.laplace import LaplaceProfile
+from labeldp.accounting.privacy_profile import Factors, SearchMethod
 from labeldp.accounting.radial import Radial, deviations, product_quantile
 from labeldp.errors import InputError
 
@@ -68,13 +68,13 @@ def test_the_loss_has_an_end():
     assert each.delta(0.7 * (1 - 1e-15)).upper >= 1e-300
     assert each.delta(-9.0).upper == pytest.approx(-math.expm1(-9.0), rel=1e-9)
     assert each.delta(-60.0).upper <= 1.0
-    assert each.pure() == invert.epsilon(each, 0.0) == 0.7
+    assert each.pure() == calibrate.epsilon(each, 0.0) == 0.7
     assert each.group(1) == each
     assert each.group(3) == Radial(3 * 0.7, 5)
     where = each.range_of_epsilon(0.1)
-    assert (where.low, where.high, where.how) == (0.0, 0.7, How.SHARP)
+    assert (where.low, where.high, where.how) == (0.0, 0.7, SearchMethod.SHARP)
     assert each.factors() == Factors(atoms=(each.atoms(),), exact=False)
-    assert radial.curve(0.7, 1) == Laplace(0.7)
+    assert radial.curve(0.7, 1) == LaplaceProfile(0.7)
     assert radial.curve(0.7, 2) == Radial(0.7, 2)
     for bad in (lambda: Radial(0.0, 5), lambda: Radial(0.7, 1), lambda: each.group(0)):
         with pytest.raises(InputError):

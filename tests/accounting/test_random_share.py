@@ -10,11 +10,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting import gaussian, invert, random_mu
-from labeldp.accounting.curve import How, Range
+from labeldp.accounting import calibrate, gaussian, random_sensitivity
 from labeldp.accounting.limits import MOST_LOG_NOISE, MOST_MEAN_EPSILON, MOST_NOISY_BAG_SIZE
-from labeldp.accounting.mixture import RandomWeights, fraction_of, realised_mu
-from labeldp.accounting.random_mu import Counts, _above, _Integral, binomial, fixed, mean_delta
+from labeldp.accounting.privacy_profile import Range, SearchMethod
+from labeldp.accounting.random_sensitivity import (
+    Counts,
+    _above,
+    _Integral,
+    binomial,
+    fixed,
+    mean_delta,
+)
+from labeldp.accounting.weighted_bags import RandomWeights, fraction_of, realised_mu
 from labeldp.errors import InputError, PlanError
 
 # E[δ(ε; scale·share)] with so many other noisy rows, by 30-digit quadrature over the law of t
@@ -50,9 +57,9 @@ def test_a_random_number_of_rows_is_a_mean_over_fixed_ones(lowest, size, noisy):
 def test_terms_are_summed_in_chunks_to_the_same(monkeypatch):
     counts = binomial(300, 0.3)
     whole = mean_delta(1.5, 0.7, counts, False)
-    monkeypatch.setattr(random_mu, "_CHUNK", 700)
+    monkeypatch.setattr(random_sensitivity, "_CHUNK", 700)
     assert mean_delta(1.5, 0.7, counts, False).estimate == pytest.approx(whole.estimate, rel=1e-13)
-    monkeypatch.setattr(random_mu, "_CHUNK", 1)
+    monkeypatch.setattr(random_sensitivity, "_CHUNK", 1)
     assert mean_delta(1.5, 0.7, counts, False).estimate == pytest.approx(whole.estimate, rel=1e-13)
 
 
@@ -84,7 +91,7 @@ def test_next_to_no_noise_is_no_guarantee(others, scale, noisy):
     assert mean_delta(scale, 1.0, fixed(others), noisy).upper > 1 - 1e-9
     law = RandomWeights(others + 1, (0.0, 1.0), 1.0 if noisy else 0.9, 1.0 / scale)
     assert law.delta(1.0).upper > 1 - 1e-9
-    assert invert.epsilon(law, 1e-6) == math.inf
+    assert calibrate.epsilon(law, 1e-6) == math.inf
 
 
 @noisy_or_not
@@ -182,8 +189,8 @@ def test_what_matters_is_found_with_one_step_to_spare():
 @pytest.mark.parametrize("drop", [1.0, 3.0, 8.0])
 def test_what_is_cut_off_is_bounded(case, noisy, drop, monkeypatch):
     """Cut off far too early, the bracket is wide and still one."""
-    monkeypatch.setattr(random_mu, "_DROP", drop)
-    monkeypatch.setattr(random_mu, "_LAST", 1024)
+    monkeypatch.setattr(random_sensitivity, "_DROP", drop)
+    monkeypatch.setattr(random_sensitivity, "_LAST", 1024)
     others, scale, epsilon = case
     found, true = mean_delta(scale, epsilon, fixed(others), noisy), PRECISE[case][noisy]
     assert found.estimate < true
@@ -231,8 +238,8 @@ def test_the_error_is_ten_times_the_last_change(monkeypatch):
     law = _integral(3, 1.0, 0.5)
     totals = []
     for first, last in ((4, 4), (4, 8)):
-        monkeypatch.setattr(random_mu, "_FIRST", first)
-        monkeypatch.setattr(random_mu, "_LAST", last)
+        monkeypatch.setattr(random_sensitivity, "_FIRST", first)
+        monkeypatch.setattr(random_sensitivity, "_LAST", last)
         totals.append(law.value())
     assert totals[0][1] == math.inf
     change = abs(totals[1][0] - totals[0][0])
@@ -240,7 +247,7 @@ def test_the_error_is_ten_times_the_last_change(monkeypatch):
     assert totals[1][1] == pytest.approx(10 * change + law._cut_off(low, high), rel=1e-12)
     nodes = np.linspace(low, high, 9)
     assert totals[1][0] == pytest.approx(float(law._at(nodes).sum()) * (high - low) / 8, rel=1e-13)
-    monkeypatch.setattr(random_mu, "_LAST", 32_768)
+    monkeypatch.setattr(random_sensitivity, "_LAST", 32_768)
     assert abs(law.value()[0] - totals[1][0]) < totals[1][1]
 
 
@@ -268,10 +275,10 @@ def test_what_is_kept_is_all_but_e_to_the_minus_60(shape):
         (binomial(0, 0.4), 0),
         (binomial(0, 1.0), 0),
         (fixed(3), 3),
-        (random_mu.hypergeometric(5, 9, 9), 5),
-        (random_mu.hypergeometric(5, 0, 9), 0),
-        (random_mu.hypergeometric(9, 4, 9), 4),
-        (random_mu.hypergeometric(0, 4, 9), 0),
+        (random_sensitivity.hypergeometric(5, 9, 9), 5),
+        (random_sensitivity.hypergeometric(5, 0, 9), 0),
+        (random_sensitivity.hypergeometric(9, 4, 9), 4),
+        (random_sensitivity.hypergeometric(0, 4, 9), 0),
     ],
 )
 def test_counts_that_are_certain(counts, lowest):
@@ -289,7 +296,7 @@ def test_small_binomials_are_the_textbook(draws, rate):
 
 @pytest.mark.parametrize(("draws", "noisy", "population"), [(5, 6, 9), (2, 3, 7), (30, 31, 60)])
 def test_small_draws_without_replacement_are_the_textbook(draws, noisy, population):
-    counts = random_mu.hypergeometric(draws, noisy, population)
+    counts = random_sensitivity.hypergeometric(draws, noisy, population)
     least, most = max(0, draws + noisy - population), min(draws, noisy)
     true = stats.hypergeom.pmf(np.arange(least, most + 1), population, noisy, draws)
     assert counts.lowest == least
@@ -299,12 +306,12 @@ def test_small_draws_without_replacement_are_the_textbook(draws, noisy, populati
 
 @pytest.mark.parametrize("rate", [0.3, 0.5, 0.9])
 def test_counts_far_from_the_mode_are_left_out_and_bounded(rate, monkeypatch):
-    monkeypatch.setattr(random_mu, "_DEVIATIONS", 2.0)
-    monkeypatch.setattr(random_mu, "_EXTRA", 1)
+    monkeypatch.setattr(random_sensitivity, "_DEVIATIONS", 2.0)
+    monkeypatch.setattr(random_sensitivity, "_EXTRA", 1)
     for counts, law in (
         (binomial(1000, rate), stats.binom(1000, rate)),
         (
-            random_mu.hypergeometric(400, round(3000 * rate), 3000),
+            random_sensitivity.hypergeometric(400, round(3000 * rate), 3000),
             stats.hypergeom(3000, round(3000 * rate), 400),
         ),
     ):
@@ -328,7 +335,10 @@ def test_a_row_is_of_the_worse_kind_that_exists():
     assert law.width == 3.0
     assert law.noisy_rows == 10
     quiet, noisy = law.kinds(0.7)
-    counts = random_mu.hypergeometric(4, 10, 19), random_mu.hypergeometric(4, 9, 19)
+    counts = (
+        random_sensitivity.hypergeometric(4, 10, 19),
+        random_sensitivity.hypergeometric(4, 9, 19),
+    )
     assert quiet == mean_delta(1.5, 0.7, counts[0], False)
     assert noisy == mean_delta(1.5, 0.7, counts[1], True)
     assert law.delta(0.7) == max(quiet, noisy, key=lambda bounds: bounds.upper)
@@ -394,11 +404,11 @@ def test_where_each_limit_is_looked_for():
     assert RandomWeights(5, (-1.0, 2.0), 0.5, rows=7).range_of("bag_size", 1.0, 1e-3).start == 7
     assert deviations.value(0.0) == 3.0
     assert (deviations.low, deviations.high) == (-MOST_LOG_NOISE, MOST_LOG_NOISE)
-    assert (coins.high, coins.how) == (1.0, How.HALVING)
+    assert (coins.high, coins.how) == (1.0, SearchMethod.HALVING)
     assert (rows.low, rows.high, rows.whole) == (1, 40, True)
     assert [rows.value(count) for count in (1, 20, 40)] == [1 / 40, 0.5, 1.0]
     assert law.range_of_epsilon(0.1) == Range(
-        0.0, MOST_MEAN_EPSILON, 1.0, Range.value, how=How.DOUBLING
+        0.0, MOST_MEAN_EPSILON, 1.0, Range.value, how=SearchMethod.DOUBLING
     )
     with pytest.raises(InputError, match="RandomWeights has no parameter 'bags' to solve for"):
         law.range_of("bags", 1.0, 1e-3)
@@ -450,18 +460,18 @@ def test_limits_of_small_tables_are_those_one_by_one():
             n for n in range(1, 9) if law.with_value("bag_size", n).delta(0.5).upper <= delta
         ]
         if passing:
-            assert invert.limit(law, "bag_size", 0.5, delta) == passing[0]
+            assert calibrate.limit(law, "bag_size", 0.5, delta) == passing[0]
         else:
             with pytest.raises(PlanError, match="no bag of up to 8 rows has epsilon"):
-                invert.limit(law, "bag_size", 0.5, delta)
+                calibrate.limit(law, "bag_size", 0.5, delta)
         passing = [
             n
             for n in range(1, 9)
             if law.with_value("noisy_fraction", fraction_of(n, 8)).delta(0.5).upper <= delta
         ]
         if passing:
-            found = invert.limit(law, "noisy_fraction", 0.5, delta)
+            found = calibrate.limit(law, "noisy_fraction", 0.5, delta)
             assert law.with_value("noisy_fraction", found).noisy_rows == passing[0]
         else:
             with pytest.raises(PlanError, match="even if every row is noisy"):
-                invert.limit(law, "noisy_fraction", 0.5, delta)
+                calibrate.limit(law, "noisy_fraction", 0.5, delta)

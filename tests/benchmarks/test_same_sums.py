@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from labeldp import kernels
 from labeldp.accounting import contour
-from labeldp.engines.local import LocalEngine
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import LabelGrid, MomentSum
+from labeldp.passes.local import LocalEngine
 from tests.oracles.quadrature import by_contour
 
 Program = Callable[[str], Any]
@@ -34,9 +34,11 @@ def table(request: pytest.FixtureRequest, program: Program, tmp_path: Path) -> t
 
 def our_gram(table: Any, path: Path) -> tuple[FeatureMap, NDArray[np.float64]]:
     source, engine = table.source(path), LocalEngine()
-    features = fit_features(source, fold=engine.fold)
+    features = fit_features(source, run_pass=engine.run_pass)
     grid = LabelGrid.for_range(table.label_range, intercept=True)
-    gram, _ = engine.fold("label sums", source, GramSum(features), MomentSum(features, grid))
+    gram, _ = engine.run_pass(
+        "label sums", source, GramAccumulator(features), LabelCrossProducts(features, grid)
+    )
     return features, gram.exact(range(gram.width)).astype(float)
 
 

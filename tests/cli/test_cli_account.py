@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from labeldp.accounting import invert
-from labeldp.accounting.sketch import Facts, Sketch
+from labeldp.accounting import calibrate
+from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from tests.console import labeldp
 
 CENSUS = ("--rows", 131903910, "--label-range", 0, 51, "--residual-ms", 64.22, "--delta", 1e-8)
@@ -32,8 +32,8 @@ def test_census() -> None:
 def test_census_with_features_has_the_exact_answer_too() -> None:
     answers = account(*CENSUS, "--max-leverage", 0.0012, "--features", 396)["accountants"]
     assert list(answers) == ["paper", "exact-worst-case", "exact"]
-    facts = Facts(131903910, (0.0, 51.0), 396, 0.0012)
-    most = invert.limit(Sketch(facts, floor=131903910 * 64.22), "bags", 1.0, 1e-8)
+    facts = DatasetBounds(131903910, (0.0, 51.0), 396, 0.0012)
+    most = calibrate.limit(SketchProfile(facts, floor=131903910 * 64.22), "bags", 1.0, 1e-8)
     assert answers["exact"]["max_bags"] == most > answers["exact-worst-case"]["max_bags"]
 
 

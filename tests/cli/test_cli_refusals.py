@@ -270,7 +270,7 @@ def test_a_declared_floor_that_carries_too_few_bags(data: Path, out: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        (["publish"], "No such command 'publish'"),
+        (["sample_rounded"], "No such command 'publish'"),
         (["plan"], "Missing argument"),
         (["plan", "t.parquet"], "Missing option '--label-range'"),
         (["plan", "t.parquet", "--label", "y", "--label-range", "0", "1", "--eps", "1"], "--eps"),

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp._random import Randomness
-from labeldp.mechanisms.workbench import running
+from labeldp.mechanisms import running
+from labeldp.sampling.streams import Randomness
 from tests.console import Result, labeldp
 
 ROWS = 200

@@ -12,27 +12,27 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labeldp import door
-from labeldp._random import Randomness
-from labeldp.accounting import invert
-from labeldp.accounting.curve import Curve
-from labeldp.accounting.gaussian import Gaussian, most_mu
-from labeldp.engines.protocol import Engine
+from labeldp.accounting import calibrate
+from labeldp.accounting.gaussian import GaussianProfile, most_mu
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.data.table import Source
 from labeldp.errors import positive
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.mechanisms.account import document, need
+from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.design_summary import DesignSummary, feature_bound, summarize_design
+from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.options import Question, Request, option
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import Account, Description, Inspection, Mechanism, Panel, number
-from labeldp.mechanisms.workbench.checks import check_grid, check_label_exponent, check_numbers
-from labeldp.mechanisms.workbench.forecasting import forecast
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.surveying import Survey, feature_bound, survey
+from labeldp.passes.protocol import Engine
 from labeldp.release.claim import Claim, read_head
-from labeldp.release.drawing import Drawing, aggregate_batch, aggregate_schema
 from labeldp.release.files import Release
-from labeldp.release.meaning import SumLabels
-from labeldp.source.table import Source
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import MomentSum
+from labeldp.release.label_model import SumLabels
+from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 
 NAME = "noisy-moments"
 BASIS = "exact law of the Gaussian mechanism on X'y; B bounds the norm of every encoded row"
@@ -60,9 +60,9 @@ class MomentsClaim(Claim):
     noise_std: float
 
     @property
-    def law(self) -> Curve:
+    def law(self) -> PrivacyProfile:
         low, high = self.label_range
-        return Gaussian((high - low) * self.feature_bound / self.noise_std)
+        return GaussianProfile((high - low) * self.feature_bound / self.noise_std)
 
     def utility(self) -> dict[str, Any]:
         unknown = ("excess_mean", "excess_low", "excess_median", "excess_high")
@@ -117,7 +117,7 @@ def needed_std(width: float, bound: float, epsilon: float, delta: float) -> floa
 
 def draft(request: Request[Options], source: Source, engine: Engine) -> Plan:
     """Features and public facts decide; no label is read."""
-    found = survey(source, engine=engine, encoding=request.encoding)
+    found = summarize_design(source, engine=engine, encoding=request.encoding)
     features, rank, width = found.features, found.factor.rank, found.facts.width
     bound = feature_bound(features)
     std = request.options.moment_std
@@ -146,7 +146,7 @@ def deviations(claim: MomentsClaim, scales: np.ndarray) -> np.ndarray:
     return claim.noise_std / scales * (1 + 2.0**-50)
 
 
-def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> PendingRelease:
     """One pass over labels, whose sums leave by the door."""
     claim, features, labels = plan.claim, plan.features, plan.labels
     assert isinstance(claim, MomentsClaim)
@@ -157,13 +157,13 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
         claim.feature_bound >= feature_bound(features),
     )
     randomness.spend()
-    tallies = GramSum(features), MomentSum(features, labels)
-    gram, moments = engine.fold("label sums", source, *tallies)
+    tallies = GramAccumulator(features), LabelCrossProducts(features, labels)
+    gram, moments = engine.run_pass("label sums", source, *tallies)
     plan.check_sums(gram.digest())
     kept, whole = list(features.kept_columns), gram.exact(range(gram.width))
     sums = moments.cross[kept] + labels.centre * whole[0][kept]  # labels count from the centre
     std = deviations(claim, features.kept_scales)
-    grid = door.grid_for(float(std.min()))
+    grid = rounded_noise.grid_for(float(std.min()))
 
     def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
         from flint import arb, fmpz
@@ -172,7 +172,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
 
     codes_std = np.ldexp(std, -labels.exponent)
     mean = sums.astype(np.float64)
-    cells = door.publish(
+    cells = rounded_noise.sample_rounded(
         mean,
         2.0**-52 * np.abs(mean),
         (codes_std, codes_std),
@@ -184,7 +184,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     design = whole[np.ix_(kept, kept)].astype(np.float64) * features.kept_scales
     batch = aggregate_batch(schema, design, np.ldexp(cells, labels.exponent))
     certify = plan.certifier(None, source, grid, randomness)
-    return Drawing(features, schema, (one for one in [batch]), certify)
+    return PendingRelease(features, schema, (one for one in [batch]), certify)
 
 
 def check(release: Release) -> Iterator[str]:
@@ -197,7 +197,7 @@ def check(release: Release) -> Iterator[str]:
     exponent = release.certificate["numerics"]["label_exponent"]
     yield from check_label_exponent(claim.label_range, features.intercept, exponent)
     unsound = list(check_numbers(release))
-    grid = door.grid_for(float(deviations(claim, features.kept_scales).min()))
+    grid = rounded_noise.grid_for(float(deviations(claim, features.kept_scales).min()))
     yield from unsound or check_grid(release, grid)
 
 
@@ -209,7 +209,7 @@ def meaning(release: Release) -> SumLabels:
 
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
     """What whoever holds the table can see."""
-    gram = engine.fold("feature sums", source, GramSum(release.features))
+    gram = engine.run_pass("feature sums", source, GramAccumulator(release.features))
     if gram.digest() != release.certificate["digests"]["feature_sums"]:
         yield "the table's features are not those of the release"
 
@@ -235,8 +235,8 @@ def account(mechanism: str, asked: MomentsQuestion) -> dict[str, Any]:
     if asked.moment_std is None:
         least = needed_std(high - low, bound, *asked.budget)
         return document(mechanism, asked, ["feature_bound"], {"moment_std": least})
-    curve = Gaussian((high - low) * bound / asked.moment_std)
-    epsilon = invert.epsilon(curve, asked.delta)
+    curve = GaussianProfile((high - low) * bound / asked.moment_std)
+    epsilon = calibrate.epsilon(curve, asked.delta)
     spent = {
         "epsilon": epsilon if math.isfinite(epsilon) else None,
         "delta": curve.delta(asked.epsilon).upper,
@@ -251,7 +251,12 @@ def show_account(answer: dict[str, Any]) -> Iterator[Panel]:
     yield Panel("Noise on X'y", facts)
 
 
-def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:  # noqa: ARG001
+def inspect(
+    found: DesignSummary,
+    residual_ss: float,  # noqa: ARG001
+    epsilon: float,
+    delta: float,
+) -> dict[str, Any]:
     """What `labeldp inspect` says."""
     std = needed_std(found.facts.width, feature_bound(found.features), epsilon, delta)
     return {"moments": {"noise_std": std}}

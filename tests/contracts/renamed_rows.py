@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.mechanisms.noisy_rows import MECHANISM as OURS
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.options import Request
-from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.mechanisms.plans import Plan
+from labeldp.passes.protocol import Engine
 from labeldp.release.files import Release
-from labeldp.source.table import Source
 
 NAME, SECTION = "veiled-rows", "veil"
 

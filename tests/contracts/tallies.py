@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import FeatureMap
+from labeldp.features.accumulators import PassRequirements
 from labeldp.features.encoder import Encoded
-from labeldp.features.fold import Needs
 
 Integers = NDArray[np.int64]
 
@@ -31,9 +31,9 @@ class WeightedGram:
         self._total: Integers = np.zeros((features.width, features.width), np.int64)
 
     @property
-    def needs(self) -> Needs:
+    def needs(self) -> PassRequirements:
         features = self._features
-        return Needs(
+        return PassRequirements(
             features.columns,
             features,
             key=(WeightedGram, features),
@@ -66,8 +66,8 @@ class Levels:
         self._counts: Counter[tuple[Any, ...]] = Counter()
 
     @property
-    def needs(self) -> Needs:
-        return Needs(self._columns)
+    def needs(self) -> PassRequirements:
+        return PassRequirements(self._columns)
 
     def new(self) -> Levels:
         return Levels(self._columns)
@@ -94,8 +94,8 @@ class LabelledLevels:
         self._largest = np.full(features.category_sizes[self._place], -np.inf)
 
     @property
-    def needs(self) -> Needs:
-        return Needs(self._features.columns, self._features, labels=True)
+    def needs(self) -> PassRequirements:
+        return PassRequirements(self._features.columns, self._features, labels=True)
 
     def new(self) -> LabelledLevels:
         return LabelledLevels(self._features, self._name)
@@ -121,8 +121,8 @@ class Spread:
         self._seen: list[int] = []
 
     @property
-    def needs(self) -> Needs:
-        return Needs(self._features.columns, numbered=True)
+    def needs(self) -> PassRequirements:
+        return PassRequirements(self._features.columns, numbered=True)
 
     def new(self) -> Spread:
         return Spread(self._features, self._every)

@@ -9,48 +9,48 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.compose import compose
-from labeldp.accounting.curve import Curve, Nothing, Steps
-from labeldp.accounting.draw import BagDraw, OverDraw
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.accounting.laplace import Laplace, Pure
-from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.draw import BagDraw, SubsampledProfile
+from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.laplace import LaplaceProfile, Pure
 from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
+from labeldp.accounting.privacy_profile import GroupPrivacy, NonPrivate, PrivacyProfile
 from labeldp.accounting.radial import Radial
-from labeldp.accounting.sketch import Bags, Facts, SizedBag, Sketch
+from labeldp.accounting.sketch import Bags, DatasetBounds, SizedBag, SketchProfile
+from labeldp.accounting.weighted_bags import RandomWeights
 from labeldp.errors import InputError
 from tests.oracles import gaussian_law, groups
 
-TABLE = Facts(100_000, (-1.0, 1.0), 20, 60 / 100_000)
-UNKNOWN = Facts(100_000, (-1.0, 1.0))
-SKETCH = Sketch(UNKNOWN, 40, 20_000.0)
-BAG = Sketch(Facts(12_000, (0.0, 51.0)), 1, 64.22 * 12_000)
+TABLE = DatasetBounds(100_000, (-1.0, 1.0), 20, 60 / 100_000)
+UNKNOWN = DatasetBounds(100_000, (-1.0, 1.0))
+SKETCH = SketchProfile(UNKNOWN, 40, 20_000.0)
+BAG = SketchProfile(DatasetBounds(12_000, (0.0, 51.0)), 1, 64.22 * 12_000)
 WEIGHTS = RandomWeights(500, (-1.0, 1.0), 0.5)
 
-LAWS: dict[str, Curve] = {
-    "gaussian": Gaussian(0.4),
+LAWS: dict[str, PrivacyProfile] = {
+    "gaussian": GaussianProfile(0.4),
     "pure": Pure(0.7),
-    "laplace": Laplace(0.7),
+    "laplace": LaplaceProfile(0.7),
     "radial": Radial(0.7, 5),
     "sketch": SKETCH,
-    "sketch, public features": Sketch(TABLE, 5000, 2_000.0),
-    "sketch, measured floor": Sketch(UNKNOWN, 40, 20_000.0, 0.1, 1e-9),
+    "sketch, public features": SketchProfile(TABLE, 5000, 2_000.0),
+    "sketch, measured floor": SketchProfile(UNKNOWN, 40, 20_000.0, 0.1, 1e-9),
     "bags": Bags(BAG),
     "bags over the draw": BagDraw(Bags(BAG), 10**6, 12_000, 10),
     "bag of a size": SizedBag((0.0, 51.0), 64.22, 9000, 40, 3.0),
     "random weights": WEIGHTS,
-    "random weights over the draw": OverDraw(WEIGHTS, 0.05),
-    "gaussian over the draw": OverDraw(Gaussian(0.4), 0.3),
+    "random weights over the draw": SubsampledProfile(WEIGHTS, 0.05),
+    "gaussian over the draw": SubsampledProfile(GaussianProfile(0.4), 0.3),
     "theorem 1": Theorem1(131_903_910, (0.0, 51.0), 64.22, 50),
     "theorem 2": Theorem2(10**10, (-1.0, 1.0), 1.0, 1.5, 3, 10**7),
     "theorem 3": Theorem3((-1.0, 1.0), 1.0, 10**8, 3, 4.0),
-    "steps": Steps(WEIGHTS, 2),
-    "sketch and gaussian": compose([SKETCH, Gaussian(0.2)]),
-    "unlike sketches": compose([SKETCH, Sketch(TABLE, 2000, 20_000.0)]),
+    "steps": GroupPrivacy(WEIGHTS, 2),
+    "sketch and gaussian": compose([SKETCH, GaussianProfile(0.2)]),
+    "unlike sketches": compose([SKETCH, SketchProfile(TABLE, 2000, 20_000.0)]),
     "sketch and pure": compose([SKETCH, Pure(0.2)]),
-    "laplace and gaussian": compose([Laplace(0.3), Gaussian(0.2)]),
+    "laplace and gaussian": compose([LaplaceProfile(0.3), GaussianProfile(0.2)]),
     "theorem and sketch": compose([Theorem1(131_903_910, (0.0, 51.0), 64.22, 50), SKETCH]),
 }
 EPSILONS = (0.0, 0.1, 0.5, 1.0, 2.0)
@@ -58,7 +58,7 @@ laws = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 
 
 @laws
-def test_delta_is_a_bracket_and_falls_with_epsilon(law: Curve) -> None:
+def test_delta_is_a_bracket_and_falls_with_epsilon(law: PrivacyProfile) -> None:
     found = [law.delta(epsilon) for epsilon in EPSILONS]
     for bounds in found:
         assert 0.0 <= bounds.lower <= bounds.estimate <= bounds.upper
@@ -68,17 +68,19 @@ def test_delta_is_a_bracket_and_falls_with_epsilon(law: Curve) -> None:
 
 
 @laws
-def test_the_guess_is_never_above(law: Curve) -> None:
+def test_the_guess_is_never_above(law: PrivacyProfile) -> None:
     for epsilon in (0.1, 1.0):
         assert law.guess(epsilon).upper <= law.delta(epsilon).upper * (1 + 1e-12)
 
 
 @laws
 @pytest.mark.parametrize("delta", [1e-3, 1e-6])
-def test_epsilon_and_delta_are_inverse_on_the_private_side(law: Curve, delta: float) -> None:
-    epsilon = invert.epsilon(law, delta)
+def test_epsilon_and_delta_are_inverse_on_the_private_side(
+    law: PrivacyProfile, delta: float
+) -> None:
+    epsilon = calibrate.epsilon(law, delta)
     if epsilon == math.inf:  # growing steps may jump over the ε of single steps: too careful
-        assert isinstance(law, Steps) or law.delta(100.0).upper > delta
+        assert isinstance(law, GroupPrivacy) or law.delta(100.0).upper > delta
         return
     assert law.delta(epsilon).upper <= delta * (1 + 1e-9)
     if epsilon > 1e-5:
@@ -87,30 +89,37 @@ def test_epsilon_and_delta_are_inverse_on_the_private_side(law: Curve, delta: fl
 
 PURE = {
     "pure": (Pure(0.7), 0.7),
-    "laplace": (Laplace(0.7), 0.7),
+    "laplace": (LaplaceProfile(0.7), 0.7),
     "radial": (Radial(0.7, 5), 0.7),
-    "radial and laplace": (compose([Radial(0.7, 5), Laplace(0.1)]), 0.8),
-    "several": (compose([Laplace(0.3), Pure(0.1), Laplace(0.7), Laplace(0.2)]), 1.3),
-    "steps": (Steps(Laplace(0.7), 3), 2.1),
-    "a group of several": (compose([Laplace(0.3), Pure(0.1)]).group(3), 1.2),
+    "radial and laplace": (compose([Radial(0.7, 5), LaplaceProfile(0.1)]), 0.8),
+    "several": (
+        compose([LaplaceProfile(0.3), Pure(0.1), LaplaceProfile(0.7), LaplaceProfile(0.2)]),
+        1.3,
+    ),
+    "steps": (GroupPrivacy(LaplaceProfile(0.7), 3), 2.1),
+    "a group of several": (compose([LaplaceProfile(0.3), Pure(0.1)]).group(3), 1.2),
 }
 
 
 @pytest.mark.parametrize(("law", "epsilon"), PURE.values(), ids=PURE)
-def test_without_delta_losses_add_up_to_the_most_there_can_be(law: Curve, epsilon: float) -> None:
-    found = invert.epsilon(law, 0.0)
+def test_without_delta_losses_add_up_to_the_most_there_can_be(
+    law: PrivacyProfile, epsilon: float
+) -> None:
+    found = calibrate.epsilon(law, 0.0)
     assert found == pytest.approx(epsilon, rel=1e-11)
     assert law.delta(found).upper == 0.0
     assert law.delta(found * (1 - 1e-9)).upper > 0.0
 
 
-@pytest.mark.parametrize("law", [Gaussian(0.4), SKETCH, compose([Laplace(0.3), Gaussian(0.2)])])
-def test_a_loss_without_an_end_has_no_epsilon_without_delta(law: Curve) -> None:
-    assert invert.epsilon(law, 0.0) == math.inf
+@pytest.mark.parametrize(
+    "law", [GaussianProfile(0.4), SKETCH, compose([LaplaceProfile(0.3), GaussianProfile(0.2)])]
+)
+def test_a_loss_without_an_end_has_no_epsilon_without_delta(law: PrivacyProfile) -> None:
+    assert calibrate.epsilon(law, 0.0) == math.inf
 
 
 @laws
-def test_groups_cost_at_least_as_much_as_one(law: Curve) -> None:
+def test_groups_cost_at_least_as_much_as_one(law: PrivacyProfile) -> None:
     for epsilon in (0.1, 1.0):
         one, same, three = (each.delta(epsilon) for each in (law, law.group(1), law.group(3)))
         assert same.upper == pytest.approx(one.upper, rel=1e-9, abs=0.0)
@@ -121,9 +130,9 @@ def test_groups_cost_at_least_as_much_as_one(law: Curve) -> None:
 
 
 @laws
-def test_a_law_says_which_parameters_it_has(law: Curve) -> None:
+def test_a_law_says_which_parameters_it_has(law: PrivacyProfile) -> None:
     with pytest.raises(InputError, match="has no parameter 'colour' to solve for"):
-        invert.limit(law, "colour", 1.0, 1e-6)
+        calibrate.limit(law, "colour", 1.0, 1e-6)
 
 
 LIMITS = [
@@ -135,7 +144,7 @@ LIMITS = [
     (WEIGHTS, "bag_size", -1),
     (WEIGHTS, "noise_std", -1e-6),
     (WEIGHTS, "noisy_fraction", -1e-6),
-    (Gaussian(1.0), "mu", 1e-8),
+    (GaussianProfile(1.0), "mu", 1e-8),
     (Theorem1(10**9, (0.0, 51.0), 64.22), "bags", 1),
     (Theorem1(10**9, (0.0, 51.0), 64.22, 5), "floor", -1e-6),
     (Theorem3((-1.0, 1.0), 1.0, noise_std=4.0), "bag_size", -1),
@@ -145,10 +154,10 @@ LIMITS = [
 
 @pytest.mark.parametrize(("law", "name", "further"), LIMITS)
 def test_a_limit_passes_and_what_lies_beyond_does_not(
-    law: Curve, name: str, further: float
+    law: PrivacyProfile, name: str, further: float
 ) -> None:
     epsilon, delta = 1.0, 1e-5
-    found = invert.limit(law, name, epsilon, delta)
+    found = calibrate.limit(law, name, epsilon, delta)
     beyond = found + further if abs(further) == 1 else found * (1 + further)
     home = law.each if isinstance(law, Bags) else law
     assert home.with_value(name, found).delta(epsilon).upper <= delta * (1 + 1e-9)
@@ -161,7 +170,7 @@ def test_a_limit_passes_and_what_lies_beyond_does_not(
 @pytest.mark.parametrize("size", [2, 5])
 def test_a_group_of_a_gaussian_moves_it_that_much(size: int) -> None:
     true = float(gaussian_law.delta(0.8, np.array(size * 0.4)))
-    assert Gaussian(0.4).group(size).delta(0.8).estimate == pytest.approx(true, rel=1e-9)
+    assert GaussianProfile(0.4).group(size).delta(0.8).estimate == pytest.approx(true, rel=1e-9)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
@@ -171,7 +180,7 @@ def test_a_group_of_laplace_noise_is_its_total_variation_by_integration(size: in
     shift, epsilon = 0.7 * size, 0.4
     p, q = (0.5 * np.exp(-np.abs(x - m)) for m in (0.0, shift))
     true = float(np.maximum(0.0, p - math.exp(epsilon) * q).sum() * step)
-    law = Laplace(0.7).group(size)
+    law = LaplaceProfile(0.7).group(size)
     assert law.delta(epsilon).estimate == pytest.approx(true, rel=1e-6)
     assert law.delta(-epsilon).estimate == pytest.approx(
         1 - math.exp(-epsilon) * (1 - true), rel=1e-6
@@ -197,22 +206,22 @@ def test_single_steps_are_what_the_points_say() -> None:
 
 # --- composition ---------------------------------------------------------------------------------
 
-PARTS = (SKETCH, Sketch(TABLE, 2000, 20_000.0), Gaussian(0.2), Pure(0.2))
+PARTS = (SKETCH, SketchProfile(TABLE, 2000, 20_000.0), GaussianProfile(0.2), Pure(0.2))
 
 
 def test_gaussians_compose_to_the_root_of_the_sum_of_squares() -> None:
-    together = compose([Gaussian(0.3), Gaussian(0.4)])
-    assert isinstance(together, Gaussian)
+    together = compose([GaussianProfile(0.3), GaussianProfile(0.4)])
+    assert isinstance(together, GaussianProfile)
     assert together.mu == pytest.approx(0.5, rel=1e-15)
     assert together.mu >= 0.5
 
 
 def test_two_releases_of_a_budget_cost_less_than_twice_the_epsilon() -> None:
     """Theory §13: two Gaussian-like releases at (1, 1e-6)."""
-    mu = invert.limit(Gaussian(1.0), "mu", 1.0, 1e-6)
-    together = compose([Gaussian(mu), Gaussian(mu)])
-    assert invert.epsilon(together, 1e-6) == pytest.approx(1.455, abs=5e-4)
-    assert invert.epsilon(together, 2e-6) == pytest.approx(1.403, abs=5e-4)
+    mu = calibrate.limit(GaussianProfile(1.0), "mu", 1.0, 1e-6)
+    together = compose([GaussianProfile(mu), GaussianProfile(mu)])
+    assert calibrate.epsilon(together, 1e-6) == pytest.approx(1.455, abs=5e-4)
+    assert calibrate.epsilon(together, 2e-6) == pytest.approx(1.403, abs=5e-4)
 
 
 def test_order_and_brackets_do_not_matter() -> None:
@@ -224,9 +233,11 @@ def test_order_and_brackets_do_not_matter() -> None:
     assert nested.delta(1.0).estimate == pytest.approx(first.estimate, rel=1e-8)
 
 
-@pytest.mark.parametrize("other", [Pure(0.3), Laplace(0.3), Gaussian(0.3), WEIGHTS, SKETCH])
-def test_together_never_costs_less_than_a_part(other: Curve) -> None:
-    for law in (SKETCH, Gaussian(0.2), WEIGHTS):
+@pytest.mark.parametrize(
+    "other", [Pure(0.3), LaplaceProfile(0.3), GaussianProfile(0.3), WEIGHTS, SKETCH]
+)
+def test_together_never_costs_less_than_a_part(other: PrivacyProfile) -> None:
+    for law in (SKETCH, GaussianProfile(0.2), WEIGHTS):
         together = compose([law, other])
         for epsilon in (0.2, 1.0):
             found = together.delta(epsilon)
@@ -237,21 +248,23 @@ def test_together_never_costs_less_than_a_part(other: Curve) -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
 def test_unlike_sketches_are_certified_to_the_digit(epsilon: float) -> None:
     """Boxes are halved until the bound is the value: the first ones are several times too high."""
-    facts = Facts(1000, (-1.0, 1.0), features=5, max_leverage=0.2)
-    other = Facts(1000, (-1.0, 1.0), features=5, max_leverage=0.4)
-    found = compose([Sketch(facts, 40, 200.0), Sketch(other, 20, 300.0)]).delta(epsilon)
+    facts = DatasetBounds(1000, (-1.0, 1.0), features=5, max_leverage=0.2)
+    other = DatasetBounds(1000, (-1.0, 1.0), features=5, max_leverage=0.4)
+    found = compose([SketchProfile(facts, 40, 200.0), SketchProfile(other, 20, 300.0)]).delta(
+        epsilon
+    )
     assert found.estimate <= found.upper <= found.estimate * (1 + 1e-6)
 
 
 def test_a_sketch_with_a_gaussian_is_the_sketch_over_a_measured_floor() -> None:
-    measured = Sketch(UNKNOWN, 40, 20_000.0, 0.2, 1e-9)
-    apart = compose([Sketch(UNKNOWN, 40, 20_000.0, slack=1e-9), Gaussian(0.2)])
+    measured = SketchProfile(UNKNOWN, 40, 20_000.0, 0.2, 1e-9)
+    apart = compose([SketchProfile(UNKNOWN, 40, 20_000.0, slack=1e-9), GaussianProfile(0.2)])
     assert apart.delta(1.0) == measured.delta(1.0)
 
 
 def test_sketches_under_one_floor_are_one_with_their_bags_added() -> None:
-    together = compose([SKETCH, Sketch(UNKNOWN, 25, 20_000.0)])
-    assert together.delta(1.0) == Sketch(UNKNOWN, 65, 20_000.0).delta(1.0)
+    together = compose([SKETCH, SketchProfile(UNKNOWN, 25, 20_000.0)])
+    assert together.delta(1.0) == SketchProfile(UNKNOWN, 65, 20_000.0).delta(1.0)
 
 
 def test_pure_releases_are_all_the_coins_together() -> None:
@@ -271,7 +284,7 @@ def test_a_pure_part_is_conditioned_on() -> None:
     epsilon, mu, chance = 0.1, 0.5, 1 / (1 + math.exp(-0.3))
     ahead = float(gaussian_law.delta(epsilon - 0.3, np.array(mu)))
     behind = float(gaussian_law.delta(epsilon + 0.3, np.array(mu)))
-    found = compose([Pure(0.3), Gaussian(mu)]).delta(epsilon)
+    found = compose([Pure(0.3), GaussianProfile(mu)]).delta(epsilon)
     assert found.estimate == pytest.approx(chance * ahead + (1 - chance) * behind, rel=1e-8)
 
 
@@ -281,7 +294,10 @@ def test_laplace_noise_with_a_gaussian_is_bounded_closely() -> None:
     weight = 0.5 * np.exp(-np.abs(x)) * step
     loss = np.clip(0.5 - 2.0 * x, -0.5, 0.5)
     shifted = np.interp(0.4 - loss, *_gaussian_table(0.3))
-    true, found = float(weight @ shifted), compose([Laplace(0.5), Gaussian(0.3)]).delta(0.4)
+    true, found = (
+        float(weight @ shifted),
+        compose([LaplaceProfile(0.5), GaussianProfile(0.3)]).delta(0.4),
+    )
     assert found.lower <= true <= found.upper <= 1.02 * true
 
 
@@ -292,7 +308,7 @@ def _gaussian_table(mu: float) -> tuple[np.ndarray, np.ndarray]:
 
 def test_unlike_sketches_against_draws() -> None:
     """Worst neighbours of both at once, 400,000 draws: the claim is not below, nor far above."""
-    first, second = Sketch(UNKNOWN, 30, 9_000.0), Sketch(UNKNOWN, 60, 30_000.0)
+    first, second = SketchProfile(UNKNOWN, 30, 9_000.0), SketchProfile(UNKNOWN, 60, 30_000.0)
     generator, total = np.random.default_rng(5), np.zeros(400_000)
     for law in (first, second):
         tau = 2.0 / math.sqrt(law.floor)
@@ -308,21 +324,21 @@ def test_unlike_sketches_against_draws() -> None:
 
 
 def test_groups_of_what_is_together_are_groups_of_the_parts() -> None:
-    together = compose([SKETCH, Gaussian(0.1)]).group(2)
-    apart = compose([SKETCH.group(2), Gaussian(0.2)])
+    together = compose([SKETCH, GaussianProfile(0.1)]).group(2)
+    apart = compose([SKETCH.group(2), GaussianProfile(0.2)])
     assert together.delta(2.0) == apart.delta(2.0)
 
 
 def test_nothing_stays_nothing() -> None:
-    assert compose([Nothing(), Gaussian(0.1)]).delta(3.0).upper == 1.0
-    assert invert.epsilon(Nothing(), 0.1) == math.inf
+    assert compose([NonPrivate(), GaussianProfile(0.1)]).delta(3.0).upper == 1.0
+    assert calibrate.epsilon(NonPrivate(), 0.1) == math.inf
     with pytest.raises(InputError, match="nothing to compose"):
         compose([])
 
 
 # --- composition over draws ----------------------------------------------------------------------
 
-DRAWN = (OverDraw(Gaussian(0.6), 0.3), OverDraw(Gaussian(0.9), 0.1))
+DRAWN = (SubsampledProfile(GaussianProfile(0.6), 0.3), SubsampledProfile(GaussianProfile(0.9), 0.1))
 
 
 def test_independent_draws_are_a_mean_over_who_is_in_a_bag() -> None:
@@ -340,23 +356,23 @@ def test_independent_draws_are_a_mean_over_who_is_in_a_bag() -> None:
 
 def test_a_draw_that_all_releases_share_costs_more_than_independent_ones() -> None:
     """Given the bags first, then the chance: which is what releases of one plan need."""
-    given, chance = Gaussian(0.6), 0.3
+    given, chance = GaussianProfile(0.6), 0.3
     shared, apart = (
-        OverDraw(compose([given, given]), chance),
-        compose([OverDraw(given, chance)] * 2),
+        SubsampledProfile(compose([given, given]), chance),
+        compose([SubsampledProfile(given, chance)] * 2),
     )
     assert shared.delta(1.5).upper > apart.delta(1.5).upper
 
 
 def test_many_draws_are_not_looked_into_and_still_bounded() -> None:
-    draws = [OverDraw(Gaussian(0.1 + 0.01 * k), 0.1) for k in range(9)]
+    draws = [SubsampledProfile(GaussianProfile(0.1 + 0.01 * k), 0.1) for k in range(9)]
     some, many = compose(draws[:5]).delta(1.0), compose(draws).delta(1.0)
     assert some.lower <= many.upper < 1.0
 
 
 def test_laws_without_factors_are_dealt_shares_of_epsilon() -> None:
     """Forty of them at once, and never above equal shares."""
-    step = Steps(Gaussian(0.02), 2)
+    step = GroupPrivacy(GaussianProfile(0.02), 2)
     found = compose([step] * 40).delta(4.0).upper
     assert found <= 40 * step.delta(0.1).upper * (1 + 1e-9)
     assert found >= step.delta(4.0).lower
@@ -372,5 +388,5 @@ def test_fewer_points_of_a_bounded_loss_are_a_bound_and_a_close_one() -> None:
     found = compose([Pure(float(coin)) for coin in coins]).delta(epsilon)
     assert true <= found.upper <= 1.001 * true
     beside = float(p @ [float(gaussian_law.delta(epsilon - x, np.array(0.2))) for x in loss])
-    found = compose([Gaussian(0.2), *(Pure(float(coin)) for coin in coins)]).delta(epsilon)
+    found = compose([GaussianProfile(0.2), *(Pure(float(coin)) for coin in coins)]).delta(epsilon)
     assert beside <= found.upper <= 1.001 * beside

@@ -14,17 +14,17 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, InputError, LocalEngine, scan, verify
-from labeldp._random import Randomness
 from labeldp.doctor.inspection import inspect
+from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
+from labeldp.exact.leverage import LeverageScan
+from labeldp.features.accumulators import Accumulator, fold_in_order
 from labeldp.features.feature_map import FeatureMap
-from labeldp.features.fold import Tally, fold_in_order
-from labeldp.statistics.factor import Factor, factorise
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import LabelGrid, MomentSum
-from labeldp.statistics.leverage import LeverageScan
+from labeldp.sampling.streams import Randomness
 from tests.contracts.tallies import LabelledLevels, Levels, Spread, WeightedGram, digest
-from tests.engines.conftest import Home
-from tests.engines.fitting import fitted
+from tests.passes.conftest import Home
+from tests.passes.fitting import fitted
 from tests.plans import plan
 from tests.tables import RANGE, table
 
@@ -67,8 +67,10 @@ DESIGN = dense(FEATURES, MIXED)
 CODES = GRID.codes(MIXED["label"].to_numpy()).astype(int).astype(object)
 
 
-def factor() -> Factor:
-    return factorise(LOCAL.fold("feature sums", SOURCE, GramSum(FEATURES)), FEATURES)
+def factor() -> VerifiedCholesky:
+    return verified_cholesky(
+        LOCAL.run_pass("feature sums", SOURCE, GramAccumulator(FEATURES)), FEATURES
+    )
 
 
 def test_the_feature_map_is_the_same(home: Home) -> None:
@@ -100,20 +102,25 @@ def test_curves_are_the_same_bytes(home: Home, asked: dict[str, Any]) -> None:
     assert len(here.derived_positions) > 60
     assert json.dumps(there.to_json()) == json.dumps(here.to_json())
     source = home.scan(MIXED)
-    sums = home.engine.fold("feature sums", source, GramSum(there))
-    assert sums.digest() == LOCAL.fold("feature sums", SOURCE, GramSum(here)).digest()
+    sums = home.engine.run_pass("feature sums", source, GramAccumulator(there))
+    assert sums.digest() == LOCAL.run_pass("feature sums", SOURCE, GramAccumulator(here)).digest()
 
 
 def test_feature_sums_are_those_of_the_dense_design(either: Home) -> None:
-    gram = either.engine.fold("feature sums", either.scan(MIXED), GramSum(FEATURES))
+    gram = either.engine.run_pass("feature sums", either.scan(MIXED), GramAccumulator(FEATURES))
     assert gram.rows == len(DESIGN)
     assert np.array_equal(gram.exact(range(FEATURES.width)), DESIGN.T @ DESIGN)
-    assert gram.digest() == LOCAL.fold("feature sums", SOURCE, GramSum(FEATURES)).digest()
+    assert (
+        gram.digest() == LOCAL.run_pass("feature sums", SOURCE, GramAccumulator(FEATURES)).digest()
+    )
 
 
 def test_label_sums_are_those_of_the_dense_design(home: Home) -> None:
-    gram, moments = home.engine.fold(
-        "label sums", home.scan(MIXED), GramSum(FEATURES), MomentSum(FEATURES, GRID)
+    gram, moments = home.engine.run_pass(
+        "label sums",
+        home.scan(MIXED),
+        GramAccumulator(FEATURES),
+        LabelCrossProducts(FEATURES, GRID),
     )
     assert np.array_equal(gram.exact(range(FEATURES.width)), DESIGN.T @ DESIGN)
     assert np.array_equal(moments.cross, DESIGN.T @ CODES)
@@ -128,8 +135,10 @@ def test_label_sums_are_those_of_the_dense_design(home: Home) -> None:
 
 
 def test_leverages_are_the_same_to_the_last_bit(either: Home) -> None:
-    found = either.engine.fold("leverages", either.scan(MIXED), LeverageScan(FEATURES, factor()))
-    expected = LOCAL.fold("leverages", SOURCE, LeverageScan(FEATURES, factor()))
+    found = either.engine.run_pass(
+        "leverages", either.scan(MIXED), LeverageScan(FEATURES, factor())
+    )
+    expected = LOCAL.run_pass("leverages", SOURCE, LeverageScan(FEATURES, factor()))
     assert found.maximum == expected.maximum
     assert [(c.leverage, c.column) for c in found.costliest] == [
         (c.leverage, c.column) for c in expected.costliest
@@ -179,8 +188,8 @@ def test_persons_are_priced_the_same(
     data = MIXED.append_column("id", pa.array([f"p{number}" for number in numbers]))
     options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-4, **own}
     here = plan(scan(data, label="label", label_range=RANGE, person="id"), **options)
-    monkeypatch.setattr("labeldp.statistics.persons._PASSES", 1000)
-    monkeypatch.setattr("labeldp.statistics.persons._ROOM", 200)
+    monkeypatch.setattr("labeldp.exact.persons._PASSES", 1000)
+    monkeypatch.setattr("labeldp.exact.persons._ROOM", 200)
     source = either.scan(data, person="id")
     made = plan(source, engine=either.engine, **options)
     assert here.claim.person is not None
@@ -231,7 +240,9 @@ def test_wrong_labels_are_refused_in_the_same_words(either: Home, fault: str) ->
     source = either.scan(labelled(labels))
     features = fitted(source)
     with pytest.raises(DataError, match=fault) as refusal:
-        either.engine.fold("label sums", source, GramSum(features), MomentSum(features, GRID))
+        either.engine.run_pass(
+            "label sums", source, GramAccumulator(features), LabelCrossProducts(features, GRID)
+        )
     assert "77" not in str(refusal.value)
     assert str(refusal.value).startswith("label column 'label'")
     assert refusal.value.__context__ is None or refusal.value.__suppress_context__
@@ -242,15 +253,15 @@ def test_labels_are_clipped_and_rows_without_one_dropped(either: Home) -> None:
     labels[7], labels[8], labels[9] = None, float("nan"), 77.25
     source = either.scan(labelled(labels), clip=True, drop_missing_labels=True)
     features = fitted(source)
-    gram, moments = either.engine.fold(
-        "label sums", source, GramSum(features), MomentSum(features, GRID)
+    gram, moments = either.engine.run_pass(
+        "label sums", source, GramAccumulator(features), LabelCrossProducts(features, GRID)
     )
     kept = np.array([v for v in labels if v is not None and v == v]).clip(*RANGE)
     codes = GRID.codes(kept).astype(int)
     assert (features.rows, gram.rows, moments.rows) == (298, 298, 298)
     assert moments.total == codes.sum()
     assert moments.square == codes @ codes
-    assert either.engine.fold("feature sums", source, GramSum(features)).rows == 298
+    assert either.engine.run_pass("feature sums", source, GramAccumulator(features)).rows == 298
 
 
 BAD_FEATURES: dict[str, tuple[Any, str]] = {
@@ -273,7 +284,7 @@ def test_a_level_that_the_plan_did_not_see_is_refused(either: Home) -> None:
     features = fitted(scan(table(300), label="label", label_range=RANGE))
     strange = table(300).set_column(2, "colour", pa.array(["mauve"] * 300))
     with pytest.raises(DataError, match="column 'colour' has level 'mauve'"):
-        either.engine.fold("feature sums", either.scan(strange), GramSum(features))
+        either.engine.run_pass("feature sums", either.scan(strange), GramAccumulator(features))
 
 
 def test_no_rows_are_refused(either: Home) -> None:
@@ -283,9 +294,11 @@ def test_no_rows_are_refused(either: Home) -> None:
     none = pa.array([None] * 300, pa.float64())
     source = either.scan(labelled(none), drop_missing_labels=True)
     with pytest.raises(DataError, match="no rows"):
-        either.engine.fold("feature sums", source, GramSum(features))
+        either.engine.run_pass("feature sums", source, GramAccumulator(features))
     with pytest.raises(DataError, match="no rows"):
-        either.engine.fold("label sums", source, GramSum(features), MomentSum(features, GRID))
+        either.engine.run_pass(
+            "label sums", source, GramAccumulator(features), LabelCrossProducts(features, GRID)
+        )
 
 
 def test_a_release_verifies_and_its_features_are_rechecked(either: Home, tmp_path: Any) -> None:
@@ -300,7 +313,7 @@ def test_a_release_verifies_and_its_features_are_rechecked(either: Home, tmp_pat
     assert other.problems == ("the table has 1499 rows, the certificate says 1500",)
 
 
-def from_outside(kind: str) -> Tally[Any]:
+def from_outside(kind: str) -> Accumulator[Any]:
     """A tally that the package does not know, of each kind of rows."""
     return {
         "rows as they come": Levels(("colour", "town")),
@@ -315,13 +328,13 @@ OUTSIDE = ["rows as they come", "encoded rows", "encoded rows with labels"]
 @pytest.mark.parametrize("kind", OUTSIDE)
 def test_a_statistic_of_ones_own_edits_no_engine(home: Home, kind: str) -> None:
     """The same bytes wherever rows lie, and those of the obvious loop."""
-    found = home.engine.fold("my own", home.scan(MIXED), from_outside(kind))
-    assert digest(found) == digest(LOCAL.fold("my own", SOURCE, from_outside(kind)))
+    found = home.engine.run_pass("my own", home.scan(MIXED), from_outside(kind))
+    assert digest(found) == digest(LOCAL.run_pass("my own", SOURCE, from_outside(kind)))
     assert digest(found) == digest(fold_in_order("my own", SOURCE, from_outside(kind)))
 
 
 def test_the_weighted_gram_is_that_of_the_dense_design(either: Home) -> None:
-    found = either.engine.fold("my own", either.scan(MIXED), WeightedGram(FEATURES))
+    found = either.engine.run_pass("my own", either.scan(MIXED), WeightedGram(FEATURES))
     weights = DESIGN[:, FEATURES.number_columns[0]] % 5
     assert np.array_equal(found, (DESIGN * weights[:, None]).T @ DESIGN)
 
@@ -329,11 +342,13 @@ def test_the_weighted_gram_is_that_of_the_dense_design(either: Home) -> None:
 def test_tallies_share_one_pass(either: Home) -> None:
     """Each gives what it gives alone."""
     source = either.scan(MIXED)
-    gram, weighted = either.engine.fold("both", source, GramSum(FEATURES), WeightedGram(FEATURES))
-    assert gram.digest() == LOCAL.fold("one", SOURCE, GramSum(FEATURES)).digest()
-    assert digest(weighted) == digest(LOCAL.fold("other", SOURCE, WeightedGram(FEATURES)))
+    gram, weighted = either.engine.run_pass(
+        "both", source, GramAccumulator(FEATURES), WeightedGram(FEATURES)
+    )
+    assert gram.digest() == LOCAL.run_pass("one", SOURCE, GramAccumulator(FEATURES)).digest()
+    assert digest(weighted) == digest(LOCAL.run_pass("other", SOURCE, WeightedGram(FEATURES)))
     with pytest.raises(ValueError, match="the same columns in the same form"):
-        either.engine.fold("both", source, GramSum(FEATURES), Levels(("colour",)))
+        either.engine.run_pass("both", source, GramAccumulator(FEATURES), Levels(("colour",)))
 
 
 def test_wrong_labels_are_refused_whatever_is_tallied(either: Home) -> None:
@@ -341,7 +356,7 @@ def test_wrong_labels_are_refused_whatever_is_tallied(either: Home) -> None:
     source = either.scan(labelled([77.25, *labels[1:]]))
     features = fitted(source)
     with pytest.raises(DataError, match="outside the range"):
-        either.engine.fold("my own", source, LabelledLevels(features, "town"))
+        either.engine.run_pass("my own", source, LabelledLevels(features, "town"))
     here = scan(labelled([77.25, *labels[1:]]), label="label", label_range=RANGE)
     with pytest.raises(DataError, match="outside the range"):
         fold_in_order("my own", here, LabelledLevels(features, "town"))
@@ -351,7 +366,7 @@ def test_rows_have_numbers_where_they_are_read_here(either: Home) -> None:
     source = either.scan(MIXED)
     spread = Spread(FEATURES, 700)
     if either.engine == LocalEngine(threads=2):
-        assert either.engine.fold("my own", source, spread) == [700, 1400]
+        assert either.engine.run_pass("my own", source, spread) == [700, 1400]
         return
     with pytest.raises(InputError, match="rows on Spark have no numbers"):
-        either.engine.fold("my own", source, spread)
+        either.engine.run_pass("my own", source, spread)

@@ -21,13 +21,13 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+from labeldp.data.table import Source, scan
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners import protocol
 from labeldp.learners.estimators import BagRegressor, LinearRegressor
 from labeldp.learners.registry import LEARNERS, find_learner, learners, load_model
 from labeldp.release.files import Release
-from labeldp.source.table import Source, scan
 from tests.console import labeldp
 from tests.drawn import bag_release_of, draw_release, features_of, pay_table
 from tests.extras import extra

@@ -32,10 +32,10 @@ from labeldp import (
     ReleaseError,
     verify,
 )
-from labeldp._random import Randomness
 from labeldp.mechanisms.registry import certificate_schema, forget, mechanism_names, register
 from labeldp.release.certificate import seal
 from labeldp.release.claim import claimed_fields
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.contracts import noisy_moments, renamed_rows
 from tests.contracts.noisy_moments import MECHANISM, NAME, MomentsClaim

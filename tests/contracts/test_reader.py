@@ -1,6 +1,6 @@
 """What every reader owes: the same rows, names, kinds and number of rows, however they are held.
 
-Spark's, which is read on other machines, is held to its part of this in tests/engines.
+Spark's, which is read on other machines, is held to its part of this in tests/passes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import pytest
 from pyarrow import csv
 
 from labeldp import Source, scan
-from labeldp.engines.local import LocalEngine, engine_for
-from labeldp.source import readers
-from labeldp.source.opening import open_table
-from labeldp.source.protocol import Reader
+from labeldp.data import readers
+from labeldp.data.opening import open_table
+from labeldp.data.protocol import Reader
+from labeldp.passes.local import LocalEngine, engine_for
 from tests.tables import RANGE
 
 ROWS = 500

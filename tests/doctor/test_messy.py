@@ -16,8 +16,8 @@ import pytest
 from numpy.typing import NDArray
 
 from labeldp import DataError, LinearRegressor, look, scan
+from labeldp.data.values import to_float
 from labeldp.features.fit import fit_features
-from labeldp.source.values import to_float
 from tests.console import labeldp as run
 
 ROWS, HELD_OUT = 8_000, 2_000

@@ -13,15 +13,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from labeldp.engines.local import LocalEngine
+from labeldp.data.table import scan
 from labeldp.errors import DataError, InputError
+from labeldp.exact.gram import GramAccumulator
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.knots import quantile_cells
+from labeldp.features.random_fourier import AMPLITUDE, _random, cosines, meetings
 from labeldp.features.terms import LARGEST_CODE
-from labeldp.features.waves import AMPLITUDE, _random, cosines, meetings
-from labeldp.source.table import scan
-from labeldp.statistics.gram import GramSum
+from labeldp.passes.local import LocalEngine
 
 SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
@@ -213,12 +213,12 @@ def test_same_bytes_for_any_order_batches_and_threads(order, batch_rows, threads
     asked = {**ASKED, "min_count": 5}
     engine = LocalEngine(threads=threads)
     source = scan(rows.take(order), batch_rows=batch_rows)
-    again = fit_features(source, fold=engine.fold, **asked)
+    again = fit_features(source, run_pass=engine.run_pass, **asked)
     whole = fit_features(scan(rows), **asked)
     assert json.dumps(again.to_json()) == json.dumps(whole.to_json())
     digests = {
-        LocalEngine().fold("sums", scan(rows), GramSum(whole)).digest(),
-        engine.fold("sums", source, GramSum(again)).digest(),
+        LocalEngine().run_pass("sums", scan(rows), GramAccumulator(whole)).digest(),
+        engine.run_pass("sums", source, GramAccumulator(again)).digest(),
     }
     assert len(digests) == 1
 

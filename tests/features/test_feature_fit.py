@@ -10,17 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from labeldp.data.table import scan
 from labeldp.errors import DataError, InputError
 from labeldp.features import fit as module
+from labeldp.features.accumulators import fold_in_order
 from labeldp.features.columns import CategoricalColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.fold import fold_in_order
 from labeldp.features.grid import Grid
 from labeldp.features.merging import merge_levels
 from labeldp.features.notes import foreign_notes
 from labeldp.features.tally import FEW, Levels, Sums
-from labeldp.source.table import scan
 
 
 def fit(columns, scanning=None, **options):
@@ -295,7 +295,7 @@ def test_arguments_are_checked():
 def test_progress_counts_rows():
     seen = []
     table = pa.table({"x": np.arange(100.0), "k": ["a", "b"] * 50})
-    fit_features(scan(table, batch_rows=30), fold=partial(fold_in_order, progress=seen.append))
+    fit_features(scan(table, batch_rows=30), run_pass=partial(fold_in_order, progress=seen.append))
     assert seen == [30, 30, 30, 10] * 2
 
 

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from labeldp.data.table import scan
 from labeldp.errors import DataError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.naming import named_like_a_code, named_like_an_id, surely_id
-from labeldp.source.table import scan
 
 ROWS = 4000
 RNG = np.random.default_rng(7)

@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from labeldp.data.table import scan
 from labeldp.errors import DataError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.source.table import scan
 from tests.features.feature_twin import twin_categorical, twin_numeric
 
 SETTINGS = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])

@@ -8,9 +8,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from labeldp.data.table import scan
 from labeldp.errors import DataError
 from labeldp.features.fit import fit_features
-from labeldp.source.table import scan
 
 TABLE = pa.table(
     {

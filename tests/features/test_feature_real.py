@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp.data.table import scan
 from labeldp.features.fit import fit_features
-from labeldp.source.table import scan
 from tests.realdata import real
 
 

@@ -13,7 +13,7 @@ from labeldp import InputError, LinearRegressor, plan, scan
 from labeldp.errors import DataError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.unseen import Tamer
+from labeldp.features.unseen import UnseenValueHandler
 from tests.console import labeldp as run
 
 ROWS = 600
@@ -41,13 +41,13 @@ def fitted(towns: tuple[Any, ...] = ("a", "b", "c"), kept: list[int] | None = No
 def test_known_rows_are_left_alone() -> None:
     features = fitted()
     rows = table().to_batches()[0]
-    tame = Tamer(features)
+    tame = UnseenValueHandler(features)
     assert tame(rows) is rows
     assert not tame.unknown_levels + tame.outside_range
 
 
 def test_numbers_outside_are_clipped_and_counted() -> None:
-    features, tame = fitted(), Tamer(fitted())
+    features, tame = fitted(), UnseenValueHandler(fitted())
     rows = batch(x=[-5.0, 1.0, 1e9, None], town=["a"] * 4, code=[1] * 4)
     column = features.numeric[0]
     assert tame(rows).column("x").to_pylist()[:3] == [column.low, 1.0, column.high]
@@ -61,7 +61,7 @@ def test_an_unknown_level_is_the_pruned_one(town: Any) -> None:
     names = fitted().all_names
     features = fitted(kept=[k for k in range(width) if names[k] not in ("town=b", "code=0")])
     rows = batch(x=[1.0] * 3, town=town, code=pa.array([9, 1, 2]))
-    tame = Tamer(features)
+    tame = UnseenValueHandler(features)
     design = features.design(tame(rows))
     like = batch(x=[1.0] * 3, town=["b", "a", "b"], code=[0, 1, 2])
     np.testing.assert_array_equal(design, features.design(like))
@@ -71,24 +71,24 @@ def test_an_unknown_level_is_the_pruned_one(town: Any) -> None:
 def test_an_unknown_level_is_missing_where_that_was_seen() -> None:
     features = fitted(("a", "b", None))
     rows = batch(x=[1.0, 1.0], town=["z", "a"], code=[1, 1])
-    design = features.design(Tamer(features, "missing")(rows))
+    design = features.design(UnseenValueHandler(features, "missing")(rows))
     like = batch(x=[1.0, 1.0], town=[None, "a"], code=[1, 1])
     np.testing.assert_array_equal(design, features.design(like))
 
 
 def test_what_unknown_levels_are_taken_as_is_told_as_it_is() -> None:
-    assert Tamer(fitted(("a", "b", None)), "missing").taken_as("town") == "missing"
-    assert Tamer(fitted(), "missing").taken_as("town") == "base"
-    assert Tamer(fitted(("a", "b", None)), "base").taken_as("town") == "base"
+    assert UnseenValueHandler(fitted(("a", "b", None)), "missing").taken_as("town") == "missing"
+    assert UnseenValueHandler(fitted(), "missing").taken_as("town") == "base"
+    assert UnseenValueHandler(fitted(("a", "b", None)), "base").taken_as("town") == "base"
 
 
 def test_an_unknown_level_is_refused_if_asked() -> None:
     features = fitted()
     rows = batch(x=[1.0], town=["z"], code=[1])
     with pytest.raises(DataError, match="level 'z'"):
-        features.design(Tamer(features, "error")(rows))
+        features.design(UnseenValueHandler(features, "error")(rows))
     with pytest.raises(InputError, match="`unknown` must be base, missing, error"):
-        Tamer(features, "skip")  # type: ignore[arg-type]
+        UnseenValueHandler(features, "skip")  # type: ignore[arg-type]
 
 
 def test_the_command_does_not_stop(tmp_path: Any) -> None:

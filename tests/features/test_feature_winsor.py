@@ -14,13 +14,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, InputError, LocalEngine
+from labeldp.data.table import scan
 from labeldp.features import winsor
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.logarithm import signed_log
 from labeldp.features.tails import Tail, depth_of
 from labeldp.features.winsor import Winsor
-from labeldp.source.table import scan
 
 ROWS = 4000
 
@@ -190,7 +190,7 @@ def test_csv_parquet_frames_and_threads_give_the_same_bytes(tmp_path) -> None:
     for place in ("t.csv", "t.parquet"):
         source = scan(tmp_path / place, batch_rows=271)
         for threads in (1, 3):
-            found = fit_features(source, log=["income"], fold=LocalEngine(threads).fold)
+            found = fit_features(source, log=["income"], run_pass=LocalEngine(threads).run_pass)
             assert json.dumps(found.to_json()) == want, (place, threads)
 
 

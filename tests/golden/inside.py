@@ -17,29 +17,28 @@ from unittest.mock import patch
 
 import numpy as np
 
-from labeldp import ACCOUNTANTS, Facts, LocalEngine, Plan, PlanError, Release, Source
-
-# --- names inside the package -------------------------------------------------------------------
-from labeldp._random import Randomness
-from labeldp.accounting import gaussian, invert
+from labeldp import ACCOUNTANTS, DatasetBounds, LocalEngine, Plan, PlanError, Release, Source
+from labeldp.accounting import calibrate, gaussian
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.curve import Curve, best_true_positive_rate, group_delta
-from labeldp.accounting.draw import BagDraw, OverDraw, affordable_delta, membership
-from labeldp.accounting.family import SketchFamily, residual_cosine
+from labeldp.accounting.draw import BagDraw, SubsampledProfile, affordable_delta, membership
+from labeldp.accounting.family import NeighborFamily, residual_cosine
 from labeldp.accounting.floor import Measurement, added_variance, default_measurement
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.accounting.mixture import RandomWeights, realised_mu
+from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
-from labeldp.accounting.sketch import Bags, SizedBag, Sketch
+from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate, group_delta
+from labeldp.accounting.sketch import Bags, SizedBag, SketchProfile
+from labeldp.accounting.weighted_bags import RandomWeights, realised_mu
 from labeldp.common.files import json_digest
-from labeldp.mechanisms import registry
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts
+from labeldp.mechanisms import bags as bags_module, registry
+from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding
-from labeldp.mechanisms.workbench import bags as bags_module
-from labeldp.mechanisms.workbench.surveying import survey
 from labeldp.release.certificate import seal
 from labeldp.release.claim import claimed_fields
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import MomentSum
+
+# --- names inside the package -------------------------------------------------------------------
+from labeldp.sampling.streams import Randomness
 from labeldp_paper import theory
 
 # ------------------------------------------------------------------------------------------------
@@ -159,12 +158,12 @@ def claimed(made: Plan) -> dict[str, Any]:
 def statistics(source: Source, **encoding: Any) -> dict[str, Any]:
     """Exact sums of a table and what follows: integers as they are, rationals as fractions."""
     engine = LocalEngine(1)
-    found = survey(source, engine=engine, encoding=Encoding(**encoding))
-    gram, moments = engine.fold(
+    found = summarize_design(source, engine=engine, encoding=Encoding(**encoding))
+    gram, moments = engine.run_pass(
         "label sums",
         source,
-        GramSum(found.features),
-        MomentSum(found.features, found.labels),
+        GramAccumulator(found.features),
+        LabelCrossProducts(found.features, found.labels),
     )
     assert gram.digest() == found.feature_sums
     return {
@@ -187,18 +186,18 @@ def _measurement(price: tuple[float, float] | None) -> Measurement | None:
     return None if price is None else Measurement(*price)
 
 
-def _facts(public: tuple[Any, ...]) -> Facts:
-    return Facts(*public)
+def _facts(public: tuple[Any, ...]) -> DatasetBounds:
+    return DatasetBounds(*public)
 
 
 def _with(name: str) -> Answers:
     """Questions about wtd-flag under the accountant of this name."""
     method = ACCOUNTANTS[name]
 
-    def grouped(law: Curve, group: int) -> Curve:
+    def grouped(law: PrivacyProfile, group: int) -> PrivacyProfile:
         return law.group(group) if group > 1 else law
 
-    def law(public: tuple[Any, ...], bags: int, floor: float, price: Price) -> Curve:
+    def law(public: tuple[Any, ...], bags: int, floor: float, price: Price) -> PrivacyProfile:
         return method(_facts(public), bags, floor, _measurement(price))
 
     return {
@@ -206,12 +205,12 @@ def _with(name: str) -> Answers:
             law(public, bags, floor, price).group(group).delta(epsilon).upper
         ),
         "epsilon": lambda public, bags, floor, delta, price=None, group=1: _finite(
-            invert.epsilon(grouped(law(public, bags, floor, price), group), delta)
+            calibrate.epsilon(grouped(law(public, bags, floor, price), group), delta)
         ),
-        "max_bags": lambda public, floor, epsilon, delta, price=None: invert.limit(
+        "max_bags": lambda public, floor, epsilon, delta, price=None: calibrate.limit(
             law(public, 1, floor, price), "bags", epsilon, delta
         ),
-        "min_floor": lambda public, bags, epsilon, delta, price=None: invert.limit(
+        "min_floor": lambda public, bags, epsilon, delta, price=None: calibrate.limit(
             law(public, bags, 1.0, price), "floor", epsilon, delta
         ),
     }
@@ -227,63 +226,67 @@ Price = tuple[float, float] | None
 def _one_bag(
     public: tuple[Any, ...], floor: float, price: tuple[float, float] = (0.0, 0.0)
 ) -> Bags:
-    return Bags(Sketch(_facts(public), 1, floor, *price))
+    return Bags(SketchProfile(_facts(public), 1, floor, *price))
 
 
 SAMPLED: Answers = {
     "delta": lambda public, floor, epsilon, price=(0.0, 0.0), group=1, chance=1.0: (
-        OverDraw(_one_bag(public, floor, price), chance).group(group).delta(epsilon).upper
+        SubsampledProfile(_one_bag(public, floor, price), chance).group(group).delta(epsilon).upper
     ),
-    "epsilon": lambda public, floor, delta, price=(0.0, 0.0), group=1, chance=1.0: invert.epsilon(
-        OverDraw(_one_bag(public, floor, price), chance).group(group), delta
+    "epsilon": lambda public, floor, delta, price=(0.0, 0.0), group=1, chance=1.0: (
+        calibrate.epsilon(
+            SubsampledProfile(_one_bag(public, floor, price), chance).group(group), delta
+        )
     ),
-    "max_bags": lambda public, rows, floor, epsilon, delta, price=(0.0, 0.0): invert.limit(
+    "max_bags": lambda public, rows, floor, epsilon, delta, price=(0.0, 0.0): calibrate.limit(
         BagDraw(_one_bag(public, floor, price), rows, public[0]), "bags", epsilon, delta
     ),
-    "min_floor": lambda public, epsilon, delta, price=(0.0, 0.0), chance=1.0: invert.limit(
-        OverDraw(_one_bag(public, 1.0, price), chance), "floor", epsilon, delta
+    "min_floor": lambda public, epsilon, delta, price=(0.0, 0.0), chance=1.0: calibrate.limit(
+        SubsampledProfile(_one_bag(public, 1.0, price), chance), "floor", epsilon, delta
     ),
     "min_bag_size": lambda labels, residual_ms, epsilon, delta, features=None, factor=None: (
-        invert.limit(SizedBag(labels, residual_ms, 1, features, factor), "bag_size", epsilon, delta)
+        calibrate.limit(
+            SizedBag(labels, residual_ms, 1, features, factor), "bag_size", epsilon, delta
+        )
     ),
 }
 """Questions about one bag: `public` is (rows, label range, rank, largest leverage, centred)."""
 
 
-def _largest(mu: Any) -> Gaussian:
-    return Gaussian(float(np.max(np.asarray(mu, float))))
+def _largest(mu: Any) -> GaussianProfile:
+    return GaussianProfile(float(np.max(np.asarray(mu, float))))
 
 
-def _drawn(public: tuple[Any, ...], chance: float) -> OverDraw:
-    return OverDraw(RandomWeights(*public), chance)
+def _drawn(public: tuple[Any, ...], chance: float) -> SubsampledProfile:
+    return SubsampledProfile(RandomWeights(*public), chance)
 
 
 NOISY: Answers = {
     "delta": lambda public, epsilon, chance=1.0: _drawn(public, chance).delta(epsilon).upper,
-    "epsilon": lambda public, delta, chance=1.0: invert.epsilon(_drawn(public, chance), delta),
-    "max_bags": lambda public, epsilon, delta: invert.limit(
+    "epsilon": lambda public, delta, chance=1.0: calibrate.epsilon(_drawn(public, chance), delta),
+    "max_bags": lambda public, epsilon, delta: calibrate.limit(
         BagDraw(RandomWeights(*public), public[4] or 0, public[0]), "bags", epsilon, delta
     ),
-    "min_noise_std": lambda public, epsilon, delta, chance=1.0: invert.limit(
+    "min_noise_std": lambda public, epsilon, delta, chance=1.0: calibrate.limit(
         _drawn(public, chance), "noise_std", epsilon, delta
     ),
-    "min_noisy_fraction": lambda public, epsilon, delta, chance=1.0: invert.limit(
+    "min_noisy_fraction": lambda public, epsilon, delta, chance=1.0: calibrate.limit(
         _drawn(public, chance), "noisy_fraction", epsilon, delta
     ),
-    "min_bag_size": lambda labels, fraction, epsilon, delta, std=1.0, rows=None: invert.limit(
+    "min_bag_size": lambda labels, fraction, epsilon, delta, std=1.0, rows=None: calibrate.limit(
         RandomWeights(1, labels, fraction, std, rows), "bag_size", epsilon, delta
     ),
-    "target_mu": lambda epsilon, delta, chance=1.0: invert.limit(
-        OverDraw(Gaussian(1.0), chance), "mu", epsilon, delta
+    "target_mu": lambda epsilon, delta, chance=1.0: calibrate.limit(
+        SubsampledProfile(GaussianProfile(1.0), chance), "mu", epsilon, delta
     ),
     "realised_mu": lambda weights, noisy, width, std: realised_mu(
         weights, np.asarray(noisy, bool), width, std
     ).tolist(),
     "realised_delta": lambda mu, epsilon, chance=1.0: (
-        OverDraw(_largest(mu), chance).delta(epsilon).upper
+        SubsampledProfile(_largest(mu), chance).delta(epsilon).upper
     ),
-    "realised_epsilon": lambda mu, delta, chance=1.0: invert.epsilon(
-        OverDraw(_largest(mu), chance), delta
+    "realised_epsilon": lambda mu, delta, chance=1.0: calibrate.epsilon(
+        SubsampledProfile(_largest(mu), chance), delta
     ),
 }
 """`public` is (bag size, label range, noisy fraction, noise deviation, rows)."""
@@ -299,9 +302,9 @@ def _theorem3(
     return Theorem3(labels, fraction, size, bags, std)
 
 
-def _smallest(law: Curve, epsilon: float, delta: float) -> float | None:
+def _smallest(law: PrivacyProfile, epsilon: float, delta: float) -> float | None:
     try:
-        return invert.limit(law, "bag_size", epsilon, delta)
+        return calibrate.limit(law, "bag_size", epsilon, delta)
     except PlanError:
         return None
 
@@ -326,13 +329,13 @@ THEOREM3: Answers = {
 GAUSSIAN: Answers = {
     "delta": gaussian.delta,
     "upper": gaussian.upper,
-    "epsilon": lambda delta, mu: invert.epsilon(Gaussian(mu), delta),
-    "mu": lambda epsilon, delta: invert.limit(Gaussian(1.0), "mu", epsilon, delta),
+    "epsilon": lambda delta, mu: calibrate.epsilon(GaussianProfile(mu), delta),
+    "mu": lambda epsilon, delta: calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta),
 }
 
 
 @dataclass(frozen=True)
-class Flat(Curve):
+class Flat(PrivacyProfile):
     """The same δ at every ε."""
 
     value: float
@@ -342,11 +345,11 @@ class Flat(Curve):
 
 
 def _affordable_bags(rows: int, bag_size: int, given: float, delta: float) -> float:
-    return invert.limit(BagDraw(Flat(given), rows, bag_size), "bags", 1.0, delta)
+    return calibrate.limit(BagDraw(Flat(given), rows, bag_size), "bags", 1.0, delta)
 
 
 def _bounds(bags: int, tau: float, leverage: float, cosine: float, epsilon: float) -> list[float]:
-    found = SketchFamily(bags, tau, leverage, cosine).delta(epsilon)
+    found = NeighborFamily(bags, tau, leverage, cosine).delta(epsilon)
     return [found.lower, found.estimate, found.upper]
 
 

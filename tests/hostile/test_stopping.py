@@ -20,8 +20,8 @@ from tests.tables import table
 
 SELF = """
 import json, os, pkgutil, signal, sys
-from labeldp.engines import local
-from labeldp.source import readers
+from labeldp.passes import local
+from labeldp.data import readers
 from labeldp.cli import main
 import labeldp.cli.release, labeldp.release.files, pyarrow.parquet, labeldp.learners.afterwards
 
@@ -59,7 +59,7 @@ print(json.dumps(codes))
 """A fork for every case, which signals itself at the n-th call of a function."""
 
 MOMENTS = {
-    "labels are summed": ("labeldp.engines.local:_Pass._round", 1),
+    "labels are summed": ("labeldp.passes.local:_Pass._round", 1),
     "aggregates are written": ("pyarrow.parquet:ParquetWriter.write_table", 1),
     "a table is closed": ("pyarrow.parquet:ParquetWriter.close", 1),
     "files are put on the disk": ("labeldp.common.files._sync", 1),
@@ -146,7 +146,7 @@ def test_what_was_written_before_a_signal_is_said(data: Path, tmp_path: Path) ->
 def test_private_sums_that_wait_are_named(data: Path, tmp_path: Path) -> None:
     private = tmp_path / "private"
     asked = ("release", "--anyway", data, *LABEL, *QUICK, "--checkpoint", private, "--out")
-    second = ("labeldp.engines.checkpoint:Checkpoint.save", 5)
+    second = ("labeldp.passes.checkpoint:Checkpoint.save", 5)
     stopped = case(tmp_path / "a", second, signal.SIGINT, *asked, tmp_path / "a" / "r")
     (code,) = run([stopped])
     assert code == 128 + signal.SIGINT

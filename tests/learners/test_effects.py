@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from labeldp import LinearRegressor, plan
-from labeldp._random import Randomness
+from labeldp.data.table import Source, scan
 from labeldp.errors import InputError
 from labeldp.learners.effects import POINTS, Effect
 from labeldp.learners.pictures import picture, pictures
-from labeldp.source.table import Source, scan
+from labeldp.sampling.streams import Randomness
 
 RANGE = (-3.0, 3.0)
 RELEASES = 120

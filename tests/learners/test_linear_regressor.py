@@ -19,11 +19,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from labeldp.data.table import scan
 from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
 from labeldp.learners.estimators import LinearRegressor
 from labeldp.learners.protocol import Coefficient
-from labeldp.source.table import scan
 from tests.drawn import features_of, release_of
 
 Make = Callable[..., Any]

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 import labeldp.learners
+from labeldp.data.table import Source, scan
 from labeldp.errors import DataError, InputError, MissingExtraError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.estimators import BagRegressor
 from labeldp.learners.layers import Layers, lipschitz_constant, output_bound
-from labeldp.source.table import Source, scan
 from tests.tables import table as make_table
 
 ROWS = 300

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import plan
-from labeldp._random import Randomness
+from labeldp.data.table import Source, scan
 from labeldp.errors import InputError
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.estimators import BagRegressor, LinearRegressor
 from labeldp.learners.layers import Layers, averaged, row_products
 from labeldp.learners.noise import LabelNoise, judged, standardised
 from labeldp.learners.settings import Settings
-from labeldp.source.table import Source, scan
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.extras import extra
 

@@ -21,13 +21,13 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from labeldp.data.table import scan
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.estimators import BagRegressor, LinearRegressor
 from labeldp.release.files import Release
-from labeldp.source.table import scan
 from tests.drawn import bag_release_of
 from tests.extras import extra
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from labeldp import LabelDPWarning, LinearRegressor, Plan, Release
-from labeldp._random import Randomness
 from labeldp.learners import rules
 from labeldp.learners.quality import Quality, quality
-from labeldp.learners.whitened import Measured, Whitened
+from labeldp.learners.whitened import Measured, NoisyNormalEquations
+from labeldp.sampling.streams import Randomness
 from tests.plans import plan
 from tests.tables import source, table
 
@@ -38,9 +38,11 @@ class Known:
         self.spread = noise * self.random.normal(size=(columns, columns))
         self.residual = float(self.labels @ self.labels - self.signal @ self.signal)
 
-    def drawn(self) -> Whitened:
+    def drawn(self) -> NoisyNormalEquations:
         estimate = self.signal + self.spread @ self.random.normal(size=len(self.signal))
-        return Whitened(self.root, estimate, self.spread, 400, Measured(self.residual, 0.0))
+        return NoisyNormalEquations(
+            self.root, estimate, self.spread, 400, Measured(self.residual, 0.0)
+        )
 
     def gain(self, coefficients: Array) -> float:
         """By the rows."""
@@ -48,11 +50,11 @@ class Known:
         return float(constant - np.mean((self.labels - self.design @ coefficients) ** 2))
 
 
-def least_squares(white: Whitened) -> rules.Rule:
+def least_squares(white: NoisyNormalEquations) -> rules.FitRule:
     return rules.plain(white)
 
 
-RULES: dict[str, Callable[[Whitened], rules.Rule]] = {
+RULES: dict[str, Callable[[NoisyNormalEquations], rules.FitRule]] = {
     "least squares": least_squares,
     "ridge": lambda white: rules.ridge(white, 0, 150.0),
     "best ridge": lambda white: rules.best_ridge(white, 0, (-10.0, 10.0)),
@@ -61,7 +63,7 @@ RULES: dict[str, Callable[[Whitened], rules.Rule]] = {
 }
 
 
-def judged(white: Whitened, rule: rules.Rule) -> Quality:
+def judged(white: NoisyNormalEquations, rule: rules.FitRule) -> Quality:
     found = quality(white, rule, 0)
     assert found is not None
     return found

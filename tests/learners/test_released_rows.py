@@ -15,10 +15,10 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 
 from labeldp import DataError, InputError, LinearRegressor, Plan, Release, ReleaseError, scan
-from labeldp._random import Randomness
+from labeldp.data.table import Source
 from labeldp.learners import rows as module
 from labeldp.learners.rows import single_rows, whitened_rows
-from labeldp.source.table import Source
+from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import CASES, EVERY, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source, table

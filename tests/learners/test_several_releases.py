@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import InputError, LinearRegressor, Release, scan
-from labeldp._random import Randomness
-from labeldp.learners.whitened import Measured, Whitened, pooled
+from labeldp.learners.whitened import Measured, NoisyNormalEquations, pooled
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.plans import plan
 from tests.tables import RANGE, table
@@ -45,10 +45,10 @@ class Table:
         self.spread = noise * self.random.normal(size=(len(beta), len(beta)))
         self.left = float(self.y @ self.y - self.b @ self.b)
 
-    def drawn(self, *, residual: bool = True) -> Whitened:
+    def drawn(self, *, residual: bool = True) -> NoisyNormalEquations:
         estimate = self.b + self.spread @ self.random.normal(size=len(self.b))
         left = Measured(self.left, 0.0) if residual else None
-        return Whitened(self.root, estimate, self.spread, len(self.y), left)
+        return NoisyNormalEquations(self.root, estimate, self.spread, len(self.y), left)
 
 
 @given(st.integers(0, 1000), st.integers(2, 4))

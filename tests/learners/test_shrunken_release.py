@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from labeldp import InputError, LinearRegressor, Plan, Release
-from labeldp._random import Randomness
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.plans import plan
 from tests.tables import RANGE, source, table

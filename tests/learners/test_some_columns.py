@@ -12,8 +12,8 @@ import pytest
 from sklearn.linear_model import Lasso, LinearRegression, Ridge
 
 from labeldp import InputError, LinearRegressor, Plan, Release
-from labeldp._random import Randomness
 from labeldp.features.fit import fit_features
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.drawn import draw_release, pay_table
 from tests.plans import plan
@@ -69,7 +69,7 @@ def test_aggregates_of_secret_weights_have_columns_to_choose_from_too() -> None:
 
 
 def fit_features_of(rows: pa.Table) -> np.ndarray:
-    from labeldp.source.table import scan
+    from labeldp.data.table import scan
 
     chosen = rows.select(["hours", "job"])
     return fit_features(scan(chosen)).design(chosen)[:, 1:]

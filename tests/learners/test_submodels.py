@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from labeldp import LinearRegressor, plan, scan
-from labeldp._random import Randomness
 from labeldp.learners.shrinkage import HIDDEN, NOTHING, SCALES, Bayes
 from labeldp.learners.submodels import MODELS, sub_models
+from labeldp.sampling.streams import Randomness
 
 ROWS = 4000
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from labeldp import LinearRegressor, Release, scan
-from labeldp._random import Randomness
 from labeldp.learners.summary import Summary
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.drawn import draw_release, features_of, pay_table
 from tests.plans import plan

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from labeldp import InputError
+from labeldp.data.table import scan
 from labeldp.features.fit import fit_features
 from labeldp.learners.whitened import weighed
-from labeldp.release.meaning import SumLabels
-from labeldp.source.table import scan
+from labeldp.release.label_model import SumLabels
 from tests.drawn import pay_table, release_of
 
 TABLE = pay_table()

@@ -25,7 +25,7 @@ from typing import Any
 
 from labeldp import Ledger, LedgerError, Plan, Release, scan
 from labeldp.ledger import ledger
-from labeldp.release.drawing import CERTIFICATE
+from labeldp.release.pending import CERTIFICATE
 from tests.tables import RANGE
 
 FITS = 3
@@ -36,12 +36,12 @@ LATE = ("labeldp.mechanisms.shaped_flag.run", "labeldp.learners.afterwards", "pa
 
 def cap(epsilon: float, delta: float) -> tuple[float, float]:
     """What three Gaussian releases of one budget cost, and a little more."""
-    from labeldp.accounting import invert
+    from labeldp.accounting import calibrate
     from labeldp.accounting.compose import compose
-    from labeldp.accounting.gaussian import Gaussian
+    from labeldp.accounting.gaussian import GaussianProfile
 
-    mu = invert.limit(Gaussian(1.0), "mu", epsilon, delta)
-    return invert.epsilon(compose([Gaussian(mu)] * FITS), delta) * 1.001, delta
+    mu = calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta)
+    return calibrate.epsilon(compose([GaussianProfile(mu)] * FITS), delta) * 1.001, delta
 
 
 def run(folder: Path, out: str) -> None:

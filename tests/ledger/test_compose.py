@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, Release, ReleaseError, compose, scan
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.compose import compose as compose_laws
-from labeldp.accounting.draw import OverDraw
-from labeldp.accounting.gaussian import Gaussian
+from labeldp.accounting.draw import SubsampledProfile
+from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.ledger.compose import joint
 from labeldp.mechanisms.registry import read_claim
 from tests.console import labeldp
@@ -54,7 +54,7 @@ def test_two_shaped_releases_cost_less_than_twice(shaped: Path) -> None:
 def test_a_certificate_says_mu_where_its_curve_is_a_gaussian(shaped: Path) -> None:
     found = Release.load(shaped).certificate
     for epsilon, delta in found["curve"]:
-        assert Gaussian(found["mu"]).delta(epsilon).upper == pytest.approx(delta, rel=1e-9)
+        assert GaussianProfile(found["mu"]).delta(epsilon).upper == pytest.approx(delta, rel=1e-9)
     for other in ({"mechanism": "wtd-flag", "bags": 20}, {"mechanism": "noisy-rows", "delta": 0.0}):
         assert released(**other).certificate["mu"] is None
 
@@ -79,7 +79,7 @@ def test_releases_of_one_plan_share_their_bags() -> None:
     drawn = made.claim.law.drawn()
     assert drawn is not None
     chance, given = drawn
-    expected = OverDraw(compose_laws([given, given]), chance)
+    expected = SubsampledProfile(compose_laws([given, given]), chance)
     assert shared.delta(2.5) == expected.delta(2.5).upper
     assert shared.delta(2.5) > apart.delta(2.5)
 
@@ -160,4 +160,4 @@ def test_the_command_says_what_the_library_does(shaped: Path, tmp_path: Path) ->
 def test_the_claims_are_those_of_the_certificates(shaped: Path) -> None:
     claim = read_claim(Release.load(shaped).certificate)
     assert compose([shaped]).law == claim.law
-    assert compose([shaped]).epsilon(1e-6) == invert.epsilon(claim.law, 1e-6)
+    assert compose([shaped]).epsilon(1e-6) == calibrate.epsilon(claim.law, 1e-6)

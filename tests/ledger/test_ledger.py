@@ -21,8 +21,8 @@ from pyarrow import csv
 import labeldp
 from labeldp import InputError, Ledger, LedgerError, Source, compose, scan, verify
 from labeldp.accounting.compose import gaussian_mu
-from labeldp.engines.local import LocalEngine
 from labeldp.ledger.fingerprint import identity
+from labeldp.passes.local import LocalEngine
 from tests.console import labeldp as command
 from tests.ledger import runs
 from tests.plans import plan

@@ -555,6 +555,6 @@ def test_tables_without_ids_have_no_persons() -> None:
     engine: Any = None
     assert identity.persons_identity(source, engine, KEY, engine) is None
     source.person = "id"
-    engine = SimpleNamespace(fold=lambda task, rows, tally: (task, rows, type(tally).__name__))
+    engine = SimpleNamespace(run_pass=lambda task, rows, tally: (task, rows, type(tally).__name__))
     told: Any = identity.persons_identity(source, engine, KEY, engine)
     assert told == {"column": "id", "digest": ("whose rows", source, "PersonSums")}

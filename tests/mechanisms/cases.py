@@ -13,12 +13,12 @@ import pyarrow as pa
 import pytest
 
 from labeldp import Plan, Release
+from labeldp.data.table import Source
+from labeldp.mechanisms import bags
 from labeldp.mechanisms.registry import mechanism_named, read_claim
-from labeldp.mechanisms.workbench import bags
 from labeldp.release.certificate import seal
 from labeldp.release.claim import FloorOutcome, claimed_fields
 from labeldp.release.digest import table_digest
-from labeldp.source.table import Source
 from tests.plans import plan
 from tests.seeds import seeds_from
 from tests.tables import source

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from labeldp import InputError
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.accountants import ACCOUNTANTS
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.accounting.mixture import RandomWeights
-from labeldp.accounting.sketch import Facts, Sketch
+from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.sketch import DatasetBounds, SketchProfile
+from labeldp.accounting.weighted_bags import RandomWeights
 from labeldp.mechanisms.noisy_rows import account as rows_account
 from labeldp.mechanisms.protocol import Panel
 from labeldp.mechanisms.registry import mechanism_named
@@ -35,7 +35,7 @@ def shown(name: str, told: dict[str, Any]) -> list[Panel]:
 
 
 def mu() -> float:
-    return invert.limit(Gaussian(3.0), "mu", 1.0, 1e-5)
+    return calibrate.limit(GaussianProfile(3.0), "mu", 1.0, 1e-5)
 
 
 # --- shaped sums and noisy rows ------------------------------------------------------------
@@ -127,15 +127,15 @@ def test_inspections_tell_the_same_of_a_table() -> None:
 def test_the_most_aggregates_or_the_price_of_so_many() -> None:
     found = ask(FLAG, rows=10**6, residual_ms=3.0)["accountants"]
     assert list(found) == ["paper", "exact-worst-case"]
-    facts = Facts(10**6, (0.0, 4.0), None, None, True)
-    most = invert.limit(ACCOUNTANTS["exact-worst-case"](facts, 5, 3e6), "bags", 1.0, 1e-5)
+    facts = DatasetBounds(10**6, (0.0, 4.0), None, None, True)
+    most = calibrate.limit(ACCOUNTANTS["exact-worst-case"](facts, 5, 3e6), "bags", 1.0, 1e-5)
     assert found["exact-worst-case"] == {"max_bags": most}
     assert most > 0
     known = ask(FLAG, rows=10**6, residual_ms=3.0, max_leverage=2e-5, features=10)["accountants"]
     assert known["exact"]["max_bags"] > most
     law = ACCOUNTANTS["exact-worst-case"](facts, 7, 3e6)
     priced = ask(FLAG, rows=10**6, residual_ms=3.0, bags=7)["accountants"]["exact-worst-case"]
-    assert priced["epsilon"] == invert.epsilon(law, 1e-5)
+    assert priced["epsilon"] == calibrate.epsilon(law, 1e-5)
     assert priced["delta"] == law.delta(1.0).upper
     for one in ({"max_leverage": 0.02}, {"features": 10}):
         with pytest.raises(InputError, match=r"^`max_leverage` and `features` go together: give"):
@@ -182,7 +182,7 @@ def test_a_bag_with_a_known_leverage_is_priced_by_it() -> None:
     ):
         found = ask(SAMPLED, **given, **extra)["accountants"]
         for name, known in (("exact", leverage), ("exact-worst-case", None)):
-            law = Sketch(Facts(100, (0.0, 4.0), 5, known, True), 1, 300.0)
+            law = SketchProfile(DatasetBounds(100, (0.0, 4.0), 5, known, True), 1, 300.0)
             assert found[name]["conditional"]["delta"] == law.delta(1.0).upper
     hopeless = ask(SAMPLED, residual_ms=3.0, features=5, bag_size=5, bags=2)["accountants"]
     worst = hopeless["exact-worst-case"]

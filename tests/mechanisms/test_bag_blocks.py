@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, LocalEngine, scan
-from labeldp._random import Randomness, public_stream, words
+from labeldp.data import readers
+from labeldp.data.table import Source
+from labeldp.exact import stacked
+from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.stacked_fits import Fits
 from labeldp.features.fit import fit_features
+from labeldp.mechanisms import bags as bags_module
+from labeldp.mechanisms.bags import BagRows, Draw, distinct
 from labeldp.mechanisms.sampled_wtd_flag import bagwise, run
-from labeldp.mechanisms.workbench import bags as bags_module
-from labeldp.mechanisms.workbench.bags import BagRows, Draw, distinct
-from labeldp.source import readers
-from labeldp.source.table import Source
-from labeldp.statistics import stacked
-from labeldp.statistics.residual import Residual
-from labeldp.statistics.stacked_fits import Fits
+from labeldp.sampling.streams import Randomness, public_stream, words
 from tests.mechanisms.cases import SAMPLED
 from tests.plans import plan
 from tests.tables import RANGE, table
@@ -101,12 +101,12 @@ def test_labels_in_doubt_are_settled_exactly(monkeypatch: pytest.MonkeyPatch) ->
         middle = fits.high
         return Fits(fits.slope, fits.slope_error * 1e12, 0.99 * middle, 1.01 * middle)
 
-    def counted(*arguments: Any) -> Residual:
+    def counted(*arguments: Any) -> ExactLeastSquares:
         exact.append(1)
-        return Residual(*arguments)
+        return ExactLeastSquares(*arguments)
 
     monkeypatch.setattr(run, "fit_stack", wide)
-    monkeypatch.setattr(run, "Residual", counted)
+    monkeypatch.setattr(run, "ExactLeastSquares", counted)
     _, release = released(ordinary(), (40, 30))
     assert len(exact) > 30
     assert release.table.equals(expected.table)
@@ -115,11 +115,11 @@ def test_labels_in_doubt_are_settled_exactly(monkeypatch: pytest.MonkeyPatch) ->
 def test_of_many_residuals_that_are_zero_one_is_settled(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
-    def counted(*arguments: Any) -> Residual:
+    def counted(*arguments: Any) -> ExactLeastSquares:
         made.append(1)
-        return Residual(*arguments)
+        return ExactLeastSquares(*arguments)
 
-    monkeypatch.setattr(run, "Residual", counted)
+    monkeypatch.setattr(run, "ExactLeastSquares", counted)
     released(rare_labels(), (50, 24))
     assert len(made) == 1
 

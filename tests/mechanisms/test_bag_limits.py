@@ -13,9 +13,16 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, PlanError, Release, scan
-from labeldp._random import Randomness, words
-from labeldp.engines.local import LocalEngine
 from labeldp.errors import DataError
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.mechanisms import bags as module
+from labeldp.mechanisms.bags import (
+    BagRows,
+    Draw,
+    check_members,
+    looks_drawn,
+    members_table,
+)
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import check, check_features
 from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
@@ -32,15 +39,8 @@ from labeldp.mechanisms.sampled_wtd_flag.claim import (
     check_features as check_bags,
     untested,
 )
-from labeldp.mechanisms.workbench import bags as module
-from labeldp.mechanisms.workbench.bags import (
-    BagRows,
-    Draw,
-    check_members,
-    looks_drawn,
-    members_table,
-)
-from labeldp.statistics.labels import LabelGrid
+from labeldp.passes.local import LocalEngine
+from labeldp.sampling.streams import Randomness, words
 from tests.mechanisms.cases import NOISY, SAMPLED, Certificate, forged_tables, small_plan
 from tests.tables import source, table
 
@@ -250,7 +250,7 @@ def test_sums_are_those_of_labels_with_the_noise_of_their_weights(
         seen.update(mean=mean, error=error, std=std, grid=grid, exact=exact)
         return np.rint(mean)
 
-    monkeypatch.setattr("labeldp.door.publish", publish)
+    monkeypatch.setattr("labeldp.sampling.rounded_noise.sample_rounded", publish)
     rng = np.random.default_rng(4)
     labels = LabelGrid.for_range(label_range, intercept=True)
     weights = BagWeights(rng.normal(size=(40, 6)), rng.random((40, 6)) < 0.7)

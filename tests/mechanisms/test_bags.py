@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import stats
 
-from labeldp._random import public_stream
-from labeldp.accounting.mixture import realised_mu
+from labeldp.accounting.weighted_bags import realised_mu
 from labeldp.errors import InputError, PlanError
+from labeldp.mechanisms.bags import Draw, distinct
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
-from labeldp.mechanisms.workbench.bags import Draw, distinct
+from labeldp.sampling.streams import public_stream
 
 
 def drawn(rows: int, bags: int, size: int, seed: int = 0) -> Draw:

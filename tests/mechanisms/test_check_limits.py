@@ -13,8 +13,9 @@ import pytest
 from scipy import stats
 
 from labeldp.accounting.floor import FloorMode, Measurement
-from labeldp.accounting.sketch import Facts
-from labeldp.mechanisms.workbench.checks import (
+from labeldp.accounting.sketch import DatasetBounds
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.mechanisms.checks import (
     FAR,
     SCARCE,
     check_grid,
@@ -23,10 +24,9 @@ from labeldp.mechanisms.workbench.checks import (
     check_reach,
     check_scatter,
 )
-from labeldp.mechanisms.workbench.floor_checks import check_floor, untested_floor
+from labeldp.mechanisms.floor_checks import check_floor, untested_floor
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.release.claim import FloorOutcome
-from labeldp.statistics.labels import LabelGrid
 
 Reals = Any
 TOO_LARGE = "aggregates.parquet has labels larger than those in the range can make them"
@@ -218,7 +218,7 @@ def claim(mode: FloorMode, needed: float = NEEDED, **facts: Any) -> WtdFlagClaim
         needed,
         mode,
         Measurement(1.0, SLACK) if mode.measures else None,
-        Facts(**given | facts),
+        DatasetBounds(**given | facts),
     )
 
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, InputError, LinearRegressor, Plan, PlanError, scan
-from labeldp._random import Randomness
-from labeldp.engines.local import LocalEngine
+from labeldp.data.table import Source
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms.registry import make_request, mechanism_named, mechanism_names
+from labeldp.passes.local import LocalEngine
 from labeldp.planning.comparison import best_of, compare, simulated_mse
-from labeldp.source.table import Source
+from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import FLAG, NOISY, SAMPLED, SHAPED
 from tests.plans import plan
 from tests.tables import source
@@ -152,7 +152,7 @@ def test_by_default_the_mechanism_is_the_one_that_adds_least() -> None:
 def test_tables_are_surveyed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     surveys = []
     monkeypatch.setattr(
-        "labeldp.mechanisms.workbench.surveying.fit_features",
+        "labeldp.mechanisms.design_summary.fit_features",
         lambda *given, **named: surveys.append(given) or fit_features(*given, **named),
     )
     compare(source(400), **BUDGET)
@@ -164,7 +164,7 @@ def test_a_table_of_too_few_rows_is_surveyed_once(monkeypatch: pytest.MonkeyPatc
     """What wtd-flag refuses is seen in the survey that shaped-flag and noisy-rows have made."""
     surveys = []
     monkeypatch.setattr(
-        "labeldp.mechanisms.workbench.surveying.fit_features",
+        "labeldp.mechanisms.design_summary.fit_features",
         lambda *given, **named: surveys.append(given) or fit_features(*given, **named),
     )
     few = source(5)

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, plan, scan
-from labeldp._random import Randomness
 from labeldp.features.basis import Basis
 from labeldp.features.fit import fit_features
-from labeldp.features.terms import Hinges
+from labeldp.features.terms import LinearSpline
 from labeldp.planning.bases import BASES, choose_basis
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 
 
@@ -95,7 +95,7 @@ class _Cheap:
 
 
 def plan_basis(basis):
-    return Basis((Hinges("x0", tuple(range(1 + list(BASES).index(basis)))),))
+    return Basis((LinearSpline("x0", tuple(range(1 + list(BASES).index(basis)))),))
 
 
 def test_a_basis_is_taken_up_to_its_limit():

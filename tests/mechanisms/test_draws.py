@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from labeldp import PlanError, _random
+from labeldp import PlanError
+from labeldp.mechanisms import bags, running
 from labeldp.mechanisms.sampled_noisy_wtd_lag import plan as noisy_plan
-from labeldp.mechanisms.workbench import bags, running
+from labeldp.sampling import streams
 from tests.mechanisms.cases import CASES, EVERY, FLAG, NOISY, ROWS, SAMPLED, small_plan
 from tests.tables import source
 
@@ -45,14 +46,14 @@ def test_bags_are_drawn_anew_from_256_bits_of_the_operating_system(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Elsewhere tests put seeds of their own in the place of these (see tests/conftest.py)."""
-    monkeypatch.setattr(bags, "fresh_seed", _random.fresh_seed)
+    monkeypatch.setattr(bags, "fresh_seed", streams.fresh_seed)
     draws = [bags.Draw.new(1000, 5, 20, over_draw=False, seed=None) for _ in range(20)]
     assert len({draw.seed for draw in draws}) == 20
     assert len({draw.members.tobytes() for draw in draws}) == 20
     assert all(len(bytes.fromhex(draw.seed)) == 32 for draw in draws)
     asked: list[int] = []
     monkeypatch.setattr(
-        _random.secrets, "token_hex", lambda size: asked.append(size) or "00" * size
+        streams.secrets, "token_hex", lambda size: asked.append(size) or "00" * size
     )
     assert bags.Draw.new(1000, 5, 20, over_draw=False, seed=None).seed == "00" * 32
     assert asked == [32]

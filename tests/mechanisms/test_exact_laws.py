@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from labeldp import door
-from labeldp._random import Randomness
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, ROWS, SAMPLED, SHAPED, small_plan
 from tests.tables import source
 
@@ -21,7 +21,7 @@ class Doubting:
     """`publish` with errors of several cells, so that every number is settled by its exact law."""
 
     def __init__(self) -> None:
-        self.plain, self.asked = door.publish, 0
+        self.plain, self.asked = rounded_noise.sample_rounded, 0
 
     def __call__(
         self,
@@ -30,8 +30,8 @@ class Doubting:
         std: Any,
         grid: int,
         randomness: Randomness,
-        exact: door.Exact,
-        noise: door.Noise = door.NORMAL,
+        exact: rounded_noise.Exact,
+        noise: rounded_noise.Noise = rounded_noise.NORMAL,
     ) -> Reals:
         def counted(row: int, precision: int) -> tuple[Any, Any]:
             self.asked += 1
@@ -62,7 +62,7 @@ def test_a_release_whose_every_draw_is_in_doubt_is_the_same(
     made, rows = small_plan(mechanism, **options), source(ROWS)
     quick = made.release(rows, randomness=Randomness.experiment(5))
     doubting = Doubting()
-    monkeypatch.setattr(door, "publish", doubting)
+    monkeypatch.setattr(rounded_noise, "sample_rounded", doubting)
     slow = made.release(rows, randomness=Randomness.experiment(5))
     assert doubting.asked >= 2 * (quick.table.num_rows - 1), "compact, one number is always exact"
     assert slow.table.equals(quick.table)

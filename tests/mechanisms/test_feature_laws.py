@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from labeldp import Release, scan, verify
-from labeldp.mechanisms.workbench.bags import looks_drawn
-from labeldp.mechanisms.workbench.laws import _entries_fit, _fits, bag_squares, improbable
+from labeldp.mechanisms.bags import looks_drawn
+from labeldp.mechanisms.design_checks import _entries_fit, _fits, bag_squares, improbable
 from labeldp.release.certificate import seal
 from labeldp.release.digest import table_digest
 from tests.console import labeldp
@@ -136,7 +136,7 @@ def test_a_table_that_cannot_be_encoded_is_a_problem_and_no_error(
 
 
 def test_seeds_that_nobody_drew() -> None:
-    from labeldp._random import fresh_seed
+    from labeldp.sampling.streams import fresh_seed
 
     assert all(looks_drawn(fresh_seed()) for _ in range(1000))
     given = [f"{3:064x}", "00" * 32, "deadbeef" * 8, bytes(range(32)).hex(), f"{2**127:064x}"]

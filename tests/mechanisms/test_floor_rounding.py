@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labeldp.mechanisms.workbench.floors import means, root_bounds
+from labeldp.mechanisms.residual_floor import means, root_bounds
 
 Reals = Any
 

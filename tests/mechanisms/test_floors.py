@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, Plan, PlanError, Release, scan, verify
-from labeldp._random import Randomness
-from labeldp.mechanisms.workbench.checks import check_scatter
-from labeldp.mechanisms.workbench.floors import FloorClaim
-from labeldp.source.table import Source
+from labeldp.data.table import Source
+from labeldp.mechanisms.checks import check_scatter
+from labeldp.mechanisms.residual_floor import FloorClaim
+from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import ROWS, SAMPLED, forged_claim, saved, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source

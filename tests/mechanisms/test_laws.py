@@ -18,18 +18,19 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp import Plan, Release, door, scan
-from labeldp._random import Randomness
+from labeldp import Plan, Release, scan
 from labeldp.accounting import gaussian
 from labeldp.accounting.family import roots
-from labeldp.engines.local import LocalEngine
+from labeldp.data.table import Source
+from labeldp.exact.label_sums import LabelCrossProducts
+from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.mechanisms.bags import BagRows
+from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_factor
-from labeldp.mechanisms.workbench.bags import BagRows
-from labeldp.mechanisms.workbench.floors import LabelLaw
-from labeldp.source.table import Source
-from labeldp.statistics.labels import MomentSum
-from labeldp.statistics.residual import Residual
+from labeldp.passes.local import LocalEngine
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import NOISY, SAMPLED
 from tests.oracles.quadrature import delta_by_quadrature
 from tests.plans import plan
@@ -105,10 +106,12 @@ class Sampler:
         rows = BagRows(made.features, claim.draw).read(source_of(data), LocalEngine(1))
         self._bag = rows.bag(0)
         values = data["label"].to_numpy()[claim.draw.members[0]]
-        sums = MomentSum(made.features, made.labels)
+        sums = LabelCrossProducts(made.features, made.labels)
         sums.add(self._bag, values)
         factor = bag_factor(made.features, self._bag)
-        self._law = LabelLaw(Residual(factor, sums.result()), made.labels, added, True)
+        self._law = AggregateLabelSampler(
+            ExactLeastSquares(factor, sums.result()), made.labels, added, True
+        )
         self._scales = made.features.kept_scales
         self.truth = Bag(made.features.design(data)[claim.draw.members[0]], values, added)
 
@@ -117,8 +120,8 @@ class Sampler:
         weights = randomness.features.standard_normal((count, self._bag.rows))
         total = weights @ self._features.integers(self._bag)
         mean, error = self._law.means(total)
-        grid = door.grid_for(self.truth.std) - self._labels.exponent
-        codes = door.publish(
+        grid = rounded_noise.grid_for(self.truth.std) - self._labels.exponent
+        codes = rounded_noise.sample_rounded(
             mean, error, self._law.std, grid, randomness, self._law.exact_at(total)
         )
         return total * self._scales, np.ldexp(codes, self._labels.exponent)

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
-from labeldp._random import Randomness
+from labeldp.data.table import Source
+from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.noisy_rows.check import check
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import LAWS, RowNoise, least_noise
 from labeldp.mechanisms.noisy_rows.run import noisy_labels
-from labeldp.source.table import Source
-from labeldp.statistics.labels import LabelGrid
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.mechanisms.cases import EVERY, SHAPED, forged_tables, saved, small_plan
 from tests.plans import plan
@@ -106,11 +106,11 @@ def test_whatever_a_label_gives_its_neighbour_gives_too(law: str) -> None:
 
 @by_law
 def test_draws_in_doubt_are_settled_by_exact_numbers(law: str) -> None:
-    made, publish = made_plan(law), noisy_labels.__globals__["door"].publish
+    made, publish = made_plan(law), noisy_labels.__globals__["rounded_noise"].publish
     plain = made.release(source(ROWS), randomness=Randomness.experiment(5))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "labeldp.door.publish",
+            "labeldp.sampling.rounded_noise.sample_rounded",
             lambda mean, error, *rest: publish(mean, error + 1e300, *rest),
         )
         settled = made.release(source(ROWS), randomness=Randomness.experiment(5))
@@ -305,7 +305,7 @@ def test_a_batch_is_drawn_before_the_next_is_read(tmp_path: Path) -> None:
                 yield batch
 
     watched = replace(rows, reader=Counting(**vars(rows.reader)))
-    from labeldp.engines.local import LocalEngine
+    from labeldp.passes.local import LocalEngine
 
     drawing = run.run(made, watched, LocalEngine(), Randomness.experiment(0))
     read.clear()

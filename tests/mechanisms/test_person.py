@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import LocalEngine, Plan, PlanError, scan, verify
-from labeldp._random import Randomness
 from labeldp.accounting import gaussian
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
+from labeldp.exact import persons
 from labeldp.mechanisms.registry import mechanisms
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.passes.protocol import Engine
 from labeldp.release.certificate import seal
 from labeldp.release.claim import PERSON_DEFINITION, Person
-from labeldp.source.table import Source
-from labeldp.statistics import persons
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, saved, small_plan
 from tests.mechanisms.test_shaped_flag import Noiseless, codes, weights_of

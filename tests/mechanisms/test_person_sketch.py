@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from labeldp import LocalEngine, Plan, PlanError, plan, verify
-from labeldp._random import Randomness
 from labeldp.accounting import gaussian
-from labeldp.accounting.sketch import Sketch
+from labeldp.accounting.sketch import SketchProfile
+from labeldp.data.table import Source
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
-from labeldp.source.table import Source
+from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import FLAG, forged_claim, saved, small_plan
 from tests.mechanisms.test_person import IDS, ROWS, moved, source_of, with_ids
 from tests.mechanisms.test_shaped_flag import Array, codes
@@ -70,7 +70,7 @@ def test_the_claim_is_the_law_of_so_many_labels_at_once(made: Plan) -> None:
     assert claim.delta_at(1.0) <= claim.delta
     assert claim.delta_at(1.0) > 0.99 * claim.delta
     law = claim.law
-    assert isinstance(law, Sketch)
+    assert isinstance(law, SketchProfile)
     assert law.labels == MOST
     assert claim_of(single).protected == 1
     rows = small_plan(FLAG, bags=BAGS)
@@ -120,12 +120,12 @@ def test_persons_are_counted_in_the_pass_that_reads_labels(made: Plan) -> None:
         """A table whose ids are others once labels have been read."""
 
         @property
-        def fold(self) -> Any:
-            def fold(task: str, _source: Source, /, *tallies: Any) -> Any:
+        def run_pass(self) -> Any:
+            def run_pass(task: str, _source: Source, /, *tallies: Any) -> Any:
                 rows = crowd if task == "label sums" else rest
-                return LocalEngine(1).fold(task, rows, *tallies)
+                return LocalEngine(1).run_pass(task, rows, *tallies)
 
-            return fold
+            return run_pass
 
     with pytest.raises(PlanError, match="not those of the plan"):
         made.release(rest, engine=Changing(1))

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from labeldp import InputError, Plan, PlanError, scan
-from labeldp._random import Randomness
+from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.fit import fit_features
+from labeldp.mechanisms import residual_floor
 from labeldp.mechanisms.sampled_wtd_flag import plan as sampled_plan
-from labeldp.mechanisms.workbench import floors
-from labeldp.statistics.labels import LabelGrid
+from labeldp.sampling.streams import Randomness
 from tests.features import feature_twin
 from tests.mechanisms.cases import CASES, ROWS, SAMPLED, SHAPED, small_plan
 from tests.plans import plan
@@ -77,7 +77,7 @@ def test_labels_that_would_all_round_to_one_place_are_refused() -> None:
 
 def declared(floor: float) -> Any:
     """As much of a claim as its floor needs."""
-    return SimpleNamespace(mode=floors.FloorMode.DECLARED, floor=floor)
+    return SimpleNamespace(mode=residual_floor.FloorMode.DECLARED, floor=floor)
 
 
 @given(st.lists(st.integers(1, 2000), min_size=1, max_size=6), st.integers(1, 2000))
@@ -89,11 +89,11 @@ def test_a_declared_floor_holds_only_if_every_residual_reaches_it(
     residuals: Any = [SimpleNamespace(square_low=Fraction(s) + Fraction(1, 2)) for s in squares]
     randomness = Randomness.experiment(0)
     if min(squares) >= floor:
-        outcome = floors.settle_floor(declared(floor), residuals, labels, randomness)
+        outcome = residual_floor.establish_floor(declared(floor), residuals, labels, randomness)
         assert outcome.added_variance == 0.0
         return
     with pytest.raises(PlanError, match="does not hold for these labels"):
-        floors.settle_floor(declared(floor), residuals, labels, randomness)
+        residual_floor.establish_floor(declared(floor), residuals, labels, randomness)
 
 
 # --- Theorem 2: the largest norm of a row ---------------------------------------------------

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, Plan, PlanError, Release, scan
-from labeldp._random import Randomness
-from labeldp.accounting import invert
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.engines.local import LocalEngine
+from labeldp.accounting import calibrate
+from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.errors import DataError, SpentError
+from labeldp.mechanisms import running
+from labeldp.mechanisms.design_summary import most_rows, person_notes, surveyed
 from labeldp.mechanisms.options import Request
+from labeldp.mechanisms.plan_register import noted
 from labeldp.mechanisms.registry import (
     certificate_schema,
     check_persons,
@@ -32,15 +33,14 @@ from labeldp.mechanisms.registry import (
     register,
 )
 from labeldp.mechanisms.structure import altered, misshapen
-from labeldp.mechanisms.workbench import running
-from labeldp.mechanisms.workbench.once import noted
-from labeldp.mechanisms.workbench.surveying import most_rows, person_notes, surveyed
 from labeldp.mechanisms.wtd_flag.plan import inspect, least_added
 from labeldp.mechanisms.wtd_flag.sizing import max_bags
+from labeldp.passes.local import LocalEngine
 from labeldp.release.about import read_about
 from labeldp.release.claim import Person
 from labeldp.release.croissant import CROISSANT
-from labeldp.release.drawing import CERTIFICATE, FEATURES
+from labeldp.release.pending import CERTIFICATE, FEATURES
+from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
 from tests.plans import plan
 from tests.tables import RANGE, source, table
@@ -426,7 +426,7 @@ def test_no_number_of_aggregates_adds_less_than_is_said() -> None:
     rows, engine = source(400), LocalEngine(1)
     request: Request[Any] = make_request(mechanism_named(FLAG), epsilon=1.0, delta=1e-5)
     least = least_added(request, rows, engine)
-    mu = invert.limit(Gaussian(1.0), "mu", 1.0, 1e-5)
+    mu = calibrate.limit(GaussianProfile(1.0), "mu", 1.0, 1e-5)
     design = plan(rows, 1.0, 1e-5, mechanism=FLAG, bags=20).features.design(table(400))
     hats = np.diag(design @ np.linalg.pinv(design))
     assert least == pytest.approx((10.0 / mu) ** 2 * 10 * hats.max() / 400, rel=1e-5)

@@ -8,8 +8,8 @@ import pytest
 
 import labeldp
 from labeldp import InputError, Plan, PlanError
-from labeldp._random import Randomness
 from labeldp.release.certificate import seal
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 
 ROWS = 3000

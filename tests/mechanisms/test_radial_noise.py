@@ -14,15 +14,15 @@ import pytest
 from scipy import stats
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
-from labeldp._random import Randomness
 from labeldp.accounting.laplace import Pure
-from labeldp.engines.local import LocalEngine
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.noise import NOISES, choose
 from labeldp.mechanisms.shaped_flag.run import residual_of, residual_root
+from labeldp.passes.local import LocalEngine
 from labeldp.release.certificate import seal
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import MomentSum
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, saved
 from tests.mechanisms.test_person import IDS, source_of, with_ids
@@ -184,8 +184,8 @@ def test_the_residual_is_published_with_laplace_noise(made: Plan, releases: list
 
 def test_the_noise_on_the_residual_has_laplaces_tails(made: Plan) -> None:
     """Normal noise of the same scale would go beyond four scales three hundred times less often."""
-    sums = GramSum(made.features), MomentSum(made.features, made.labels)
-    residual = residual_of(made, *LocalEngine(1).fold("sums", source(ROWS), *sums))
+    sums = GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels)
+    residual = residual_of(made, *LocalEngine(1).run_pass("sums", source(ROWS), *sums))
     claim, randomness = claim_of(made), Randomness.experiment(0)
     drawn = [residual_root(claim, residual, made.labels, randomness) for _ in range(2000)]
     assert claim.residual_scale is not None

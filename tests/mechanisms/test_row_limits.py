@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from labeldp import InputError, Release
-from labeldp.engines.local import LocalEngine
+from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.noisy_rows import plan as plan_module
 from labeldp.mechanisms.noisy_rows.check import (
     _check_numbers,
@@ -24,7 +24,7 @@ from labeldp.mechanisms.noisy_rows.check import (
 )
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import LAWS, RowNoise, least_noise, needed
-from labeldp.statistics.labels import LabelGrid
+from labeldp.passes.local import LocalEngine
 from tests.mechanisms.cases import EVERY, forged_claim, small_plan
 from tests.tables import source
 

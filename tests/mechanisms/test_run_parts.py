@@ -13,23 +13,28 @@ import pytest
 from scipy import stats
 
 from labeldp import Plan, PlanError
-from labeldp._random import Randomness
-from labeldp.engines.local import LocalEngine
+from labeldp.exact.cholesky import verified_cholesky
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
+from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.leverage import LeverageScan
+from labeldp.mechanisms import residual_floor
+from labeldp.mechanisms.residual_floor import (
+    AggregateLabelSampler,
+    establish_floor,
+    measure_residual,
+    refine,
+)
 from labeldp.mechanisms.sampled_wtd_flag.run import (
     check_eigenvalue,
     smallest_eigenvalue,
     std_bounds,
 )
-from labeldp.mechanisms.workbench import floors
-from labeldp.mechanisms.workbench.floors import LabelLaw, measure_residual, refine, settle_floor
 from labeldp.mechanisms.wtd_flag import run
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim, check, check_features
 from labeldp.mechanisms.wtd_flag.run import _times_triangle, block_rows, check_facts
-from labeldp.statistics.factor import factorise
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import LabelGrid, MomentSum
-from labeldp.statistics.leverage import LeverageScan
-from labeldp.statistics.residual import Residual
+from labeldp.passes.local import LocalEngine
+from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import FLAG, small_plan
 from tests.tables import source, table
 
@@ -85,9 +90,9 @@ def test_blocks_end_where_the_aggregates_do(made: Plan, monkeypatch: pytest.Monk
 
 def test_each_fact_of_a_claim_is_seen_again(made: Plan) -> None:
     claim, features, rows = claim_of(made), made.features, source(400)
-    gram = LocalEngine(1).fold("sums", rows, GramSum(features))
-    factor = factorise(gram, features)
-    leverage = LocalEngine(1).fold("leverages", rows, LeverageScan(features, factor))
+    gram = LocalEngine(1).run_pass("sums", rows, GramAccumulator(features))
+    factor = verified_cholesky(gram, features)
+    leverage = LocalEngine(1).run_pass("leverages", rows, LeverageScan(features, factor))
     check_facts(claim, features, factor, leverage)
     largest = leverage.maximum
     fine = [{"max_leverage": None}, {"max_leverage": largest}, {"inflation": 1.0}]
@@ -186,7 +191,9 @@ def test_deviations_of_bags_are_enclosed(added: float, exponent: int) -> None:
 def test_the_smallest_eigenvalue_is_that_of_features_and_labels_together(made: Plan) -> None:
     rows, features, labels = source(400), made.features, made.labels
     engine = LocalEngine(1)
-    sums = engine.fold("sums", rows, GramSum(features), MomentSum(features, labels))
+    sums = engine.run_pass(
+        "sums", rows, GramAccumulator(features), LabelCrossProducts(features, labels)
+    )
     least = smallest_eigenvalue(*sums, features, labels)
     middle = np.ldexp(float(labels.centre), labels.exponent)
     design, values = features.design(table(400)), table(400)["label"].to_numpy() - middle
@@ -212,11 +219,11 @@ def test_rounding_is_taken_off_an_eigenvalue() -> None:
 # --- the law of a label --------------------------------------------------------------------
 
 
-def residual_of(made: Plan) -> Residual:
+def residual_of(made: Plan) -> ExactLeastSquares:
     rows, features = source(400), made.features
-    tallies = GramSum(features), MomentSum(features, made.labels)
-    gram, moments = LocalEngine(1).fold("sums", rows, *tallies)
-    return Residual(factorise(gram, features), moments)
+    tallies = GramAccumulator(features), LabelCrossProducts(features, made.labels)
+    gram, moments = LocalEngine(1).run_pass("sums", rows, *tallies)
+    return ExactLeastSquares(verified_cholesky(gram, features), moments)
 
 
 def test_a_label_has_the_mean_and_deviation_of_the_fit(made: Plan) -> None:
@@ -224,7 +231,7 @@ def test_a_label_has_the_mean_and_deviation_of_the_fit(made: Plan) -> None:
     from flint import ctx
 
     residual, added = residual_of(made), 7.5
-    law = LabelLaw(residual, made.labels, added, made.features.intercept)
+    law = AggregateLabelSampler(residual, made.labels, added, made.features.intercept)
     design, values = made.features.design(table(400)), table(400)["label"].to_numpy()
     slope, square, *_ = np.linalg.lstsq(design, values, rcond=None)
     unit = 2.0**made.labels.exponent
@@ -266,7 +273,7 @@ def test_what_is_measured_is_the_smallest_root_and_its_noise(
         seen.update(mean=mean, error=error, std=std, grid=grid, exact=rest[1])
         return np.array([1234.5])
 
-    monkeypatch.setattr("labeldp.door.publish", publish)
+    monkeypatch.setattr("labeldp.sampling.rounded_noise.sample_rounded", publish)
     asked: list[tuple[int, int]] = []
 
     def residual(low: int, high: int, name: int) -> Any:
@@ -293,7 +300,7 @@ def test_what_is_measured_is_the_smallest_root_and_its_noise(
     assert float(ball.rad()) < 2 * (high - low)
 
 
-def claim(mode: floors.FloorMode, floor: float, measurement: Any = None) -> Any:
+def claim(mode: residual_floor.FloorMode, floor: float, measurement: Any = None) -> Any:
     facts = SimpleNamespace(width=8.0)
     return SimpleNamespace(mode=mode, floor=floor, measurement=measurement, facts=facts)
 
@@ -302,34 +309,34 @@ def test_a_declared_floor_is_checked_from_below() -> None:
     """A residual of 64 codes of 1/4 is a square of 4, but for what rounding may have taken."""
     labels = LabelGrid(0.0, 1.0, -2, 0)
     residual: Any = SimpleNamespace(square_low=Fraction(64), square_high=Fraction(65))
-    declared = floors.FloorMode.DECLARED
+    declared = residual_floor.FloorMode.DECLARED
     nothing = Randomness.experiment(0)
-    outcome = settle_floor(claim(declared, 4.0 * (1 - 2.0**-39)), [residual], labels, nothing)
+    outcome = establish_floor(claim(declared, 4.0 * (1 - 2.0**-39)), [residual], labels, nothing)
     assert (outcome.measured, outcome.added_variance) == (None, 0.0)
     with pytest.raises(PlanError, match=r"^the declared residual floor does not hold for these"):
-        settle_floor(claim(declared, 4.0), [residual], labels, nothing)
+        establish_floor(claim(declared, 4.0), [residual], labels, nothing)
 
 
 def test_a_measured_floor_shows_its_bound_and_adds_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Measured as 60 with noise of deviation 8 and slack 1e-6, on a grid of 2⁻⁷."""
-    monkeypatch.setattr(floors, "measure_residual", lambda *_: 60.0)
+    monkeypatch.setattr(residual_floor, "measure_residual", lambda *_: 60.0)
     labels, nothing = LabelGrid(0.0, 8.0, -17, 0), Randomness.experiment(0)
-    measurement = floors.Measurement(1.0, 1e-6)
+    measurement = residual_floor.Measurement(1.0, 1e-6)
     shown = 60.0 - 8.0 * stats.norm.isf(1e-6) - 2.0**-8
-    both = floors.FloorMode.MEASURED_ADDED
-    outcome = settle_floor(claim(both, 900.0, measurement), [], labels, nothing)
+    both = residual_floor.FloorMode.MEASURED_ADDED
+    outcome = establish_floor(claim(both, 900.0, measurement), [], labels, nothing)
     assert outcome.measured == 60.0
     assert outcome.lower_bound == pytest.approx(shown, rel=1e-9)
     assert outcome.added_variance == pytest.approx(900.0 - shown**2, rel=1e-9)
-    only = floors.FloorMode.MEASURED
-    enough = settle_floor(claim(only, 0.999 * shown**2, measurement), [], labels, nothing)
+    only = residual_floor.FloorMode.MEASURED
+    enough = establish_floor(claim(only, 0.999 * shown**2, measurement), [], labels, nothing)
     assert enough.added_variance == 0.0
     words = rf"^the measured residual shows a sum of squares of {shown**2:.6g}, the plan needs 900;"
     with pytest.raises(PlanError, match=words):
-        settle_floor(claim(only, 900.0, measurement), [], labels, nothing)
+        establish_floor(claim(only, 900.0, measurement), [], labels, nothing)
     with pytest.raises(PlanError, match=r"^a measured floor needs a measurement; plan again$"):
-        settle_floor(claim(only, 900.0), [], labels, nothing)
-    alone = settle_floor(claim(floors.FloorMode.ADDED, 900.0), [], labels, nothing)
+        establish_floor(claim(only, 900.0), [], labels, nothing)
+    alone = establish_floor(claim(residual_floor.FloorMode.ADDED, 900.0), [], labels, nothing)
     assert (alone.measured, alone.lower_bound, alone.added_variance) == (None, None, 900.0)

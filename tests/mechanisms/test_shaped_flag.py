@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
-from labeldp._random import Randomness
 from labeldp.accounting import gaussian
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.engines.local import LocalEngine
+from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.exact.weight_scan import WeightScan
+from labeldp.exact.weights import Weights
 from labeldp.features.encoder import Encoder
 from labeldp.mechanisms.shaped_flag import run as module
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.passes.local import LocalEngine
 from labeldp.release.certificate import seal
 from labeldp.release.digest import table_digest
-from labeldp.statistics.weight_scan import WeightScan
-from labeldp.statistics.weights import Weights
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.mechanisms.cases import SHAPED, forged_claim, forged_tables, saved
 from tests.plans import plan
@@ -75,7 +75,7 @@ class Noiseless:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.means: list[list[Fraction]] = []
         self.stds: list[float] = []
-        patch.setattr("labeldp.door.publish", self.publish)
+        patch.setattr("labeldp.sampling.rounded_noise.sample_rounded", self.publish)
 
     def publish(
         self, mean: Array, error: Array, std: Any, grid: int, _randomness: Any, exact: Any, *_: Any
@@ -138,7 +138,7 @@ def test_neighbours_are_as_close_as_claimed_and_at_the_worst_row_no_closer(share
 def test_groups_cost_as_many_times_as_much(made: Plan) -> None:
     claim = claim_of(made)
     for size in (2, 5):
-        assert claim.delta_at(1.0, size) == Gaussian(size * claim.spent).delta(1.0).upper
+        assert claim.delta_at(1.0, size) == GaussianProfile(size * claim.spent).delta(1.0).upper
 
 
 def test_the_noise_is_what_it_says_and_not_one_per_cent_more(made: Plan) -> None:
@@ -164,13 +164,13 @@ def test_one_per_cent_more_noise_would_be_noticed(made: Plan) -> None:
 
 def _bulk(made: Plan, claim: ShapedFlagClaim, seed: int) -> Array:
     """Noise of half a million aggregates, the rows of C repeated."""
-    from labeldp import door
-    from labeldp.statistics.gram import GramSum
-    from labeldp.statistics.labels import MomentSum
+    from labeldp.exact.gram import GramAccumulator
+    from labeldp.exact.label_sums import LabelCrossProducts
+    from labeldp.sampling import rounded_noise as door
 
     engine, rows, weights = LocalEngine(), source(ROWS), weights_of(made)
-    sums = GramSum(made.features), MomentSum(made.features, made.labels)
-    gram, moments = engine.fold("sums", rows, *sums)
+    sums = GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels)
+    gram, moments = engine.run_pass("sums", rows, *sums)
     copies = Weights(weights.kept, np.tile(weights.matrix, (50_000, 1)))
     grid = door.grid_for(claim.noise_std)
     drawn = module.aggregate_labels(
@@ -199,10 +199,10 @@ def test_neighbours_are_published_on_the_same_grid(made: Plan) -> None:
 def test_draws_in_doubt_are_settled_by_exact_numbers(made: Plan) -> None:
     """With an enclosure that decides nothing every draw is, and all come out the same."""
     plain = one_release(made, 5)
-    publish = module.door.publish
+    publish = module.rounded_noise.sample_rounded
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "labeldp.door.publish",
+            "labeldp.sampling.rounded_noise.sample_rounded",
             lambda mean, error, *rest: publish(mean, error + 1e300, *rest),
         )
         settled = one_release(made, 5)
@@ -522,7 +522,7 @@ def test_account_says_what_a_budget_buys() -> None:
     asked = ("--features", "10", "--max-leverage", "0.1", "--noise", "gaussian")
     told = command(*facts, *asked, "--json").json
     spent = math.hypot(10 / told["noise_std"], 10 / told["residual_noise_std"])
-    assert Gaussian(spent).delta(1.0).upper == pytest.approx(1e-5, rel=1e-4)
+    assert GaussianProfile(spent).delta(1.0).upper == pytest.approx(1e-5, rel=1e-4)
     assert told["least_error"] == pytest.approx(told["noise_std"] / 100)
     assert told["isotropic_error"] == pytest.approx(told["noise_std"] * math.sqrt(1e-3))
     assert "μ of the aggregates" in command(*facts).out

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from labeldp.errors import InputError
+from labeldp.exact.weights import Weights
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL, sizing
 from labeldp.mechanisms.shaped_flag.check import (
     _check_design,
@@ -27,7 +28,6 @@ from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.noise import NOISES, choose
 from labeldp.release.claim import Person
 from labeldp.release.files import Release
-from labeldp.statistics.weights import Weights
 from tests.mechanisms.cases import SHAPED, forged_claim, small_plan
 from tests.tables import source
 

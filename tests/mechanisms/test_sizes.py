@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from labeldp import InputError, PlanError
-from labeldp._random import normals, public_stream, words
 from labeldp.accounting.floor import FloorMode
-from labeldp.accounting.sketch import Facts
+from labeldp.accounting.sketch import DatasetBounds
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.mechanisms import design_summary
+from labeldp.mechanisms.forecast import bag_sizes
+from labeldp.mechanisms.residual_floor import FloorParameters, claimed_floor, floor_mode
+from labeldp.mechanisms.running import MOST_NUMBERS, check_memory
 from labeldp.mechanisms.sampled_noisy_wtd_lag import sizing as noisy
-from labeldp.mechanisms.workbench import surveying
-from labeldp.mechanisms.workbench.floors import Terms, claimed_floor, floor_mode
-from labeldp.mechanisms.workbench.forecasting import bag_sizes
-from labeldp.mechanisms.workbench.running import MOST_NUMBERS, check_memory
 from labeldp.mechanisms.wtd_flag import sizing
-from labeldp.statistics.labels import LabelGrid
+from labeldp.sampling.streams import normals, public_stream, words
 
 # --- noisy bags ----------------------------------------------------------------------------
 
@@ -132,11 +132,11 @@ def test_more_aggregates_than_anyone_could_use_are_refused() -> None:
         sizing.check_number(10**7 + 1)
 
 
-def terms(mode: FloorMode = FloorMode.ADDED, rank: int = 3, **changes: Any) -> Terms:
-    facts = Facts(1000, (0.0, 1.0), rank, None, True)
+def terms(mode: FloorMode = FloorMode.ADDED, rank: int = 3, **changes: Any) -> FloorParameters:
+    facts = DatasetBounds(1000, (0.0, 1.0), rank, None, True)
     given: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-5, "residual_ms": 0.1}
     asked = given | changes
-    return Terms(
+    return FloorParameters(
         facts, asked["epsilon"], asked["delta"], "exact-worst-case", mode, asked["residual_ms"]
     )
 
@@ -173,7 +173,7 @@ def test_a_declared_floor_carries_as_many_as_its_law_has_it() -> None:
 
 
 def test_no_bag_at_all_is_told_with_its_reason() -> None:
-    facts = Facts(1000, (0.0, 2.0), 3, None, True)
+    facts = DatasetBounds(1000, (0.0, 2.0), 3, None, True)
     answer = sizing.max_bags("exact-worst-case", facts, 4.0, 0.5, 1e-6)
     assert answer.value == 0
     assert answer.reason == (
@@ -262,18 +262,18 @@ def test_what_a_run_would_show_and_add() -> None:
 
 
 def test_rounding_and_twice_the_defect_are_allowed_for() -> None:
-    assert surveying.inflation_for(0.0) == 2.0**-30
-    assert surveying.inflation_for(0.25) == 0.5 + 2.0**-30
+    assert design_summary.inflation_for(0.0) == 2.0**-30
+    assert design_summary.inflation_for(0.25) == 0.5 + 2.0**-30
 
 
 @pytest.mark.parametrize(("steps", "fine"), [(256, True), (255, False)])
 def test_a_label_range_has_256_steps_of_its_grid(steps: int, fine: bool) -> None:
     labels = LabelGrid(1024.0, 1024.0 + steps * 2.0**-9, -9, 0)
     if fine:
-        surveying._check_steps(labels)
+        design_summary._check_steps(labels)
         return
     with pytest.raises(InputError, match=r"^`label_range` 1024 1024\.\d+ is too far from 0"):
-        surveying._check_steps(labels)
+        design_summary._check_steps(labels)
 
 
 @pytest.mark.parametrize(("leverage", "told"), [(0.4, False), (0.41, True)])
@@ -287,7 +287,7 @@ def test_a_leverage_above_four_over_the_root_of_the_rows_is_told(
         "row 7 has a leverage of 0.41 because of 'town=t1', which costs utility; "
         "`max_leverage=0.4` leaves such out"
     ]
-    assert surveying._advice(seen, 100) == (words if told else [])
+    assert design_summary._advice(seen, 100) == (words if told else [])
 
 
 def test_what_does_not_fit_memory_is_refused() -> None:

@@ -16,14 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp import LocalEngine, Release, ReleaseError, door, verify
-from labeldp._random import Randomness, words
+from labeldp import LocalEngine, Release, ReleaseError, verify
 from labeldp.common.threads import in_order
-from labeldp.engines.protocol import Progress, quiet
-from labeldp.mechanisms.workbench.floors import LabelLaw
+from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.wtd_flag import run
 from labeldp.mechanisms.wtd_flag.run import block_rows, draw_aggregates
+from labeldp.passes.protocol import Progress, quiet
 from labeldp.release.digest import Digest, table_digest
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness, words
 from tests.plans import plan
 from tests.tables import source
 from tests.test_law import Sketcher, table
@@ -39,7 +40,7 @@ def drawn(bags: int, threads: int, seed: int = 7) -> tuple[bytes, bytes]:
     blocks = list(
         draw_aggregates(
             made.factor,
-            LabelLaw(made.residual, made.grid, 1.5, True),
+            AggregateLabelSampler(made.residual, made.grid, 1.5, True),
             bags=bags,
             scales=made.scales,
             grid=math.floor(math.log2(made.sigma)) - 10,
@@ -70,9 +71,11 @@ def test_threads_change_nothing_when_every_label_is_in_doubt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Balls have one precision for all threads, and further bits come from the block's stream."""
-    means = LabelLaw.means
-    monkeypatch.setattr(LabelLaw, "means", lambda *a: (means(*a)[0], means(*a)[1] + 1e9))
-    monkeypatch.setattr(door, "_FIRST_PRECISION", 8)  # so that most need more bits
+    means = AggregateLabelSampler.means
+    monkeypatch.setattr(
+        AggregateLabelSampler, "means", lambda *a: (means(*a)[0], means(*a)[1] + 1e9)
+    )
+    monkeypatch.setattr(rounded_noise, "_FIRST_PRECISION", 8)  # so that most need more bits
     assert drawn(200, 4) == drawn(200, 1)
 
 
@@ -214,7 +217,7 @@ def fail_at(count: int, problem: BaseException, then: Any) -> Any:
 
 
 BREAKS = {
-    "a draw": (door, "publish", BrokenError("in a thread")),
+    "a draw": (rounded_noise, "sample_rounded", BrokenError("in a thread")),
     "a full disk": (pq.ParquetWriter, "write_table", OSError(28, "No space left on device")),
     "an interrupt": (pq.ParquetWriter, "write_table", KeyboardInterrupt()),
     "a hash": (Digest, "add", BrokenError("in a hash")),
@@ -229,8 +232,8 @@ def test_nothing_is_left_of_a_release_that_failed(
     rows = source()
     made = plan(rows, epsilon=1, delta=1e-6, accountant="paper", floor="added", bags=2000)
     owner, name, problem = BREAKS[where]
-    monkeypatch.setattr("labeldp.release.drawing._GROUP_ROWS", 100)
-    monkeypatch.setattr("labeldp.release.drawing._GROUP_NUMBERS", 100)
+    monkeypatch.setattr("labeldp.release.pending._GROUP_ROWS", 100)
+    monkeypatch.setattr("labeldp.release.pending._GROUP_NUMBERS", 100)
     monkeypatch.setattr(owner, name, fail_at(3, problem, getattr(owner, name)))
     expected = ReleaseError if isinstance(problem, OSError) else type(problem)
     with pytest.raises(expected) as error:
@@ -279,7 +282,7 @@ def bar(steps: list[int]) -> Progress:
 
 
 def test_a_row_group_is_worth_its_place_and_fits_memory() -> None:
-    from labeldp.release.drawing import _row_groups
+    from labeldp.release.pending import _row_groups
 
     def rows_of(columns: int, sizes: list[int]) -> list[int]:
         batches = (

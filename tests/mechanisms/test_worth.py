@@ -15,14 +15,14 @@ import pytest
 
 import labeldp
 from labeldp import LinearRegressor, Plan, PlanError, scan
-from labeldp._random import Randomness
 from labeldp.cli.plan import MOST_NOTES
+from labeldp.data.table import Source
 from labeldp.learners.afterwards import estimated
-from labeldp.mechanisms.workbench.forecasting import shrunken_ms
-from labeldp.mechanisms.workbench.notes import Note, ranked
-from labeldp.mechanisms.workbench.plans import LEAST_KEPT
+from labeldp.mechanisms.forecast import shrunken_ms
+from labeldp.mechanisms.notes import Note, ranked
+from labeldp.mechanisms.plans import LEAST_KEPT
 from labeldp.planning import worth
-from labeldp.source.table import Source
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as run
 from tests.mechanisms.cases import CASES, NOISY, SAMPLED, small_plan
 from tests.tables import RANGE, source, table
@@ -132,7 +132,7 @@ def outlier(rows: int = 3000) -> Source:
 def test_cures_are_planned_and_the_best_comes_first() -> None:
     rows, asked = outlier(), {"epsilon": 0.1, "delta": 1e-6}
     bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
-    found = worth.cures(bad, rows, labeldp.LocalEngine(1), asked)
+    found = worth.suggest_fixes(bad, rows, labeldp.LocalEngine(1), asked)
     assert 2 <= len(found) <= worth.MOST
     assert all(cure.plan.worthwhile for cure in found)
     assert [cure.plan.kept for cure in found] == sorted((c.plan.kept for c in found), reverse=True)
@@ -145,7 +145,7 @@ def test_too_few_aggregates_are_cured_by_leaving_their_number_out() -> None:
 
 def test_the_costliest_column_is_named_as_the_table_names_it() -> None:
     rows = outlier(400)
-    bench = worth._Bench(
+    bench = worth._Replanner(
         labeldp.plan(rows, 0.2, 1e-6, mechanism="wtd-flag", anyway=True),
         rows,
         labeldp.LocalEngine(1),
@@ -170,7 +170,7 @@ def test_a_wide_table_is_not_planned_again_and_again() -> None:
     asked = {"epsilon": 0.2, "delta": 1e-6}
     bad = labeldp.plan(rows, anyway=True, mechanism="shaped-flag", **asked)
     assert len(bad.features.names) <= 60
-    assert not list(worth._Bench(bad, rows, labeldp.LocalEngine(1), asked).encodings())
+    assert not list(worth._Replanner(bad, rows, labeldp.LocalEngine(1), asked).encodings())
 
 
 def test_anyway_is_recorded_where_it_was_needed_and_only_there(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 import labeldp
 from labeldp import InputError, verify
-from labeldp._random import Randomness
 from labeldp.release.about import read_about
+from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command
 from tests.plans import plan
 from tests.tables import RANGE, source, table

@@ -17,14 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import Audit, InputError, audit, door
-from labeldp.accounting import invert
-from labeldp.accounting.gaussian import Gaussian
+from labeldp import Audit, InputError, audit
+from labeldp.accounting import calibrate
+from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.mechanisms.noisy_rows import run as noisy_rows
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.mechanisms.sampled_wtd_flag import bagwise
 from labeldp.mechanisms.shaped_flag import sizing
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
+from labeldp.sampling import rounded_noise
 from labeldp.signoff import auditing as module
 from labeldp.signoff.evidence import ALARM, _alike, lower_bound
 from tests.console import labeldp
@@ -67,12 +68,12 @@ def failed(found: Audit) -> str:
 
 def scaled(patch: pytest.MonkeyPatch, factor: float) -> None:
     """The door, with so much of the noise that it is asked for."""
-    honest = door.publish
+    honest = rounded_noise.sample_rounded
 
     def publish(mean: Any, error: Any, scale: Any, *rest: Any) -> Any:
         return honest(mean, error, (factor * scale[0], factor * scale[1]), *rest)
 
-    patch.setattr(door, "publish", publish)
+    patch.setattr(rounded_noise, "sample_rounded", publish)
 
 
 @pytest.mark.parametrize("choices", CASES.values(), ids=CASES)
@@ -124,7 +125,7 @@ def test_a_measured_floor_is_a_part_of_the_release(monkeypatch: pytest.MonkeyPat
     assert found.passed, failed(found)
     assert "law of floor: scale" in {check.name for check in found.checks}
     monkeypatch.setattr(
-        "labeldp.mechanisms.workbench.floors.added_variance", lambda needed, _: needed / 2
+        "labeldp.mechanisms.residual_floor.added_variance", lambda needed, _: needed / 2
     )
     assert "price of aggregates" in failed(tried(seconds=0.2, **choices))
 
@@ -205,7 +206,7 @@ def test_a_bound_of_epsilon_is_one_and_not_far_below() -> None:
     """Losses of the Gaussian mechanism with μ = 1, of which δ(ε) is known."""
     rng, delta = np.random.default_rng(0), 0.01
     mine, theirs = rng.normal(0.5, 1.0, 100_000), rng.normal(-0.5, 1.0, 100_000)
-    exact = invert.epsilon(Gaussian(1.0), delta)
+    exact = calibrate.epsilon(GaussianProfile(1.0), delta)
     assert 0.7 * exact < lower_bound(mine, theirs, delta, 1) < exact
     assert lower_bound(mine, mine[::-1], delta, 1) == 0.0
 

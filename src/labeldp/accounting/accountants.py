@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from labeldp.accounting.curve import Curve
 from labeldp.accounting.floor import Measurement, price
 from labeldp.accounting.paper import Theorem1
-from labeldp.accounting.sketch import Facts, Sketch
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from labeldp.errors import PlanError
 
 
@@ -23,23 +23,27 @@ class Accountant(Protocol):
     """What bags over a floor cost."""
 
     def __call__(
-        self, facts: Facts, bags: int, floor: float, measurement: Measurement | None = None
-    ) -> Curve: ...
+        self, facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
+    ) -> PrivacyProfile: ...
 
 
-def exact(facts: Facts, bags: int, floor: float, measurement: Measurement | None = None) -> Curve:
+def exact(
+    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
+) -> PrivacyProfile:
     """The exact law of the privacy loss, the supremum over neighbours certified by cells."""
-    return Sketch(facts, bags, floor, *price(measurement))
+    return SketchProfile(facts, bags, floor, *price(measurement))
 
 
 def exact_worst_case(
-    facts: Facts, bags: int, floor: float, measurement: Measurement | None = None
-) -> Curve:
+    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
+) -> PrivacyProfile:
     """The same for any features."""
     return exact(replace(facts, max_leverage=None), bags, floor, measurement)
 
 
-def paper(facts: Facts, bags: int, floor: float, measurement: Measurement | None = None) -> Curve:
+def paper(
+    facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
+) -> PrivacyProfile:
     """Theorem 1 with γ = floor/rows; a group is so many single steps.
 
     `inflation` is not used: the theorem's constants leave room for it many times over.

@@ -29,9 +29,9 @@ import numpy.typing as npt
 
 from labeldp.accounting import contour, gaussian
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds, round_up
-from labeldp.accounting.curve import Atoms, Curve, Factors
-from labeldp.accounting.family import Chart, SketchFamily, scales
+from labeldp.accounting.family import NeighborFamily, Parametrization, scales
 from labeldp.accounting.limits import LEAST_CLAIM
+from labeldp.accounting.privacy_profile import Atoms, Factors, PrivacyProfile
 from labeldp.errors import InputError
 
 Reals = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ _MARGIN = 1e-9
 _ROUNDING = 1e-12  # of sums of a few losses
 
 
-def compose(curves: Iterable[Curve]) -> Curve:
+def compose(curves: Iterable[PrivacyProfile]) -> PrivacyProfile:
     """The guarantee of all of them together."""
     parts = [part for curve in curves for part in curve.parts()]
     if not parts:
@@ -56,21 +56,21 @@ def compose(curves: Iterable[Curve]) -> Curve:
         return parts[0]
     found = [mu for part in parts if (mu := gaussian_mu(part)) is not None]
     if len(found) == len(parts):
-        return gaussian.Gaussian(round_up(math.sqrt(math.fsum(mu**2 for mu in found))))
+        return gaussian.GaussianProfile(round_up(math.sqrt(math.fsum(mu**2 for mu in found))))
     return Composed(tuple(parts))
 
 
-def gaussian_mu(curve: Curve) -> float | None:
+def gaussian_mu(curve: PrivacyProfile) -> float | None:
     """μ of the Gaussian mechanism whose curve this is; None if it is another's."""
     factors = curve.factors()
     return None if factors is None or factors != Factors(mu=factors.mu) else factors.mu
 
 
 @dataclass(frozen=True)
-class Composed(Curve):
+class Composed(PrivacyProfile):
     """Independent releases; `compose` makes one."""
 
-    curves: tuple[Curve, ...]
+    curves: tuple[PrivacyProfile, ...]
 
     def delta(self, epsilon: float) -> Bounds:
         return self._total(epsilon, certified=True)
@@ -78,10 +78,10 @@ class Composed(Curve):
     def guess(self, epsilon: float) -> Bounds:
         return self._total(epsilon, certified=False)
 
-    def group(self, size: int) -> Curve:
+    def group(self, size: int) -> PrivacyProfile:
         return compose(curve.group(size) for curve in self.curves)
 
-    def parts(self) -> tuple[Curve, ...]:
+    def parts(self) -> tuple[PrivacyProfile, ...]:
         return self.curves
 
     def pure(self) -> float:
@@ -101,11 +101,11 @@ class Composed(Curve):
         return Bounds(min(lower * (1.0 - _ROUNDING), upper), min(estimate, upper), upper)
 
 
-Sets = list[tuple[float, tuple[Curve, ...]]]
+Sets = list[tuple[float, tuple[PrivacyProfile, ...]]]
 """Chances, and the laws that then touch the label."""
 
 
-def _taken(curves: tuple[Curve, ...]) -> Sets:
+def _taken(curves: tuple[PrivacyProfile, ...]) -> Sets:
     """Who is in a bag of which release; of equal releases only how many took the label matters.
 
     Chances of a draw are rounded up, which costs: more releases see no less of a label. Beyond some
@@ -130,7 +130,7 @@ def _binomial(times: int, count: int, share: float) -> float:
     return math.comb(times, count) * share**count * (1.0 - share) ** (times - count)
 
 
-def _given(laws: tuple[Curve, ...], epsilon: float, certified: bool) -> Bounds:
+def _given(laws: tuple[PrivacyProfile, ...], epsilon: float, certified: bool) -> Bounds:
     """What these releases cost together; none of them sees nothing of the label."""
     whole, others = Factors(), []
     for law in laws:
@@ -144,11 +144,11 @@ def _given(laws: tuple[Curve, ...], epsilon: float, certified: bool) -> Bounds:
     return _split(others, epsilon, certified) if others else Bounds(0.0, 0.0, 0.0)
 
 
-def _split(laws: list[Curve], epsilon: float, certified: bool) -> Bounds:
+def _split(laws: list[PrivacyProfile], epsilon: float, certified: bool) -> Bounds:
     """The sum of δ over the best way to deal out shares of ε."""
 
     @cache
-    def at(law: Curve, share: float) -> Bounds:
+    def at(law: PrivacyProfile, share: float) -> Bounds:
         return law.delta(share * epsilon) if certified else law.guess(share * epsilon)
 
     if len(laws) == 1:
@@ -163,7 +163,7 @@ def _split(laws: list[Curve], epsilon: float, certified: bool) -> Bounds:
 
 
 @dataclass(frozen=True)
-class _Product(Curve):
+class _Product(PrivacyProfile):
     """A loss in independent parts."""
 
     whole: Factors
@@ -227,27 +227,27 @@ def _without_sketches(mu: float, points: Atoms, epsilon: float) -> Bounds:
     return Bounds(total * (1.0 - _MARGIN), min(total, upper), upper)
 
 
-def _merged(families: tuple[SketchFamily, ...]) -> list[SketchFamily]:
+def _merged(families: tuple[NeighborFamily, ...]) -> list[NeighborFamily]:
     """Sketches under the same facts and floor are one, their bags added.
 
     Their residuals may differ by what each had added. u − v and u·v are 1/σ² times what they share,
     so u and v grow with 1/σ²: the one of least residual, which is above the floor, bounds all.
     """
 
-    def kind(family: SketchFamily) -> tuple[float, ...]:
+    def kind(family: NeighborFamily) -> tuple[float, ...]:
         return family.tau, family.leverage, family.cosine, family.inflation
 
     groups = groupby(sorted(families, key=kind), key=kind)
     together = ((key, sum(each.bags for each in group)) for key, group in groups)
-    return [SketchFamily(bags, *key) for key, bags in together]
+    return [NeighborFamily(bags, *key) for key, bags in together]
 
 
 @dataclass(frozen=True)
 class _Joint:
     """Several families at once, each in a chart of its own."""
 
-    families: list[SketchFamily]
-    charts: tuple[Chart, ...]
+    families: list[NeighborFamily]
+    charts: tuple[Parametrization, ...]
     mu: float
     points: Atoms
     epsilon: float

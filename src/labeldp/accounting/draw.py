@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from labeldp.accounting.bounds import Bounds, round_up
-from labeldp.accounting.curve import Curve, How, Range, Steps
+from labeldp.accounting.privacy_profile import GroupPrivacy, PrivacyProfile, Range, SearchMethod
 from labeldp.errors import InputError, at_least
 
 
-class AfterDraw(Curve):
+class AfterDraw(PrivacyProfile):
     """A law given the bags, times the chance to be in one: `drawn` says both.
 
     One of several labels is in a bag with at most as many times the chance.
     """
 
     @abstractmethod
-    def drawn(self) -> tuple[float, Curve]: ...
+    def drawn(self) -> tuple[float, PrivacyProfile]: ...
 
     def delta(self, epsilon: float) -> Bounds:
         chance, given = self.drawn()
@@ -33,30 +33,32 @@ class AfterDraw(Curve):
         chance, given = self.drawn()
         return given.guess(epsilon).times(chance)
 
-    def group(self, size: int) -> Curve:
+    def group(self, size: int) -> PrivacyProfile:
         chance, given = self.drawn()
         several = given.group(size)
-        if isinstance(several, Steps):  # steps over the draw cost less: each has the chance of one
-            return Steps(OverDraw(given, chance), size)
-        return OverDraw(several, min(1.0, size * chance))
+        if isinstance(
+            several, GroupPrivacy
+        ):  # steps over the draw cost less: each has the chance of one
+            return GroupPrivacy(SubsampledProfile(given, chance), size)
+        return SubsampledProfile(several, min(1.0, size * chance))
 
-    def simpler(self, delta: float) -> tuple[Curve, float]:
+    def simpler(self, delta: float) -> tuple[PrivacyProfile, float]:
         chance, given = self.drawn()
         return given, affordable_delta(delta, chance)
 
 
 @dataclass(frozen=True)
-class OverDraw(AfterDraw):
+class SubsampledProfile(AfterDraw):
     """`curve` given the bags, over a draw of which only the `chance` is known."""
 
-    curve: Curve
+    curve: PrivacyProfile
     chance: float
 
     def __post_init__(self) -> None:
         if not 0.0 < self.chance <= 1.0:
             raise InputError(f"chance must lie above 0 and not above 1, not {self.chance}")
 
-    def drawn(self) -> tuple[float, Curve]:
+    def drawn(self) -> tuple[float, PrivacyProfile]:
         return self.chance, self.curve
 
 
@@ -64,7 +66,7 @@ class OverDraw(AfterDraw):
 class BagDraw(AfterDraw):
     """`curve` given the bags, over the draw of `bags` disjoint bags of `bag_size` rows each."""
 
-    curve: Curve
+    curve: PrivacyProfile
     rows: int
     bag_size: int
     bags: int = 1
@@ -72,7 +74,7 @@ class BagDraw(AfterDraw):
     def __post_init__(self) -> None:
         at_least(1, rows=self.rows, bag_size=self.bag_size, bags=self.bags)
 
-    def drawn(self) -> tuple[float, Curve]:
+    def drawn(self) -> tuple[float, PrivacyProfile]:
         return membership(self.rows, self.bags, self.bag_size), self.curve
 
     def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
@@ -82,7 +84,9 @@ class BagDraw(AfterDraw):
         given = Fraction(max(self.curve.delta(epsilon).upper, 5e-324))
         start = math.floor(Fraction(delta) * self.rows / (self.bag_size * given))
         fitting = self.rows // self.bag_size
-        return Range(0, fitting, min(start, fitting), grows=True, whole=True, how=How.STEPS)
+        return Range(
+            0, fitting, min(start, fitting), grows=True, whole=True, how=SearchMethod.STEPS
+        )
 
 
 def membership(rows: int, bags: int, bag_size: int) -> float:

@@ -75,7 +75,7 @@ def scales(u: Reals, v: Reals) -> tuple[Reals, Reals]:
 
 
 @dataclass(frozen=True)
-class SketchFamily:
+class NeighborFamily:
     """Every neighbour of a sketch of `bags` rows that the public facts allow.
 
     tau: Δ/σ_lb, the largest change of a label over the smallest residual norm.
@@ -106,7 +106,7 @@ class SketchFamily:
         at_ends = [bounds for bounds, _ in self._ends(self._value(epsilon, gaussian))]
         return min(at_ends, key=lambda bounds: bounds.upper, default=NO_GUARANTEE)
 
-    def _ends(self, value: Value) -> list[tuple[Bounds, Chart]]:
+    def _ends(self, value: Value) -> list[tuple[Bounds, Parametrization]]:
         """The largest δ at the two ends of each chart, all computed at once."""
         charts = list(self.charts())
         if not charts:
@@ -115,13 +115,13 @@ class SketchFamily:
         values = np.split(value((u, v), 0.0), len(charts), axis=1)
         return [(_largest(each), chart) for each, chart in zip(values, charts, strict=True)]
 
-    def charts(self) -> Iterator[Chart]:
+    def charts(self) -> Iterator[Parametrization]:
         """One parametrisation per way of bounding the family; the smallest answer counts."""
         if self.leverage < 1.0 or self.cosine < 1.0:
             edge = min(1.0, self.cosine)
-            yield Chart(-edge, edge, partial(_feature_cells, self.tau, self.leverage))
+            yield Parametrization(-edge, edge, partial(_feature_cells, self.tau, self.leverage))
         if self.tau < 1.0:
-            yield Chart(0.0, self.tau, partial(_worst_cells, self.tau))
+            yield Parametrization(0.0, self.tau, partial(_worst_cells, self.tau))
 
     def _value(self, epsilon: float, gaussian: float) -> Value:
         """δ of pairs in the worse direction; 1 where v reaches 1 (D' rules D out).
@@ -146,7 +146,7 @@ class SketchFamily:
 
 
 @lru_cache(maxsize=4096)  # plan, certificate and verification ask the same
-def _supremum(family: SketchFamily, epsilon: float, gaussian: float) -> Bounds:
+def _supremum(family: NeighborFamily, epsilon: float, gaussian: float) -> Bounds:
     value, best = family._value(epsilon, gaussian), NO_GUARANTEE
     for at_ends, chart in sorted(family._ends(value), key=lambda each: each[0].upper):
         if at_ends.upper < best.upper:
@@ -156,7 +156,7 @@ def _supremum(family: SketchFamily, epsilon: float, gaussian: float) -> Bounds:
 
 
 @dataclass(frozen=True)
-class Chart:
+class Parametrization:
     """A family in one parameter: `cells(x1, x2)` dominates all neighbours with x in [x1, x2]."""
 
     low: float
@@ -192,7 +192,7 @@ def _feature_cells(tau: float, leverage: float, c1: Reals, c2: Reals) -> Pairs:
     return np.minimum(u, tau * (2.0 + tau)), np.minimum(v, cap_v)
 
 
-def _certify(chart: Chart, value: Value, best: Bounds) -> Bounds:
+def _certify(chart: Parametrization, value: Value, best: Bounds) -> Bounds:
     """Branch and bound: cut every cell whose bound is above the best point met, first an end."""
     edges, ceiling = chart.edges(), 0.0
     left, right = edges[:-1], edges[1:]

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
-from labeldp.accounting.curve import Curve, Factors, How, Range
 from labeldp.accounting.limits import LEAST_CLAIM, LEAST_MU, MOST_EPSILON, MOST_MU
+from labeldp.accounting.privacy_profile import Factors, PrivacyProfile, Range, SearchMethod
 from labeldp.errors import at_least
 
 _MARGIN = 1e-11  # relative; `delta` is good to 1e-12
@@ -46,7 +46,7 @@ def upper(epsilon: float, mu: float) -> float:
 
 
 @dataclass(frozen=True)
-class Gaussian(Curve):
+class GaussianProfile(PrivacyProfile):
     """A number of sensitivity μ published with noise N(0, 1).
 
     A group moves it by as many times as much, in one number or in several. μ = inf is a number
@@ -64,27 +64,31 @@ class Gaussian(Curve):
         value, above = delta(epsilon, self.mu), upper(epsilon, self.mu)
         return Bounds(min(above, value * (1.0 - _MARGIN)), min(above, value), above)
 
-    def group(self, size: int) -> Gaussian:
+    def group(self, size: int) -> GaussianProfile:
         at_least(1, size=size)
-        return Gaussian(size * self.mu)
+        return GaussianProfile(size * self.mu)
 
     def factors(self) -> Factors | None:
         return Factors(mu=self.mu) if self.mu < math.inf else None
 
     def range_of_epsilon(self, delta: float) -> Range | float:  # noqa: ARG002
-        return Range(0.0, MOST_EPSILON, 0.0, how=How.SHARP) if self.mu < math.inf else math.inf
+        return (
+            Range(0.0, MOST_EPSILON, 0.0, how=SearchMethod.SHARP)
+            if self.mu < math.inf
+            else math.inf
+        )
 
     def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
         if name != "mu":
             return super().range_of(name, epsilon, delta)
         at_least(0.0, epsilon=epsilon)
         ends = math.log(LEAST_MU), math.log(MOST_MU)
-        return Range(*ends, 0.0, math.exp, grows=True, how=How.SHARP)
+        return Range(*ends, 0.0, math.exp, grows=True, how=SearchMethod.SHARP)
 
 
 def most_mu(epsilon: float, delta: float) -> float:
     """The largest μ within (ε, δ); 0 with δ = 0, which no Gaussian noise keeps."""
-    return invert.limit(Gaussian(1.0), "mu", epsilon, delta) if delta else 0.0
+    return calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta) if delta else 0.0
 
 
 def _mills(x: float) -> float:

@@ -19,7 +19,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.curve import Atoms, Curve, Factors, How, Range
+from labeldp.accounting.privacy_profile import Atoms, Factors, PrivacyProfile, Range, SearchMethod
 from labeldp.errors import at_least, positive
 
 _MARGIN = 1e-14  # relative, of a few elementary functions
@@ -27,7 +27,7 @@ _CELLS = 64
 
 
 @dataclass(frozen=True)
-class Bounded(Curve):
+class Bounded(PrivacyProfile):
     """A loss within ±`epsilon`: of noise, what a label can move over its scale.
 
     A group moves the same numbers by as many times as much.
@@ -52,7 +52,7 @@ class Bounded(Curve):
         return self.epsilon
 
     def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
-        return Range(0.0, self.epsilon, 0.0, how=How.SHARP)
+        return Range(0.0, self.epsilon, 0.0, how=SearchMethod.SHARP)
 
     def factors(self) -> Factors:
         return Factors(atoms=(self.atoms(),), exact=self.exact)
@@ -78,7 +78,7 @@ class Pure(Bounded):
 
 
 @dataclass(frozen=True)
-class Laplace(Bounded):
+class LaplaceProfile(Bounded):
     """Laplace noise on one number."""
 
     def delta(self, epsilon: float) -> Bounds:

@@ -16,16 +16,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds
-from labeldp.accounting.curve import Curve, How, Nothing, Range
 from labeldp.accounting.decimals import exact, log_ratio
 from labeldp.accounting.limits import LEAST_CLAIM, LEAST_THEOREM1_FLOOR
+from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile, Range, SearchMethod
 from labeldp.errors import at_least, ordered, positive
 
 HANSON_WRIGHT = Fraction(145, 1000)  # c0
 
 
 @dataclass(frozen=True)
-class Theorem1(Curve):
+class Theorem1(PrivacyProfile):
     """`bags` aggregates of `rows` rows under the promise opt ≥ `residual_ms`·rows.
 
     floor: the sum of squares that was promised, where `residual_ms` follows from one.
@@ -88,12 +88,12 @@ class Theorem1(Curve):
         found = self.answer(epsilon) if epsilon > 0.0 else Answer(None)
         return NO_GUARANTEE if found.value is None else found.bounds
 
-    def step(self, size: int) -> Curve:
+    def step(self, size: int) -> PrivacyProfile:
         """Single steps pass through tables whose residual norm may be (size−1)Δ smaller."""
         low, high = self.label_range
         promised = self.residual_ms * self.rows if self.floor is None else self.floor
         root = math.sqrt(promised) - (size - 1) * (high - low)
-        return replace(self, residual_ms=root**2 / self.rows) if root > 0.0 else Nothing()
+        return replace(self, residual_ms=root**2 / self.rows) if root > 0.0 else NonPrivate()
 
     def range_of_epsilon(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
@@ -104,10 +104,10 @@ class Theorem1(Curve):
         if name == "floor":
             low, high = self.label_range
             least = (high - low) ** 2 * LEAST_THEOREM1_FLOOR
-            return Range(least, math.inf, least, how=How.STEPS)
+            return Range(least, math.inf, least, how=SearchMethod.STEPS)
         return super().range_of(name, epsilon, delta)
 
-    def with_value(self, name: str, value: float) -> Curve:
+    def with_value(self, name: str, value: float) -> PrivacyProfile:
         if name == "floor":
             return replace(self, residual_ms=value / self.rows, floor=value)
         return super().with_value(name, value)

@@ -28,7 +28,6 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds
-from labeldp.accounting.curve import Curve, How, Nothing, Range
 from labeldp.accounting.decimals import exact, log_ratio
 from labeldp.accounting.limits import (
     LEAST_CLAIM,
@@ -38,6 +37,7 @@ from labeldp.accounting.limits import (
     MOST_THEOREM3_NOISE,
 )
 from labeldp.accounting.paper import HANSON_WRIGHT
+from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile, Range, SearchMethod
 from labeldp.errors import InputError, at_least, in_range, ordered, positive
 
 _ROUNDING = 1e-13
@@ -46,7 +46,7 @@ _LINEAR = 2.0 + 2.0 * math.sqrt(2.0)
 
 
 @dataclass(frozen=True)
-class Theorem2(Curve):
+class Theorem2(PrivacyProfile):
     """Bags of `bag_size` of `rows` rows, over the draw, under the promise σ_min([X|y])² ≥ nλ*.
 
     min_eigenvalue: λ*. feature_bound: B_X, the largest norm of a row. features: d.
@@ -161,11 +161,11 @@ class Theorem2(Curve):
         found = self.answer(epsilon) if epsilon > 0.0 else Answer(None)
         return NO_GUARANTEE if found.value is None else found.bounds
 
-    def step(self, size: int) -> Curve:
+    def step(self, size: int) -> PrivacyProfile:
         """Each of `size` single steps may shrink σ_min([X|y]) by Δ."""
         low, high = self.label_range
         root = math.sqrt(self.rows * self.min_eigenvalue) - (size - 1) * (high - low)
-        return replace(self, min_eigenvalue=root**2 / self.rows) if root > 0.0 else Nothing()
+        return replace(self, min_eigenvalue=root**2 / self.rows) if root > 0.0 else NonPrivate()
 
     def range_of_epsilon(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
@@ -181,7 +181,7 @@ def _too_large(epsilon: float) -> str:
 
 
 @dataclass(frozen=True)
-class Theorem3(Curve):
+class Theorem3(PrivacyProfile):
     """`bags` bags of `bag_size` rows, noise of deviation `noise_std` on a part of their labels."""
 
     label_range: tuple[float, float]
@@ -265,7 +265,7 @@ class Theorem3(Curve):
         if name == "noise_std":
             low, high = self.width * LEAST_THEOREM3_NOISE, self.width * MOST_THEOREM3_NOISE
             hopeless = "Theorem 3 promises these bags nothing, whatever the noise"
-            return Range(low, high, low, how=How.STEPS, hopeless=hopeless)
+            return Range(low, high, low, how=SearchMethod.STEPS, hopeless=hopeless)
         return super().range_of(name, epsilon, delta)
 
     def _nothing_below(self, delta: str) -> Answer:

@@ -27,9 +27,9 @@ import numpy.typing as npt
 from scipy import special
 
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.curve import Atoms, Curve
-from labeldp.accounting.laplace import Bounded, Laplace
+from labeldp.accounting.laplace import Bounded, LaplaceProfile
 from labeldp.accounting.limits import LEAST_CLAIM
+from labeldp.accounting.privacy_profile import Atoms, PrivacyProfile
 from labeldp.errors import at_least, in_range
 
 Reals = npt.NDArray[np.float64]
@@ -108,9 +108,9 @@ class Radial(Bounded):
         return np.asarray(np.exp(0.5 * a * (loss - 1.0) + powers) * (rest - loss * loss))
 
 
-def curve(epsilon: float, dimensions: int) -> Curve:
+def curve(epsilon: float, dimensions: int) -> PrivacyProfile:
     """What radial noise guarantees where a label moves the numbers by ε scales at most."""
-    return Laplace(epsilon) if dimensions == 1 else Radial(epsilon, dimensions)
+    return LaplaceProfile(epsilon) if dimensions == 1 else Radial(epsilon, dimensions)
 
 
 def _panels(edges: Reals) -> list[tuple[Reals, Reals]]:

@@ -1,8 +1,8 @@
 """What aggregates with secret weights cost, alone or one from each bag (theory §3, §4, §6).
 
-`Sketch` is wtd-FLAg: m aggregates of a table whose residual sum of squares is at least `floor`.
+`SketchProfile` is wtd-FLAg: m aggregates of a table whose residual sum of squares is at least `floor`.
 `Bags` is sampled-wtd-FLAg given its bags: one aggregate from each of many disjoint bags. One label
-touches one bag, so it is a `Sketch` with bags = 1 and these facts,
+touches one bag, so it is a `SketchProfile` with bags = 1 and these facts,
 
     rows           k, the size of a bag (not of the table)
     features       the largest rank of a bag's features
@@ -14,7 +14,7 @@ A floor that was measured (theory §6.2) costs a Gaussian of parameter `mu` and 
 `slack`: the total is the sketch composed with that Gaussian, plus δ0. Added noise that depends on
 the measured floor needs no adaptive composition: unless the measurement fails (δ0), the noise is
 at least max(0, F − σ²), and adding more is post-processing of adding just that.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 
 from labeldp.accounting import gaussian
 from labeldp.accounting.bounds import Bounds, round_up
-from labeldp.accounting.curve import Curve, Factors, Range
-from labeldp.accounting.family import SketchFamily, residual_cosine
+from labeldp.accounting.family import NeighborFamily, residual_cosine
 from labeldp.accounting.limits import (
     LEAST_LOG_FLOOR,
     MOST_BAG_SIZE,
@@ -32,12 +31,13 @@ from labeldp.accounting.limits import (
     MOST_EPSILON,
     MOST_LOG_FLOOR,
 )
+from labeldp.accounting.privacy_profile import Factors, PrivacyProfile, Range
 from labeldp.common.arguments import plain_fields
 from labeldp.errors import InputError, PlanError, at_least, ordered, positive
 
 
 @dataclass(frozen=True)
-class Facts:
+class DatasetBounds:
     """What is public about a data set.
 
     features: rank of the feature columns, None if unknown.
@@ -82,7 +82,7 @@ class Facts:
         """B of theory 3e: how far a label lies from a point the features can shift away."""
         return 0.5 * self.width if self.centred else max(map(abs, self.label_range))
 
-    def family(self, bags: float, floor: float, labels: int = 1) -> SketchFamily:
+    def family(self, bags: float, floor: float, labels: int = 1) -> NeighborFamily:
         """Every neighbour these facts allow once σ² ≥ `floor`, `labels` changing at once.
 
         A change of k labels is t·e with e a unit vector on k rows and |t| ≤ √k·Δ. Theory 3b
@@ -93,21 +93,21 @@ class Facts:
         root = math.sqrt(labels)
         tau = root * self.width / math.sqrt(floor) * (1.0 + 1e-15)
         if self.max_leverage is None or labels * self.max_leverage >= 1.0:
-            return SketchFamily(bags, tau, inflation=self.inflation)
+            return NeighborFamily(bags, tau, inflation=self.inflation)
         cosine = root * residual_cosine(self.rows, self.radius, self.max_leverage, floor)
         leverage = labels * self.max_leverage
-        return SketchFamily(bags, tau, leverage, min(1.0, cosine), self.inflation)
+        return NeighborFamily(bags, tau, leverage, min(1.0, cosine), self.inflation)
 
 
 @dataclass(frozen=True)
-class Sketch(Curve):
+class SketchProfile(PrivacyProfile):
     """`bags` aggregates of all rows, the residual sum of squares being at least `floor`.
 
     mu, slack: what a measured floor costs. labels: how many change at once; σ then moves by up to
     √labels·Δ, and so does what the measurement sees.
     """
 
-    facts: Facts
+    facts: DatasetBounds
     bags: float = 1
     floor: float = 1.0
     mu: float = 0.0
@@ -118,7 +118,7 @@ class Sketch(Curve):
         positive(bags=self.bags, floor=self.floor)
 
     @property
-    def family(self) -> SketchFamily:
+    def family(self) -> NeighborFamily:
         return self.facts.family(self.bags, self.floor, self.labels)
 
     @property
@@ -132,7 +132,7 @@ class Sketch(Curve):
     def guess(self, epsilon: float) -> Bounds:
         return self.family.guess(epsilon, self.seen).plus(self.slack)
 
-    def group(self, size: int) -> Sketch:
+    def group(self, size: int) -> SketchProfile:
         at_least(1, size=size)
         return replace(self, labels=size * self.labels)
 
@@ -169,7 +169,7 @@ class Sketch(Curve):
 
 
 @dataclass(frozen=True)
-class Bags(Curve):
+class Bags(PrivacyProfile):
     """One aggregate from each of many disjoint bags, each of which is `each`.
 
     Labels changing at once may lie in one bag or in several. Bags are independent, so
@@ -178,7 +178,7 @@ class Bags(Curve):
     they do.)
     """
 
-    each: Sketch
+    each: SketchProfile
     labels: int = 1
 
     def delta(self, epsilon: float) -> Bounds:
@@ -198,10 +198,10 @@ class Bags(Curve):
     def factors(self) -> Factors | None:
         return self.each.factors() if self.labels == 1 else None
 
-    def simpler(self, delta: float) -> tuple[Curve, float]:
+    def simpler(self, delta: float) -> tuple[PrivacyProfile, float]:
         return (self.each if self.labels == 1 else self), delta
 
-    def _parts(self, epsilon: float) -> list[tuple[Sketch, float]]:
+    def _parts(self, epsilon: float) -> list[tuple[SketchProfile, float]]:
         """A bag with 1, 2, … of the labels, and its share of ε."""
         largest, bag = min(self.labels, self.each.facts.rows), replace(self.each, slack=0.0)
         sizes = range(1, largest + 1)
@@ -222,7 +222,7 @@ class Bags(Curve):
 
 
 @dataclass(frozen=True)
-class SizedBag(Curve):
+class SizedBag(PrivacyProfile):
     """One aggregate of a bag of `bag_size` rows of residual mean square at least `residual_ms`.
 
     With `leverage_factor` no row has more than that many times the average leverage d/k of its
@@ -252,13 +252,15 @@ class SizedBag(Curve):
             at_least(1.0, leverage_factor=self.leverage_factor)
 
     @property
-    def sketch(self) -> Sketch:
+    def sketch(self) -> SketchProfile:
         leverage, size = None, self.bag_size
         if self.features is not None and self.leverage_factor is not None:
             leverage = min(1.0, self.leverage_factor * self.features / size)
-        facts = Facts(size, self.label_range, self.features, leverage, self.centred, self.inflation)
+        facts = DatasetBounds(
+            size, self.label_range, self.features, leverage, self.centred, self.inflation
+        )
         floor = self.residual_ms * size * (1.0 - 1e-15)
-        return Sketch(facts, 1, floor, self.mu, self.slack)
+        return SketchProfile(facts, 1, floor, self.mu, self.slack)
 
     def delta(self, epsilon: float) -> Bounds:
         return self.sketch.delta(epsilon)
@@ -266,7 +268,7 @@ class SizedBag(Curve):
     def guess(self, epsilon: float) -> Bounds:
         return self.sketch.guess(epsilon)
 
-    def group(self, size: int) -> Curve:
+    def group(self, size: int) -> PrivacyProfile:
         return Bags(self.sketch).group(size)
 
     def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:

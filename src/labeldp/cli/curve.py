@@ -11,10 +11,10 @@ from labeldp.common.pictures import Curve, Picture
 from labeldp.mechanisms.protocol import number
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Engine
-    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.data.table import Source
+    from labeldp.mechanisms.plans import Plan
+    from labeldp.passes.protocol import Engine
     from labeldp.planning.verbs import Point
-    from labeldp.source.table import Source
 
 
 def along_epsilon(

@@ -14,7 +14,7 @@ from labeldp.errors import in_range, positive
 from labeldp.mechanisms.protocol import REMARKS, number
 
 if TYPE_CHECKING:
-    from labeldp.source.table import Source
+    from labeldp.data.table import Source
 
 
 def demo(
@@ -34,15 +34,15 @@ def demo(
 
 
 def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
+    from labeldp.data.table import scan
     from labeldp.datasets import CENSUS_RANGE, write_census_like
     from labeldp.doctor.inspection import inspect
-    from labeldp.engines.local import LocalEngine
     from labeldp.learners.estimators import LinearRegressor
     from labeldp.mechanisms.options import check_budget
     from labeldp.mechanisms.registry import mechanisms
+    from labeldp.passes.local import LocalEngine
     from labeldp.planning.verbs import plan
     from labeldp.signoff.verification import verify
-    from labeldp.source.table import scan
 
     positive(rows=rows)
     in_range(0, 1, delta=delta)

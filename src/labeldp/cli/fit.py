@@ -15,10 +15,10 @@ from labeldp.errors import DataError, InputError
 from labeldp.mechanisms.options import option
 
 if TYPE_CHECKING:
+    from labeldp.data.table import Source
     from labeldp.learners.protocol import Learner, Model
     from labeldp.learners.summary import Summary
     from labeldp.release.files import Release
-    from labeldp.source.table import Source
 
 
 @dataclass(frozen=True, kw_only=True)

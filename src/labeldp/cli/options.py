@@ -15,10 +15,10 @@ from labeldp.mechanisms.options import column_names, option, required
 from labeldp.mechanisms.registry import DELTA, EPSILON
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Engine
+    from labeldp.data.table import Source
     from labeldp.features.feature_map import FeatureMap
-    from labeldp.mechanisms.workbench.plans import Plan
-    from labeldp.source.table import Source
+    from labeldp.mechanisms.plans import Plan
+    from labeldp.passes.protocol import Engine
 
 _DATA = "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a glob, a directory."
 Data = Annotated[str, argument(_DATA)]
@@ -136,8 +136,8 @@ class Table(TextOptions, ColumnOptions, _Labelled):
 
     def source(self, engine: str, formula: str | None = None) -> Source:
         """The source that these options describe; what was found out is said."""
+        from labeldp.data.table import scan
         from labeldp.features.formula import formula_label
-        from labeldp.source.table import scan
 
         if self.label_range is None:
             raise InputError("Missing option '--label-range': say the public range, such as 0 100")
@@ -190,7 +190,7 @@ class EngineOptions:
 
     def make(self, checkpoint: Path | None = None) -> Engine:
         """The engine that the options name."""
-        from labeldp.engines.local import LocalEngine
+        from labeldp.passes.local import LocalEngine
 
         if self.engine == "local":
             return LocalEngine(self.threads, progress, checkpoint=checkpoint)
@@ -279,8 +279,8 @@ def raw_rows(
 
     The label may be among the others, and messages about features quote their values.
     """
-    from labeldp.source.roles import UnknownColumnError
-    from labeldp.source.table import scan
+    from labeldp.data.roles import UnknownColumnError
+    from labeldp.data.table import scan
 
     beside = tuple(name for name in kept if name not in features.columns)
     said = {name: value for name, value in spelling.items() if value is not None}

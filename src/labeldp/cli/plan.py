@@ -21,9 +21,9 @@ from labeldp.mechanisms.protocol import LINEAR, REMARKS, USES, number
 from labeldp.mechanisms.registry import AUTO, mechanism_named, mechanism_names, mechanisms
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Engine
-    from labeldp.mechanisms.workbench.plans import Plan
-    from labeldp.source.table import Source
+    from labeldp.data.table import Source
+    from labeldp.mechanisms.plans import Plan
+    from labeldp.passes.protocol import Engine
 
 
 MOST_NOTES = 5
@@ -152,14 +152,14 @@ def planned(
     if not compared:
         return plan(source, mechanism=mechanism, engine=engine, **chosen), []
     from labeldp.planning.comparison import best_of, compare
-    from labeldp.planning.worth import judged
+    from labeldp.planning.worth import utility_check
 
     anyway = chosen.pop("anyway", False)
     if chosen.get("basis") == AUTO:
         raise InputError("`--compare` needs a basis that is named, not auto; name one")
     offers = compare(source, engine, **chosen)
     if mechanism == AUTO:
-        made = judged(best_of(offers), source, engine, chosen, anyway=anyway)
+        made = utility_check(best_of(offers), source, engine, chosen, anyway=anyway)
     else:
         made = plan(source, mechanism=mechanism, engine=engine, anyway=anyway, **chosen)
     return made, [in_flags(offer.to_json()) for offer in offers]

@@ -15,8 +15,8 @@ from labeldp.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from labeldp.data.table import Source
     from labeldp.learners.protocol import Model
-    from labeldp.source.table import Source
 
 
 def predict(
@@ -34,7 +34,7 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict labels of raw rows with a fitted model, one prediction a row, in row order."""
-    from labeldp.features.unseen import Tamer
+    from labeldp.features.unseen import UnseenValueHandler
     from labeldp.learners.registry import load_model
 
     if out.suffix not in (".csv", ".parquet"):
@@ -46,7 +46,7 @@ def predict(
     kept = names(keep)
     if "prediction" in kept:
         raise InputError("--keep prediction would be written twice; rename that column")
-    tame = Tamer(fitted.features, unknown)  # type: ignore[arg-type]  # which it checks
+    tame = UnseenValueHandler(fitted.features, unknown)  # type: ignore[arg-type]  # which it checks
     source = raw_rows(data, fitted.features, kept=kept, **spelling.spelling_keywords())
     rows = _write(out, _schema(source, kept), _predictions(fitted, source, kept, tame))
     for text in tame.notes():
@@ -76,7 +76,7 @@ def _schema(source: Source, kept: tuple[str, ...]) -> pa.Schema:
     """Kept columns as they are, but for dictionaries, which a CSV file does not have."""
     import pyarrow as pa
 
-    from labeldp.source.kinds import plain
+    from labeldp.data.kinds import plain
 
     stored = source.reader.schema
     fields = [(name, plain(stored.field(name).type)) for name in kept]

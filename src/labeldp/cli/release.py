@@ -19,11 +19,11 @@ from labeldp.mechanisms.protocol import Demonstration, number
 from labeldp.mechanisms.registry import demonstrations, mechanism_named
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Engine
+    from labeldp.data.table import Source
     from labeldp.learners.quality import Quality
-    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.mechanisms.plans import Plan
+    from labeldp.passes.protocol import Engine
     from labeldp.release.files import Release
-    from labeldp.source.table import Source
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ def _draw(
     payment: dict[str, Any],
 ) -> Release:
     """Read the labels and write the release; what was not said about it is told."""
-    from labeldp._random import Randomness  # late: it brings NumPy, which no help needs
+    from labeldp.sampling.streams import Randomness  # late: it brings NumPy, which no help needs
 
     keys = Randomness.from_os()  # given, so that a doubt about its use is told here alone
     released = made.release_to(
@@ -154,7 +154,7 @@ def _document(out: Path, released: Release, found: Quality | None) -> dict[str, 
 
 def _loaded(plan: Path, settled: dict[str, str]) -> Plan:
     """The plan of a file, beside which nothing of it is said again."""
-    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.mechanisms.plans import Plan
 
     _refuse(settled, "is settled by the plan; leave it out, or plan again with it")
     return Plan.load(plan)

@@ -42,9 +42,9 @@ __all__ = [
     "list_of",
     "new_directory",
     "new_path",
-    "obstacle",
     "optional",
     "parse_json",
+    "path_problem",
     "read_json",
     "read_small",
     "refuse_existing",
@@ -83,7 +83,7 @@ def parse_json(text: str) -> Any:
     )
 
 
-def obstacle(path: Path) -> str | None:
+def path_problem(path: Path) -> str | None:
     """Why a path cannot be used, if so; one that is not there can.
 
     Only ordinary files are opened, since a pipe or a device may never end; and Arrow opens only
@@ -111,7 +111,7 @@ def is_directory(path: Path) -> bool:
 
 def read_json(path: Path, most: int | None = None) -> Any:
     """Parse a JSON file, of at most so many bytes, or say in one line why not."""
-    reason = obstacle(path)
+    reason = path_problem(path)
     if reason is not None:
         raise ReleaseError(f"{path}: {reason}")
     try:
@@ -128,7 +128,7 @@ def read_json(path: Path, most: int | None = None) -> Any:
 
 def read_small(path: Path) -> bytes:
     """A file of a page or two, such as a key; one line if it is no such file."""
-    reason = obstacle(path)
+    reason = path_problem(path)
     try:
         if reason is not None:
             raise ReleaseError(f"{path}: {reason}")
@@ -215,13 +215,13 @@ def _hidden(partial: Path, private: bool = False) -> Iterator[None]:
 
 def check_target(target: Path) -> None:
     """Refuse a place that cannot be written to: ask before the work, not after it."""
-    reason = obstacle(target.parent)
+    reason = path_problem(target.parent)
     if reason is None and len(os.fsencode(target.name)) > _LONGEST_NAME:
         reason = f"the name has more than {_LONGEST_NAME} bytes; choose a shorter one"
     if reason is not None:
         raise ReleaseError(f"{target}: {reason}")
     refuse_existing(target)
-    if (reason := obstacle(target)) is not None:
+    if (reason := path_problem(target)) is not None:
         raise ReleaseError(f"{target}: {reason}")
     parent = target.absolute().parent
     if not parent.is_dir():

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labeldp.data.kinds import is_number
+from labeldp.data.values import to_float
 from labeldp.doctor.column import Traits
 from labeldp.features.naming import named_like_an_id, names_a_person
-from labeldp.source.kinds import is_number
-from labeldp.source.values import to_float
 
 _WHOSE = ("id", "category")
 _MOST_PAIRS = 500

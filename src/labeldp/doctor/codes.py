@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import numpy_numbers
+from labeldp.data.kinds import is_number
+from labeldp.data.numerals import numbers_among
+from labeldp.data.spelling import Spelling
 from labeldp.doctor.strays import different
 from labeldp.doctor.view import View
-from labeldp.source.kinds import is_number
-from labeldp.source.numerals import numbers_among
-from labeldp.source.spelling import Spelling
 
 _CUSTOM = re.compile(r"9+|9*[78]|9+6|(6|7|8)\1+|9{2,}\.9{1,3}")
 """What people write for "does not know", "refuses" and the like: 99, 999, 98, 97, 88, 77, 99.9."""

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp.data.kinds import Column, is_clock, is_moment, is_text, plain
+from labeldp.data.values import to_float
 from labeldp.doctor.compact import in_four_digits
-from labeldp.features.judging import FEWEST, UNIQUE, Verdict
+from labeldp.features.column_type import FEWEST, UNIQUE, ColumnType
 from labeldp.features.naming import cyclic, named_like_a_code, surely_id
 from labeldp.features.tally import FEW
-from labeldp.source.kinds import Column, is_clock, is_moment, is_text, plain
-from labeldp.source.values import to_float
 
 Traits = dict[str, Any]
 
@@ -30,7 +30,7 @@ each of them."""
 
 
 def describe(
-    column: Column, values: pa.ChunkedArray, verdict: Verdict, many: int = MANY_ROWS
+    column: Column, values: pa.ChunkedArray, verdict: ColumnType, many: int = MANY_ROWS
 ) -> Traits:
     """Facts about a feature; `advice` says what to do with it, if anything.
 
@@ -64,7 +64,7 @@ def decoded(values: Any) -> Any:
 
 
 def _judged(
-    column: Column, values: pa.ChunkedArray, distinct: int, verdict: Verdict, many: int
+    column: Column, values: pa.ChunkedArray, distinct: int, verdict: ColumnType, many: int
 ) -> tuple[str, str, str | None]:
     """The kind, why, and the advice: drop, categorical or none."""
     filled = len(values) - values.null_count

@@ -6,15 +6,15 @@ import math
 
 import pyarrow as pa
 
+from labeldp.data.kinds import Column
+from labeldp.data.parts import split_part
 from labeldp.doctor.column import COSTLY, MANY_ROWS, Traits, describe, dummies
 from labeldp.doctor.pieces import pieces
 from labeldp.doctor.view import Known, View
-from labeldp.features.judging import Verdict, judge
+from labeldp.features.column_type import ColumnType, infer_column_type
 from labeldp.features.merging import merge_levels
 from labeldp.features.notes import Said
 from labeldp.features.tally import LevelsAndRanges
-from labeldp.source.kinds import Column
-from labeldp.source.parts import split_part
 
 
 def describe_all(view: View) -> list[Traits]:
@@ -49,10 +49,10 @@ def _scales(table: pa.Table) -> int:
     return sum(dummies(name, table[name]) for name in table.column_names)
 
 
-def _verdict(column: Column, tally: LevelsAndRanges) -> Verdict:
+def _verdict(column: Column, tally: LevelsAndRanges) -> ColumnType:
     """What it would take a column for."""
     name, least = column.name, math.isqrt(tally.rows)
-    return judge(column, tally.extremes.get(name), tally.levels.get(name), least)
+    return infer_column_type(column, tally.extremes.get(name), tally.levels.get(name), least)
 
 
 def _levels(facts: Traits, tally: LevelsAndRanges) -> list[str]:

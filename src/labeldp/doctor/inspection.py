@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from labeldp.common.arguments import checked, refuse_unknown
-from labeldp.engines.local import engine_for
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import as_source
+from labeldp.exact.gram import FeatureGram, GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelMoments
+from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.formula import named_label
+from labeldp.mechanisms.design_summary import DesignSummary, summarize_design
 from labeldp.mechanisms.options import Encoding, check_budget, make_options, names
 from labeldp.mechanisms.registry import mechanisms
-from labeldp.mechanisms.workbench.surveying import Survey, survey
-from labeldp.source.table import as_source
-from labeldp.statistics.gram import FeatureGram, GramSum
-from labeldp.statistics.labels import LabelMoments, MomentSum
-from labeldp.statistics.residual import Residual
+from labeldp.passes.local import engine_for
+from labeldp.passes.protocol import Engine
 
 _SHOWN = 8
 _SAME = 0.999
@@ -78,10 +78,10 @@ def inspect(
     named = label or named_label(source, encoding.get("formula"))
     source = as_source(source, label=named, label_range=label_range)
     engine = engine or engine_for(source)
-    found = survey(source, engine=engine, encoding=make_options(Encoding, encoding))
-    sums = GramSum(found.features), MomentSum(found.features, found.labels)
-    gram, moments = engine.fold("label sums", source, *sums)
-    residual = Residual(found.factor, moments)
+    found = summarize_design(source, engine=engine, encoding=make_options(Encoding, encoding))
+    sums = GramAccumulator(found.features), LabelCrossProducts(found.features, found.labels)
+    gram, moments = engine.run_pass("label sums", source, *sums)
+    residual = ExactLeastSquares(found.factor, moments)
     unit = math.ldexp(1.0, 2 * found.labels.exponent)
     residual_ss = float(residual.square_low) * unit
     label_ss = _label_ss(moments) * unit
@@ -128,7 +128,9 @@ def _correlation(gram: FeatureGram, moments: LabelMoments, place: int) -> float:
     return float(both) / math.sqrt(square * label) if square > 0 and label > 0 else 0.0
 
 
-def _mechanisms(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:
+def _mechanisms(
+    found: DesignSummary, residual_ss: float, epsilon: float, delta: float
+) -> dict[str, Any]:
     """What each mechanism has to say; where two answer under one name, their answers join."""
     answers: dict[str, Any] = {}
     for mechanism in mechanisms():

@@ -11,16 +11,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers
+from labeldp.data.kinds import is_number
+from labeldp.data.labels import to_labels
+from labeldp.data.reading import Reading
+from labeldp.data.table import Source, scan
+from labeldp.data.values import to_float
 from labeldp.doctor.column import Traits
 from labeldp.doctor.strays import stray_words
 from labeldp.doctor.view import Known, View
 from labeldp.errors import DataError
 from labeldp.features.fit import fit_features
-from labeldp.source.kinds import is_number
-from labeldp.source.labels import to_labels
-from labeldp.source.reading import Reading
-from labeldp.source.table import Source, scan
-from labeldp.source.values import to_float
 
 WARNING = (
     "FOR THE CURATOR ONLY: what is said of the label is computed from raw labels and is NOT "

@@ -15,12 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_words
+from labeldp.data.kinds import is_text
+from labeldp.data.parts import NUMBER, WORD, cut
+from labeldp.data.reading import Reading
+from labeldp.data.spelling import SOFT_BLANKS, among_numbers
 from labeldp.doctor.column import Traits, decoded
 from labeldp.features.tally import FEW
-from labeldp.source.kinds import is_text
-from labeldp.source.parts import NUMBER, WORD, cut
-from labeldp.source.reading import Reading
-from labeldp.source.spelling import SOFT_BLANKS, among_numbers
 
 _FEW, _SOME, _HALF, _MOST, _NEARLY_ALL = 0.1, 0.25, 0.5, 0.9, 0.99
 """Shares of texts: that may have words where others have none; that have digits at all; that may

@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labeldp.data.delimited import DelimitedReader
+from labeldp.data.kinds import is_text, plain
+from labeldp.data.looks import ALMOST, Looks, TextTypes
+from labeldp.data.parts import split_part
+from labeldp.data.reading import Reading
+from labeldp.data.spelling import SOFT_BLANKS, among_numbers
+from labeldp.data.values import NULL_WORDS
 from labeldp.doctor.column import Traits, decoded
 from labeldp.doctor.view import MOST_ROWS, Known
-from labeldp.source.delimited import DelimitedReader
-from labeldp.source.kinds import is_text, plain
-from labeldp.source.looks import ALMOST, Looks, TextTypes
-from labeldp.source.parts import split_part
-from labeldp.source.reading import Reading
-from labeldp.source.spelling import SOFT_BLANKS, among_numbers
-from labeldp.source.values import NULL_WORDS
 
 _BATCH = 1 << 16
 _MOST_STRAYS = 12

@@ -19,6 +19,11 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from labeldp.common.arguments import checked
+from labeldp.data.frames import lasting
+from labeldp.data.kinds import usable
+from labeldp.data.opening import open_table
+from labeldp.data.reading import Text
+from labeldp.data.spelling import ANY_TEXT
 from labeldp.doctor.advice import findings, options
 from labeldp.doctor.between import dependent, duplicates, persons, twins
 from labeldp.doctor.codes import as_missing, find_codes
@@ -28,11 +33,6 @@ from labeldp.doctor.compact import compact_dates
 from labeldp.doctor.label import describe_label
 from labeldp.doctor.strays import count_blanks, find_strays
 from labeldp.doctor.view import Known, View
-from labeldp.source.frames import lasting
-from labeldp.source.kinds import usable
-from labeldp.source.opening import open_table
-from labeldp.source.reading import Text
-from labeldp.source.spelling import ANY_TEXT
 
 
 @checked

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labeldp.data.reading import Reading
+from labeldp.data.table import Source, scan
 from labeldp.doctor.column import decoded
 from labeldp.errors import InputError
 from labeldp.features.grid import check_size
-from labeldp.source.reading import Reading
-from labeldp.source.table import Source, scan
 
 MOST_ROWS = 1_000_000
 

@@ -14,17 +14,17 @@ from typing import Any
 
 from labeldp.common.files import Check, list_of
 from labeldp.features.columns import check_fields
-from labeldp.features.terms import Hinges, Product, Term
-from labeldp.features.waves import Waves
+from labeldp.features.random_fourier import RandomFourierFeatures
+from labeldp.features.terms import Interaction, LinearSpline, Term
 
 
 @dataclass(frozen=True)
 class Basis:
     """The terms of a design, in the order of their columns."""
 
-    hinges: tuple[Hinges, ...] = ()
-    products: tuple[Product, ...] = ()
-    waves: tuple[Waves, ...] = ()
+    hinges: tuple[LinearSpline, ...] = ()
+    products: tuple[Interaction, ...] = ()
+    waves: tuple[RandomFourierFeatures, ...] = ()
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
@@ -53,9 +53,9 @@ class Basis:
         """The terms of which this has the fields, strictly."""
         check_fields(document, {}, "features: the basis", _BASIS)
         return cls(
-            tuple(map(Hinges.from_json, document.get("hinges", []))),
-            tuple(map(Product.from_json, document.get("products", []))),
-            tuple(map(Waves.from_json, document.get("waves", []))),
+            tuple(map(LinearSpline.from_json, document.get("hinges", []))),
+            tuple(map(Interaction.from_json, document.get("products", []))),
+            tuple(map(RandomFourierFeatures.from_json, document.get("waves", []))),
         )
 
 

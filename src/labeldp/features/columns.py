@@ -21,6 +21,7 @@ from labeldp.common.files import (
     is_whole,
     list_of,
 )
+from labeldp.data.values import NULL_WORDS, to_float
 from labeldp.errors import DataError
 from labeldp.features.grid import Grid
 from labeldp.features.levels import (
@@ -32,7 +33,6 @@ from labeldp.features.levels import (
     whole_number,
 )
 from labeldp.kernels import Kernels, Positions
-from labeldp.source.values import NULL_WORDS, to_float
 
 OTHER = "(other)"
 MISSING = "(missing)"

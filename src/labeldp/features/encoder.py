@@ -14,15 +14,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers, integer_kind, narrow_integers, numpy_numbers
+from labeldp.data.persons import Marks, read_marks
+from labeldp.data.values import is_narrow
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
-from labeldp.features.compounds import Compounds
 from labeldp.features.derive import Deriver
+from labeldp.features.joint_codes import JointCategoryCodes
 from labeldp.features.levels import codes_of, same_dictionary
 from labeldp.kernels import Codes, Kernels, Positions, every_integer, positions, with_numpy
 from labeldp.kernels.scratch import Scratch
-from labeldp.source.persons import Marks, read_marks
-from labeldp.source.values import is_narrow
 
 if TYPE_CHECKING:
     from labeldp.features.feature_map import FeatureMap
@@ -43,7 +43,7 @@ class Encoded:
     rows: int
     numbers: NDArray[np.float64]
     codes: tuple[Codes, ...]
-    compounds: Compounds
+    compounds: JointCategoryCodes
     persons: Marks | None = None
 
     @property

@@ -13,19 +13,19 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.files import Check, is_count, is_flag, is_text, list_of, optional
+from labeldp.data.opening import open_table, ready
+from labeldp.data.parts import split_part
+from labeldp.data.protocol import Wanted
+from labeldp.data.reading import Reading
+from labeldp.data.spelling import is_told
+from labeldp.data.table import Source
+from labeldp.data.values import NULL_WORDS
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis
 from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
-from labeldp.features.compounds import Compounds
 from labeldp.features.encoder import Encoded, Encoder
+from labeldp.features.joint_codes import JointCategoryCodes
 from labeldp.features.terms import Derived, Fitted, Term
-from labeldp.source.opening import open_table, ready
-from labeldp.source.parts import split_part
-from labeldp.source.protocol import Wanted
-from labeldp.source.reading import Reading
-from labeldp.source.spelling import is_told
-from labeldp.source.table import Source
-from labeldp.source.values import NULL_WORDS
 
 INTERCEPT = "intercept"
 _BATCH = 65_536
@@ -170,9 +170,9 @@ class FeatureMap:
         return tuple(column.size for column in self.categorical)
 
     @cached_property
-    def compounds(self) -> Compounds:
+    def compounds(self) -> JointCategoryCodes:
         """Which categories share a code when rows are encoded."""
-        return Compounds.of(self.category_sizes)
+        return JointCategoryCodes.of(self.category_sizes)
 
     @property
     def category_offsets(self) -> tuple[int, ...]:

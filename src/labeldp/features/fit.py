@@ -6,22 +6,22 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from labeldp.data.kinds import MOST_COLUMNS, Column, check_breadth
+from labeldp.data.table import Source
 from labeldp.errors import DataError, at_least
+from labeldp.features.accumulators import Fold, fold_in_order
+from labeldp.features.basis_spec import LINEAR, PAIR_COLUMNS, BasisSpec
+from labeldp.features.column_type import infer_column_type
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.feature_map import FeatureMap
-from labeldp.features.fold import Fold, fold_in_order
 from labeldp.features.formula import Formula
 from labeldp.features.grid import Grid
-from labeldp.features.judging import judge
 from labeldp.features.knots import with_basis
 from labeldp.features.merging import merge_levels
 from labeldp.features.notes import CODES, CONSTANT, EMPTY, LEFT_OUT, ONE_LEVEL, OUTLIERS, Said
 from labeldp.features.tails import Shares, Tails
 from labeldp.features.tally import Extremes, GridSums, Levels, LevelsAndRanges, Sums
 from labeldp.features.winsor import Range, Winsor, check_names, winsor_notes
-from labeldp.features.wish import LINEAR, PAIR_COLUMNS, Wish
-from labeldp.source.kinds import MOST_COLUMNS, Column, check_breadth
-from labeldp.source.table import Source
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def fit_features(
     interactions: Sequence[str] = (),
     interaction_columns: int = PAIR_COLUMNS,
     formula: str | None = None,
-    fold: Fold | None = None,
+    run_pass: Fold | None = None,
 ) -> FeatureMap:
     """Fit the encoding of a source's features; labels are not read.
 
@@ -91,12 +91,12 @@ def fit_features(
     if min_count is not None:
         at_least(1, min_count=min_count)
     if formula is None:
-        wish = Wish.of(basis, interactions, interaction_columns)
+        wish = BasisSpec.of(basis, interactions, interaction_columns)
     else:
         model = Formula.of(formula, source.names)
         source, wish = model.narrowed(source), model.wish(interaction_columns)
         intercept, log = model.intercept, model.log
-    fold = fold or fold_in_order
+    run_pass = run_pass or fold_in_order
     ways = _Ways(intercept, indicators, standardise, Winsor.of(winsor), frozenset(log))
     check_names("winsor", ways.winsor.named, source.columns)
     check_names("log", log, source.columns)
@@ -104,36 +104,36 @@ def fit_features(
         replace(c, kind="numeric", declared=True) if c.name in log else c for c in source.columns
     ]
     check_breadth(len(columns))
-    found, tails = _look(source, columns, ways.winsor, fold)
+    found, tails = _look(source, columns, ways.winsor, run_pass)
     rows, extremes, levels = found.rows, found.extremes, found.levels
     if min_count is None:
         min_count = math.isqrt(rows)
     notes: list[Said] = []
     _decide(columns, extremes, levels, min_count, notes)
-    numeric = _numeric(source, extremes, tails, ways, notes, fold)
+    numeric = _numeric(source, extremes, tails, ways, notes, run_pass)
     categorical = _categorical(source, levels, min_count, notes)
     if not numeric and not categorical:
         raise DataError("every feature column is constant or an id; name columns that vary")
     result = FeatureMap(rows, intercept, tuple(numeric), tuple(categorical), tuple(notes))
     told = {name: told for name, told in source.wording.told.items() if name in result.columns}
-    result = with_basis(replace(result, spelt=told), wish, source, fold, min_count)
+    result = with_basis(replace(result, spelt=told), wish, source, run_pass, min_count)
     _check_width(result)
     return result
 
 
 def _look(
-    source: Source, columns: Sequence[Column], winsor: Winsor, fold: Fold
+    source: Source, columns: Sequence[Column], winsor: Winsor, run_pass: Fold
 ) -> tuple[LevelsAndRanges, Shares | None]:
     """The first pass; the tails come along if it is known how deep they are to be, else None."""
     rows = source.total_rows
     tally = LevelsAndRanges(columns, rows, source.reader.format)
     if rows is None:
-        return fold("levels and ranges", source, tally), None
+        return run_pass("levels and ranges", source, tally), None
     numbers = {column.name: rows for column in columns if column.kind != "categorical"}
     depths = winsor.depths(numbers)
     if not depths:
-        return fold("levels and ranges", source, tally), {}
-    return fold("levels and ranges", source, tally, Tails(source.names, depths, keep=True))
+        return run_pass("levels and ranges", source, tally), {}
+    return run_pass("levels and ranges", source, tally, Tails(source.names, depths, keep=True))
 
 
 def _decide(
@@ -146,7 +146,7 @@ def _decide(
     """Leave every column in one of the two dictionaries, ids in none."""
     for column in columns:
         name = column.name
-        found = judge(column, extremes.get(name), levels.get(name), min_count)
+        found = infer_column_type(column, extremes.get(name), levels.get(name), min_count)
         way = "numeric" if name in extremes else "categorical"
         if found.kind != "number":
             extremes.pop(name, None)
@@ -164,7 +164,7 @@ def _numeric(
     tails: Shares | None,
     ways: _Ways,
     notes: list[Said],
-    fold: Fold,
+    run_pass: Fold,
 ) -> list[NumericColumn]:
     varying = {
         name: found for name, found in extremes.items() if not _is_constant(found, ways, notes)
@@ -173,14 +173,14 @@ def _numeric(
         return []
     if tails is None:
         depths = ways.winsor.depths({name: found.numbers for name, found in varying.items()})
-        tails = fold("tails", source, Tails(tuple(depths), depths)) if depths else {}
+        tails = run_pass("tails", source, Tails(tuple(depths), depths)) if depths else {}
     ranges = {
         name: ways.winsor.range(found, tails, Grid(0, name in ways.log).entering)
         for name, found in varying.items()
     }
     notes.extend(winsor_notes(ranges, varying))
     grids = [_grid(name, found, ways) for name, found in ranges.items()]
-    sums = fold("numeric grids", source, GridSums(grids, source.reader.format))
+    sums = run_pass("numeric grids", source, GridSums(grids, source.reader.format))
     return [_column(varying[name], ranges[name], sums[name], ways, notes) for name in varying]
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NoReturn
 
+from labeldp.data.kinds import Column
+from labeldp.data.safe_names import short
+from labeldp.data.table import Source
 from labeldp.errors import InputError
-from labeldp.features.wish import KNOTS, WAVES, Pair, Wish, counted
-from labeldp.source.kinds import Column
-from labeldp.source.safe_names import short
-from labeldp.source.table import Source
+from labeldp.features.basis_spec import KNOTS, WAVES, BasisSpec, Pair, counted
 
 _TOKEN = re.compile(r"\s*(?:(`[^`]+`)|([^\W\d][\w.]*)|(\d+)|([-+*:~().,]))")
 _KNOWN = "spline(x), spline(x, K), log(x), C(x) and fourier(N)"
@@ -103,9 +103,9 @@ class Formula:
             raise InputError(f"`formula` bends {column.name!r}, which is a category; leave it so")
         return replace(column, kind="numeric", declared=True)
 
-    def wish(self, columns: int) -> Wish:
+    def wish(self, columns: int) -> BasisSpec:
         """The basis that it asks for."""
-        return Wish(0, self.waves, self.pairs, False, columns, self.knots, "formula")
+        return BasisSpec(0, self.waves, self.pairs, False, columns, self.knots, "formula")
 
 
 def formula_label(text: str) -> str | None:

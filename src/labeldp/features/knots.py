@@ -14,17 +14,17 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.data.table import Source
 from labeldp.errors import DataError
+from labeldp.features.accumulators import Fold, PassRequirements
 from labeldp.features.basis import Basis
+from labeldp.features.basis_spec import BasisSpec, Pair
 from labeldp.features.columns import NumericColumn
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.features.fold import Fold, Needs
 from labeldp.features.notes import PAIRS, Said
-from labeldp.features.terms import Hinges, Part, Product
-from labeldp.features.waves import LEVELS, Input, Waves
-from labeldp.features.wish import Pair, Wish
-from labeldp.source.table import Source
+from labeldp.features.random_fourier import LEVELS, Input, RandomFourierFeatures
+from labeldp.features.terms import Interaction, LinearSpline, Part
 
 Counts = NDArray[np.int64]
 _CELL_BITS = 3
@@ -32,7 +32,7 @@ _CELL_BITS = 3
 
 
 def with_basis(
-    features: FeatureMap, wish: Wish, source: Source, fold: Fold, min_count: int
+    features: FeatureMap, wish: BasisSpec, source: Source, run_pass: Fold, min_count: int
 ) -> FeatureMap:
     """The same map with the basis that is asked for, and notes on what is left out."""
     if wish.empty:
@@ -40,12 +40,12 @@ def with_basis(
     asked = tuple(dict.fromkeys(_checked(pair, features, wish.argument) for pair in wish.pairs))
     every = _all_pairs(features) if wish.all_pairs else ()
     others = tuple(pair for pair in every if pair not in asked)
-    seen = fold("basis", source, Meetings(features, (*asked, *others)))
+    seen = run_pass("basis", source, Meetings(features, (*asked, *others)))
     hinges = tuple(_hinges(features, seen.cells, wish))
     chosen = _Chosen(features, seen.pairs, min_count)
     products = chosen.products(asked, others, wish.columns)
     inputs = list(_inputs(features, seen.cells)) if wish.waves else []
-    waves = (Waves.through(inputs, wish.waves),) if inputs else ()
+    waves = (RandomFourierFeatures.through(inputs, wish.waves),) if inputs else ()
     basis = Basis(hinges, products, waves)
     return replace(features, basis=basis, notes=(*features.notes, *chosen.notes))
 
@@ -74,10 +74,10 @@ class Meetings:
         }
 
     @property
-    def needs(self) -> Needs:
+    def needs(self) -> PassRequirements:
         features = self._features
         room = sum(counts.nbytes for counts in self.share())
-        return Needs(features.columns, features, room=room)
+        return PassRequirements(features.columns, features, room=room)
 
     def new(self) -> Meetings:
         return Meetings(self._features, self._pairs)
@@ -121,14 +121,16 @@ def _cell_count(column: NumericColumn) -> int:
     return ((max(high, column.fill) - _lowest(column)) >> _CELL_BITS) + 1
 
 
-def _hinges(features: FeatureMap, cells: Mapping[str, Counts], wish: Wish) -> Iterator[Hinges]:
+def _hinges(
+    features: FeatureMap, cells: Mapping[str, Counts], wish: BasisSpec
+) -> Iterator[LinearSpline]:
     own = dict(wish.bent)
     for column in features.numeric:
         count = own.get(column.name, wish.knots)
         places = quantile_cells(cells[column.name], count) if count else []
         knots = tuple(_lowest(column) + (place << _CELL_BITS) for place in places)
         if knots:
-            yield Hinges(column.name, knots)
+            yield LinearSpline(column.name, knots)
 
 
 def quantile_cells(counts: Counts, count: int) -> list[int]:
@@ -192,7 +194,7 @@ class _Chosen:
 
     def products(
         self, asked: Sequence[Pair], others: Sequence[Pair], most: int
-    ) -> tuple[Product, ...]:
+    ) -> tuple[Interaction, ...]:
         """Of all pairs that were asked for, and of others while there is room."""
         made = [product for pair in asked for product in self._of(pair)]
         if len(made) > most:
@@ -210,14 +212,14 @@ class _Chosen:
             self.notes.append(PAIRS.say(left=left_out, most=most))
         return tuple(made)
 
-    def _of(self, pair: Pair) -> Iterator[Product]:
+    def _of(self, pair: Pair) -> Iterator[Interaction]:
         """The products of a pair: levels but for the first, and both only if they meet often."""
         left, right = (self._parts(name) for name in pair)
         counts = self._met.get(pair)
         for one in left:
             for other in right:
                 if counts is None or counts[one.level, other.level] >= self._min_count:
-                    yield Product.of(one, other, self._fitted)
+                    yield Interaction.of(one, other, self._fitted)
 
     def _parts(self, name: str) -> list[Part]:
         if name in self._fitted.numeric:

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_numbers, integer_kind, numpy_numbers
+from labeldp.data.kinds import is_clock, is_moment, is_text
 from labeldp.errors import DataError
 from labeldp.kernels import Positions, positions
-from labeldp.source.kinds import is_clock, is_moment, is_text
 
 _BEGINS_NUMBER = frozenset("0123456789+-.")
 _ACCENTS = re.compile("[\u0300-\u036f]")

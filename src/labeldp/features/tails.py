@@ -18,8 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import numpy_numbers
-from labeldp.features.fold import Needs
-from labeldp.source.values import floats_of, to_float
+from labeldp.data.values import floats_of, to_float
+from labeldp.features.accumulators import PassRequirements
 
 Numbers = NDArray[Any]
 Shares = Mapping[str, tuple[Numbers, Numbers]]
@@ -90,9 +90,9 @@ class Tails:
         }
 
     @property
-    def needs(self) -> Needs:
+    def needs(self) -> PassRequirements:
         numbers = 2 * sum(self._depths.values())
-        return Needs(self._columns, keep=self._keep, room=3 * 8 * numbers)
+        return PassRequirements(self._columns, keep=self._keep, room=3 * 8 * numbers)
 
     def new(self) -> Tails:
         return Tails(self._columns, self._depths, self._keep)

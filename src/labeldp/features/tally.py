@@ -17,14 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers, numpy_numbers
-from labeldp.errors import DataError
-from labeldp.features.fold import Needs
-from labeldp.features.grid import Grid
-from labeldp.features.levels import codes_of, names_of, same_dictionary
-from labeldp.features.naming import named_like_a_code, named_like_an_id
-from labeldp.kernels import Kernels, every_integer, kernels_for, positions, with_numpy
-from labeldp.source.kinds import Column
-from labeldp.source.values import (
+from labeldp.data.kinds import Column
+from labeldp.data.values import (
     beyond_exact,
     floats_of,
     integer_ends,
@@ -32,6 +26,12 @@ from labeldp.source.values import (
     to_float,
     whole_ends,
 )
+from labeldp.errors import DataError
+from labeldp.features.accumulators import PassRequirements
+from labeldp.features.grid import Grid
+from labeldp.features.levels import codes_of, names_of, same_dictionary
+from labeldp.features.naming import named_like_a_code, named_like_an_id
+from labeldp.kernels import Kernels, every_integer, kernels_for, positions, with_numpy
 
 _MOST_LEVELS = 1_000_000
 """Distinct values a category may have: counting them is the only thing that takes memory."""
@@ -248,8 +248,8 @@ class LevelsAndRanges:
                 self.levels[name] = Levels(name, CODES if hinted else FEW.stop - 1, kernels)
 
     @property
-    def needs(self) -> Needs:
-        return Needs(tuple(column.name for column in self._columns), keep=True)
+    def needs(self) -> PassRequirements:
+        return PassRequirements(tuple(column.name for column in self._columns), keep=True)
 
     def new(self) -> LevelsAndRanges:
         return LevelsAndRanges(self._columns, self._total_rows, self._format)
@@ -288,8 +288,8 @@ class GridSums:
         self._grids, self._format, self.rows = tuple(grids), format, 0
 
     @property
-    def needs(self) -> Needs:
-        return Needs(tuple(self.sums))
+    def needs(self) -> PassRequirements:
+        return PassRequirements(tuple(self.sums))
 
     def new(self) -> GridSums:
         return GridSums(self._grids, self._format)

@@ -77,7 +77,7 @@ class Term(Protocol):
 
 
 @dataclass(frozen=True)
-class Hinges:
+class LinearSpline:
     """A curve of one number: straight lines that bend at knots."""
 
     column: str
@@ -110,7 +110,7 @@ class Hinges:
         return {"column": self.column, "knots": list(self.knots)}
 
     @classmethod
-    def from_json(cls, entry: Any) -> Hinges:
+    def from_json(cls, entry: Any) -> LinearSpline:
         check_fields(entry, _HINGES, "features: hinges")
         return cls(entry["column"], tuple(entry["knots"]))
 
@@ -142,7 +142,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Product:
+class Interaction:
     """How the effect of one column depends on another's."""
 
     left: Part
@@ -150,7 +150,7 @@ class Product:
     shift: int = 0
 
     @classmethod
-    def of(cls, left: Part, right: Part, fitted: Fitted) -> Product:
+    def of(cls, left: Part, right: Part, fitted: Fitted) -> Interaction:
         """With the smallest shift that brings its codes within reach."""
         most = left.size(fitted)[2] * right.size(fitted)[2]
         shift = 0
@@ -184,7 +184,7 @@ class Product:
         return {"of": parts, "shift": self.shift}
 
     @classmethod
-    def from_json(cls, entry: Any) -> Product:
+    def from_json(cls, entry: Any) -> Interaction:
         check_fields(entry, _PRODUCT, "features: a product")
         left, right = (Part(*part) for part in entry["of"])
         return cls(left, right, entry["shift"])

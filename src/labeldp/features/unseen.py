@@ -13,18 +13,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers, arrow_words, numpy_numbers
+from labeldp.data.values import to_float
 from labeldp.errors import InputError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.levels import codes_of, names_of
-from labeldp.source.values import to_float
 
 Unknown = Literal["base", "missing", "error"]
 """An unknown level counts as the one without a column of its own, as missing, or is refused."""
 
 
 @dataclass
-class Tamer:
+class UnseenValueHandler:
     """Makes rows such as the features were fitted on, and counts what it changes, by column."""
 
     features: FeatureMap

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from labeldp.data.kinds import Column
 from labeldp.errors import DataError, end_share
 from labeldp.features.notes import Said, winsorised
 from labeldp.features.tails import Shares, depth_of
 from labeldp.features.tally import Extremes
-from labeldp.source.kinds import Column
 
 DEFAULT = 0.001
 """The share that is taken where none is asked for, at ends that reach far beyond it."""

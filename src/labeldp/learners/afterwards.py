@@ -6,12 +6,12 @@ stand further down the road).
 
 from __future__ import annotations
 
+from labeldp.data.table import Source
 from labeldp.errors import InputError
 from labeldp.learners.linear import LinearOptions
 from labeldp.learners.linear_fit import fit_release
 from labeldp.learners.quality import Quality
 from labeldp.release.files import Release
-from labeldp.source.table import Source
 
 _MOST_COLUMNS = 1000
 

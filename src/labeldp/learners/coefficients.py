@@ -9,7 +9,7 @@ import numpy as np
 
 from labeldp.learners.least_squares import Fit, intervals
 from labeldp.learners.protocol import Array, Coefficient
-from labeldp.learners.whitened import Whitened
+from labeldp.learners.whitened import NoisyNormalEquations
 
 
 def estimated(
@@ -33,7 +33,7 @@ def bare(names: tuple[str, ...], values: Array) -> tuple[Coefficient, ...]:
 
 
 def measured(
-    white: Whitened, names: tuple[str, ...], transform: Array, confidence: float
+    white: NoisyNormalEquations, names: tuple[str, ...], transform: Array, confidence: float
 ) -> tuple[Coefficient, ...]:
     """Least squares, with intervals for deviations that are known."""
     inverse = transform @ np.linalg.pinv(white.root)
@@ -46,7 +46,7 @@ def measured(
     return with_errors(found, privacy, sampling_errors(white, transform))
 
 
-def sampling_errors(white: Whitened, transform: Array) -> Array | None:
+def sampling_errors(white: NoisyNormalEquations, transform: Array) -> Array | None:
     """Of the fit with all labels, σ²(XᵀX)⁻¹ (theory §10); None if the residual is hardly known."""
     variance = white.residual_variance
     if variance is None:

@@ -24,8 +24,8 @@ from labeldp.learners.protocol import Array, checked
 
 if TYPE_CHECKING:
     from labeldp.learners.least_squares import Fit
-    from labeldp.learners.rules import Rule
-    from labeldp.learners.whitened import Whitened
+    from labeldp.learners.rules import FitRule
+    from labeldp.learners.whitened import NoisyNormalEquations
 
 POINTS = 33
 MOST_LEVELS = 40
@@ -73,7 +73,7 @@ class Errors:
     sampling: Array | None = None
 
     @classmethod
-    def of_rule(cls, white: Whitened, rule: Rule) -> Errors:
+    def of_rule(cls, white: NoisyNormalEquations, rule: FitRule) -> Errors:
         """Of the coefficients that a rule predicts with; sampling if the residual is clear."""
         inverse = np.linalg.pinv(white.root)
         values, vectors = np.linalg.eigh(rule.covariance(white))
@@ -98,7 +98,7 @@ class Errors:
         return tuple(privacy.tolist()), tuple(total.tolist())
 
 
-def mean_row(white: Whitened, constant: int | None) -> Array | None:
+def mean_row(white: NoisyNormalEquations, constant: int | None) -> Array | None:
     """Of the design rows: XᵀX has their sum in the row of the constant."""
     if constant is None:
         return None

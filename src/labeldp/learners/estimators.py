@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from labeldp.common.arguments import checked, named
 from labeldp.common.pictures import render
+from labeldp.data.table import Source
 from labeldp.errors import InputError, at_least
 from labeldp.learners import layers, linear, linear_fit, network
 from labeldp.learners.bags import WeightedBags
@@ -21,10 +22,9 @@ from labeldp.learners.settings import Settings
 from labeldp.learners.summary import Summary
 from labeldp.release.files import Release
 from labeldp.release.rows import table_rows
-from labeldp.source.table import Source
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Progress
+    from labeldp.passes.protocol import Progress
 
 
 @named

@@ -34,10 +34,10 @@ from labeldp.learners.quality import Quality
 
 if TYPE_CHECKING:
     from labeldp.common.pictures import Picture
-    from labeldp.engines.protocol import Progress
+    from labeldp.data.table import Source
     from labeldp.learners.summary import Summary
+    from labeldp.passes.protocol import Progress
     from labeldp.release.files import Release
-    from labeldp.source.table import Source
 
 Penalty = float | Literal["auto"]
 

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labeldp.data.rows import take_rows
+from labeldp.data.table import Source
 from labeldp.errors import InputError, ReleaseError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners import rules
@@ -29,10 +31,8 @@ from labeldp.learners.protocol import Array, bag_source, checked, sound
 from labeldp.learners.quality import quality
 from labeldp.learners.rows import whitened_rows
 from labeldp.learners.several import together
-from labeldp.learners.whitened import RANK_TOLERANCE, Whitened, sketched, weighed
-from labeldp.release.meaning import BagLabels, RowLabels, SketchedLabels, SumLabels
-from labeldp.source.rows import take_rows
-from labeldp.source.table import Source
+from labeldp.learners.whitened import RANK_TOLERANCE, NoisyNormalEquations, sketched, weighed
+from labeldp.release.label_model import BagLabels, RowLabels, SketchedLabels, SumLabels
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
@@ -215,7 +215,7 @@ def _refuse_on_rows(options: LinearOptions) -> None:
 # --- noise that is known, or all that is to be known of it ---
 
 
-def _fit_white(taken: _Taken, white: Whitened, *, known: bool) -> LinearModel:
+def _fit_white(taken: _Taken, white: NoisyNormalEquations, *, known: bool) -> LinearModel:
     """Fit what stands for all rows, its noise known: the intervals are exact."""
     white, options = white.of(taken.used), taken.options
     rule = _rule(taken, white, known=known)
@@ -251,7 +251,7 @@ def _effects(
     return effects(small, fitted, errors, mean)
 
 
-def _rule(taken: _Taken, white: Whitened, *, known: bool) -> rules.Rule:
+def _rule(taken: _Taken, white: NoisyNormalEquations, *, known: bool) -> rules.FitRule:
     """How the coefficients that predict are chosen."""
     options, constant = taken.options, taken.constant
     if options.lasso == "auto":
@@ -313,7 +313,9 @@ def _fit_aggregates(
     return model, fit
 
 
-def _judged(taken: _Taken, model: LinearModel, fit: Fit, white: Whitened) -> LinearModel:
+def _judged(
+    taken: _Taken, model: LinearModel, fit: Fit, white: NoisyNormalEquations
+) -> LinearModel:
     """The model with what aggregates of all columns tell besides: quality and standard errors."""
     white = white.of(taken.used)
     found = quality(white, _rule(taken, white, known=False), taken.constant)

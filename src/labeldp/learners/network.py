@@ -10,7 +10,7 @@ import numpy as np
 
 from labeldp.common.cards import Card, Shown
 from labeldp.common.files import is_count, is_number, is_positive, is_text, list_of, optional
-from labeldp.engines.protocol import Progress, quiet
+from labeldp.data.table import Source
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.bags import WeightedBags
@@ -31,7 +31,7 @@ from labeldp.learners.protocol import (
 )
 from labeldp.learners.quality import Quality
 from labeldp.learners.settings import Settings
-from labeldp.source.table import Source
+from labeldp.passes.protocol import Progress, quiet
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
@@ -160,7 +160,7 @@ def fit_release(
 def _bags(release: Release, source: Source | None) -> WeightedBags:
     """What a release teaches."""
     from labeldp.learners.rows import single_rows  # late: a model predicts without these
-    from labeldp.release.meaning import BagLabels, RowLabels
+    from labeldp.release.label_model import BagLabels, RowLabels
 
     meaning = release.meaning
     if isinstance(meaning, RowLabels):

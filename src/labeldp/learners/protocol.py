@@ -32,20 +32,20 @@ from labeldp.common.files import (
     is_number,
     json_digest,
     list_of,
-    obstacle,
     parse_json,
+    path_problem,
     refuse_existing,
 )
+from labeldp.data.table import Source
 from labeldp.errors import InputError, LabelDPError, ReleaseError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.release.files import WANTS_TABLE
-from labeldp.source.table import Source
 
 if TYPE_CHECKING:
     from labeldp.common.pictures import Picture
-    from labeldp.engines.protocol import Progress
     from labeldp.learners.quality import Quality
     from labeldp.learners.summary import Summary
+    from labeldp.passes.protocol import Progress
 
 VERSION = 1
 
@@ -213,7 +213,7 @@ _WRITTEN = "name one that a fitted model was written to"
 
 def read(path: str | PathLike[str]) -> tuple[Document, Arrays]:
     """The document and the arrays in a file."""
-    reason = obstacle(Path(path))
+    reason = path_problem(Path(path))
     if reason is not None:
         raise InputError(f"cannot read a model from {path}: {reason}")
     try:

@@ -17,8 +17,8 @@ import numpy as np
 
 from labeldp.common.files import is_number, optional
 from labeldp.learners.protocol import Array, checked
-from labeldp.learners.rules import Rule, mean_direction
-from labeldp.learners.whitened import Measured, Whitened, form_error, square
+from labeldp.learners.rules import FitRule, mean_direction
+from labeldp.learners.whitened import Measured, NoisyNormalEquations, form_error, square
 
 UNCLEAR = 0.05
 """The chance of being worse than a constant that is not accepted."""
@@ -91,7 +91,7 @@ class Quality:
         return cls(**checked(document, {each.name: optional(is_number) for each in fields(cls)}))
 
 
-def quality(white: Whitened, rule: Rule, constant: int | None) -> Quality | None:
+def quality(white: NoisyNormalEquations, rule: FitRule, constant: int | None) -> Quality | None:
     """Of a rule's predictions; None if no column is the constant, which they are compared with."""
     mean = mean_direction(white, constant)
     if mean is None:
@@ -110,7 +110,7 @@ def quality(white: Whitened, rule: Rule, constant: int | None) -> Quality | None
     return replace(bare, **_shares(gain, explained, white.residual_ss), **_residual(white))
 
 
-def _gain(white: Whitened, rule: Rule, mean: Array, explained: float) -> Measured:
+def _gain(white: NoisyNormalEquations, rule: FitRule, mean: Array, explained: float) -> Measured:
     """‖b‖² − (q0·b)² − ‖b̂ − b‖², a quadratic form of b̃."""
     rest = np.eye(len(mean)) - rule.smoother
     left = white.estimate - rule.prediction(white)
@@ -121,7 +121,7 @@ def _gain(white: Whitened, rule: Rule, mean: Array, explained: float) -> Measure
     return Measured(explained - risk.value, math.hypot(error, risk.error))
 
 
-def _worse(white: Whitened, rule: Rule, mean: Array) -> float | None:
+def _worse(white: NoisyNormalEquations, rule: FitRule, mean: Array) -> float | None:
     """That 2·b̂·b is below ‖b̂‖², by the posterior of b about b̂, both without their means.
 
     Then ‖b̂ − b‖² is more than ‖b‖², which is what the constant misses.
@@ -147,7 +147,7 @@ def _shares(gain: Measured, explained: Measured, residual: Measured) -> dict[str
     }
 
 
-def _residual(white: Whitened) -> dict[str, float]:
+def _residual(white: NoisyNormalEquations) -> dict[str, float]:
     """What is left to the fit with all labels, and what privacy adds beside it."""
     assert white.residual_ss is not None
     columns, left = len(white.estimate), white.residual_ss

@@ -16,18 +16,20 @@ from labeldp.features.encoder import Encoder
 from labeldp.learners.bags import WeightedBags, singletons
 from labeldp.learners.inputs import Inputs
 from labeldp.learners.least_squares import compressed
-from labeldp.learners.whitened import Measured, Whitened, possible
+from labeldp.learners.whitened import Measured, NoisyNormalEquations, possible
 from labeldp.release.rows import labelled_rows
 
 if TYPE_CHECKING:
+    from labeldp.data.table import Source
     from labeldp.release.files import Release
-    from labeldp.release.meaning import RowLabels
-    from labeldp.source.table import Source
+    from labeldp.release.label_model import RowLabels
 
 _BLOCK_NUMBERS = 1 << 22
 
 
-def whitened_rows(release: Release, noise: RowLabels, source: Source | None) -> Whitened:
+def whitened_rows(
+    release: Release, noise: RowLabels, source: Source | None
+) -> NoisyNormalEquations:
     """R, b̃ and its noise, in one pass over the rows; labels of the source are not read."""
     features = release.features
     encode, columns = Encoder(features), len(features.names)
@@ -38,7 +40,7 @@ def whitened_rows(release: Release, noise: RowLabels, source: Source | None) -> 
             block = features.integers(encode(batch.slice(start, step))) * features.kept_scales
             above, known = np.vstack([design, block]), np.append(labels, some[start : start + step])
             design, labels = compressed(above, known)
-    return Whitened(
+    return NoisyNormalEquations(
         design[:columns],
         labels[:columns],
         noise.std * np.eye(columns),

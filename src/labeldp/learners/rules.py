@@ -23,7 +23,7 @@ from labeldp.learners.least_squares import Array, bounded_norm
 from labeldp.learners.radial import NoiseSizes
 from labeldp.learners.shrinkage import Bayes, Prior, prior_family
 from labeldp.learners.submodels import sub_models
-from labeldp.learners.whitened import RANK_TOLERANCE, Measured, Whitened
+from labeldp.learners.whitened import RANK_TOLERANCE, Measured, NoisyNormalEquations
 
 POSTERIOR_MEAN = "posterior mean"
 _PROBES, _STEP = 16, 0.3
@@ -35,7 +35,7 @@ _SHARES, _LEAST_SHARE = 40, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class FitRule:
     """What was chosen."""
 
     coefficients: Array = field(repr=False)
@@ -52,24 +52,24 @@ class Rule:
     posterior: Array | None = field(default=None, repr=False)
     """Covariance of b given b̃, if the rule has a prior."""
 
-    def covariance(self, white: Whitened) -> Array:
+    def covariance(self, white: NoisyNormalEquations) -> Array:
         """Of b̂ about b: the posterior's, or what the noise makes of it."""
         if self.posterior is not None:
             return self.posterior
         return np.asarray(self.smoother @ white.noise @ self.smoother.T)
 
-    def prediction(self, white: Whitened) -> Array:
+    def prediction(self, white: NoisyNormalEquations) -> Array:
         """b̂."""
         return np.asarray(white.root @ self.coefficients)
 
-    def risk(self, white: Whitened) -> Measured:
+    def risk(self, white: NoisyNormalEquations) -> Measured:
         """Stein's estimate of ‖b̂ − b‖², and what the choice of the rule is part of it."""
         left, spread = self.prediction(white) - white.estimate, white.spread
         fixed, chosen = np.sum((self.smoother @ spread) * spread), self._choice(white)
         value = left @ left + 2 * (fixed + chosen) - np.sum(spread**2)
         return Measured(float(value), 2 * abs(chosen))
 
-    def _choice(self, white: Whitened) -> float:
+    def _choice(self, white: NoisyNormalEquations) -> float:
         """What the divergence has more than tr(A·N), because A is chosen."""
         if self.again is None:
             return 0.0
@@ -82,7 +82,7 @@ class Rule:
         return total / _PROBES
 
 
-def mean_direction(white: Whitened, constant: int | None) -> Array | None:
+def mean_direction(white: NoisyNormalEquations, constant: int | None) -> Array | None:
     """q0 = R·e/√n, e the constant's coefficient: b·q0/√n is the mean prediction."""
     if constant is None:
         return None
@@ -90,13 +90,13 @@ def mean_direction(white: Whitened, constant: int | None) -> Array | None:
     return np.asarray(along / np.linalg.norm(along))
 
 
-def plain(white: Whitened) -> Rule:
+def plain(white: NoisyNormalEquations) -> FitRule:
     """Least squares."""
     inverse = np.linalg.pinv(white.root)
-    return Rule(inverse @ white.estimate, white.root @ inverse, {"rule": "least squares"})
+    return FitRule(inverse @ white.estimate, white.root @ inverse, {"rule": "least squares"})
 
 
-def bounded(white: Whitened, radius: float) -> Rule:
+def bounded(white: NoisyNormalEquations, radius: float) -> FitRule:
     """Least squares among coefficients of norm `radius` at most, the constant's included."""
     fit = bounded_norm(white.root, white.estimate, radius, rank_tolerance=RANK_TOLERANCE)
     if fit.multiplier == 0:
@@ -108,15 +108,15 @@ def bounded(white: Whitened, radius: float) -> Rule:
     def again(other: Array) -> Array:
         return np.asarray(white.root @ bounded_norm(white.root, other, radius).coefficients)
 
-    return Rule(fit.coefficients, smoother, told, again, fit.multiplier)
+    return FitRule(fit.coefficients, smoother, told, again, fit.multiplier)
 
 
 def shrunken(
-    white: Whitened,
+    white: NoisyNormalEquations,
     constant: int | None,
     label_range: tuple[float, float],
     degrees: Sequence[int] = (),
-) -> Rule:
+) -> FitRule:
     """The posterior mean (theory §10).
 
     Labels count from the middle of their range, where the constant can shift them. The mean
@@ -143,7 +143,7 @@ def shrunken(
         "kept_directions": found.kept,
         **_supported(found.models),
     }
-    return Rule(
+    return FitRule(
         np.linalg.lstsq(white.root, found.mean)[0] + shift,
         found.smoother,
         told,
@@ -154,7 +154,7 @@ def shrunken(
 
 
 def _priors(
-    white: Whitened, mean: Array | None, constant: int | None, degrees: Sequence[int]
+    white: NoisyNormalEquations, mean: Array | None, constant: int | None, degrees: Sequence[int]
 ) -> tuple[Prior, ...]:
     """Of all columns alike and, where some are curves, of the sub-models without them."""
     if not any(degrees):
@@ -169,12 +169,14 @@ def _supported(models: dict[str, float]) -> dict[str, Any]:
     return {"supported": max(models, key=lambda name: models[name]), **models}
 
 
-def ridge(white: Whitened, constant: int | None, penalty: float) -> Rule:
+def ridge(white: NoisyNormalEquations, constant: int | None, penalty: float) -> FitRule:
     """‖b̃ − R·r‖² + penalty·‖r‖², the constant free."""
     return _Spectrum.of(white, constant).rule(penalty)
 
 
-def best_ridge(white: Whitened, constant: int | None, label_range: tuple[float, float]) -> Rule:
+def best_ridge(
+    white: NoisyNormalEquations, constant: int | None, label_range: tuple[float, float]
+) -> FitRule:
     """The ridge whose predictions come nearest to the posterior mean.
 
     Under the prior of `shrunken` that is the penalty of least expected error. Least estimated risk
@@ -190,7 +192,7 @@ def best_ridge(white: Whitened, constant: int | None, label_range: tuple[float, 
 
 
 def _posterior_mean(
-    white: Whitened, constant: int | None, label_range: tuple[float, float]
+    white: NoisyNormalEquations, constant: int | None, label_range: tuple[float, float]
 ) -> Callable[[Array], Array]:
     again = shrunken(white, constant, label_range).again
     assert again is not None
@@ -201,14 +203,14 @@ def _posterior_mean(
 class _Spectrum:
     """The columns but for the constant, without their means, by singular values."""
 
-    white: Whitened
+    white: NoisyNormalEquations
     constant: int | None
     left: Array
     values: Array
     right: Array
 
     @classmethod
-    def of(cls, white: Whitened, constant: int | None) -> _Spectrum:
+    def of(cls, white: NoisyNormalEquations, constant: int | None) -> _Spectrum:
         columns, _ = without_mean(white, constant)
         left, values, right = np.linalg.svd(columns, full_matrices=False)
         kept = values > 1e-9 * max(float(values.max(initial=0.0)), 1e-300)
@@ -229,7 +231,7 @@ class _Spectrum:
     def nearest(self, estimate: Array, aim: Array) -> int:
         return int(np.argmin(np.square(self.predictions(estimate) - aim).sum(axis=1)))
 
-    def rule(self, penalty: float) -> Rule:
+    def rule(self, penalty: float) -> FitRule:
         kept = self.values**2 / (self.values**2 + penalty)
         smoother = (self.left * kept) @ self.left.T
         slopes = (self.right.T * (kept / self.values)) @ (self.left.T @ self.white.estimate)
@@ -238,7 +240,7 @@ class _Spectrum:
         return replace(rule, multiplier=penalty)
 
 
-def lasso(white: Whitened, constant: int | None, penalty: float) -> Rule:
+def lasso(white: NoisyNormalEquations, constant: int | None, penalty: float) -> FitRule:
     """‖b̃ − R·r‖²/2n + penalty·‖r‖₁, the constant free: scikit-learn's `Lasso` on all rows.
 
     Where b̂ is smooth it moves as least squares on the columns that are kept.
@@ -247,7 +249,9 @@ def lasso(white: Whitened, constant: int | None, penalty: float) -> Rule:
     return sparse.rule(penalty, solve_lasso(sparse.gram, sparse.moment(white.estimate), penalty))
 
 
-def best_lasso(white: Whitened, constant: int | None, label_range: tuple[float, float]) -> Rule:
+def best_lasso(
+    white: NoisyNormalEquations, constant: int | None, label_range: tuple[float, float]
+) -> FitRule:
     """The lasso whose predictions come nearest to the posterior mean; see `best_ridge`."""
     sparse, aim = _Sparse.of(white, constant), _posterior_mean(white, constant, label_range)
 
@@ -262,13 +266,13 @@ def best_lasso(white: Whitened, constant: int | None, label_range: tuple[float, 
 class _Sparse:
     """The columns but for the constant, without their means, and their products."""
 
-    white: Whitened
+    white: NoisyNormalEquations
     constant: int | None
     columns: Array
     gram: Array
 
     @classmethod
-    def of(cls, white: Whitened, constant: int | None) -> _Sparse:
+    def of(cls, white: NoisyNormalEquations, constant: int | None) -> _Sparse:
         columns, _ = without_mean(white, constant)
         return cls(white, constant, columns, columns.T @ columns / white.rows)
 
@@ -286,7 +290,7 @@ class _Sparse:
         place = int(np.argmin(misses))
         return tried[place], found[place]
 
-    def rule(self, penalty: float, slopes: Array) -> Rule:
+    def rule(self, penalty: float, slopes: Array) -> FitRule:
         basis = np.linalg.qr(self.columns[:, slopes != 0])[0]
         kept = int(np.count_nonzero(slopes))
         told = {"rule": "lasso", "penalty": penalty, "columns_kept": kept}
@@ -294,13 +298,13 @@ class _Sparse:
         return replace(rule, multiplier=penalty)
 
 
-def along_mean(white: Whitened, constant: int | None, estimate: Array) -> Array:
+def along_mean(white: NoisyNormalEquations, constant: int | None, estimate: Array) -> Array:
     """The part of b̃ that the constant explains."""
     mean = mean_direction(white, constant)
     return np.zeros(len(estimate)) if mean is None else np.asarray(mean * (mean @ estimate))
 
 
-def without_mean(white: Whitened, constant: int | None) -> tuple[Array, Array]:
+def without_mean(white: NoisyNormalEquations, constant: int | None) -> tuple[Array, Array]:
     """The columns but for the constant, and b̃, both without what the constant explains."""
     mean = mean_direction(white, constant)
     if mean is None:
@@ -310,12 +314,16 @@ def without_mean(white: Whitened, constant: int | None) -> tuple[Array, Array]:
 
 
 def with_mean(
-    white: Whitened, constant: int | None, slopes: Array, smoother: Array, told: dict[str, Any]
-) -> Rule:
+    white: NoisyNormalEquations,
+    constant: int | None,
+    slopes: Array,
+    smoother: Array,
+    told: dict[str, Any],
+) -> FitRule:
     """A rule for the columns without their means, and the constant that goes with it."""
     mean = mean_direction(white, constant)
     if mean is None or constant is None:
-        return Rule(slopes, smoother, told)
+        return FitRule(slopes, smoother, told)
     along, columns = white.root[:, constant], np.delete(white.root, constant, axis=1)
     own = mean @ (white.estimate - columns @ slopes) / np.linalg.norm(along)
-    return Rule(np.insert(slopes, constant, own), smoother + np.outer(mean, mean), told)
+    return FitRule(np.insert(slopes, constant, own), smoother + np.outer(mean, mean), told)

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from labeldp.common.arguments import checked
 from labeldp.errors import InputError, LabelDPWarning
-from labeldp.features.unseen import Tamer, Unknown
+from labeldp.features.unseen import Unknown, UnseenValueHandler
 from labeldp.learners.protocol import Array, Learner, Model, parse, read
 
 _VALUES = re.compile(r"array=.*?(?=Reshape|$)", re.DOTALL)
@@ -97,7 +97,7 @@ class Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             X = _validated(self, X, reset=False)
         if model.features is None:
             return model.predict(X)
-        tame = Tamer(model.features, unknown)
+        tame = UnseenValueHandler(model.features, unknown)
         found = [model.predict(tame(batch)) for batch in model.features.batches(X)]
         for note in tame.notes():
             warnings.warn(note, LabelDPWarning, stacklevel=3)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from labeldp.errors import InputError
 from labeldp.features.columns import NumericColumn
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners.whitened import Whitened, pooled, weighed
-from labeldp.release.meaning import SumLabels
+from labeldp.learners.whitened import NoisyNormalEquations, pooled, weighed
+from labeldp.release.label_model import SumLabels
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
@@ -28,7 +28,7 @@ _ROUNDING = 1e-9
 class Several:
     """What they say together, in the columns of the first."""
 
-    white: Whitened
+    white: NoisyNormalEquations
     features: FeatureMap
     label_range: tuple[float, float]
 
@@ -102,7 +102,9 @@ def _widest(maps: Sequence[FeatureMap], rows: int) -> FeatureMap:
     return replace(maps[0], rows=rows, numeric=numeric)
 
 
-def _moved(white: Whitened, first: FeatureMap, other: FeatureMap) -> Whitened:
+def _moved(
+    white: NoisyNormalEquations, first: FeatureMap, other: FeatureMap
+) -> NoisyNormalEquations:
     """The same in the columns of the first map: predictions do not depend on the encoding."""
     ours, theirs = _in_raw_columns(first), _in_raw_columns(other)
     if ours.shape == theirs.shape and np.array_equal(ours, theirs):

@@ -29,7 +29,7 @@ from labeldp.learners.least_squares import Array, compressed
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release
-    from labeldp.release.meaning import SketchedLabels, SumLabels
+    from labeldp.release.label_model import SketchedLabels, SumLabels
 
 RANK_TOLERANCE = 1e-9
 """Features are quantised to about 20 bits, so a true direction stands far above this, while the
@@ -50,7 +50,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Whitened:
+class NoisyNormalEquations:
     """b̃ ~ N(R·β̂, E·Eᵀ)."""
 
     root: Array = field(repr=False)
@@ -89,7 +89,7 @@ class Whitened:
             return None
         return left.value / max(1, self.rows - len(self.estimate))
 
-    def of(self, used: NDArray[np.bool_]) -> Whitened:
+    def of(self, used: NDArray[np.bool_]) -> NoisyNormalEquations:
         """The same of the fit by these columns alone; what the others explain is left over."""
         if used.all():
             return self
@@ -108,7 +108,7 @@ class Whitened:
         return replace(self, root=root, estimate=estimate, spread=spread, residual_ss=residual)
 
 
-def pooled(parts: Sequence[Whitened]) -> Whitened:
+def pooled(parts: Sequence[NoisyNormalEquations]) -> NoisyNormalEquations:
     """Of several tables of the same columns whose rows are all different (theory §9).
 
     The XᵀX add. The coefficients are the mean of the tables' own, each weighed by how well it is
@@ -137,7 +137,7 @@ def pooled(parts: Sequence[Whitened]) -> Whitened:
         errors = [each.error for each in (*left, between)]
         residual = Measured(within + between.value, math.hypot(*errors))
     together = root @ inverse
-    return Whitened(root, together @ estimate, together @ spread, rows, residual)
+    return NoisyNormalEquations(root, together @ estimate, together @ spread, rows, residual)
 
 
 def _blocks(parts: Sequence[Array]) -> Array:
@@ -161,7 +161,7 @@ def form_error(slope: Array, form: Array) -> float:
     return math.sqrt(max(4 * float(slope @ slope) - 2 * scatter, 2 * scatter))
 
 
-def weighed(release: Release, sums: SumLabels) -> Whitened:
+def weighed(release: Release, sums: SumLabels) -> NoisyNormalEquations:
     """Of sums with public weights."""
     from scipy.linalg import LinAlgError, cholesky, solve_triangular
 
@@ -175,7 +175,7 @@ def weighed(release: Release, sums: SumLabels) -> Whitened:
         raise InputError(
             "the release's weights and aggregates do not belong together; verify it"
         ) from None
-    return Whitened(
+    return NoisyNormalEquations(
         root,
         np.asarray(solve_triangular(lower, labels, lower=True)),
         np.asarray(solve_triangular(lower, np.diag(sums.std), lower=True)),
@@ -208,7 +208,7 @@ def possible(release: Release, residual_ss: Measured) -> Measured:
     return replace(residual_ss, value=min(residual_ss.value, most))
 
 
-def sketched(release: Release, sketch: SketchedLabels) -> Whitened:
+def sketched(release: Release, sketch: SketchedLabels) -> NoisyNormalEquations:
     """Of secret weights: the noise is estimated on the m − d directions that no column explains."""
     bags, part = release.bags, sketch.share
     design, labels = compressed(release.design, release.labels)
@@ -223,7 +223,7 @@ def sketched(release: Release, sketch: SketchedLabels) -> Whitened:
     variance = max(0.0, float(labels @ labels - estimate @ estimate)) / freedom
     error = variance * math.sqrt(2 / freedom) / part
     share = math.sqrt(bags * part)
-    return Whitened(
+    return NoisyNormalEquations(
         (values[:, None] * right)[kept] / share,
         estimate / share,
         np.eye(len(estimate)) * (math.sqrt(variance) / share),

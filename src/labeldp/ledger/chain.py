@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from labeldp.common.files import canonical_json, new_path, obstacle
+from labeldp.common.files import canonical_json, new_path, path_problem
 from labeldp.errors import LedgerError
 
 FORMAT = "labeldp-ledger/1"
@@ -91,7 +91,7 @@ class Chain:
     path: Path
 
     def __post_init__(self) -> None:
-        reason = obstacle(self.path)
+        reason = path_problem(self.path)
         if reason is None and self.path.is_dir():
             reason = "it is a directory; give the file"
         if reason is not None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.compose import compose as compose_laws, gaussian_mu
-from labeldp.accounting.curve import Curve
-from labeldp.accounting.draw import OverDraw
+from labeldp.accounting.draw import SubsampledProfile
+from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.common.arguments import checked
 from labeldp.errors import InputError, ReleaseError
 from labeldp.ledger.privacy_loss import STEP, WITHIN, PrivacyLoss, privacy_loss
@@ -34,7 +34,7 @@ _FACTORS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 class Joint:
     """What releases guarantee together."""
 
-    law: Curve
+    law: PrivacyProfile
     unit: str
     """Whose labels are covered."""
     claims: tuple[Claim, ...]
@@ -47,7 +47,7 @@ class Joint:
     @checked
     def epsilon(self, delta: float) -> float:
         """The smallest ε that is certified at δ; inf if there is none."""
-        return invert.epsilon(self.law, delta)
+        return calibrate.epsilon(self.law, delta)
 
     @property
     def mu(self) -> float | None:
@@ -146,7 +146,7 @@ def _check_persons(certificates: Sequence[dict[str, Any]]) -> None:
                 )
 
 
-def _of_one_unit(claims: Sequence[Claim]) -> tuple[list[Curve], str]:
+def _of_one_unit(claims: Sequence[Claim]) -> tuple[list[PrivacyProfile], str]:
     """Every claim's law for the same unit, and its name."""
     rows = [int(claim.to_json()["rows"]) for claim in claims]
     columns = {claim.person.column for claim in claims if claim.person is not None}
@@ -179,10 +179,10 @@ def _of_one_unit(claims: Sequence[Claim]) -> tuple[list[Curve], str]:
     return laws, f"one person's labels, all rows in {where}: of one id in column {columns.pop()!r}"
 
 
-def _together(claims: Sequence[Claim], laws: Sequence[Curve]) -> Curve:
+def _together(claims: Sequence[Claim], laws: Sequence[PrivacyProfile]) -> PrivacyProfile:
     """Laws of releases that drew the same bags are composed given these, then over the draw."""
-    shared: dict[str, list[tuple[float, Curve]]] = {}
-    apart: list[Curve] = []
+    shared: dict[str, list[tuple[float, PrivacyProfile]]] = {}
+    apart: list[PrivacyProfile] = []
     for claim, law in zip(claims, laws, strict=True):
         drawn, told = law.drawn(), claim.to_json()["draw"]
         if drawn is None or told is None:
@@ -192,7 +192,7 @@ def _together(claims: Sequence[Claim], laws: Sequence[Curve]) -> Curve:
     return compose_laws([*apart, *map(_over_one_draw, shared.values())])
 
 
-def _over_one_draw(drawn: list[tuple[float, Curve]]) -> Curve:
+def _over_one_draw(drawn: list[tuple[float, PrivacyProfile]]) -> PrivacyProfile:
     """Of one seed: the same bags, or else in some of them with the sum of chances at most."""
     chances = {chance for chance, _ in drawn}
-    return OverDraw(compose_laws(law for _, law in drawn), min(1.0, math.fsum(chances)))
+    return SubsampledProfile(compose_laws(law for _, law in drawn), min(1.0, math.fsum(chances)))

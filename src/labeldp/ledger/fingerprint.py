@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.features.fold import Needs
+from labeldp.features.accumulators import PassRequirements
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Engine
+    from labeldp.data.table import Source
     from labeldp.features.encoder import Encoded
     from labeldp.features.feature_map import FeatureMap
-    from labeldp.source.table import Source
+    from labeldp.passes.protocol import Engine
 
 Words = NDArray[np.uint64]
 _SUMS = 2
@@ -36,7 +36,7 @@ _MISSING = math.nan
 
 def identity(source: Source, engine: Engine, key: bytes) -> dict[str, str]:
     """A digest of every feature column by its name; the number of rows is in each."""
-    return engine.fold("which table", source, ColumnSums(source.names, key))
+    return engine.run_pass("which table", source, ColumnSums(source.names, key))
 
 
 def persons_identity(
@@ -45,7 +45,7 @@ def persons_identity(
     """A digest of whose the rows are, by the column of ids; None without one."""
     if source.person is None:
         return None
-    told = engine.fold("whose rows", source, PersonSums(features, source.person, key))
+    told = engine.run_pass("whose rows", source, PersonSums(features, source.person, key))
     return {"column": source.person, "digest": told}
 
 
@@ -58,8 +58,8 @@ class ColumnSums:
         self._sums = {name: [0] * _SUMS for name in columns}
 
     @property
-    def needs(self) -> Needs:
-        return Needs(self._columns, keep=True)
+    def needs(self) -> PassRequirements:
+        return PassRequirements(self._columns, keep=True)
 
     def new(self) -> ColumnSums:
         return ColumnSums(self._columns, self._key)
@@ -93,9 +93,9 @@ class PersonSums:
         self._rows, self._sums = 0, [0] * _SUMS
 
     @property
-    def needs(self) -> Needs:
+    def needs(self) -> PassRequirements:
         every = replace(self._features, kept=None)
-        return Needs(every.columns, every)
+        return PassRequirements(every.columns, every)
 
     def new(self) -> PersonSums:
         return PersonSums(self._features, self._column, self._key)

@@ -33,10 +33,10 @@ from labeldp.ledger.fingerprint import identity, persons_identity
 from labeldp.mechanisms.registry import read_claim
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Engine
-    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.data.table import Source
+    from labeldp.mechanisms.plans import Plan
+    from labeldp.passes.protocol import Engine
     from labeldp.release.claim import Claim
-    from labeldp.source.table import Source
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.accounting.curve import Curve
 from labeldp.accounting.limits import MOST_LOSS
+from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.errors import InputError, MissingExtraError, positive
 
 Reals = npt.NDArray[np.float64]
@@ -86,7 +86,7 @@ class PrivacyLoss:
         return privacy_loss_distribution.PrivacyLossDistribution(pmf)
 
 
-def privacy_loss(curve: Curve, step: float = STEP, within: float = WITHIN) -> PrivacyLoss:
+def privacy_loss(curve: PrivacyProfile, step: float = STEP, within: float = WITHIN) -> PrivacyLoss:
     """The loss of a curve in points: ε at any δ above 1e-15 grows by `within` at most."""
     positive(step=step, within=within)
 
@@ -107,7 +107,7 @@ def privacy_loss(curve: Curve, step: float = STEP, within: float = WITHIN) -> Pr
     return PrivacyLoss(step, (*back, 0, *places), (*reversed(under_q), still, *under_p), infinite)
 
 
-def _last(curve: Curve, upper: Upper, step: float) -> int:
+def _last(curve: PrivacyProfile, upper: Upper, step: float) -> int:
     """Where the curve ends: at its pure ε, at next to nothing, or where it falls no further.
 
     A power of two will do, since it is how far points reach and not what they promise. `invert`

@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.bounds import Answer
-from labeldp.accounting.curve import Curve
 from labeldp.accounting.draw import BagDraw, membership
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
+from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.options import BagsQuestion, Question
 from labeldp.mechanisms.protocol import Panel, number
@@ -72,15 +72,15 @@ def chance(asked: BagsQuestion) -> float | None:
     return membership(asked.rows, asked.bags, asked.bag_size)
 
 
-def over(asked: BagsQuestion, curve: Curve) -> BagDraw:
+def over(asked: BagsQuestion, curve: PrivacyProfile) -> BagDraw:
     """The same over the draw of the bags that are asked about, or of one."""
     return BagDraw(curve, asked.rows, asked.bag_size or 1, asked.bags or 1)
 
 
-def limit(asked: Question, law: Curve, name: str) -> Answer:
+def limit(asked: Question, law: PrivacyProfile, name: str) -> Answer:
     """A limit, or why there is none."""
     try:
-        return Answer(invert.limit(law, name, *asked.budget))
+        return Answer(calibrate.limit(law, name, *asked.budget))
     except PlanError as problem:
         return Answer(None, str(problem))
 
@@ -97,15 +97,15 @@ def smallest(asked: Question, answer: Answer) -> Found:
     return found
 
 
-def priced(asked: BagsQuestion, law: Curve) -> Found:
+def priced(asked: BagsQuestion, law: PrivacyProfile) -> Found:
     """ε and δ when the row is in a bag, and over the draw."""
 
-    def both(curve: Curve, delta: float) -> Found:
-        epsilon = invert.epsilon(curve, asked.delta)
+    def both(curve: PrivacyProfile, delta: float) -> Found:
+        epsilon = calibrate.epsilon(curve, asked.delta)
         return {"epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta}
 
     given, drawn = law.delta(asked.epsilon), chance(asked)
-    most = invert.limit(over(asked, law), "bags", *asked.budget)
+    most = calibrate.limit(over(asked, law), "bags", *asked.budget)
     found: Found = {"conditional": both(law, given.upper), "max_bags": most}
     if drawn is not None:
         unconditional = both(over(asked, law), given.times(drawn).upper)

@@ -56,9 +56,9 @@ def _parse_shares(texts: Iterable[str]) -> dict[str, float]:
 
 def _basis(basis: str) -> None:
     if basis not in ("linear", "auto"):
-        from labeldp.features.wish import Wish
+        from labeldp.features.basis_spec import BasisSpec
 
-        Wish.of(basis, (), 1)
+        BasisSpec.of(basis, (), 1)
 
 
 def _formula(formula: str) -> None:

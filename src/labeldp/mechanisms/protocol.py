@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from labeldp._random import Randomness
-    from labeldp.engines.protocol import Engine
+    from labeldp.data.table import Source
+    from labeldp.mechanisms.audit_spec import Known, Reals, Rows
+    from labeldp.mechanisms.bags import SimulationInputs
+    from labeldp.mechanisms.design_summary import DesignSummary
     from labeldp.mechanisms.options import Request
-    from labeldp.mechanisms.workbench.bags import Rehearsal
-    from labeldp.mechanisms.workbench.plans import Plan
-    from labeldp.mechanisms.workbench.surveying import Survey
-    from labeldp.mechanisms.workbench.trial import Known, Reals, Rows
+    from labeldp.mechanisms.plans import Plan
+    from labeldp.passes.protocol import Engine
     from labeldp.release.claim import Claim
-    from labeldp.release.drawing import Drawing
     from labeldp.release.files import Release
-    from labeldp.release.meaning import Meaning
-    from labeldp.source.table import Source
+    from labeldp.release.label_model import LabelModel
+    from labeldp.release.pending import PendingRelease
+    from labeldp.sampling.streams import Randomness
 
 Document = dict[str, Any]
 """A plan, a certificate or an answer as JSON."""
@@ -85,7 +85,7 @@ class Account:
 class Inspection:
     """What `labeldp inspect` says of a mechanism: from raw labels, for the curator alone."""
 
-    answer: Callable[[Survey, float, float, float], Document]
+    answer: Callable[[DesignSummary, float, float, float], Document]
     """(survey, residual sum of squares, ε, δ) ↦ names and values of the answer."""
     show: Callable[[Document], Iterator[Panel]]
 
@@ -119,7 +119,7 @@ class Mechanism:
     """One line."""
     draft: Callable[[Request[Any], Source, Engine], Plan]
     """What to publish and what it promises, from features and public facts alone."""
-    run: Callable[[Plan, Source, Engine, Randomness], Drawing]
+    run: Callable[[Plan, Source, Engine, Randomness], PendingRelease]
     """Read the labels once and draw; nothing of the claim can change."""
     read_claim: Callable[[Document], Claim]
     """The claim of a plan or certificate; KeyError, TypeError or ValueError if it is not one."""
@@ -147,7 +147,7 @@ class Mechanism:
     `aggregates`, if these do not hold the design columns and the label."""
     parts: Mapping[str, Callable[[Document], Any]] = field(default_factory=dict)
     """What its plans hold beside what all plans do, by name: how each is read from JSON."""
-    meaning: Callable[[Release], Meaning] | None = None
+    meaning: Callable[[Release], LabelModel] | None = None
     """What the labels of its releases are, for learners; None: nothing here can learn from them."""
     account: Account | None = None
     inspection: Inspection | None = None
@@ -160,7 +160,7 @@ class Mechanism:
     range; None: no row has a label of its own."""
     least_added: Callable[[Request[Any], Source, Engine], float] | None = None
     """No plan for the request adds less to a prediction's mean square; a draft costs more."""
-    rehearse: Callable[[Plan, Source, np.random.Generator], Rehearsal | None] | None = None
+    rehearse: Callable[[Plan, Source, np.random.Generator], SimulationInputs | None] | None = None
     """Weights and noise of a release as it might be, to forecast the error of a fit by; None where
     the plan's forecast is exact."""
     trial: Trial | None = None

@@ -20,10 +20,10 @@ from labeldp.mechanisms.options import Encoding, Request, make_options, names, r
 from labeldp.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
-    from labeldp.engines.protocol import Engine
-    from labeldp.mechanisms.workbench.plans import Plan
+    from labeldp.data.table import Source
+    from labeldp.mechanisms.plans import Plan
+    from labeldp.passes.protocol import Engine
     from labeldp.release.claim import Claim
-    from labeldp.source.table import Source
 
 _HERE = Path(__file__).parent
 

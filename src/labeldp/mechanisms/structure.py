@@ -22,7 +22,9 @@ from labeldp.mechanisms.registry import mechanism_named, mechanisms
 from labeldp.release.certificate import seal
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import table_digest
-from labeldp.release.drawing import (
+from labeldp.release.files import Release, design_layout
+from labeldp.release.parquet import METADATA_KEY, check_form
+from labeldp.release.pending import (
     AGGREGATES,
     CERTIFICATE,
     FEATURES,
@@ -30,8 +32,6 @@ from labeldp.release.drawing import (
     features_text,
     file_name,
 )
-from labeldp.release.files import Release, design_layout
-from labeldp.release.parquet import METADATA_KEY, check_form
 from labeldp.release.statement import SIGNATURES, Envelope, signature_problems
 from labeldp.release.stored import check_plain
 

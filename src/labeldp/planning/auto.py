@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import InputError, LabelDPError
+from labeldp.mechanisms.design_summary import surveyed
+from labeldp.mechanisms.notes import Note
 from labeldp.mechanisms.options import Encoding, Request, given, names
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import USES, Mechanism, number
 from labeldp.mechanisms.registry import draft, make_request, mechanisms
-from labeldp.mechanisms.workbench.notes import Note
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.surveying import surveyed
+from labeldp.passes.protocol import Engine
 from labeldp.planning.comparison import best_of, offer
-from labeldp.source.table import Source
 
 Asked = dict[str, Any]
 """Keywords of `plan`."""

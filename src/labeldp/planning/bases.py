@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from labeldp.errors import LabelDPError
+from labeldp.mechanisms.notes import Note
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.registry import mechanisms
-from labeldp.mechanisms.workbench.notes import Note
-from labeldp.mechanisms.workbench.plans import Plan
 
 BASES = {
     "linear": math.inf,

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.engines.local import engine_for
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import LabelDPError, PlanError
+from labeldp.mechanisms.bags import BagRows, SimulationInputs
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import LINEAR, Mechanism
 from labeldp.mechanisms.registry import draft, make_request, mechanisms
-from labeldp.mechanisms.workbench.bags import BagRows, Rehearsal
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.source.table import Source
+from labeldp.passes.local import engine_for
+from labeldp.passes.protocol import Engine
 
 TRIALS = 10
 _BLOCK_ROWS = 32_768
@@ -28,7 +28,7 @@ _SEED = 20_240
 
 
 @dataclass(frozen=True)
-class Offer:
+class MechanismForecast:
     """One mechanism's offer, or why it has none."""
 
     mechanism: str
@@ -39,7 +39,7 @@ class Offer:
     reason: str | None = None
 
     @classmethod
-    def constant(cls, reference: Plan) -> Offer:
+    def constant(cls, reference: Plan) -> MechanismForecast:
         """The yardstick: the mean of labels of which features explain what they may."""
         error = reference.forecast.residual_ms + reference.explained_ms
         return cls("constant", None, error, "yardstick")
@@ -63,7 +63,7 @@ class Offer:
 
 def compare(
     source: Source, engine: Engine | None = None, *, use: str = LINEAR, **asked: Any
-) -> list[Offer]:
+) -> list[MechanismForecast]:
     """Every mechanism's offer, and the constant predictor's; the best first.
 
     `asked` are keywords of `plan`; a mechanism without one of these choices has no offer.
@@ -73,11 +73,11 @@ def compare(
     known: dict[Any, Any] = {}
     offers = [offer(mechanism, asked, source, engine, known) for mechanism in serving]
     made = best_of(offers)
-    offers.append(Offer.constant(made))
+    offers.append(MechanismForecast.constant(made))
     return sorted(offers, key=lambda o: np.inf if o.mean_mse is None else o.mean_mse)
 
 
-def best_of(offers: list[Offer]) -> Plan:
+def best_of(offers: list[MechanismForecast]) -> Plan:
     """The plan of least error; without any, the first mechanism says why."""
     plans = [(each.mean_mse, each.plan) for each in offers if each.plan is not None]
     if not plans:
@@ -91,7 +91,7 @@ def offer(
     source: Source,
     engine: Engine,
     known: dict[Any, Any],
-) -> Offer:
+) -> MechanismForecast:
     """What a mechanism would give; its error is simulated where it has no closed form.
 
     `known` is what offers for one table share.
@@ -101,11 +101,11 @@ def offer(
         request = replace(make_request(mechanism, **asked), known=known)
         made = draft(mechanism, request, source, engine)
     except LabelDPError as problem:
-        return Offer(name, None, None, None, str(problem))
+        return MechanismForecast(name, None, None, None, str(problem))
     stream = np.random.default_rng(_SEED)
     rehearsal = mechanism.rehearse(made, source, stream) if mechanism.rehearse else None
     if rehearsal is None:
-        return Offer(name, made, made.forecast.mean_mse, "closed form")
+        return MechanismForecast(name, made, made.forecast.mean_mse, "closed form")
     error = simulated_mse(made, rehearsal, source, engine, stream)
     excess = error / made.forecast.residual_ms - 1.0
     forecast = replace(
@@ -116,11 +116,15 @@ def offer(
         fitted_ms=error - made.forecast.residual_ms,
         weighed_ms=error - made.forecast.residual_ms,
     )
-    return Offer(name, replace(made, forecast=forecast), error, "simulated")
+    return MechanismForecast(name, replace(made, forecast=forecast), error, "simulated")
 
 
 def simulated_mse(
-    made: Plan, rehearsal: Rehearsal, source: Source, engine: Engine, stream: np.random.Generator
+    made: Plan,
+    rehearsal: SimulationInputs,
+    source: Source,
+    engine: Engine,
+    stream: np.random.Generator,
 ) -> float:
     """The mean squared error of a fit over `TRIALS` sets of synthetic labels."""
     design, gram = _aggregated(made, rehearsal, source, engine)
@@ -137,7 +141,7 @@ def simulated_mse(
 
 
 def _aggregated(
-    made: Plan, rehearsal: Rehearsal, source: Source, engine: Engine
+    made: Plan, rehearsal: SimulationInputs, source: Source, engine: Engine
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Σ w·x of every bag, and the mean of xxᵀ over the rows in bags."""
     features, size = made.features, rehearsal.draw.bag_size

@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from labeldp.common.arguments import checked, plain
-from labeldp.engines.local import engine_for
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source, as_source, scan
 from labeldp.errors import InputError, PlanError
 from labeldp.features.formula import named_label
 from labeldp.mechanisms.options import Encoding, beside_formula
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import LINEAR, Use
 from labeldp.mechanisms.registry import (
     AUTO,
@@ -28,11 +28,11 @@ from labeldp.mechanisms.registry import (
     mechanism_named,
     mechanisms,
 )
-from labeldp.mechanisms.workbench.plans import Plan
+from labeldp.passes.local import engine_for
+from labeldp.passes.protocol import Engine
 from labeldp.planning.auto import choose
 from labeldp.planning.bases import choose_basis
-from labeldp.planning.worth import judged
-from labeldp.source.table import Source, as_source, scan
+from labeldp.planning.worth import utility_check
 
 __all__ = ["Plan", "plan"]
 
@@ -118,7 +118,7 @@ def plan(
     basis = plain("basis", str | None, asked.get("basis"))
     basis, made = choose_basis(drafted) if basis == AUTO else (basis, drafted(basis))
     asked |= {"basis": basis}
-    return judged(made, source, engine, asked, known=known[basis], anyway=anyway)
+    return utility_check(made, source, engine, asked, known=known[basis], anyway=anyway)
 
 
 TABLE = tuple(inspect.signature(scan).parameters)[1:]

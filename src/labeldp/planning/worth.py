@@ -18,16 +18,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import LabelDPError, PlanError
 from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.design_summary import DesignSummary, surveyed
+from labeldp.mechanisms.notes import ranked
 from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.plans import ENOUGH_KEPT, Plan
 from labeldp.mechanisms.protocol import number
 from labeldp.mechanisms.registry import draft, make_request, mechanism_named
-from labeldp.mechanisms.workbench.notes import ranked
-from labeldp.mechanisms.workbench.plans import ENOUGH_KEPT, Plan
-from labeldp.mechanisms.workbench.surveying import Survey, surveyed
-from labeldp.source.table import Source
+from labeldp.passes.protocol import Engine
 
 NO_CURE = "no ε up to 10 and no single column mends that: the table is too small for its columns"
 MOST = 3
@@ -39,7 +39,7 @@ _MOST_COLUMNS, _MOST_VALUES = 200, 50_000_000
 """Of a table that is planned again and again."""
 
 
-def judged(
+def utility_check(
     made: Plan,
     source: Source,
     engine: Engine,
@@ -61,10 +61,10 @@ def judged(
     )
     if made.anyway or made.worthwhile:
         return made
-    raise PlanError(refusal(made, cures(made, source, engine, asked, known)))
+    raise PlanError(refusal(made, suggest_fixes(made, source, engine, asked, known)))
 
 
-def refusal(made: Plan, found: Sequence[Cure]) -> str:
+def refusal(made: Plan, found: Sequence[Suggestion]) -> str:
     """One line: what is wrong, what would mend it, how to go on without."""
     told = "; ".join(f"{cure.words} ({_told(cure.plan)})" for cure in found)
     return (
@@ -78,7 +78,7 @@ def _told(cured: Plan) -> str:
 
 
 @dataclass(frozen=True)
-class Cure:
+class Suggestion:
     """A change, as it is asked for, and what would then be planned."""
 
     words: str
@@ -89,18 +89,18 @@ Asked = dict[str, Any]
 Known = dict[Any, Any]
 
 
-def cures(
+def suggest_fixes(
     made: Plan, source: Source, engine: Engine, asked: Asked, known: Known | None = None
-) -> list[Cure]:
+) -> list[Suggestion]:
     """Those that mend it, the best first, at most three; `known` is what led to the plan."""
-    bench = _Bench(made, source, engine, asked, {} if known is None else known)
+    bench = _Replanner(made, source, engine, asked, {} if known is None else known)
     tried = (*bench.budgets(), *bench.numbers(), *bench.encodings())
     found = [cure for cure in tried if cure.plan.worthwhile and bench.enough_left(cure.plan)]
     return sorted(found, key=lambda cure: -cure.plan.kept)[:MOST]
 
 
 @dataclass(frozen=True)
-class _Bench:
+class _Replanner:
     """A plan and all that it takes to make another."""
 
     made: Plan
@@ -112,12 +112,12 @@ class _Bench:
 
     def again(
         self, words: str, known: Known, source: Source | None = None, **changed: Any
-    ) -> Iterator[Cure]:
+    ) -> Iterator[Suggestion]:
         """The same mechanism asked for something else; nothing if it has no such plan."""
         mechanism = mechanism_named(self.made.claim.mechanism)
         try:
             request = replace(make_request(mechanism, **self.asked | changed), known=known)
-            yield Cure(words, draft(mechanism, request, source or self.source, self.engine))
+            yield Suggestion(words, draft(mechanism, request, source or self.source, self.engine))
         except LabelDPError:
             return
 
@@ -125,23 +125,23 @@ class _Bench:
         """Whether half of the columns are left: a cure that leaves none has nothing to explain."""
         return 2 * len(cured.features.names) > len(self.made.features.names)
 
-    def budgets(self) -> Iterator[Cure]:
+    def budgets(self) -> Iterator[Suggestion]:
         """The least ε of those tried that keeps enough; else the largest, for what it keeps."""
         larger = [epsilon for epsilon in _BUDGETS if epsilon > self.asked["epsilon"]]
-        last: list[Cure] = []
+        last: list[Suggestion] = []
         for epsilon in larger:
             last = list(self.again(f"`epsilon={epsilon:g}`", self.known, epsilon=epsilon))
             if last and last[0].plan.kept >= ENOUGH_KEPT:
                 break
         yield from last
 
-    def numbers(self) -> Iterator[Cure]:
+    def numbers(self) -> Iterator[Suggestion]:
         """As many aggregates as the mechanism would take."""
         for name in ("bags", "bag_size"):
             if self.asked.get(name) is not None:
                 yield from self.again(f"without `{name}`", self.known, **{name: None})
 
-    def encodings(self) -> Iterator[Cure]:
+    def encodings(self) -> Iterator[Suggestion]:
         """Other columns, where trying them is quick."""
         claim, features = self.made.claim, self.made.features
         values = features.rows * len(features.columns)
@@ -160,7 +160,7 @@ class _Bench:
             count = 4 * (request.encoding.min_count or math.isqrt(features.rows))
             yield from self.again(f"`min_count={count}`", {}, min_count=count)
 
-    def _without_costliest(self, found: Survey) -> Iterator[Cure]:
+    def _without_costliest(self, found: DesignSummary) -> Iterator[Suggestion]:
         """The column that gives one row the most leverage."""
         column = _raw_column(found.features, found.leverage.costliest[0].column)
         kept = tuple(each for each in self.source.columns if each.name != column)

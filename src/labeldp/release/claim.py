@@ -19,14 +19,14 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from labeldp._random import GENERATOR, KEY_BITS
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.compose import gaussian_mu
-from labeldp.accounting.curve import Curve, best_true_positive_rate
+from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate
 from labeldp.common.arguments import checked
 from labeldp.errors import PlanError, at_least
 from labeldp.release.budget import weaknesses
 from labeldp.release.certificate import seal
+from labeldp.sampling.streams import GENERATOR, KEY_BITS
 
 FORMAT = "labeldp-certificate/1"
 
@@ -113,7 +113,7 @@ class Claim(ABC):
 
     @property
     @abstractmethod
-    def law(self) -> Curve:
+    def law(self) -> PrivacyProfile:
         """δ(ε) of the release, whatever else was published included; for a person, if one is."""
 
     @property
@@ -160,7 +160,7 @@ class Claim(ABC):
     @checked
     def epsilon_for(self, group: int) -> float | None:
         """The ε for `group` rows, or persons, at once at this δ; None if there is none."""
-        answer = invert.epsilon(self.law.group(group), self.delta)
+        answer = calibrate.epsilon(self.law.group(group), self.delta)
         return answer if math.isfinite(answer) else None
 
     def curve(self) -> list[list[float]]:

@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 from labeldp.common.arguments import checked
 from labeldp.common.arrow import column_numbers, numpy_numbers
 from labeldp.common.cards import Card, Shown
-from labeldp.common.files import is_directory, obstacle, read_json
+from labeldp.common.files import is_directory, path_problem, read_json
 from labeldp.errors import ReleaseError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.release.certificate import Certificate
-from labeldp.release.drawing import (
+from labeldp.release.label_model import LabelModel, SketchedLabels
+from labeldp.release.pending import (
     AGGREGATES,
     CERTIFICATE,
     FEATURES,
-    Drawing,
+    PendingRelease,
     aggregate_schema,
     file_name,
 )
-from labeldp.release.meaning import Meaning, SketchedLabels
 from labeldp.release.stored import StoredTable, check_plain
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Release(Shown):
         return self.files.get("bags")
 
     @property
-    def meaning(self) -> Meaning:
+    def meaning(self) -> LabelModel:
         """What its labels are, by the declaration of its mechanism."""
         name = self.certificate["mechanism"]
         declared = import_module(_DECLARED).mechanism_named(name).meaning
@@ -101,7 +101,7 @@ class Release(Shown):
                 f"{name} does not declare what the labels of its releases are, so "
                 "nothing can be learnt from them here; use a learner of its own"
             )
-        meaning: Meaning = declared(self)
+        meaning: LabelModel = declared(self)
         return meaning
 
     @property
@@ -222,7 +222,7 @@ class Release(Shown):
         ReleaseError
             it exists, or cannot be written.
         """
-        drawing = Drawing(
+        drawing = PendingRelease(
             self.features,
             self.table.schema,
             (batch for batch in self.table.to_batches()),
@@ -256,7 +256,7 @@ class Release(Shown):
             it is missing, incomplete, damaged or altered.
         """
         folder = Path(directory)
-        reason = obstacle(folder)
+        reason = path_problem(folder)
         if reason is not None:
             raise ReleaseError(f"{folder}: {reason}")
         if not is_directory(folder):

@@ -10,13 +10,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import column_numbers, numpy_numbers
+from labeldp.data.rows import take_numbered
+from labeldp.data.table import Source, scan
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.raw import raw_columns, raw_schema
-from labeldp.release.drawing import label_column
 from labeldp.release.files import ROW, WANTS_TABLE, Release
-from labeldp.source.rows import take_numbered
-from labeldp.source.table import Source, scan
+from labeldp.release.pending import label_column
 
 if TYPE_CHECKING:
     import pandas as pd

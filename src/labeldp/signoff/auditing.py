@@ -17,18 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from labeldp._random import Randomness
 from labeldp.common.arguments import checked
 from labeldp.common.cards import Card, Shown, budget
-from labeldp.engines.local import LocalEngine, engine_for
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source, as_source
 from labeldp.errors import InputError, positive
+from labeldp.mechanisms.audit_spec import Known, Part
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import Trial
 from labeldp.mechanisms.registry import AUTO, DELTA, EPSILON, mechanism_named, mechanisms
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.trial import Known, Part
+from labeldp.passes.local import LocalEngine, engine_for
+from labeldp.passes.protocol import Engine
 from labeldp.planning.verbs import TABLE, plan
 from labeldp.release.files import Release
+from labeldp.sampling.streams import Randomness
 from labeldp.signoff.evidence import ALARM, CONFIDENCE, Evidence, lower_bound
 from labeldp.signoff.neighbours import (
     ENDS,
@@ -40,7 +41,6 @@ from labeldp.signoff.neighbours import (
     with_labels,
     worst_rows,
 )
-from labeldp.source.table import Source, as_source
 
 SECONDS = 30.0
 """For the draws; whole releases take as long as they take."""

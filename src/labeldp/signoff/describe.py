@@ -15,8 +15,8 @@ from typing import Any
 from labeldp.common.files import read_json
 from labeldp.errors import InputError, ReleaseError
 from labeldp.release.croissant import JSON, PARQUET, File, croissant_of, described, files_of, title
-from labeldp.release.drawing import CERTIFICATE
 from labeldp.release.files import Release
+from labeldp.release.pending import CERTIFICATE
 from labeldp.signoff.verification import verify
 
 NOT_STATED = "not stated"

@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp._random import public_stream
 from labeldp.common.arrow import arrow_numbers
+from labeldp.data.persons import read_marks
+from labeldp.data.protocol import ReaderOf
+from labeldp.data.spelling import Wording
+from labeldp.data.table import Source
 from labeldp.errors import InputError
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import Trial
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.source.persons import read_marks
-from labeldp.source.protocol import ReaderOf
-from labeldp.source.spelling import Wording
-from labeldp.source.table import Source
+from labeldp.sampling.streams import public_stream
 
 Reals = NDArray[np.float64]
 Rows = NDArray[np.intp]

@@ -12,10 +12,10 @@ from typing import Any
 
 from labeldp.common.files import read_json
 from labeldp.errors import ReleaseError
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.registry import mechanism_named
-from labeldp.mechanisms.workbench.plans import Plan
 from labeldp.release.claim import claimed_fields
-from labeldp.release.drawing import CERTIFICATE
+from labeldp.release.pending import CERTIFICATE
 from labeldp.release.statement import SIGNATURES, Envelope
 from labeldp.signoff import risk
 from labeldp.signoff.verification import Verification, verify

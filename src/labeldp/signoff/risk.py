@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
-from labeldp.accounting.curve import best_true_positive_rate
+from labeldp.accounting.privacy_profile import best_true_positive_rate
 
 Points = Sequence[tuple[float, float]]
 

@@ -21,17 +21,17 @@ import numpy as np
 from labeldp.common.arguments import checked
 from labeldp.common.cards import Card, Shown
 from labeldp.common.files import is_directory
-from labeldp.engines.local import engine_for
-from labeldp.engines.protocol import Engine
+from labeldp.data.files import find
+from labeldp.data.table import Source
 from labeldp.errors import DataError, InputError, ReleaseError
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.mechanisms.structure import altered, misshapen
+from labeldp.passes.local import engine_for
+from labeldp.passes.protocol import Engine
 from labeldp.release.claim import Claim, FloorOutcome, claimed_fields, drawn_fields
 from labeldp.release.files import Release
 from labeldp.release.rows import public_rows
 from labeldp.release.statement import SIGNATURES, Envelope
-from labeldp.source.files import find
-from labeldp.source.table import Source
 
 _TOLERANCE = 1e-6
 _SHOWN = 5

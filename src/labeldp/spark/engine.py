@@ -11,10 +11,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from labeldp.engines.protocol import Progress, quiet
+from labeldp.data.table import Source
 from labeldp.errors import DataError, InputError
-from labeldp.features.fold import Fold, Needs, Tally, merge_into, results_of, shares_of, together
-from labeldp.source.table import Source
+from labeldp.features.accumulators import (
+    Accumulator,
+    Fold,
+    PassRequirements,
+    merge_into,
+    results_of,
+    shares_of,
+    together,
+)
+from labeldp.passes.protocol import Progress, quiet
 from labeldp.spark.progress import reported
 from labeldp.spark.reader import ClusterReader, over_parts
 
@@ -28,11 +36,11 @@ class SparkEngine:
     """On the driver, which draws the release; Spark has settings of its own for the passes."""
 
     @property
-    def fold(self) -> Fold:
-        """One pass over all rows (see `labeldp.features.fold`)."""
+    def run_pass(self) -> Fold:
+        """One pass over all rows (see `labeldp.features.accumulators`)."""
         return self._fold
 
-    def _fold(self, task: str, source: Source, /, *tallies: Tally[Any]) -> Any:
+    def _fold(self, task: str, source: Source, /, *tallies: Accumulator[Any]) -> Any:
         """Tallies that were made for certain rows refuse others."""
         asked = [tally.needs for tally in tallies]
         proofs = [each.made_for for each in asked if each.made_for is not None]
@@ -45,7 +53,11 @@ class SparkEngine:
         return results_of(results[len(proofs) :])
 
     def _results(
-        self, task: str, source: Source, needs: Needs, tallies: Sequence[Tally[Any]]
+        self,
+        task: str,
+        source: Source,
+        needs: PassRequirements,
+        tallies: Sequence[Accumulator[Any]],
     ) -> list[Any]:
         frame = _frame(source)
         if needs.numbered:
@@ -67,7 +79,7 @@ class SparkEngine:
 
 
 def _part(
-    tallies: Sequence[Tally[Any]], needs: Needs, source: Source
+    tallies: Sequence[Accumulator[Any]], needs: PassRequirements, source: Source
 ) -> tuple[list[Any], list[str]]:
     """The shares of one part, and what is wrong with its labels: that is said for all at once."""
     check = needs.check(source)

@@ -24,18 +24,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp import errors
+from labeldp.data.decision import Decision, retyped, text_among_numbers
+from labeldp.data.files import sliced, unique_names
+from labeldp.data.looks import TextTypes
+from labeldp.data.protocol import TableReader, Wanted
+from labeldp.data.reading import Reading
+from labeldp.data.spelling import Spelling
+from labeldp.data.typed_text import wording_of
+from labeldp.data.values import NULL_WORDS
 from labeldp.errors import DataError, InputError, LabelDPError
-from labeldp.source.decision import Decision, retyped, text_among_numbers
-from labeldp.source.files import sliced, unique_names
-from labeldp.source.looks import TextTypes
-from labeldp.source.protocol import TableReader, Wanted
-from labeldp.source.reading import Reading
-from labeldp.source.spelling import Spelling
-from labeldp.source.typed_text import wording_of
-from labeldp.source.values import NULL_WORDS
 
 if TYPE_CHECKING:
-    from labeldp.source.table import Source
+    from labeldp.data.table import Source
 
 Result = TypeVar("Result")
 

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from labeldp.data.files import DELIMITERS, FORMATS
+from labeldp.data.header import delimiter_of
 from labeldp.errors import DataError, InputError, MissingExtraError
-from labeldp.source.files import DELIMITERS, FORMATS
-from labeldp.source.header import delimiter_of
 from labeldp.spark.reader import ClusterReader, asking
 
 _JAVA = 17

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from labeldp import Facts
-from labeldp.accounting import invert
-from labeldp.accounting.sketch import Sketch
+from labeldp import DatasetBounds
+from labeldp.accounting import calibrate
+from labeldp.accounting.sketch import SketchProfile
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.result import Row
 
@@ -86,8 +86,8 @@ def sampled_epsilon(
         norm = math.sqrt(facts.residual_ss)
         return no_privacy(f"one label moves a residual norm of {norm:.3g} by up to {width:g}")
     leverage = None if facts.leverage >= 1.0 else facts.leverage
-    known = Facts(bag_size, label_range, None, leverage)
-    return judged(invert.epsilon(Sketch(known, 1, facts.residual_ss), delta))
+    known = DatasetBounds(bag_size, label_range, None, leverage)
+    return judged(calibrate.epsilon(SketchProfile(known, 1, facts.residual_ss), delta))
 
 
 def judged(epsilon: float | None) -> Row:

@@ -13,10 +13,10 @@ from functools import partial
 
 import numpy as np
 
-from labeldp import Facts, forecast
-from labeldp.accounting import invert
+from labeldp import DatasetBounds, forecast
+from labeldp.accounting import calibrate
 from labeldp.accounting.paper import Theorem1
-from labeldp.accounting.sketch import Sketch
+from labeldp.accounting.sketch import SketchProfile
 from labeldp.common.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import Design, Reals
@@ -154,8 +154,8 @@ def _bags(which: str, law: Covariance, data: Data, epsilon: int) -> dict[str, tu
         low, high = data.source.label_range or said.label_range
         rows, limits, residual = law.rows, (float(low), float(high)), law.residual_ms
     theorem = Theorem1(rows, limits, residual).max_bags(epsilon, said.delta)
-    sketch = Sketch(Facts(rows, limits), floor=residual * rows)
-    exact = int(invert.limit(sketch, "bags", epsilon, said.delta))
+    sketch = SketchProfile(DatasetBounds(rows, limits), floor=residual * rows)
+    exact = int(calibrate.limit(sketch, "bags", epsilon, said.delta))
     answers = {PAPER: (int(theorem.value or 0), theorem.reason), OURS: (exact, "")}
     if which == "criteo":
         halved = (-CRITEO_BOUND_USED, CRITEO_BOUND_USED)

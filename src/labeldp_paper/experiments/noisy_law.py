@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.accounting import invert
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.accounting.mixture import RandomWeights, realised_mu
+from labeldp.accounting import calibrate
+from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.weighted_bags import RandomWeights, realised_mu
 from labeldp.errors import PlanError
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid
 from labeldp_paper.experiments.bag_law import MOST_EPSILON, judged, no_privacy
@@ -50,7 +50,7 @@ def _a_priori(grid: Grid, size: int, fraction: float) -> float | None:
     if fraction == 0.0:
         return None
     law = RandomWeights(size, grid.label_range, fraction, 1.0, grid.train_rows)
-    epsilon = invert.epsilon(law, grid.delta)
+    epsilon = calibrate.epsilon(law, grid.delta)
     return epsilon if np.isfinite(epsilon) else None
 
 
@@ -59,7 +59,7 @@ def _least_noise(grid: Grid, size: int, fraction: float, target: float) -> float
     scaled = (-_SCALED / 2, _SCALED / 2)
     law = RandomWeights(size, scaled, fraction, 1.0, grid.train_rows)
     try:
-        return invert.limit(law, "noise_std", target, grid.delta)
+        return calibrate.limit(law, "noise_std", target, grid.delta)
     except PlanError:
         return None
 
@@ -82,8 +82,8 @@ def _of_weights(mu: npt.NDArray[np.float64], delta: float) -> tuple[Row, float |
     empty = int(np.isinf(mu).sum())
     if empty:
         return no_privacy(f"bags without a noisy row: {empty:,}"), None
-    law = Gaussian(float(mu.max()))
+    law = GaussianProfile(float(mu.max()))
     if law.delta(MOST_EPSILON).upper > delta:
         return judged(None), None
-    epsilon = invert.epsilon(law, delta)
+    epsilon = calibrate.epsilon(law, delta)
     return judged(epsilon), epsilon

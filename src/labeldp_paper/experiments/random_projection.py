@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from labeldp import Facts
-from labeldp.accounting import invert
+from labeldp import DatasetBounds
+from labeldp.accounting import calibrate
 from labeldp.accounting.paper import Theorem1
-from labeldp.accounting.sketch import Sketch
+from labeldp.accounting.sketch import SketchProfile
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table
@@ -97,7 +97,9 @@ def _bags(said: Parameters, epsilon: int) -> Row:
     log = math.log(4 / said.delta)
     promise = Theorem1(said.rows, said.label_range, said.residual_ms)
     theorem = promise.max_bags(epsilon, said.delta)
-    law = Sketch(Facts(said.rows, said.label_range), floor=said.residual_ms * said.rows)
+    law = SketchProfile(
+        DatasetBounds(said.rows, said.label_range), floor=said.residual_ms * said.rows
+    )
     return {
         "delta": said.delta,
         "singular_value_ss": said.singular_value_ss,
@@ -108,5 +110,5 @@ def _bags(said: Parameters, epsilon: int) -> Row:
         ),
         "theorem": int(theorem.value or 0),
         "theorem_reason": theorem.reason,
-        "exact_worst_case": int(invert.limit(law, "bags", epsilon, said.delta)),
+        "exact_worst_case": int(calibrate.limit(law, "bags", epsilon, said.delta)),
     }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from labeldp import Facts
-from labeldp.accounting import invert
+from labeldp import DatasetBounds
+from labeldp.accounting import calibrate
 from labeldp.accounting.paper import Theorem1
-from labeldp.accounting.sketch import Sketch
+from labeldp.accounting.sketch import SketchProfile
 from labeldp.common.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
@@ -58,11 +58,11 @@ def _row(dataset: str, epsilon: int, facts: Row | None) -> Row:
     answer = promise.max_bags(epsilon, said.delta)
     theorem = int(answer.value or 0)
     floor = said.residual_ms * said.rows
-    law = Sketch(Facts(said.rows, said.label_range), floor=floor)
+    law = SketchProfile(DatasetBounds(said.rows, said.label_range), floor=floor)
     return {
         "paper_printed": printed,
         "theorem": theorem,
-        "exact_worst_case": int(invert.limit(law, "bags", epsilon, said.delta)),
+        "exact_worst_case": int(calibrate.limit(law, "bags", epsilon, said.delta)),
         "exact": _exact(facts, epsilon, said.delta) if facts else None,
         "disagrees": theorem != printed,
         "reason": "" if theorem == printed else _reason(dataset, epsilon, theorem, answer.reason),
@@ -71,9 +71,11 @@ def _row(dataset: str, epsilon: int, facts: Row | None) -> Row:
 
 def _exact(facts: Row, epsilon: int, delta: float) -> int:
     """With the public features of the table that was given."""
-    known = Facts(facts["rows"], tuple(facts["label_range"]), facts["rank"], facts["max_leverage"])
+    known = DatasetBounds(
+        facts["rows"], tuple(facts["label_range"]), facts["rank"], facts["max_leverage"]
+    )
     floor = facts["residual_ms"] * facts["rows"]
-    return int(invert.limit(Sketch(known, floor=floor), "bags", epsilon, delta))
+    return int(calibrate.limit(SketchProfile(known, floor=floor), "bags", epsilon, delta))
 
 
 def _reason(dataset: str, epsilon: int, theorem: int, why: str) -> str:

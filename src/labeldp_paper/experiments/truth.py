@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from labeldp import LinearRegressor, LocalEngine, Plan, Source
-from labeldp.statistics.factor import factorise
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import MomentSum
-from labeldp.statistics.residual import Residual
+from labeldp.exact.cholesky import verified_cholesky
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts
+from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp_paper.experiments.run import Data, given
 
 
@@ -80,14 +80,14 @@ class Truth:
     """The fit with all labels, to measure excesses by: not private."""
 
     def __init__(self, source: Source, made: Plan) -> None:
-        gram, moments = LocalEngine().fold(
+        gram, moments = LocalEngine().run_pass(
             "label sums",
             source,
-            GramSum(made.features),
-            MomentSum(made.features, made.labels),
+            GramAccumulator(made.features),
+            LabelCrossProducts(made.features, made.labels),
         )
-        factor = factorise(gram, made.features)
-        residual = Residual(factor, moments)
+        factor = verified_cholesky(gram, made.features)
+        residual = ExactLeastSquares(factor, moments)
         scales = made.features.scales[list(factor.kept)]
         unit = 2.0**made.labels.exponent
         self.gram = factor.gram.astype(float) * np.outer(scales, scales)

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 
 from labeldp import InputError
 from labeldp.common.files import new_directory
-from labeldp.engines.local import engine_for
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_stable_rows, members_table
+from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding
-from labeldp.mechanisms.workbench.bags import BAGS, BagRows, Draw, check_stable_rows, members_table
-from labeldp.mechanisms.workbench.surveying import survey
-from labeldp.release.drawing import AGGREGATES, FEATURES, features_text, label_column
+from labeldp.passes.local import engine_for
+from labeldp.passes.protocol import Engine
 from labeldp.release.files import WARNING
-from labeldp.source.table import Source
+from labeldp.release.pending import AGGREGATES, FEATURES, features_text, label_column
 from labeldp_paper.naive import NAIVE, NAIVE_FLAG
 
 _BLOCK_ROWS = 1 << 14
@@ -84,7 +84,7 @@ def naive_sums(
         )
     check_stable_rows(source)
     engine = engine or engine_for(source)
-    found = survey(source, engine=engine, encoding=encoding or Encoding(winsor=0))
+    found = summarize_design(source, engine=engine, encoding=encoding or Encoding(winsor=0))
     draw = Draw.new(found.facts.rows, bags, bag_size, over_draw=False, seed=bag_seed)
     rows = BagRows(found.features, draw)
     labels = rows.read_labelled(source, engine).sum(axis=1)

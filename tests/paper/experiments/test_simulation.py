@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting import invert
-from labeldp.accounting.mixture import RandomWeights
-from labeldp.accounting.sketch import Facts, Sketch
-from labeldp.mechanisms.workbench.forecasting import excess_quantile, mean_excess
+from labeldp.accounting import calibrate
+from labeldp.accounting.sketch import DatasetBounds, SketchProfile
+from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.mechanisms.forecast import excess_quantile, mean_excess
 from labeldp_paper.datasets.reading import Progress
 from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags
 from labeldp_paper.experiments.design import Design, least_squares, rank, solve
@@ -92,7 +92,7 @@ def test_worst_bag(design: Design, size: int) -> None:
 def test_epsilon_of_bags() -> None:
     facts = WorstBag(40_000.0, 1.0, 0)
     found = sampled_epsilon(facts, 512, (0.0, 51.0), 1e-8)
-    exact = Sketch(Facts(512, (0.0, 51.0)), 1, 40_000.0).delta(found["epsilon"])
+    exact = SketchProfile(DatasetBounds(512, (0.0, 51.0)), 1, 40_000.0).delta(found["epsilon"])
     assert exact.upper <= 1e-8 < 1.05 * exact.upper
     assert (
         sampled_epsilon(replace(facts, leverage=0.1), 512, (0.0, 51.0), 1e-8)["epsilon"]
@@ -136,5 +136,5 @@ def test_coins_and_a_fixed_number_of_noisy_rows_cost_the_same(size: int, part: f
     """What the note under the noisy tables says."""
     fixed = RandomWeights(size, (0.0, 51.0), part, 1.0, 4_194_308)
     coins = replace(fixed, rows=None)
-    epsilon = invert.epsilon(fixed, 1e-8)
-    assert invert.epsilon(coins, 1e-8) == pytest.approx(epsilon, rel=1e-4)
+    epsilon = calibrate.epsilon(fixed, 1e-8)
+    assert calibrate.epsilon(coins, 1e-8) == pytest.approx(epsilon, rel=1e-4)

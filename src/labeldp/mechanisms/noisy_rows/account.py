@@ -11,8 +11,8 @@ from labeldp.mechanisms.noisy_rows.noise import LAWS, least_noise, needed
 from labeldp.mechanisms.protocol import Panel, number
 
 if TYPE_CHECKING:
+    from labeldp.mechanisms.design_summary import DesignSummary
     from labeldp.mechanisms.noisy_rows import NoisyRowsQuestion
-    from labeldp.mechanisms.workbench.surveying import Survey
 
 Found = dict[str, Any]
 
@@ -58,7 +58,7 @@ def _facts(told: Found) -> list[tuple[str, str]]:
     return facts
 
 
-def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> Found:  # noqa: ARG001
+def inspect(found: DesignSummary, residual_ss: float, epsilon: float, delta: float) -> Found:  # noqa: ARG001
     """The noise, and what a linear fit would suffer from it."""
     noise = _noise(found.facts.width, 1, epsilon, delta)
     error = _error(noise["noise_std"], found.facts.rows, found.factor.rank)

@@ -10,19 +10,19 @@ import pyarrow as pa
 from scipy.special import bdtr
 
 from labeldp.common.arrow import arrow_numbers, numpy_numbers
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
+from labeldp.exact.gram import GramAccumulator
 from labeldp.features.encoder import Encoder
 from labeldp.features.raw import raw_columns
+from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_table
+from labeldp.mechanisms.design_summary import most_rows
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim, read_claim
 from labeldp.mechanisms.noisy_rows.noise import least_noise
-from labeldp.mechanisms.workbench.checks import check_grid, check_label_exponent, other_table
-from labeldp.mechanisms.workbench.surveying import most_rows
+from labeldp.passes.protocol import Engine
 from labeldp.release.digest import Digest, table_digest
-from labeldp.release.drawing import AGGREGATES, FEATURES
 from labeldp.release.files import ROW, Release
+from labeldp.release.pending import AGGREGATES, FEATURES
 from labeldp.release.rows import labelled_rows
-from labeldp.source.table import Source
-from labeldp.statistics.gram import GramSum
 
 _SPENT = 1e-6
 """Of the scale, what rounding may make of it."""
@@ -101,7 +101,7 @@ def untested(release: Release) -> Iterator[str]:
 
 def _check_own_features(release: Release) -> Iterator[str]:
     """Whether the features beside the labels are those that the certificate has the sums of."""
-    encode, total = Encoder(release.features), GramSum(release.features).new()
+    encode, total = Encoder(release.features), GramAccumulator(release.features).new()
     for batch, _ in labelled_rows(release):
         total.add(encode(batch))
     if total.result().digest() != release.certificate["digests"]["feature_sums"]:
@@ -111,7 +111,7 @@ def _check_own_features(release: Release) -> Iterator[str]:
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
     """Whether rows, their features and their persons are the table's."""
     claim, features = read_claim(release.certificate), release.features
-    gram = engine.fold("feature sums", source, GramSum(features))
+    gram = engine.run_pass("feature sums", source, GramAccumulator(features))
     if (problem := other_table(release, gram)) is not None:
         yield problem
         return

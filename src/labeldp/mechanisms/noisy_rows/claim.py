@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting.curve import Curve
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.mechanisms.forecast import chi_square_quantiles
+from labeldp.mechanisms.noise_claim import NoiseClaim, read_noise
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
 from labeldp.mechanisms.protocol import Description, describe_person, number
-from labeldp.mechanisms.workbench.forecasting import chi_square_quantiles
-from labeldp.mechanisms.workbench.noise_claim import NoiseClaim, read_noise
 from labeldp.release.claim import GAUSSIANS, FloorOutcome
 
 BASIS = (
@@ -36,7 +36,7 @@ class NoisyRowsClaim(NoiseClaim):
     with_features: bool
 
     @property
-    def law(self) -> Curve:
+    def law(self) -> PrivacyProfile:
         return self.noise.curve(self.width, self.protected)
 
     @property

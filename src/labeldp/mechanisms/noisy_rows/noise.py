@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labeldp import door
-from labeldp.accounting.curve import Curve
-from labeldp.accounting.gaussian import Gaussian, most_mu
-from labeldp.accounting.laplace import Laplace
+from labeldp.accounting.gaussian import GaussianProfile, most_mu
+from labeldp.accounting.laplace import LaplaceProfile
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.sampling import rounded_noise as door
 
 _GAUSSIAN_ROOM = 1 - 1e-9
 """μ is used up to this, and ε up to the next, so that rounding never breaks the budget."""
@@ -34,7 +34,7 @@ class Law:
     deviation: float
     norm: Callable[[int], float]
     """Of as many moves by 1, in the norm that counts."""
-    price: Callable[[float], Curve]
+    price: Callable[[float], PrivacyProfile]
     """The guarantee where labels move by so many scales."""
     most: Callable[[float, float], float]
     """The largest such move within (ε, δ), but for rounding."""
@@ -55,7 +55,7 @@ LAWS = {
         door.LAPLACE,
         math.sqrt(2.0),
         float,
-        Laplace,
+        LaplaceProfile,
         lambda epsilon, _delta: epsilon * _LAPLACE_ROOM,
         lambda x: 0.5 * math.exp(-x),
     ),
@@ -65,7 +65,7 @@ LAWS = {
         door.NORMAL,
         1.0,
         math.sqrt,
-        Gaussian,
+        GaussianProfile,
         lambda epsilon, delta: most_mu(epsilon, delta) * _GAUSSIAN_ROOM,
         _normal_tail,
     ),
@@ -93,7 +93,7 @@ class RowNoise:
         """The exponent of the public grid's step."""
         return door.grid_for(self.scale)
 
-    def curve(self, width: float, rows: int) -> Curve:
+    def curve(self, width: float, rows: int) -> PrivacyProfile:
         """What is guaranteed to so many rows together, rounded up."""
         return self.law.price(width * self.law.norm(rows) / self.scale * _UP)
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import DataError, InputError
+from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.design_summary import most_rows, person_notes, surveyed
+from labeldp.mechanisms.forecast import explained_ms, shrunken_ms
 from labeldp.mechanisms.noisy_rows import NoisyRowsOptions
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise, least_noise
+from labeldp.mechanisms.notes import spared
 from labeldp.mechanisms.options import Request
-from labeldp.mechanisms.workbench.forecasting import explained_ms, shrunken_ms
-from labeldp.mechanisms.workbench.notes import spared
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.surveying import most_rows, person_notes, surveyed
+from labeldp.mechanisms.plans import Plan
+from labeldp.passes.protocol import Engine
 from labeldp.release.files import ROW
-from labeldp.source.table import Source
-from labeldp.statistics.labels import LabelGrid
 
 _MOST_STEPS = 2.0**50
 """Labels count fewer steps of their grids than this, so that doubles hold them exactly."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from labeldp.release.files import Release
-from labeldp.release.meaning import RowLabels
+from labeldp.release.label_model import RowLabels
 from labeldp.release.rows import row_schema
 
 _KURTOSIS = {"laplace": 6.0, "gaussian": 3.0}

@@ -16,25 +16,25 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp import door
-from labeldp._random import Randomness
 from labeldp.common.arrow import arrow_numbers
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import DataError, PlanError
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.raw import raw_columns
+from labeldp.mechanisms.design_summary import most_rows
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
 from labeldp.mechanisms.noisy_rows.plan import check_numbered
-from labeldp.mechanisms.workbench.plans import OTHER_FEATURES, Plan
-from labeldp.mechanisms.workbench.surveying import most_rows
-from labeldp.release.drawing import Drawing
+from labeldp.mechanisms.plans import OTHER_FEATURES, Plan
+from labeldp.passes.protocol import Engine
+from labeldp.release.pending import PendingRelease
 from labeldp.release.rows import row_schema
-from labeldp.source.table import Source
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import LabelGrid
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 
 
-def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> PendingRelease:
     """One pass over features, to see that they are the plan's, then one over labels, as drawn."""
     claim, features = plan.claim, plan.features
     assert isinstance(claim, NoisyRowsClaim)
@@ -47,7 +47,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     )
     randomness.spend()
     state = source.state()
-    plan.check_sums(engine.fold("feature sums", source, GramSum(features)).digest())
+    plan.check_sums(engine.run_pass("feature sums", source, GramAccumulator(features)).digest())
     person = most_rows(features, source, engine)
     if person is not None and person.rows > claim.protected:
         raise PlanError(OTHER_FEATURES)
@@ -60,7 +60,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
             raise DataError("the files changed while they were read; leave them alone, run again")
 
     certify = plan.certifier(None, source, claim.noise.grid, randomness)
-    return Drawing(features, schema, drawn(), certify)
+    return PendingRelease(features, schema, drawn(), certify)
 
 
 def _draw(
@@ -100,7 +100,7 @@ def noisy_labels(
 
         return arb(fmpz(int(codes[row]))), arb(scale)
 
-    cells = door.publish(
+    cells = rounded_noise.sample_rounded(
         codes,
         np.zeros(len(codes)),
         (scale, scale),

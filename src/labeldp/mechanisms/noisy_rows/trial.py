@@ -6,11 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labeldp.engines.protocol import Engine
-from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
-from labeldp.mechanisms.noisy_rows.run import noisy_labels
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.trial import (
+from labeldp.data.table import Source
+from labeldp.mechanisms.audit_spec import (
     LAPLACE,
     NORMAL,
     Fresh,
@@ -20,8 +17,11 @@ from labeldp.mechanisms.workbench.trial import (
     Shown,
     on_grid,
 )
+from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
+from labeldp.mechanisms.noisy_rows.run import noisy_labels
+from labeldp.mechanisms.plans import Plan
+from labeldp.passes.protocol import Engine
 from labeldp.release.files import Release
-from labeldp.source.table import Source
 
 _LAWS = {"laplace": LAPLACE, "gaussian": NORMAL}
 

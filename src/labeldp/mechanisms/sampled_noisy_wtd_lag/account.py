@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting import invert
-from labeldp.accounting.gaussian import Gaussian, most_mu
-from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting import calibrate
+from labeldp.accounting.gaussian import GaussianProfile, most_mu
 from labeldp.accounting.paper_bags import Theorem3
+from labeldp.accounting.weighted_bags import RandomWeights
 from labeldp.errors import InputError
 from labeldp.mechanisms import account
 
@@ -29,8 +29,8 @@ def answer(mechanism: str, asked: SampledNoisyWtdLagQuestion) -> Found:
         exact |= {"realised": realised}
     else:
         if asked.bags is not None:
-            drawn = account.over(asked, Gaussian(1.0))
-            realised["unconditional_target_mu"] = invert.limit(drawn, "mu", *asked.budget)
+            drawn = account.over(asked, GaussianProfile(1.0))
+            realised["unconditional_target_mu"] = calibrate.limit(drawn, "mu", *asked.budget)
         paper, a_priori = _priced(asked, fraction)
         exact = {"a_priori": a_priori, "realised": realised}
     found = {"accountants": {"paper": paper, "exact": exact}}

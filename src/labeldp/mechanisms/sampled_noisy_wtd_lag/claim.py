@@ -8,12 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labeldp.accounting.curve import Curve
-from labeldp.accounting.gaussian import Gaussian
-from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.paper_bags import Theorem3
-from labeldp.engines.protocol import Engine
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.data.table import Source
 from labeldp.errors import InputError, LabelDPError, PlanError
+from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_bag_rows, check_members
+from labeldp.mechanisms.checks import FAR, check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.forecast import relative_excess, sketched_error
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     BagWeights,
@@ -22,13 +25,10 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     draw_weights,
     label_grid,
 )
-from labeldp.mechanisms.workbench.bags import BAGS, BagRows, Draw, check_bag_rows, check_members
-from labeldp.mechanisms.workbench.checks import FAR, check_grid, check_label_exponent, check_numbers
-from labeldp.mechanisms.workbench.forecasting import relative_excess, sketched_error
+from labeldp.passes.protocol import Engine
 from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_head
-from labeldp.release.drawing import AGGREGATES, FEATURES
 from labeldp.release.files import Release
-from labeldp.source.table import Source
+from labeldp.release.pending import AGGREGATES, FEATURES
 
 _ROUNDING = 1e-9
 BASIS = {
@@ -76,12 +76,12 @@ class SampledNoisyWtdLagClaim(Claim):
         return self.label_range[1] - self.label_range[0]
 
     @property
-    def law(self) -> Curve:
+    def law(self) -> PrivacyProfile:
         """Realised: the shifts of a group add up to at most size·μ, in one bag or in several."""
         if self.accountant == "exact":
             if self.mu is None:
                 raise ValueError("a realised claim needs the mu of the weights drawn")
-            return self.draw.over(Gaussian(self.mu))
+            return self.draw.over(GaussianProfile(self.mu))
         size, fraction = self.draw.bag_size, self.noisy_fraction
         if fraction is None:
             raise ValueError("an a priori claim needs the fraction of noisy rows")

@@ -7,15 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from labeldp.accounting import invert
-from labeldp.accounting.curve import Curve
+from labeldp.accounting import calibrate
 from labeldp.accounting.draw import BagDraw
-from labeldp.accounting.gaussian import Gaussian, most_mu
-from labeldp.accounting.mixture import RandomWeights
+from labeldp.accounting.gaussian import GaussianProfile, most_mu
 from labeldp.accounting.paper_bags import Theorem3
-from labeldp.engines.protocol import Engine
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.data.table import Source
 from labeldp.errors import InputError, PlanError
+from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows, fresh_draw
+from labeldp.mechanisms.design_summary import DesignSummary, surveyed
+from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.options import Request, fitting
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import Panel, number
 from labeldp.mechanisms.sampled_noisy_wtd_lag import SampledNoisyWtdLagOptions, sizing
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
@@ -26,11 +30,7 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     draw_weights,
     noisy_share,
 )
-from labeldp.mechanisms.workbench.bags import BagRows, Draw, check_stable_rows, fresh_draw
-from labeldp.mechanisms.workbench.forecasting import forecast
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.surveying import Survey, surveyed
-from labeldp.source.table import Source
+from labeldp.passes.protocol import Engine
 
 _BYTES = 21
 """Of one row in bags.parquet."""
@@ -89,7 +89,7 @@ def draft(request: Request[SampledNoisyWtdLagOptions], source: Source, engine: E
 def _drawn(
     request: Request[SampledNoisyWtdLagOptions],
     source: Source,
-    found: Survey,
+    found: DesignSummary,
     shape: tuple[int, int, float],
     fraction: float,
 ) -> DrawnBags:
@@ -109,8 +109,8 @@ def _drawn(
             noisy = coins(draw, fraction)
         target = None
         if request.accountant == "exact":
-            law = draw.over(Gaussian(1.0))
-            target = invert.limit(law, "mu", request.epsilon, request.delta)
+            law = draw.over(GaussianProfile(1.0))
+            target = calibrate.limit(law, "mu", request.epsilon, request.delta)
         return draw, draw_weights(draw, noisy, found.facts.width, std, target), target
 
     if request.options.bag_seed is None:
@@ -155,7 +155,7 @@ def _fraction(request: Request[SampledNoisyWtdLagOptions], source: Source) -> fl
 
 
 def _shape(
-    request: Request[SampledNoisyWtdLagOptions], found: Survey, fraction: float
+    request: Request[SampledNoisyWtdLagOptions], found: DesignSummary, fraction: float
 ) -> tuple[int, int, float]:
     """Bag size, number of bags, noise: what was asked, and the best of what was left open."""
     rows, rank = found.facts.rows, found.factor.rank
@@ -189,7 +189,7 @@ def _shape(
 
 def _needed_noise(
     request: Request[SampledNoisyWtdLagOptions],
-    found: Survey,
+    found: DesignSummary,
     fraction: float,
     bags_of: Callable[[int], int],
 ) -> Callable[[int], float]:
@@ -197,13 +197,13 @@ def _needed_noise(
     rows, labels, width = found.facts.rows, found.labels.range, found.facts.width
     budget = (request.epsilon, request.delta)
 
-    def over(law: Curve, size: int) -> Curve:
+    def over(law: PrivacyProfile, size: int) -> PrivacyProfile:
         over_draw = request.options.over_draw
         return BagDraw(law, rows, size, bags_of(size)) if over_draw else law
 
     def needed(size: int) -> float:
         if request.accountant == "exact":
-            target = invert.limit(over(Gaussian(1.0), size), "mu", *budget)
+            target = calibrate.limit(over(GaussianProfile(1.0), size), "mu", *budget)
             return sizing.realised_std(size, fraction, width, target)
         if request.accountant == "paper":
             return sizing.least_std(Theorem3(labels, fraction, size, bags_of(size)), *budget)
@@ -212,7 +212,12 @@ def _needed_noise(
     return needed
 
 
-def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:  # noqa: ARG001
+def inspect(
+    found: DesignSummary,
+    residual_ss: float,  # noqa: ARG001
+    epsilon: float,
+    delta: float,
+) -> dict[str, Any]:
     """The noise that bags of some sizes need."""
     target = most_mu(epsilon, delta)
     noise = {

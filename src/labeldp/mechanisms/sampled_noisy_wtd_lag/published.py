@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from labeldp.common.arrow import column_numbers
-from labeldp.mechanisms.workbench.layouts import MEMBERS
-from labeldp.release.drawing import label_column
+from labeldp.mechanisms.layouts import MEMBERS
 from labeldp.release.files import Release
-from labeldp.release.meaning import BagLabels
+from labeldp.release.label_model import BagLabels
+from labeldp.release.pending import label_column
 
 NOISE = "noise_std"
 """The column of the deviations of labels' noise."""

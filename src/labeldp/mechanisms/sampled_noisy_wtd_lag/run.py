@@ -13,23 +13,23 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp import door
-from labeldp._random import Randomness
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import PlanError
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.mechanisms.bags import BagRows, SimulationInputs
+from labeldp.mechanisms.plans import CONTRADICTION, Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import BagWeights, label_grid
-from labeldp.mechanisms.workbench.bags import BagRows, Rehearsal
-from labeldp.mechanisms.workbench.plans import CONTRADICTION, Plan
-from labeldp.release.drawing import Drawing, label_column
-from labeldp.source.table import Source
-from labeldp.statistics.labels import LabelGrid
+from labeldp.passes.protocol import Engine
+from labeldp.release.pending import PendingRelease, label_column
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 
 _ULP = 2.0**-52
 
 
-def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> PendingRelease:
     """One pass over the rows of the bags, then the sums."""
     claim, features, labels = plan.claim, plan.features, plan.labels
     assert isinstance(claim, SampledNoisyWtdLagClaim)
@@ -53,7 +53,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     certificate = plan.certifier(None, source, grid, randomness)
     batches = (batch for batch in table.to_batches())
     files = {"bags": weights.table(claim.draw)}
-    return Drawing(features, table.schema, batches, certificate, files)
+    return PendingRelease(features, table.schema, batches, certificate, files)
 
 
 def draw_sums(
@@ -83,7 +83,7 @@ def draw_sums(
             arb(fmpq(square.numerator, square.denominator)).sqrt(),
         )
 
-    cells = door.publish(
+    cells = rounded_noise.sample_rounded(
         np.einsum("ij,ij->i", weights.values, codes),
         margin * size,
         (std * (1 - margin), std * (1 + margin)),
@@ -94,9 +94,11 @@ def draw_sums(
     return np.ldexp(cells, labels.exponent)
 
 
-def rehearse(plan: Plan, source: Source, stream: np.random.Generator) -> Rehearsal:  # noqa: ARG001
+def rehearse(plan: Plan, source: Source, stream: np.random.Generator) -> SimulationInputs:  # noqa: ARG001
     """The weights that the plan drew: all but the noise is public already."""
     claim = plan.claim
     assert isinstance(claim, SampledNoisyWtdLagClaim)
     weights = claim.weights(source)
-    return Rehearsal(claim.draw, weights.values, weights.noise(claim.noise_std) ** 2, weigh=True)
+    return SimulationInputs(
+        claim.draw, weights.values, weights.noise(claim.noise_std) ** 2, weigh=True
+    )

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from labeldp._random import normals, public_stream, words
-from labeldp.accounting import invert
-from labeldp.accounting.curve import Curve
+from labeldp.accounting import calibrate
 from labeldp.accounting.limits import MOST_TRIED_BAG_SIZE
-from labeldp.accounting.mixture import realised_mu
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.weighted_bags import realised_mu
 from labeldp.errors import PlanError
-from labeldp.mechanisms.workbench.forecasting import bag_sizes, mean_excess
+from labeldp.mechanisms.forecast import bag_sizes, mean_excess
+from labeldp.sampling.streams import normals, public_stream, words
 
 _TRIES = 1024
 _ACCEPTED = 0.5
@@ -44,10 +44,10 @@ def realised_std(bag_size: int, fraction: float, width: float, target_mu: float)
     return round_up(needed) if math.isfinite(needed) else math.inf
 
 
-def least_std(law: Curve, epsilon: float, delta: float) -> float:
+def least_std(law: PrivacyProfile, epsilon: float, delta: float) -> float:
     """The noise that a law needs before any draw; infinite if none is enough."""
     try:
-        return round_up(invert.limit(law, "noise_std", epsilon, delta))
+        return round_up(calibrate.limit(law, "noise_std", epsilon, delta))
     except PlanError:
         return math.inf
 

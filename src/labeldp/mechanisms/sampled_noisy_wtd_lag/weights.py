@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp import door
-from labeldp._random import normals, words
-from labeldp.accounting.mixture import realised_mu
+from labeldp.accounting.weighted_bags import realised_mu
+from labeldp.data.rows import take_rows
+from labeldp.data.table import Source
 from labeldp.errors import DataError, InputError, PlanError
+from labeldp.mechanisms.bags import Draw
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import WEIGHTED
-from labeldp.mechanisms.workbench.bags import Draw
-from labeldp.source.rows import take_rows
-from labeldp.source.table import Source
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import normals, words
 
 _MOST_ROUNDS = 1000
 
@@ -60,7 +60,7 @@ class BagWeights:
 
 def label_grid(noise: NDArray[np.float64]) -> int:
     """The public grid of aggregate labels: that of the least noisy one."""
-    return door.grid_for(float(noise.min()))
+    return rounded_noise.grid_for(float(noise.min()))
 
 
 def coins(draw: Draw, fraction: float) -> NDArray[np.bool_]:

@@ -74,8 +74,8 @@ MECHANISM = Mechanism(
     describe=describe,
     single_rows="a person's rows may stand in several bags, whose costs add up",
     sections={"floor": FLOOR, "draw": DRAW},
-    files={"bags": later("labeldp.mechanisms.workbench.layouts:members")},
-    meaning=later("labeldp.mechanisms.workbench.layouts:sketched"),
+    files={"bags": later("labeldp.mechanisms.layouts:members")},
+    meaning=later("labeldp.mechanisms.layouts:sketched"),
     account=Account(
         SampledWtdFlagQuestion,
         _here("account:answer"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.bounds import Answer
-from labeldp.accounting.curve import Nothing
 from labeldp.accounting.paper_bags import Theorem2
-from labeldp.accounting.sketch import Facts, SizedBag, Sketch, spans_labels
+from labeldp.accounting.privacy_profile import NonPrivate
+from labeldp.accounting.sketch import DatasetBounds, SizedBag, SketchProfile, spans_labels
 from labeldp.errors import InputError
 from labeldp.mechanisms import account
 
@@ -50,18 +50,18 @@ def _exact(asked: SampledWtdFlagQuestion, residual_ms: float, *, public: bool) -
     factor = asked.leverage_factor if public else None
     if size is None:
         law = SizedBag(asked.label_range, residual_ms, 1, features, factor, centred=asked.centred)
-        return account.smallest(asked, Answer(invert.limit(law, "bag_size", *asked.budget)))
+        return account.smallest(asked, Answer(calibrate.limit(law, "bag_size", *asked.budget)))
     if features is not None and (hopeless := spans_labels(size, features)):
         return _hopeless(asked, hopeless)
     leverage = asked.max_leverage if public else None
     if factor is not None and features is not None:
         leverage = min(1.0, factor * features / size)
-    facts = Facts(size, asked.label_range, features, leverage, asked.centred)
-    return account.priced(asked, Sketch(facts, 1, residual_ms * size))
+    facts = DatasetBounds(size, asked.label_range, features, leverage, asked.centred)
+    return account.priced(asked, SketchProfile(facts, 1, residual_ms * size))
 
 
 def _hopeless(asked: SampledWtdFlagQuestion, reason: str) -> Found:
-    found = account.priced(asked, Nothing()) | {"max_bags": 0, "reason": reason}
+    found = account.priced(asked, NonPrivate()) | {"max_bags": 0, "reason": reason}
     if "unconditional" in found:
         found["unconditional"]["delta"] = account.chance(asked)
     return found

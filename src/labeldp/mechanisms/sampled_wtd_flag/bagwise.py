@@ -13,35 +13,35 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.accounting.sketch import Facts, spans_labels
-from labeldp.engines.protocol import Engine
+from labeldp.accounting.sketch import DatasetBounds, spans_labels
 from labeldp.errors import PlanError
+from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.exact.leverage import LeverageScan
+from labeldp.exact.stacked import Stack, bags_at_once
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.workbench.bags import BagRows, Draw
-from labeldp.mechanisms.workbench.surveying import HEADROOM, inflation_for
-from labeldp.statistics.factor import Factor, factorise
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import LabelGrid
-from labeldp.statistics.leverage import LeverageScan
-from labeldp.statistics.stacked import Stack, bags_at_once
+from labeldp.mechanisms.bags import BagRows, Draw
+from labeldp.mechanisms.design_summary import HEADROOM, inflation_for
+from labeldp.passes.protocol import Engine
 
 _ALLOWANCE = 2.0**-20
 """For rounding: the same for all draws, but for features nearly collinear within a bag."""
 
 
-def bag_factor(features: FeatureMap, bag: Encoded) -> Factor:
+def bag_factor(features: FeatureMap, bag: Encoded) -> VerifiedCholesky:
     """The factor of a bag's features; columns that depend on others within the bag are left out.
 
     Their aggregates are published all the same: given the others they follow from the secret
     weights and the features, never from labels.
     """
-    sums = GramSum(features)
+    sums = GramAccumulator(features)
     sums.add(bag)
-    return factorise(sums.result(), features, saturated=True)
+    return verified_cholesky(sums.result(), features, saturated=True)
 
 
-def bag_leverage(features: FeatureMap, factor: Factor, bag: Encoded) -> float:
+def bag_leverage(features: FeatureMap, factor: VerifiedCholesky, bag: Encoded) -> float:
     """The largest leverage of a row within its bag."""
     if factor.rank >= bag.rows:
         return 1.0
@@ -68,7 +68,7 @@ class Block:
         return Stack(self.features, self.rows, self.bags)
 
     @cached_property
-    def alone(self) -> dict[int, Factor]:
+    def alone(self) -> dict[int, VerifiedCholesky]:
         """The factors of the bags that the stack leaves out."""
         careful = np.flatnonzero(self.stack.careful).tolist()
         return {bag: bag_factor(self.features, self.bag(bag)) for bag in careful}
@@ -113,7 +113,7 @@ def bag_facts(
     *,
     adds: bool,
     engine: Engine,
-) -> Facts:
+) -> DatasetBounds:
     """What holds of every bag. Bags that determine their labels are refused, unless noise hides
     them (`adds`)."""
     bag_size = draw.bag_size
@@ -127,7 +127,7 @@ def bag_facts(
             defect = float(block.defects.max())
             inflation = max(inflation, inflation_for(defect) + 2 * defect)
             advance(block.bags)
-    return Facts(
+    return DatasetBounds(
         rows=bag_size,
         label_range=labels.range,
         features=rank,

@@ -9,25 +9,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labeldp.accounting.curve import Curve
 from labeldp.accounting.floor import price
 from labeldp.accounting.paper_bags import Theorem2
-from labeldp.accounting.sketch import Bags, Facts, Sketch
-from labeldp.engines.protocol import Engine
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.sketch import Bags, DatasetBounds, SketchProfile
+from labeldp.data.table import Source
 from labeldp.errors import PlanError
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.exact.stacked import stacked_design
+from labeldp.mechanisms.bags import BagRows, Draw, check_bag_rows, check_members
+from labeldp.mechanisms.design_checks import bag_squares, improbable
+from labeldp.mechanisms.design_summary import feature_bound
+from labeldp.mechanisms.floor_checks import check_floor_release, untested_floor
+from labeldp.mechanisms.forecast import relative_excess, sketched_error
+from labeldp.mechanisms.residual_floor import FloorClaim, read_floor
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_blocks, bag_facts
-from labeldp.mechanisms.workbench.bags import BagRows, Draw, check_bag_rows, check_members
-from labeldp.mechanisms.workbench.floor_checks import check_floor_release, untested_floor
-from labeldp.mechanisms.workbench.floors import FloorClaim, read_floor
-from labeldp.mechanisms.workbench.forecasting import relative_excess, sketched_error
-from labeldp.mechanisms.workbench.laws import bag_squares, improbable
-from labeldp.mechanisms.workbench.surveying import feature_bound
+from labeldp.passes.protocol import Engine
 from labeldp.release.claim import AddedError, FloorOutcome, read_head
-from labeldp.release.drawing import AGGREGATES
 from labeldp.release.files import Release
-from labeldp.source.table import Source
-from labeldp.statistics.labels import LabelGrid
-from labeldp.statistics.stacked import stacked_design
+from labeldp.release.pending import AGGREGATES
 
 _AWAY = 1e-6
 """Of a sum's length: how far rounding takes it from the span of its rows."""
@@ -68,10 +68,12 @@ class SampledWtdFlagClaim(FloorClaim):
     """Given if and only if the accountant is "paper"."""
 
     @property
-    def law(self) -> Curve:
+    def law(self) -> PrivacyProfile:
         if self.promise is not None:
             return self._theorem2(self.promise)
-        return self.draw.over(Bags(Sketch(self.known, 1, self.floor, *price(self.measurement))))
+        return self.draw.over(
+            Bags(SketchProfile(self.known, 1, self.floor, *price(self.measurement)))
+        )
 
     @property
     def expected_floor(self) -> float:
@@ -79,7 +81,7 @@ class SampledWtdFlagClaim(FloorClaim):
         return self.draw.bag_size * self.promise.min_eigenvalue if self.promise else self.floor
 
     @property
-    def known(self) -> Facts:
+    def known(self) -> DatasetBounds:
         """The facts that the accountant may use: over the draw, only those of every draw."""
         if self.accountant == "exact" and not self.draw.over_draw:
             return self.facts

@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.floor import FloorMode
 from labeldp.accounting.paper_bags import Theorem2
 from labeldp.accounting.sketch import SizedBag, spans_labels
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.bags import BagRows, check_stable_rows, fresh_draw
+from labeldp.mechanisms.design_summary import DesignSummary, feature_bound, surveyed
+from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.options import Request, fitting_aggregates
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import Panel, number
+from labeldp.mechanisms.residual_floor import FloorParameters, claimed_floor, floor_mode
 from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledWtdFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.sizing import BagSizes, choose_bag_size
-from labeldp.mechanisms.workbench.bags import BagRows, check_stable_rows, fresh_draw
-from labeldp.mechanisms.workbench.floors import Terms, claimed_floor, floor_mode
-from labeldp.mechanisms.workbench.forecasting import forecast
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.surveying import Survey, feature_bound, surveyed
-from labeldp.source.table import Source
+from labeldp.passes.protocol import Engine
 
 
 def draft(request: Request[SampledWtdFlagOptions], source: Source, engine: Engine) -> Plan:
@@ -35,7 +35,7 @@ def draft(request: Request[SampledWtdFlagOptions], source: Source, engine: Engin
     promise = _promise(request, found.features)
     options = request.options
     residual_ms = options.residual_ms or options.residual(found.facts.width)
-    terms = Terms(
+    terms = FloorParameters(
         found.facts, request.epsilon, request.delta, request.accountant, mode, residual_ms
     )
     sizes = BagSizes(
@@ -144,20 +144,22 @@ def _floor(claim: SampledWtdFlagClaim, request: Request[SampledWtdFlagOptions]) 
             )
         return claim.expected_floor
     law = replace(claim, floor=1.0).law
-    needed = invert.limit(law, "floor", claim.epsilon, claim.delta)
+    needed = calibrate.limit(law, "floor", claim.epsilon, claim.delta)
     size = claim.draw.bag_size
     whose = f"bags of {size:,} rows"
     promised = request.options.residual_ms
     return claimed_floor(needed, size, promised, whose=whose, cure="ask for larger bags")
 
 
-def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:
+def inspect(
+    found: DesignSummary, residual_ss: float, epsilon: float, delta: float
+) -> dict[str, Any]:
     """The smallest bag without noise, for bags like the whole table."""
     facts = found.facts
     smallest: dict[str, Any]
     try:
         law = SizedBag(facts.label_range, residual_ss / facts.rows)
-        least = invert.limit(law, "bag_size", epsilon, delta)
+        least = calibrate.limit(law, "bag_size", epsilon, delta)
         smallest = {"min_bag_size": least}
         if least > facts.rows:
             smallest["reason"] = f"more than the {facts.rows:,} rows of the table; add noise"

@@ -16,26 +16,31 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp import door
-from labeldp._random import Randomness
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import PlanError
+from labeldp.exact.cholesky import VerifiedCholesky
+from labeldp.exact.gram import FeatureGram, GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
+from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.stacked import stacked_design
+from labeldp.exact.stacked_fits import Fits, fit_stack
 from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.bags import BagRows, SimulationInputs, members_table
+from labeldp.mechanisms.design_summary import inflation_for
+from labeldp.mechanisms.plans import OTHER_FEATURES, Plan
+from labeldp.mechanisms.residual_floor import (
+    AggregateLabelSampler,
+    establish_floor,
+    means,
+    root_bounds,
+)
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import Block, bag_blocks, bag_factor
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
-from labeldp.mechanisms.workbench.bags import BagRows, Rehearsal, members_table
-from labeldp.mechanisms.workbench.floors import LabelLaw, means, root_bounds, settle_floor
-from labeldp.mechanisms.workbench.plans import OTHER_FEATURES, Plan
-from labeldp.mechanisms.workbench.surveying import inflation_for
+from labeldp.passes.protocol import Engine
 from labeldp.release.claim import FloorOutcome
-from labeldp.release.drawing import Drawing, aggregate_batch, aggregate_schema
-from labeldp.source.table import Source
-from labeldp.statistics.factor import Factor
-from labeldp.statistics.gram import FeatureGram, GramSum
-from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
-from labeldp.statistics.residual import Residual
-from labeldp.statistics.stacked import stacked_design
-from labeldp.statistics.stacked_fits import Fits, fit_stack
+from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 
 Labels = NDArray[np.float64]
 
@@ -45,7 +50,7 @@ _ROUNDING = 1e-11
 """Of eigenvalues, relative to the trace; far above what doubles lose."""
 
 
-def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> PendingRelease:
     """One pass over features and labels, then the bags block by block."""
     claim, features, labels = plan.claim, plan.features, plan.labels
     assert isinstance(claim, SampledWtdFlagClaim)
@@ -63,7 +68,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     plan.check_sums(rows.digest())
     bags = LabelledBags(claim, features, labels, rows, values)
     outcome = bags.settle(source, engine, randomness)
-    grid = door.grid_for(math.sqrt(claim.floor))
+    grid = rounded_noise.grid_for(math.sqrt(claim.floor))
     schema = aggregate_schema(features, source.label or "label")
 
     def batches() -> Generator[pa.RecordBatch, None, None]:
@@ -74,7 +79,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
 
     certificate = plan.certifier(outcome, source, grid, randomness)
     files = {"bags": members_table(claim.draw)}
-    return Drawing(features, schema, batches(), certificate, files)
+    return PendingRelease(features, schema, batches(), certificate, files)
 
 
 class LabelledBags:
@@ -101,12 +106,12 @@ class LabelledBags:
         """Check every bag's public facts again and establish the floor under them all."""
         promise = self._claim.promise
         if promise is None:
-            return settle_floor(self._claim, self.smallest(engine), self._labels, randomness)
+            return establish_floor(self._claim, self.smallest(engine), self._labels, randomness)
         self._look(engine)
         check_eigenvalue(promise.min_eigenvalue, self._features, self._labels, source, engine)
         return FloorOutcome()
 
-    def smallest(self, engine: Engine) -> list[Residual]:
+    def smallest(self, engine: Engine) -> list[ExactLeastSquares]:
         """Exact residuals of the bags one of which has the smallest, after a look at all."""
         return self._smallest(*self._look(engine))
 
@@ -135,7 +140,7 @@ class LabelledBags:
             design = stacked_design(self._features, block.rows, block.bags)
             weights = randomness.features.standard_normal(design.shape[:2])
             total = (weights[:, None, :] @ design)[:, 0]
-            codes = door.publish(
+            codes = rounded_noise.sample_rounded(
                 *means(total, fits.slope, fits.slope_error, centre),
                 std_bounds(fits, added_variance, labels),
                 grid - labels.exponent,
@@ -169,12 +174,12 @@ class LabelledBags:
             fits.put(bag, slope, error, root_bounds(residual.square_low, residual.square_high))
         return fits
 
-    def _smallest(self, low: Labels, high: Labels) -> list[Residual]:
+    def _smallest(self, low: Labels, high: Labels) -> list[ExactLeastSquares]:
         """Exact residuals of the bags one of which has the smallest, whichever it is.
 
         A residual that is surely no smaller than another is not needed: where many are 0, one is.
         """
-        smallest: list[Residual] = []
+        smallest: list[ExactLeastSquares] = []
         doubtful = np.flatnonzero(low <= high.min())
         for bag in doubtful[np.argsort(high[doubtful], kind="stable")]:
             if smallest and Fraction(low[bag]) ** 2 >= smallest[0].square_high:
@@ -186,26 +191,30 @@ class LabelledBags:
             smallest = [least, *(r for r in smallest[1:] if r.square_low < least.square_high)]
         return smallest
 
-    def _exact(self, block: Block, total: NDArray[np.float64], added_variance: float) -> door.Exact:
+    def _exact(
+        self, block: Block, total: NDArray[np.float64], added_variance: float
+    ) -> rounded_noise.Exact:
         """The law of a bag's label to any precision, for the rare one in doubt."""
 
         @cache
-        def law(bag: int) -> door.Exact:
+        def law(bag: int) -> rounded_noise.Exact:
             factor = bag_factor(self._features, block.bag(bag))
             residual = self._residual(factor, block.numbers.start + bag)
-            whole = LabelLaw(residual, self._labels, added_variance, self._features.intercept)
+            whole = AggregateLabelSampler(
+                residual, self._labels, added_variance, self._features.intercept
+            )
             return whole.exact_at(total[bag : bag + 1, self._columns(factor)])
 
         return lambda bag, precision: law(bag)(0, precision)
 
-    def _columns(self, factor: Factor) -> list[int]:
+    def _columns(self, factor: VerifiedCholesky) -> list[int]:
         """Where a factor's columns stand among the kept ones."""
         return [self._place[column] for column in factor.kept]
 
-    def _residual(self, factor: Factor, bag: int) -> Residual:
-        sums = MomentSum(self._features, self._labels)
+    def _residual(self, factor: VerifiedCholesky, bag: int) -> ExactLeastSquares:
+        sums = LabelCrossProducts(self._features, self._labels)
         sums.add(self._rows.bag(bag), self._values[bag])
-        return Residual(factor, sums.result())
+        return ExactLeastSquares(factor, sums.result())
 
 
 def std_bounds(fits: Fits, added_variance: float, labels: LabelGrid) -> tuple[Labels, Labels]:
@@ -219,8 +228,8 @@ def check_eigenvalue(
     least: float, features: FeatureMap, labels: LabelGrid, source: Source, engine: Engine
 ) -> None:
     """Refuse a table that breaks the promise. Labels count from the middle of their range."""
-    gram, moments = engine.fold(
-        "label sums", source, GramSum(features), MomentSum(features, labels)
+    gram, moments = engine.run_pass(
+        "label sums", source, GramAccumulator(features), LabelCrossProducts(features, labels)
     )
     if smallest_eigenvalue(gram, moments, features, labels) >= gram.rows * least:
         return
@@ -244,10 +253,10 @@ def smallest_eigenvalue(
     return float(np.linalg.eigvalsh(matrix)[0] - _ROUNDING * np.trace(matrix))
 
 
-def rehearse(plan: Plan, source: Source, stream: np.random.Generator) -> Rehearsal:  # noqa: ARG001
+def rehearse(plan: Plan, source: Source, stream: np.random.Generator) -> SimulationInputs:  # noqa: ARG001
     """Fresh weights, and the noise of the forecast."""
     claim = plan.claim
     assert isinstance(claim, SampledWtdFlagClaim)
     weights = stream.standard_normal((claim.bags, claim.draw.bag_size))
     variances = np.full(claim.bags, plan.forecast.added_variance)
-    return Rehearsal(claim.draw, weights, variances, weigh=False)
+    return SimulationInputs(claim.draw, weights, variances, weigh=False)

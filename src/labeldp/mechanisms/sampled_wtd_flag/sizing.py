@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from labeldp.accounting import invert
-from labeldp.accounting.curve import Curve
+from labeldp.accounting import calibrate
 from labeldp.accounting.draw import BagDraw
 from labeldp.accounting.floor import price
-from labeldp.accounting.sketch import Sketch
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.sketch import SketchProfile
 from labeldp.errors import PlanError
-from labeldp.mechanisms.workbench.floors import Terms
-from labeldp.mechanisms.workbench.forecasting import bag_sizes, mean_excess
+from labeldp.mechanisms.forecast import bag_sizes, mean_excess
+from labeldp.mechanisms.residual_floor import FloorParameters
 
 _STEP = 2**0.5
 _TYPICAL = 2.0
@@ -26,7 +26,7 @@ _TYPICAL = 2.0
 class BagSizes:
     """What decides the size of bags."""
 
-    terms: Terms
+    terms: FloorParameters
     over_draw: bool
     wanted: int | None
     """The number of bags asked for."""
@@ -43,10 +43,10 @@ class BagSizes:
         known = share < 1.0 and terms.accountant == "exact" and not self.over_draw
         facts = replace(table, rows=bag_size, max_leverage=share if known else None)
         mu, slack = price(terms.measurement)
-        law: Curve = Sketch(facts, mu=mu, slack=slack)
+        law: PrivacyProfile = SketchProfile(facts, mu=mu, slack=slack)
         if self.over_draw:
             law = BagDraw(law, table.rows, bag_size, self.bags(bag_size))
-        return invert.limit(law, "floor", terms.epsilon, terms.delta, certified=False)
+        return calibrate.limit(law, "floor", terms.epsilon, terms.delta, certified=False)
 
     def error(self, bag_size: int) -> float:
         """The forecast mean squared error; infinite where bags are too few or not private."""

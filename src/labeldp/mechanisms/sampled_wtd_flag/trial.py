@@ -11,18 +11,18 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labeldp import door
 from labeldp.accounting.floor import FloorMode
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
+from labeldp.mechanisms.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
+from labeldp.mechanisms.bags import BagRows
+from labeldp.mechanisms.plans import Plan
+from labeldp.mechanisms.residual_floor import establish_floor
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.run import LabelledBags
-from labeldp.mechanisms.workbench.bags import BagRows
-from labeldp.mechanisms.workbench.floors import settle_floor
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.trial import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
+from labeldp.passes.protocol import Engine
 from labeldp.release.claim import FloorOutcome
 from labeldp.release.files import Release
-from labeldp.source.table import Source
+from labeldp.sampling import rounded_noise
 
 _ROUNDING = 1e-9
 _RANK = 1e-9
@@ -83,7 +83,7 @@ class Sketched:
         values = rows.read_labelled(source, engine)
         self._bags = LabelledBags(self._claim, features, plan.labels, rows, values)
         self._residuals = self._bags.smallest(engine)
-        self._grid = door.grid_for(math.sqrt(self._claim.floor))
+        self._grid = rounded_noise.grid_for(math.sqrt(self._claim.floor))
         fits = [
             _plain(features.integers(rows.bag(bag)), on_grid(plan.labels, values[bag]))
             for bag in range(self._claim.bags)
@@ -94,7 +94,7 @@ class Sketched:
     def draw(self, releases: int, fresh: Fresh) -> Shown:
         randomness = fresh()
         outcomes = [
-            settle_floor(self._claim, self._residuals, self._plan.labels, randomness)
+            establish_floor(self._claim, self._residuals, self._plan.labels, randomness)
             for _ in range(releases)
         ]
         drawn = [
@@ -130,7 +130,7 @@ class Sketched:
         if claim.measurement is None:
             return (labels,)
         noise, least = claim.measurement.noise(claim.facts.width), self._roots.min()
-        mean, scale, grid = np.array([least]), np.array([[noise]]), door.grid_for(noise)
+        mean, scale, grid = np.array([least]), np.array([[noise]]), rounded_noise.grid_for(noise)
         reach = claim.facts.width
         return Part("floor", shown["measured"], mean, scale, NORMAL, grid, reach), labels
 

@@ -12,8 +12,8 @@ from labeldp.mechanisms.shaped_flag import AUTO, GAUSSIAN, RADIAL, RESIDUAL_SHAR
 from labeldp.mechanisms.shaped_flag.noise import NOISES, SumNoise, choose
 
 if TYPE_CHECKING:
+    from labeldp.mechanisms.design_summary import DesignSummary
     from labeldp.mechanisms.shaped_flag import ShapedFlagQuestion
-    from labeldp.mechanisms.workbench.surveying import Survey
 
 Found = dict[str, Any]
 _OWN = ("features", "max_leverage")
@@ -76,7 +76,7 @@ def _error_facts(told: Found) -> list[tuple[str, str]]:
     return facts
 
 
-def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> Found:  # noqa: ARG001
+def inspect(found: DesignSummary, residual_ss: float, epsilon: float, delta: float) -> Found:  # noqa: ARG001
     """Between which bounds the error lies that privacy would add."""
     columns, facts = found.factor.rank, found.facts
     law = choose(AUTO, epsilon, delta, RESIDUAL_SHARE, columns)

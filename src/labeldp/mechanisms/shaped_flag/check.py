@@ -8,25 +8,25 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp import door
 from labeldp.common.arrow import column_numbers
-from labeldp.engines.protocol import Engine
-from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
-from labeldp.mechanisms.shaped_flag.lengths import Lengths
-from labeldp.mechanisms.workbench.checks import (
+from labeldp.data.table import Source
+from labeldp.exact.cholesky import ROUNDOFF
+from labeldp.exact.gram import FeatureGram, GramAccumulator
+from labeldp.exact.weights import Weights
+from labeldp.mechanisms.checks import (
     FAR,
     check_grid,
     check_label_exponent,
     check_numbers,
     other_table,
 )
-from labeldp.release.drawing import AGGREGATES, FEATURES, file_name
+from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
+from labeldp.mechanisms.shaped_flag.lengths import Lengths
+from labeldp.passes.protocol import Engine
 from labeldp.release.files import Release
-from labeldp.source.table import Source
-from labeldp.statistics.factor import ROUNDOFF
-from labeldp.statistics.gram import FeatureGram, GramSum
-from labeldp.statistics.weights import Weights
+from labeldp.release.pending import AGGREGATES, FEATURES, file_name
+from labeldp.sampling import rounded_noise
 
 WEIGHTS = file_name("weights")
 _SPENT = 1e-6
@@ -52,7 +52,7 @@ def check(release: Release) -> Iterator[str]:
     weights = published_weights(release)
     problem = f"{WEIGHTS} is not square" if weights is None else weights.problem()
     unsound = [problem] if problem else list(check_numbers(release))
-    yield from unsound or check_grid(release, door.grid_for(claim.noise_std))
+    yield from unsound or check_grid(release, rounded_noise.grid_for(claim.noise_std))
     yield from [] if unsound else _check_reach(release, claim)
     if weights is not None and not unsound:
         yield from _check_error(release, weights, claim)
@@ -79,7 +79,7 @@ def _check_residual(claim: ShapedFlagClaim, measured: float | None) -> Iterator[
         yield "certificate: the residual is published, or not, against shape.residual_noise_std"
     if noise is None or measured is None:
         return
-    if math.fmod(measured, math.ldexp(1.0, door.grid_for(noise))) != 0:
+    if math.fmod(measured, math.ldexp(1.0, rounded_noise.grid_for(noise))) != 0:
         yield "certificate: residual_root is off its public grid: its low bits may leak"
     low, high = claim.label_range
     reach = claim.width / 2 if claim.intercept else max(abs(low), abs(high))
@@ -147,7 +147,7 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
     claim, weights = read_claim(release.certificate), published_weights(release)
     assert weights is not None  # as `check` found
     lengths = Lengths(claim, features, weights)
-    gram, seen = engine.fold("feature sums", source, GramSum(features), lengths.tally)
+    gram, seen = engine.run_pass("feature sums", source, GramAccumulator(features), lengths.tally)
     if (problem := other_table(release, gram)) is not None:
         yield problem
         return

@@ -14,13 +14,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from labeldp.accounting.curve import Curve
+from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.errors import at_least, positive
+from labeldp.mechanisms.forecast import QUANTILES
+from labeldp.mechanisms.noise_claim import NoiseClaim, read_noise
 from labeldp.mechanisms.protocol import Description, describe_person, number
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.noise import NOISES, SumNoise
-from labeldp.mechanisms.workbench.forecasting import QUANTILES
-from labeldp.mechanisms.workbench.noise_claim import NoiseClaim, read_noise
 from labeldp.release.claim import GAUSSIANS, FloorOutcome
 
 _BASIS = (
@@ -95,7 +95,7 @@ class ShapedFlagClaim(NoiseClaim):
         return self.noise.together(*self.costs)
 
     @property
-    def law(self) -> Curve:
+    def law(self) -> PrivacyProfile:
         return self.noise.curve(*self.costs, self.bags)
 
     @property

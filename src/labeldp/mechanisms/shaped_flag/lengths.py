@@ -6,15 +6,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
+from labeldp.exact.persons import PersonScan, largest_persons
+from labeldp.exact.shape import NoiseCovariance
+from labeldp.exact.weight_scan import WeightScan, short_length
+from labeldp.exact.weights import Weights
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.passes.protocol import Engine
 from labeldp.release.claim import Person
-from labeldp.source.table import Source
-from labeldp.statistics.persons import PersonScan, largest_persons
-from labeldp.statistics.shape import Shape
-from labeldp.statistics.weight_scan import WeightScan, short_length
-from labeldp.statistics.weights import Weights
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Lengths:
             norm = math.sqrt(seen.maximum)
             return f"a row's weights have the norm {norm:.6g}, {_said(claim.length)}"
         scan = PersonScan(self.features, self.weights)
-        found = largest_persons(scan, lambda each: engine.fold("persons", source, each), seen)
+        found = largest_persons(scan, lambda each: engine.run_pass("persons", source, each), seen)
         if found.rows > claim.person.rows:
             return f"a person has {found.rows} rows, {_said(claim.person.rows)}"
         if found.length > claim.length:
@@ -53,11 +53,11 @@ def _said(most: float) -> str:
 
 
 def person_length(
-    shape: Shape, features: FeatureMap, source: Source, engine: Engine
+    shape: NoiseCovariance, features: FeatureMap, source: Source, engine: Engine
 ) -> tuple[float, Person | None]:
     """The length that the guarantee rests on, of one row or of all rows of a person."""
     if source.person is None:
         return shape.length, None
     scan = PersonScan(features, shape.weights)
-    found = largest_persons(scan, lambda each: engine.fold("persons", source, each))
+    found = largest_persons(scan, lambda each: engine.run_pass("persons", source, each))
     return short_length(found.length), Person(source.person, found.rows)

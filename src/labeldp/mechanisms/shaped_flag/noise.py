@@ -12,22 +12,22 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labeldp import door
-from labeldp._random import Randomness
 from labeldp.accounting import radial
 from labeldp.accounting.compose import compose
-from labeldp.accounting.curve import Curve
-from labeldp.accounting.gaussian import Gaussian, most_mu
-from labeldp.accounting.laplace import Laplace
+from labeldp.accounting.gaussian import GaussianProfile, most_mu
+from labeldp.accounting.laplace import LaplaceProfile
+from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.errors import InputError
 from labeldp.mechanisms.shaped_flag import AUTO, GAUSSIAN, RADIAL
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 
 _HEADROOM = 1 - 1e-9
 """A budget is used up to this, so that rounding never breaks it."""
 
 Publish = Callable[
-    [door.Reals, door.Reals, float, int, Randomness, door.Exact],
-    door.Reals,
+    [rounded_noise.Reals, rounded_noise.Reals, float, int, Randomness, rounded_noise.Exact],
+    rounded_noise.Reals,
 ]
 """(means, bounds of their errors, scale, grid, randomness, exact means and scale) ↦ numbers."""
 
@@ -47,14 +47,14 @@ class SumNoise:
     """Of the costs of two parts: these powers add."""
     whole: Callable[[float, float], float]
     """What (ε, δ) has to spend; 0 if there is no such guarantee."""
-    curve: Callable[[float, float, int], Curve]
+    curve: Callable[[float, float, int], PrivacyProfile]
     """The guarantee: (cost of the aggregates, of the residual or 0, number of aggregates)."""
     spread: Callable[[int], float]
     """Deviation of the noise on each of so many aggregates, if its scale is 1."""
     quantile: Callable[[float, int, float], float]
     """Of the squared error over its mean: (directions, aggregates, probability)."""
     publish: Publish
-    residual: door.Noise
+    residual: rounded_noise.Noise
     """What the residual's root gets."""
     residual_spread: float
     """Deviation of that noise, if its scale is 1."""
@@ -77,9 +77,9 @@ class SumNoise:
         return math.nextafter(self.residual_spread * reach / part, math.inf) if part else None
 
 
-def _radial_curve(aggregates: float, residual: float, columns: int) -> Curve:
+def _radial_curve(aggregates: float, residual: float, columns: int) -> PrivacyProfile:
     noise = radial.curve(aggregates, columns)
-    return compose([noise, Laplace(residual)]) if residual else noise
+    return compose([noise, LaplaceProfile(residual)]) if residual else noise
 
 
 def _normal_quantile(directions: float, columns: int, probability: float) -> float:  # noqa: ARG001
@@ -96,14 +96,14 @@ def _radial_quantile(directions: float, columns: int, probability: float) -> flo
 
 
 def _normal(
-    mean: door.Reals,
-    error: door.Reals,
+    mean: rounded_noise.Reals,
+    error: rounded_noise.Reals,
     scale: float,
     grid: int,
     randomness: Randomness,
-    exact: door.Exact,
-) -> door.Reals:
-    return door.publish(mean, error, (scale, scale), grid, randomness, exact)
+    exact: rounded_noise.Exact,
+) -> rounded_noise.Reals:
+    return rounded_noise.sample_rounded(mean, error, (scale, scale), grid, randomness, exact)
 
 
 NOISES = {
@@ -114,11 +114,13 @@ NOISES = {
         pure=False,
         power=2.0,
         whole=most_mu,
-        curve=lambda aggregates, residual, columns: Gaussian(math.hypot(aggregates, residual)),  # noqa: ARG005
+        curve=lambda aggregates, residual, columns: GaussianProfile(  # noqa: ARG005
+            math.hypot(aggregates, residual)
+        ),
         spread=lambda columns: 1.0,  # noqa: ARG005
         quantile=_normal_quantile,
         publish=_normal,
-        residual=door.NORMAL,
+        residual=rounded_noise.NORMAL,
         residual_spread=1.0,
     ),
     RADIAL: SumNoise(
@@ -131,8 +133,8 @@ NOISES = {
         curve=_radial_curve,
         spread=lambda columns: math.sqrt(columns + 1),
         quantile=_radial_quantile,
-        publish=door.publish_radial,
-        residual=door.LAPLACE,
+        publish=rounded_noise.sample_rounded_radial,
+        residual=rounded_noise.LAPLACE,
         residual_spread=math.sqrt(2.0),
     ),
 }

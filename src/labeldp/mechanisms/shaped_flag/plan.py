@@ -5,18 +5,18 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import DataError, InputError
+from labeldp.exact.shape import FULL_COLUMNS, NoiseCovariance, find_ridged, find_shape
+from labeldp.exact.weight_scan import RowNormScan, WeightScan
+from labeldp.exact.weights import Weights
+from labeldp.mechanisms.design_summary import DesignSummary, surveyed
+from labeldp.mechanisms.notes import Note, spared
 from labeldp.mechanisms.options import Request
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.sizing import Sized, sized
-from labeldp.mechanisms.workbench.notes import Note, spared
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.surveying import Survey, surveyed
-from labeldp.source.table import Source
-from labeldp.statistics.shape import FULL_COLUMNS, Shape, find_ridged, find_shape
-from labeldp.statistics.weight_scan import Sighting, WeightScan
-from labeldp.statistics.weights import Weights
+from labeldp.passes.protocol import Engine
 
 Asked = Request[ShapedFlagOptions]
 RIDGES = (0.1, 1.0)
@@ -54,7 +54,9 @@ def draft(request: Asked, source: Source, engine: Engine) -> Plan:
     )
 
 
-def _best(request: Asked, found: Survey, source: Source, engine: Engine) -> tuple[Sized, Sized]:
+def _best(
+    request: Asked, found: DesignSummary, source: Source, engine: Engine
+) -> tuple[Sized, Sized]:
     """The shape to use, and the one without a ridge."""
     asked = request.options.shape_ridge
 
@@ -75,14 +77,16 @@ def _best(request: Asked, found: Survey, source: Source, engine: Engine) -> tupl
     return (best if best.expected_ms <= _PAYS * plain.expected_ms else plain), plain
 
 
-def shape_of(found: Survey, source: Source, engine: Engine, ridge: float = 0.0) -> Shape:
+def shape_of(
+    found: DesignSummary, source: Source, engine: Engine, ridge: float = 0.0
+) -> NoiseCovariance:
     """The search for a shape; between its passes a bar without an end says that it works."""
     with ExitStack() as working:
 
-        def look(weights: Weights, keep: int, spare: int, floor: float) -> Sighting:
+        def look(weights: Weights, keep: int, spare: int, floor: float) -> RowNormScan:
             working.close()
             scan = WeightScan(found.features, weights, keep=keep, spare=spare, floor=floor)
-            sighting = engine.fold("rows against the shape", source, scan)
+            sighting = engine.run_pass("rows against the shape", source, scan)
             working.enter_context(engine.progress("shape", None))
             return sighting
 

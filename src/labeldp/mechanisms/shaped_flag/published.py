@@ -9,7 +9,7 @@ from labeldp.common.arrow import column_numbers
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.shaped_flag import RADIAL
 from labeldp.release.files import Release
-from labeldp.release.meaning import SumLabels
+from labeldp.release.label_model import SumLabels
 
 
 def weight_columns(release: Release) -> pa.Schema:

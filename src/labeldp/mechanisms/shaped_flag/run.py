@@ -15,28 +15,28 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp import door
-from labeldp._random import Randomness
 from labeldp.common.arrow import arrow_numbers
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import PlanError
+from labeldp.exact.cholesky import verified_cholesky
+from labeldp.exact.gram import FeatureGram, GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
+from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.weights import Weights
 from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.plans import CONTRADICTION, OTHER_FEATURES, Plan
+from labeldp.mechanisms.residual_floor import measure_residual
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.mechanisms.shaped_flag.published import weight_schema
-from labeldp.mechanisms.workbench.floors import measure_residual
-from labeldp.mechanisms.workbench.plans import CONTRADICTION, OTHER_FEATURES, Plan
+from labeldp.passes.protocol import Engine
 from labeldp.release.certificate import seal
-from labeldp.release.drawing import Drawing, aggregate_batch, aggregate_schema
-from labeldp.source.table import Source
-from labeldp.statistics.factor import factorise
-from labeldp.statistics.gram import FeatureGram, GramSum
-from labeldp.statistics.labels import LabelGrid, LabelMoments, MomentSum
-from labeldp.statistics.residual import Residual
-from labeldp.statistics.weights import Weights
+from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 
 
-def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> PendingRelease:
     """One pass over features and labels, then the draw."""
     claim, features, labels = plan.claim, plan.features, plan.labels
     weights = plan.parts.get("weights")
@@ -51,8 +51,8 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     )
     randomness.spend()
     lengths = Lengths(claim, features, weights)
-    tallies = GramSum(features), MomentSum(features, labels), lengths.tally
-    gram, moments, seen = engine.fold("label sums", source, *tallies)
+    tallies = GramAccumulator(features), LabelCrossProducts(features, labels), lengths.tally
+    gram, moments, seen = engine.run_pass("label sums", source, *tallies)
     plan.check_sums(gram.digest())
     if lengths.problem(seen, source, engine):
         raise PlanError(OTHER_FEATURES)
@@ -60,7 +60,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     if claim.residual_noise_std is not None:
         residual = residual_of(plan, gram, moments)
         measured = residual_root(claim, residual, labels, randomness)
-    grid = door.grid_for(claim.noise_std)
+    grid = rounded_noise.grid_for(claim.noise_std)
     drawn = aggregate_labels(weights, gram, moments, labels, claim, grid, randomness)
     schema = aggregate_schema(features, source.label or "label")
     batch = aggregate_batch(schema, aggregate_design(weights, gram, features), drawn)
@@ -70,7 +70,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
         return seal(certify(digests) | {"residual_root": measured})
 
     files = {"weights": weight_table(features, weights.matrix)}
-    return Drawing(features, schema, (one for one in [batch]), certificate, files)
+    return PendingRelease(features, schema, (one for one in [batch]), certificate, files)
 
 
 def weight_table(features: FeatureMap, matrix: NDArray[np.float64]) -> pa.Table:
@@ -125,22 +125,22 @@ def aggregate_labels(
     return np.ldexp(cells, labels.exponent)
 
 
-def residual_of(plan: Plan, gram: FeatureGram, moments: LabelMoments) -> Residual:
+def residual_of(plan: Plan, gram: FeatureGram, moments: LabelMoments) -> ExactLeastSquares:
     """The residual of the table, by the plan's factor if it has it still."""
     factor = plan.factor
     if factor is None or factor.kept != plan.features.kept_columns or not factor.is_of(gram):
-        factor = factorise(gram, plan.features, saturated=True)
+        factor = verified_cholesky(gram, plan.features, saturated=True)
         if factor.kept != plan.features.kept_columns:
             raise PlanError(OTHER_FEATURES)
-    return Residual(factor, moments)
+    return ExactLeastSquares(factor, moments)
 
 
 def residual_root(
-    claim: ShapedFlagClaim, residual: Residual, labels: LabelGrid, randomness: Randomness
+    claim: ShapedFlagClaim, residual: ExactLeastSquares, labels: LabelGrid, randomness: Randomness
 ) -> float:
     """σ̂ = σ + noise (theory §6.2)."""
     scale, std = claim.residual_scale, claim.residual_noise_std
     assert scale is not None
     assert std is not None
     law = claim.noise.residual
-    return measure_residual([residual], labels, scale, door.grid_for(std), randomness, law)
+    return measure_residual([residual], labels, scale, rounded_noise.grid_for(std), randomness, law)

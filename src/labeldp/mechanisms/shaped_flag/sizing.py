@@ -9,28 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
+from labeldp.exact.cholesky import LARGE, VerifiedCholesky
+from labeldp.exact.ridge import Expected
+from labeldp.exact.shape import NoiseCovariance
+from labeldp.mechanisms.design_summary import DesignSummary
+from labeldp.mechanisms.forecast import explained_ms, shrunken_ms
 from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import person_length
 from labeldp.mechanisms.shaped_flag.noise import choose
-from labeldp.mechanisms.workbench.forecasting import explained_ms, shrunken_ms
-from labeldp.mechanisms.workbench.surveying import Survey
-from labeldp.source.table import Source
-from labeldp.statistics.factor import LARGE, Factor
-from labeldp.statistics.ridge import Expected
-from labeldp.statistics.shape import Shape
+from labeldp.passes.protocol import Engine
 
 
 @dataclass(frozen=True)
 class Sized:
     """What a shape would promise."""
 
-    shape: Shape
+    shape: NoiseCovariance
     claim: ShapedFlagClaim
     spread: Spread
-    found: Survey = field(repr=False)
+    found: DesignSummary = field(repr=False)
     explained: float
     """What columns are taken to explain, mean square."""
 
@@ -66,8 +66,8 @@ class Sized:
 
 def sized(
     request: Request[ShapedFlagOptions],
-    found: Survey,
-    shape: Shape,
+    found: DesignSummary,
+    shape: NoiseCovariance,
     source: Source,
     engine: Engine,
 ) -> Sized:
@@ -115,7 +115,7 @@ class Spread:
     """S."""
 
     @classmethod
-    def of(cls, shape: Shape, factor: Factor) -> Spread:
+    def of(cls, shape: NoiseCovariance, factor: VerifiedCholesky) -> Spread:
         root = shape.weights.noise_root(factor)
         return cls(root, root @ root.T)
 

@@ -6,14 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labeldp import door
-from labeldp._random import Randomness
-from labeldp.engines.protocol import Engine
-from labeldp.mechanisms.shaped_flag import RADIAL
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.mechanisms.shaped_flag.run import aggregate_labels, residual_of, residual_root
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.trial import (
+from labeldp.data.table import Source
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts
+from labeldp.exact.weights import Weights
+from labeldp.mechanisms.audit_spec import (
     LAPLACE as ABSOLUTE,
     NORMAL as SQUARE,
     RADIAL as LENGTH,
@@ -24,11 +21,14 @@ from labeldp.mechanisms.workbench.trial import (
     Rows,
     Shown,
 )
+from labeldp.mechanisms.plans import Plan
+from labeldp.mechanisms.shaped_flag import RADIAL
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms.shaped_flag.run import aggregate_labels, residual_of, residual_root
+from labeldp.passes.protocol import Engine
 from labeldp.release.files import Release
-from labeldp.source.table import Source
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import MomentSum
-from labeldp.statistics.weights import Weights
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 
 _AT_ONCE = 1 << 20
 """Numbers of normal noise that are drawn by one call."""
@@ -58,8 +58,8 @@ class Shaped:
     def __init__(self, plan: Plan, source: Source, engine: Engine, _: Rows) -> None:
         self._claim, self._weights = _of(plan)
         self._labels, sums = plan.labels, Fit(plan, source).sums
-        tallies = GramSum(plan.features), MomentSum(plan.features, plan.labels)
-        self._gram, self._moments = engine.fold("label sums", source, *tallies)
+        tallies = GramAccumulator(plan.features), LabelCrossProducts(plan.features, plan.labels)
+        self._gram, self._moments = engine.run_pass("label sums", source, *tallies)
         self._residual = residual_of(plan, self._gram, self._moments)
         self._mean, self._root = self._weights.matrix @ sums.cross, sums.root
 
@@ -84,7 +84,7 @@ class Shaped:
     def _call(self, times: int, randomness: Randomness) -> Reals:
         weights = self._weights
         copies = Weights(weights.kept, np.tile(weights.matrix, (times, 1)))
-        grid = door.grid_for(self._claim.noise_std)
+        grid = rounded_noise.grid_for(self._claim.noise_std)
         rest = self._gram, self._moments, self._labels, self._claim, grid, randomness
         return aggregate_labels(weights if times == 1 else copies, *rest)
 
@@ -95,7 +95,7 @@ class Shaped:
 
     def parts(self, shown: Shown) -> tuple[Part, ...]:
         claim = self._claim
-        radial, grid = claim.noise_law == RADIAL, door.grid_for(claim.noise_std)
+        radial, grid = claim.noise_law == RADIAL, rounded_noise.grid_for(claim.noise_std)
         aggregates = Part(
             "aggregates",
             shown["aggregates"],
@@ -113,7 +113,7 @@ class Shaped:
             np.array([self._root]),
             np.array([[claim.residual_scale]]),
             ABSOLUTE if radial else SQUARE,
-            door.grid_for(claim.residual_noise_std),
+            rounded_noise.grid_for(claim.residual_noise_std),
             claim.reach,
         )
         return aggregates, root

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.accountants import ACCOUNTANTS
-from labeldp.accounting.sketch import Facts
+from labeldp.accounting.sketch import DatasetBounds
 from labeldp.errors import InputError
 from labeldp.mechanisms.account import need
 from labeldp.mechanisms.protocol import REMARKS, Panel, number
@@ -41,13 +41,15 @@ def answer(mechanism: str, asked: WtdFlagQuestion) -> Found:
 
 
 def _by(accountant: str, asked: WtdFlagQuestion, floor: float) -> Found:
-    facts = Facts(asked.rows, asked.label_range, asked.features, asked.max_leverage, asked.centred)
+    facts = DatasetBounds(
+        asked.rows, asked.label_range, asked.features, asked.max_leverage, asked.centred
+    )
     if asked.bags is None:
         most = max_bags(accountant, facts, floor, *asked.budget)
         found: Found = {"max_bags": most.value}
         return found | ({"reason": most.reason} if most.reason else {})
     law = ACCOUNTANTS[accountant](facts, asked.bags, floor)
-    epsilon = invert.epsilon(law, asked.delta)
+    epsilon = calibrate.epsilon(law, asked.delta)
     found = {
         "epsilon": epsilon if math.isfinite(epsilon) else None,
         "delta": law.group(1).delta(asked.epsilon).upper,

@@ -8,20 +8,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from labeldp.accounting.accountants import ACCOUNTANTS
-from labeldp.accounting.curve import Curve
-from labeldp.engines.protocol import Engine
-from labeldp.mechanisms.workbench.checks import other_table
-from labeldp.mechanisms.workbench.floor_checks import check_floor_release, untested_floor
-from labeldp.mechanisms.workbench.floors import FloorClaim, read_floor
-from labeldp.mechanisms.workbench.forecasting import relative_excess, sketched_error
-from labeldp.mechanisms.workbench.laws import check_design
-from labeldp.mechanisms.workbench.surveying import inflation_for, most_rows
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.data.table import Source
+from labeldp.exact.cholesky import verified_cholesky
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.leverage import LeverageScan
+from labeldp.mechanisms.checks import other_table
+from labeldp.mechanisms.design_checks import check_design
+from labeldp.mechanisms.design_summary import inflation_for, most_rows
+from labeldp.mechanisms.floor_checks import check_floor_release, untested_floor
+from labeldp.mechanisms.forecast import relative_excess, sketched_error
+from labeldp.mechanisms.residual_floor import FloorClaim, read_floor
+from labeldp.passes.protocol import Engine
 from labeldp.release.claim import AddedError, FloorOutcome, read_head
 from labeldp.release.files import Release
-from labeldp.source.table import Source
-from labeldp.statistics.factor import factorise
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.leverage import LeverageScan
 
 BASIS = {
     "exact": "exact law of the privacy loss given the features' largest leverage; "
@@ -43,7 +43,7 @@ class WtdFlagClaim(FloorClaim):
     """Published as d+1 rows that carry all that the aggregates do (theory §8)."""
 
     @property
-    def law(self) -> Curve:
+    def law(self) -> PrivacyProfile:
         """Of one label; of all rows of a person at once by the same law (`Facts.family`)."""
         law = ACCOUNTANTS[self.accountant](self.facts, self.bags, self.floor, self.measurement)
         return law if self.person is None else law.group(self.protected)
@@ -113,15 +113,15 @@ def untested(release: Release) -> Iterator[str]:
 def check_features(release: Release, source: Source, engine: Engine) -> Iterator[str]:
     """Whether rows, columns, leverage and the allowance for rounding are the table's."""
     certificate = release.certificate
-    gram = engine.fold("feature sums", source, GramSum(release.features))
+    gram = engine.run_pass("feature sums", source, GramAccumulator(release.features))
     if (problem := other_table(release, gram)) is not None:
         yield problem
         return
-    factor = factorise(gram, release.features)
+    factor = verified_cholesky(gram, release.features)
     if factor.kept != release.features.kept_columns:
         yield "the released columns are not independent in the table"
         return
-    leverage = engine.fold("leverages", source, LeverageScan(release.features, factor))
+    leverage = engine.run_pass("leverages", source, LeverageScan(release.features, factor))
     claimed = certificate["max_leverage"]
     if claimed is not None and claimed < leverage.maximum:
         yield f"the largest leverage is {leverage.maximum:.6g}, the certificate says {claimed:.6g}"

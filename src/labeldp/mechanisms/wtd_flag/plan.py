@@ -7,15 +7,15 @@ from typing import Any
 
 from labeldp.accounting.accountants import ACCOUNTANTS
 from labeldp.accounting.gaussian import most_mu
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import PlanError
+from labeldp.mechanisms.design_summary import DesignSummary, most_rows, person_notes, surveyed
+from labeldp.mechanisms.forecast import forecast
+from labeldp.mechanisms.notes import Note
 from labeldp.mechanisms.options import Request
+from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import REMARKS, Panel, number
-from labeldp.mechanisms.workbench.floors import Terms, claimed_floor, floor_mode
-from labeldp.mechanisms.workbench.forecasting import forecast
-from labeldp.mechanisms.workbench.notes import Note
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.surveying import Survey, most_rows, person_notes, surveyed
+from labeldp.mechanisms.residual_floor import FloorParameters, claimed_floor, floor_mode
 from labeldp.mechanisms.wtd_flag import WtdFlagOptions
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.mechanisms.wtd_flag.sizing import (
@@ -25,7 +25,7 @@ from labeldp.mechanisms.wtd_flag.sizing import (
     max_bags,
     needed_floor,
 )
-from labeldp.source.table import Source
+from labeldp.passes.protocol import Engine
 
 
 def draft(request: Request[WtdFlagOptions], source: Source, engine: Engine) -> Plan:
@@ -42,7 +42,7 @@ def draft(request: Request[WtdFlagOptions], source: Source, engine: Engine) -> P
         )
     labels = person.rows if person else 1
     budget = request.epsilon, request.delta, request.accountant
-    terms = Terms(found.facts, *budget, mode, guess, labels)
+    terms = FloorParameters(found.facts, *budget, mode, guess, labels)
     size = options.megabytes(found.facts.rows * (len(found.features.columns) + 1))
     bags = options.bags or choose_bags(terms, size, compact=options.compact)
     check_number(bags)
@@ -115,7 +115,9 @@ def _compact(options: WtdFlagOptions, bags: int, rank: int) -> bool:
     return options.compact
 
 
-def inspect(found: Survey, residual_ss: float, epsilon: float, delta: float) -> dict[str, Any]:
+def inspect(
+    found: DesignSummary, residual_ss: float, epsilon: float, delta: float
+) -> dict[str, Any]:
     """The most bags that each accountant allows, were the residual public."""
 
     def most(accountant: str) -> dict[str, Any]:

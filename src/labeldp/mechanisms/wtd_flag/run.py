@@ -25,24 +25,24 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from labeldp import door
-from labeldp._random import Randomness
 from labeldp.common.threads import in_order, workers
-from labeldp.engines.protocol import Engine
+from labeldp.data.table import Source
 from labeldp.errors import PlanError
+from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
+from labeldp.exact.gram import FeatureGram, GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelMoments
+from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.exact.leverage import Leverage, LeverageScan
+from labeldp.exact.persons import PersonScan, Seen
 from labeldp.features.feature_map import FeatureMap
-from labeldp.mechanisms.workbench.floors import LabelLaw, settle_floor
-from labeldp.mechanisms.workbench.plans import OTHER_FEATURES, Plan
-from labeldp.mechanisms.workbench.surveying import inflation_for, most_rows
+from labeldp.mechanisms.design_summary import inflation_for, most_rows
+from labeldp.mechanisms.plans import OTHER_FEATURES, Plan
+from labeldp.mechanisms.residual_floor import AggregateLabelSampler, establish_floor
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
-from labeldp.release.drawing import Drawing, aggregate_batch, aggregate_schema
-from labeldp.source.table import Source
-from labeldp.statistics.factor import Factor, factorise
-from labeldp.statistics.gram import FeatureGram, GramSum
-from labeldp.statistics.labels import LabelMoments, MomentSum
-from labeldp.statistics.leverage import Leverage, LeverageScan
-from labeldp.statistics.persons import PersonScan, Seen
-from labeldp.statistics.residual import Residual
+from labeldp.passes.protocol import Engine
+from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
@@ -52,7 +52,7 @@ _PANEL = 64
 """Columns of the triangle R multiplied at a time: above a panel's diagonal nothing is zero."""
 
 
-def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> Drawing:
+def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> PendingRelease:
     """One pass over features and labels, and whose they are, then the draw."""
     claim, features, labels = plan.claim, plan.features, plan.labels
     assert isinstance(claim, WtdFlagClaim)
@@ -66,21 +66,21 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
     plan.check_sums(gram.digest())
     factor = plan.factor
     if factor is None or factor.kept != features.kept_columns or not factor.is_of(gram):
-        factor = factorise(gram, features)  # a plan may have been put together by hand
-    leverage = engine.fold("leverages", source, LeverageScan(features, factor))
+        factor = verified_cholesky(gram, features)  # a plan may have been put together by hand
+    leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
     check_facts(claim, features, factor, leverage)
     person = most_rows(features, source, engine, seen)
     if person is not None and person.rows > claim.protected:
         raise PlanError(OTHER_FEATURES)
-    residual = Residual(factor, moments)
-    outcome = settle_floor(claim, [residual], labels, randomness)
-    grid = door.grid_for(math.sqrt(claim.floor))
+    residual = ExactLeastSquares(factor, moments)
+    outcome = establish_floor(claim, [residual], labels, randomness)
+    grid = rounded_noise.grid_for(math.sqrt(claim.floor))
     schema = aggregate_schema(features, source.label or "label")
 
     draw: Callable[..., Generator[Aggregates, None, None]] = (
         draw_compact if claim.compact else partial(draw_aggregates, threads=workers(engine.threads))
     )
-    law = LabelLaw(residual, labels, outcome.added_variance, features.intercept)
+    law = AggregateLabelSampler(residual, labels, outcome.added_variance, features.intercept)
     drawn = draw(
         factor,
         law,
@@ -97,21 +97,21 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> D
                 advance(len(block.labels))
 
     certificate = plan.certifier(outcome, source, grid, randomness)
-    return Drawing(features, schema, batches(), certificate)
+    return PendingRelease(features, schema, batches(), certificate)
 
 
 def _sums(
     plan: Plan, source: Source, engine: Engine
 ) -> tuple[FeatureGram, LabelMoments, Seen | None]:
     """Of features and labels, and whose rows these are: no other pass may tell."""
-    tallies = GramSum(plan.features), MomentSum(plan.features, plan.labels)
+    tallies = GramAccumulator(plan.features), LabelCrossProducts(plan.features, plan.labels)
     if source.person is None:
-        return *engine.fold("label sums", source, *tallies), None
-    return engine.fold("label sums", source, *tallies, PersonScan(plan.features))
+        return *engine.run_pass("label sums", source, *tallies), None
+    return engine.run_pass("label sums", source, *tallies, PersonScan(plan.features))
 
 
 def check_facts(
-    claim: WtdFlagClaim, features: FeatureMap, factor: Factor, leverage: Leverage
+    claim: WtdFlagClaim, features: FeatureMap, factor: VerifiedCholesky, leverage: Leverage
 ) -> None:
     """The facts that the claim rests on, seen again in the table that is released.
 
@@ -145,8 +145,8 @@ def block_rows(columns: int) -> int:
 
 
 def draw_aggregates(
-    factor: Factor,
-    law: LabelLaw,
+    factor: VerifiedCholesky,
+    law: AggregateLabelSampler,
     *,
     bags: int,
     scales: NDArray[np.float64],
@@ -181,8 +181,8 @@ def _times_triangle(left: NDArray[np.float64], upper: NDArray[np.float64]) -> ND
 
 
 def draw_compact(
-    factor: Factor,
-    law: LabelLaw,
+    factor: VerifiedCholesky,
+    law: AggregateLabelSampler,
     *,
     bags: int,
     scales: NDArray[np.float64],
@@ -202,7 +202,7 @@ def draw_compact(
     features = triangle @ factor.root()
     codes = law.publish(features, grid, randomness)
     step = grid - law.exponent
-    left = door.publish_chi(bags - rank, step, randomness, law.exact_at(features))
+    left = rounded_noise.sample_rounded_chi(bags - rank, step, randomness, law.exact_at(features))
     yield Aggregates(
         np.vstack([features * scales, np.zeros((1, rank))]),
         np.ldexp(np.append(codes, left), law.exponent),

@@ -11,19 +11,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from labeldp.accounting import invert
+from labeldp.accounting import calibrate
 from labeldp.accounting.accountants import ACCOUNTANTS
 from labeldp.accounting.bounds import Answer
-from labeldp.accounting.curve import Curve
 from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
 from labeldp.accounting.paper import Theorem1
-from labeldp.accounting.sketch import Facts
+from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.sketch import DatasetBounds
 from labeldp.errors import PlanError
+from labeldp.mechanisms.forecast import mean_excess
 from labeldp.mechanisms.options import fitting_aggregates
-from labeldp.mechanisms.workbench.forecasting import mean_excess
 
 if TYPE_CHECKING:  # an account reads no data
-    from labeldp.mechanisms.workbench.floors import Terms
+    from labeldp.mechanisms.residual_floor import FloorParameters
 
 GROWTH = 4
 WORTHWHILE = 4e-3
@@ -43,36 +43,38 @@ def check_number(bags: int) -> None:
         )
 
 
-def needed_floor(terms: Terms, bags: int, *, certified: bool = True) -> float:
+def needed_floor(terms: FloorParameters, bags: int, *, certified: bool = True) -> float:
     """The residual sum of squares, data's own and added, that this many bags need."""
     law = _law(terms, bags, 1.0)
-    return invert.limit(law, "floor", terms.epsilon, terms.delta, certified=certified)
+    return calibrate.limit(law, "floor", terms.epsilon, terms.delta, certified=certified)
 
 
-def _law(terms: Terms, bags: int, floor: float) -> Curve:
+def _law(terms: FloorParameters, bags: int, floor: float) -> PrivacyProfile:
     """The accountant's, for as many labels at once as a person may have."""
     law = ACCOUNTANTS[terms.accountant](terms.facts, bags, floor, terms.measurement)
     return law if terms.labels == 1 else law.group(terms.labels)
 
 
-def max_bags(accountant: str, facts: Facts, floor: float, epsilon: float, delta: float) -> Answer:
+def max_bags(
+    accountant: str, facts: DatasetBounds, floor: float, epsilon: float, delta: float
+) -> Answer:
     """The most bags that a floor carries, and why there are none if there are none."""
     if accountant == "paper":
         promise = Theorem1(facts.rows, facts.label_range, floor / facts.rows)
         return promise.max_bags(epsilon, delta)
     law = ACCOUNTANTS[accountant](facts, 1, floor, None)
-    bags = invert.limit(law, "bags", epsilon, delta)
+    bags = calibrate.limit(law, "bags", epsilon, delta)
     return Answer(bags, "" if bags else _too_little(facts, floor, epsilon, delta))
 
 
-def _too_little(facts: Facts, floor: float, epsilon: float, delta: float) -> str:
+def _too_little(facts: DatasetBounds, floor: float, epsilon: float, delta: float) -> str:
     return (
         f"one label can move the residual norm by {facts.width:g}, and the floor on that norm is "
         f"{math.sqrt(floor):g}: not even one bag has ε = {epsilon:g}, δ = {delta:g}"
     )
 
 
-def _carried(terms: Terms) -> int:
+def _carried(terms: FloorParameters) -> int:
     """The most bags that the residual guessed carries without added noise."""
     floor = terms.facts.rows * terms.residual_ms
     if terms.measurement is not None:
@@ -81,17 +83,17 @@ def _carried(terms: Terms) -> int:
         floor = terms.measurement.lower_bound(once, 0.0, terms.facts.width) ** 2
     if floor == 0.0:
         return 0
-    return int(invert.limit(_law(terms, 1, floor), "bags", terms.epsilon, terms.delta))
+    return int(calibrate.limit(_law(terms, 1, floor), "bags", terms.epsilon, terms.delta))
 
 
-def _expected_error(terms: Terms, bags: int) -> float:
+def _expected_error(terms: FloorParameters, bags: int) -> float:
     """The mean squared error of a fit if the residual mean square is as guessed."""
     needed = needed_floor(terms, bags, certified=False)  # the floor chosen is certified
     noise = terms.added(needed, terms.facts.rows) / terms.facts.rows
     return terms.residual_ms + (terms.residual_ms + noise) * mean_excess(terms.rank, bags)
 
 
-def choose_bags(terms: Terms, megabytes: float, *, compact: bool = False) -> int:
+def choose_bags(terms: FloorParameters, megabytes: float, *, compact: bool = False) -> int:
     """The number of bags at which more stop paying, or the file would exceed its size."""
     smallest = terms.rank + 2
     cap = MOST_PUBLISHED_BAGS if compact else cap_from_size(megabytes, terms.rank)

@@ -11,22 +11,22 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labeldp import door
-from labeldp._random import Randomness
 from labeldp.accounting.floor import FloorMode
-from labeldp.engines.protocol import Engine
-from labeldp.mechanisms.workbench.floors import LabelLaw, settle_floor
-from labeldp.mechanisms.workbench.plans import Plan
-from labeldp.mechanisms.workbench.trial import NORMAL, Fit, Fresh, Part, Reals, Rows, Shown
+from labeldp.data.table import Source
+from labeldp.exact.cholesky import verified_cholesky
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts
+from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.mechanisms.audit_spec import NORMAL, Fit, Fresh, Part, Reals, Rows, Shown
+from labeldp.mechanisms.plans import Plan
+from labeldp.mechanisms.residual_floor import AggregateLabelSampler, establish_floor
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.mechanisms.wtd_flag.run import draw_aggregates
+from labeldp.passes.protocol import Engine
 from labeldp.release.claim import FloorOutcome
 from labeldp.release.files import Release
-from labeldp.source.table import Source
-from labeldp.statistics.factor import factorise
-from labeldp.statistics.gram import GramSum
-from labeldp.statistics.labels import MomentSum
-from labeldp.statistics.residual import Residual
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
 
 _ROUNDING = 1e-9
 
@@ -68,12 +68,12 @@ class Sketched:
     def __init__(self, plan: Plan, source: Source, engine: Engine, _: Rows) -> None:
         self._plan, self._claim = plan, _claim(plan)
         self._sums, features = Fit(plan, source).sums, plan.features
-        tallies = GramSum(features), MomentSum(features, plan.labels)
-        gram, moments = engine.fold("label sums", source, *tallies)
-        self._factor = factorise(gram, features)
-        self._residual = Residual(self._factor, moments)
+        tallies = GramAccumulator(features), LabelCrossProducts(features, plan.labels)
+        gram, moments = engine.run_pass("label sums", source, *tallies)
+        self._factor = verified_cholesky(gram, features)
+        self._residual = ExactLeastSquares(self._factor, moments)
         self._slope = self._sums.slope / features.kept_scales
-        self._grid = door.grid_for(math.sqrt(self._claim.floor))
+        self._grid = rounded_noise.grid_for(math.sqrt(self._claim.floor))
 
     def draw(self, releases: int, fresh: Fresh) -> Shown:
         """Aggregates are independent, so those of all releases of one floor are drawn as one."""
@@ -90,13 +90,13 @@ class Sketched:
         return shown | seen | {"added": added[:, None]}
 
     def _outcome(self, randomness: Randomness) -> FloorOutcome:
-        return settle_floor(self._claim, [self._residual], self._plan.labels, randomness)
+        return establish_floor(self._claim, [self._residual], self._plan.labels, randomness)
 
     def _aggregates(
         self, added: float, releases: int, randomness: Randomness
     ) -> tuple[Reals, Reals]:
         features, bags = self._plan.features, self._claim.bags
-        law = LabelLaw(self._residual, self._plan.labels, added, features.intercept)
+        law = AggregateLabelSampler(self._residual, self._plan.labels, added, features.intercept)
         blocks = draw_aggregates(
             self._factor,
             law,
@@ -133,7 +133,7 @@ class Sketched:
         noise = claim.measurement.noise(claim.facts.width)
         reach = claim.facts.width * math.sqrt(claim.protected)
         mean, scale = np.array([root]), np.array([[noise]])
-        grid = door.grid_for(noise)
+        grid = rounded_noise.grid_for(noise)
         return Part("floor", shown["measured"], mean, scale, NORMAL, grid, reach), labels
 
 

@@ -1,0 +1,169 @@
+"""How every text column is read, decided from what all its values look like and from options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from labeldp.data.dates import in_digits
+from labeldp.data.dress import Dress
+from labeldp.data.kinds import is_text
+from labeldp.data.looks import BATCH, Looks
+from labeldp.data.protocol import Reader, Wanted
+from labeldp.data.reading import Reading
+from labeldp.data.spelling import SOFT_BLANKS, Spelling, Wording, among_numbers, without_codes
+from labeldp.data.values import NUMBER, not_a_number
+from labeldp.errors import DataError
+
+_MOMENT, _INSTANT, _DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What decides how columns are read, besides their looks."""
+
+    request: Wanted
+    nulls: tuple[str, ...]
+    """Texts that mean missing."""
+
+    @property
+    def reading(self) -> Reading:
+        return self.request.reading
+
+    def worded(self, looks: Mapping[str, Looks]) -> Wording:
+        """The spellings of all columns."""
+        decimal = self._decimal(looks)
+        spellings = {name: self._spelling(name, look, decimal) for name, look in looks.items()}
+        notes = [
+            note
+            for name, look in looks.items()
+            for note in _notes(name, look, spellings[name], self.reading)
+        ]
+        na = tuple(filter(None, self.reading.everywhere or ()))
+        thousands = self.reading.thousands
+        codes = self.reading.codes
+        return Wording(spellings, decimal, thousands, tuple(notes), na, self.nulls, codes)
+
+    def _decimal(self, looks: Mapping[str, Looks]) -> str:
+        """The table's decimal sign: the comma where columns show it and none shows the point."""
+        if self.reading.decimal is not None:
+            return self.reading.decimal
+        ways = {
+            tuple(sign for sign in self.reading.decimals() if look.reads(sign))
+            for name, look in looks.items()
+            if look.numbers == look.values and name not in self.request.categorical
+        }
+        return "," if (",",) in ways and (".",) not in ways else "."
+
+    def _spelling(self, name: str, look: Looks, decimal: str) -> Spelling:
+        words = Spelling(pa.string(), direct=True, blanks=self.nulls)
+        if name in self.request.categorical:
+            return words
+        blanks = (*self.nulls, *SOFT_BLANKS) if look.blank else self.nulls
+        format = self._date_format(name, look)
+        if format is not None:
+            return Spelling(_MOMENT, "times", date_format=format, blanks=blanks)
+        if look.numbers == look.values or self._dresses(name, look):
+            return self._number(name, look, decimal, blanks) or words
+        direct = self._direct(name, look)
+        if look.boolean == look.values:
+            return Spelling(pa.bool_(), direct=direct, blanks=blanks)
+        if look.moment == look.values:
+            return Spelling(_MOMENT, direct=direct, blanks=blanks)
+        if look.values in (look.clock, look.lapse):
+            return Spelling(_DURATION, "clock", blanks=blanks)
+        return Spelling(_INSTANT, blanks=blanks) if look.zoned == look.values else words
+
+    def _dresses(self, name: str, look: Looks) -> dict[str, Dress]:
+        """What the numbers are dressed in, by the decimal signs that they may have."""
+        known = Dress.of(self.reading.known.get(name, {}))
+        found = {sign: look.dress(sign, known) for sign in self.reading.decimals(name)}
+        return {sign: dress for sign, dress in found.items() if dress is not None}
+
+    def _date_format(self, name: str, look: Looks) -> str | None:
+        if not look.values:
+            return None
+        known = self.reading.known.get(name, {}).get("date_format")
+        others = (look.moment, look.zoned, *([] if in_digits(known) else [look.numbers]))
+        if known is not None and look.values not in others:
+            return str(known)
+        if self.reading.date_format is not None and look.declared == look.values:
+            return self.reading.date_format
+        return look.date_format
+
+    def _number(
+        self, name: str, look: Looks, decimal: str, blanks: tuple[str, ...]
+    ) -> Spelling | None:
+        """How the numbers are read; None if they are codes, or of different kinds."""
+        if look.identifiers and name not in self.request.numeric:
+            return None
+        dresses = self._dresses(name, look)
+        signs = self.reading.decimals(name)
+        ways = [*dresses] if dresses else [sign for sign in signs if look.reads(sign)]
+        if not ways and len(signs) > 1 and look.mixed is not None:
+            ways, dresses = [look.mixed], {look.mixed: Dress("mixed")}
+        if not ways:
+            return None
+        sign = decimal if decimal in ways else ways[0]
+        if dresses or look.spelt or (sign == "," and look.decimal):
+            said, dress = self.reading.thousands, dresses.get(sign)
+            return Spelling(pa.float64(), "numbers", False, sign, said, None, blanks, dress)
+        whole = look.integer == look.values > 0
+        type_ = pa.int64() if whole else pa.float64()
+        return Spelling(type_, direct=self._direct(name, look), blanks=blanks)
+
+    def _direct(self, name: str, look: Looks) -> bool:
+        """Whether no text of a column means missing but those that do everywhere."""
+        codes = self.reading.codes.get(name, ())
+        return not look.blank and all(re.fullmatch(NUMBER, code) for code in codes)
+
+
+def _notes(name: str, look: Looks, spelling: Spelling, reading: Reading) -> Iterator[str]:
+    if spelling.way == "numbers":
+        unit = "" if spelling.dress is None else spelling.dress.note
+        if spelling.dress is None or spelling.dress.unit is None:
+            unit += "".join(f", without {sign}" for sign in look.beside)
+        both = look.reads(".") and look.reads(",") and look.separated + look.decimal > 0
+        both = both and reading.decimal is None and name not in reading.known
+        other = "," if spelling.decimal == "." else "."
+        doubt = f"; both signs would do: `decimal='{other}'` to change" if both else ""
+        yield f"{name}: texts read as numbers, decimal sign {spelling.decimal!r}{unit}{doubt}"
+    if spelling.way == "times":
+        others = [form for form in look.formats if form != spelling.date_format]
+        known = reading.date_format or name in reading.known or not others
+        doubt = "" if known else f"; {others[0]} would do as well: `date_format` to change"
+        yield f"{name}: dates read as {spelling.date_format}{doubt}"
+    if spelling.way == "clock":
+        yield f"{name}: times read as hours"
+    if look.numbers == look.values and look.spelt and pa.types.is_string(spelling.type):
+        yield f"{name}: numbers in different spellings or units, kept as text; `drop` it or mend it"
+    if look.blank and not pa.types.is_string(spelling.type):
+        yield f"{name}: {look.blank} texts such as '-' or '?' count as missing"
+
+
+def retyped(schema: pa.Schema, wording: Wording) -> pa.Schema:
+    """The schema with the types of what was text and is not."""
+    for name, spelling in wording.spellings.items():
+        if not is_text(spelling.type):
+            place = schema.get_field_index(name)
+            schema = schema.set(place, pa.field(name, spelling.type))
+    return schema
+
+
+def text_among_numbers(reader: Reader, name: str, reading: Reading, where: str) -> DataError | None:
+    """The refusal of the first text among the numbers of a column, if it has one."""
+    row = 0
+    for batch in reader.batches([name], BATCH):
+        values = without_codes(batch.column(0), reading.codes.get(name, ())).cast(pa.string())
+        plain = pc.match_substring_regex(values, NUMBER)
+        right = pc.or_kleene(pc.or_kleene(values.is_null(), plain), among_numbers(values, reading))
+        soft = Spelling(pa.string(), blanks=SOFT_BLANKS).read(values, name).is_null()
+        first = pc.index(pc.invert(pc.or_(right, soft)), True).as_py()
+        if first >= 0:
+            return not_a_number(name, values[first].as_py(), f"row {row + first + 1} of {where}")
+        row += batch.num_rows
+    return None

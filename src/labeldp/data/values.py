@@ -1,0 +1,155 @@
+"""Feature columns as float64 arrays, NaN for missing.
+
+Messages may show values and row numbers: features are public. Of labels nothing passes here but
+`floats_of`, which refuses none.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.data.kinds import is_clock, is_moment, is_number, is_text
+from labeldp.errors import DataError
+
+NULL_WORDS = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null",
+)  # fmt: skip
+"""Texts that mean "missing" in a delimited file: pyarrow's own list, spelt out."""
+
+NUMBER = r"^[ \t]*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI][nN][fF]|[iI]nfinity|INFINITY)[ \t]*$"
+"""Texts that are numbers; everything it matches, Arrow parses as float64."""
+
+_EXACT = 2**53
+_ZERO = arrow_numbers(np.zeros(1, np.int64))[0]
+_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def in_any_case(words: str) -> tuple[str, ...]:
+    """Words between strokes in small letters, in capitals, and with capitals where they begin."""
+    made = str.lower, str.upper, str.capitalize, str.title
+    return tuple(dict.fromkeys(make(word) for word in words.split("|") for make in made))
+
+
+def to_float(array: pa.Array, name: str, first_row: int = 0) -> NDArray[np.float64]:
+    """Return the column as float64 with NaN for missing; dates count days since 1970.
+
+    `first_row` is the position of the array's first row in the data, for messages.
+    Refuses text that is not a number, integers beyond 2**53 and infinities.
+    """
+    values = _convert(array, name, first_row)
+    if np.isinf(values).any():
+        row = first_row + int(np.flatnonzero(np.isinf(values))[0]) + 1
+        raise DataError(
+            f"column {name!r} holds an infinity at row {row}; replace it with a number or leave "
+            f"the cell empty"
+        )
+    return values
+
+
+def _convert(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
+    type_ = array.type
+    if pa.types.is_dictionary(type_):
+        return _convert(array.dictionary_decode(), name, first_row)
+    if is_text(type_):
+        return _parse(array, name, first_row)
+    if is_moment(type_):
+        return _days(array)
+    if is_clock(type_):
+        return _hours(array)
+    if pa.types.is_integer(type_) and type_.bit_width == 64:
+        integer_ends(array, name)
+    if is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_):
+        return floats_of(array)
+    raise DataError(f"column {name!r} has type {type_}, which is not a number; drop it")
+
+
+def floats_of(array: pa.Array) -> NDArray[np.float64]:
+    """Numbers or truth values as float64, NaN for null."""
+    if pa.types.is_boolean(array.type):
+        array = array.cast(pa.uint8())
+    return numpy_numbers(array.cast(pa.float64(), safe=False))
+
+
+def is_narrow(array: pa.Array) -> bool:
+    """Whether integers are so narrow, and so many, that a table of them all is worth its while."""
+    if array.null_count or not pa.types.is_integer(array.type) or array.type.bit_width > 16:
+        return False
+    return bool(len(array) >= 1 << (array.type.bit_width - 1))
+
+
+def integer_ends(array: pa.Array, name: str) -> tuple[float, float]:
+    """Return the smallest and largest integer, (inf, −inf) if there is none."""
+    low, high = whole_ends(array)
+    if beyond_exact(low, high):
+        raise DataError(
+            f"column {name!r} holds integers beyond 2**53, which float64 cannot tell apart; drop "
+            f"it if it is an identifier, or rescale it"
+        )
+    return float(low), float(high)
+
+
+def whole_ends(array: pa.Array) -> tuple[int | float, int | float]:
+    """The same as integers, however large."""
+    ends = pc.min_max(array).as_py()
+    return (math.inf, -math.inf) if ends["max"] is None else (ends["min"], ends["max"])
+
+
+def beyond_exact(low: float, high: float) -> bool:
+    """Whether float64 cannot tell some integers between these apart."""
+    return low <= high and max(-low, high) > _EXACT
+
+
+def _days(array: pa.Array) -> NDArray[np.float64]:
+    """Days since 1970; whole days and the rest apart, so that no unit loses precision."""
+    if pa.types.is_date(array.type):
+        array = array.cast(pa.timestamp("ms"))
+    missing = numpy_numbers(array.is_null())
+    per_day = _PER_DAY[array.type.unit]
+    ticks = numpy_numbers(pc.fill_null(array.cast(pa.int64()), _ZERO))
+    days = ticks // per_day  # not divmod, which is slower for a fixed divisor
+    rest = ticks - days * per_day
+    values: NDArray[np.float64] = days.astype(np.float64) + rest / np.float64(per_day)
+    values[missing] = np.nan
+    return values
+
+
+def _hours(array: pa.Array) -> NDArray[np.float64]:
+    """Times of day and durations as hours."""
+    missing = numpy_numbers(array.is_null())
+    whole = array.cast(pa.int64() if array.type.bit_width == 64 else pa.int32()).cast(pa.int64())
+    values: NDArray[np.float64] = numpy_numbers(pc.fill_null(whole, _ZERO)) * np.float64(24)
+    values /= _PER_DAY[array.type.unit]
+    values[missing] = np.nan
+    return values
+
+
+def _parse(array: pa.Array, name: str, first_row: int) -> NDArray[np.float64]:
+    text = pc.utf8_trim_whitespace(array.cast(pa.large_string()))
+    text = without_null_words(text)
+    right = pc.or_kleene(pc.match_substring_regex(text, NUMBER), text.is_null())
+    rows = np.flatnonzero(~numpy_numbers(right))
+    if rows.size:
+        raise not_a_number(name, text[int(rows[0])].as_py(), f"row {first_row + int(rows[0]) + 1}")
+    return floats_of(text.cast(pa.float64()))
+
+
+def without_null_words(text: pa.Array) -> pa.Array:
+    """The same text, null where it means that."""
+    missing = pc.is_in(text, value_set=arrow_words(NULL_WORDS, text.type))
+    return pc.if_else(missing, no_value(text.type), text)
+
+
+def not_a_number(name: str, value: str, where: str) -> DataError:
+    """The refusal of a text among numbers, in a feature column."""
+    shown = value if len(value) <= 40 else value[:37] + "..."
+    return DataError(
+        f"column {name!r} should be numeric but holds {shown!r} at {where}; correct the value, "
+        f"or declare the column categorical"
+    )

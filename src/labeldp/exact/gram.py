@@ -1,0 +1,260 @@
+"""XᵀX in exact integers, from encoded batches; one-hot columns are never made dense.
+
+Numeric columns arrive as integers of at most 20 bits, so a product summed over 8192 rows
+stays below 2**53 and a float64 BLAS product of such a block is exact; block sums are then
+added as integers in two limbs. Categorical columns are counted by compound codes. Hence the
+same data gives the same bytes on any engine and in any order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.errors import DataError
+from labeldp.features.accumulators import PassRequirements
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.kernels import Codes, Kernels, kernels_for
+
+BLOCK_ROWS = 8192
+_LIMB = 32
+_MOST = 2.0**62
+MOST_ROWS = 1 << 40
+"""Over so many rows, in batches of at least 512, no sum of codes reaches 2**62: a trillion."""
+
+
+def _size(numbers: NDArray[np.int64]) -> int:
+    """The largest of their absolute values."""
+    return max(int(numbers.max()), -int(numbers.min()))
+
+
+@dataclass(frozen=True)
+class FeatureGram:
+    """XᵀX over integer design columns: public.
+
+    `low` holds every entry but those between two numeric columns, which need two limbs:
+    high·2**32 + low.
+    """
+
+    rows: int
+    low: NDArray[np.int64]
+    high: NDArray[np.int64] = field(repr=False)
+    numbers: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.low)
+
+    def __add__(self, other: FeatureGram) -> FeatureGram:
+        return FeatureGram(
+            self.rows + other.rows, self.low + other.low, self.high + other.high, self.numbers
+        )
+
+    def diagonal(self) -> NDArray[np.float64]:
+        """Σ x² of every column, rounded to doubles."""
+        total = np.diagonal(self.low).astype(np.float64)
+        index = list(self.numbers)
+        total[index] += np.diagonal(self.high) * 2.0**_LIMB
+        return total
+
+    def exact(self, columns: Iterable[int]) -> NDArray[np.object_]:
+        """The submatrix of `columns` as Python integers."""
+        return self._whole(columns).astype(object)
+
+    def modulo(self, prime: int, columns: Iterable[int]) -> list[int]:
+        """The entries of that submatrix modulo a prime, row by row."""
+        return [int(entry) for entry in (self._whole(columns) % prime).ravel().tolist()]
+
+    def _whole(self, columns: Iterable[int]) -> NDArray[Any]:
+        """The submatrix in whole numbers: of 64 bits where all entries have room in them."""
+        chosen = np.fromiter(columns, dtype=np.intp)
+        matrix = self.low[np.ix_(chosen, chosen)]
+        place = {column: position for position, column in enumerate(chosen)}
+        kept = [k for k, column in enumerate(self.numbers) if column in place]
+        if not kept:
+            return matrix
+        target = [place[self.numbers[k]] for k in kept]
+        high = self.high[np.ix_(kept, kept)]
+        room = 1 << 62
+        if max(_size(high) << _LIMB, _size(matrix)) >= room:
+            matrix, high = matrix.astype(object), high.astype(object)
+        matrix[np.ix_(target, target)] += high << _LIMB
+        return matrix
+
+    def digest(self) -> str:
+        """SHA-256 of the sums: features only, so it may be published."""
+        hasher = hashlib.sha256(f"{self.rows} {self.width} {self.numbers}".encode())
+        high, low = self.high.copy(), self.low.copy()
+        if self.numbers:  # one form for one number: carry what exceeds the low limb
+            index = np.ix_(self.numbers, self.numbers)
+            high += low[index] >> _LIMB
+            low[index] &= (1 << _LIMB) - 1
+        for array in (low, high):
+            hasher.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+        return hasher.hexdigest()
+
+
+class GramAccumulator:
+    """A tally of XᵀX over all design columns, kept or not."""
+
+    def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
+        self._features, self._kernels = replace(features, kept=None), kernels
+        self._merged: FeatureGram | None = None
+
+    @cached_property
+    def _own(self) -> _Tables:
+        """Of the rows that were added: many numbers, which an empty sum does without."""
+        return _Tables(self._features, self._kernels or kernels_for(self._features.rows))
+
+    @property
+    def needs(self) -> PassRequirements:
+        features = self._features
+        return PassRequirements(
+            features.columns,
+            features,
+            room=8 * (2 * features.width**2 + features.compounds.cells),
+            key=(GramAccumulator, features),
+            bound_to=lambda: ["XᵀX", features.to_json()],
+        )
+
+    def new(self) -> GramAccumulator:
+        return GramAccumulator(self._features, self._kernels)
+
+    def add(self, rows: Encoded, *_: object) -> None:
+        self._own.add(rows)
+
+    def share(self) -> dict[str, Any]:
+        return dict(vars(self._total()))
+
+    def merge(self, share: dict[str, Any]) -> None:
+        more = FeatureGram(**{**share, "numbers": tuple(share["numbers"])})
+        self._merged = more if self._merged is None else self._merged + more
+
+    def result(self, *_: object) -> FeatureGram:
+        total = self._total()
+        if total.rows == 0:
+            raise no_rows()
+        if total.rows > MOST_ROWS:
+            raise DataError(
+                f"the data have more than {MOST_ROWS:,} rows, and exact sums of more could "
+                f"overflow; release parts of the table"
+            )
+        return total
+
+    def _total(self) -> FeatureGram:
+        if self._merged is None:
+            return self._own.total()
+        return self._merged + self._own.total() if "_own" in vars(self) else self._merged
+
+
+def no_rows() -> DataError:
+    """The refusal of a table of which nothing can be said."""
+    return DataError("the data have no rows; nothing can be released")
+
+
+class _Tables:
+    """Counts of compound codes and sums of numbers, from which XᵀX follows."""
+
+    def __init__(self, features: FeatureMap, kernels: Kernels) -> None:
+        numbers = len(features.number_columns)
+        self._features, self._kernels = features, kernels
+        self._compounds = compounds = features.compounds
+        self._rows = 0
+        self._counts = [np.zeros(width, dtype=np.int64) for width in compounds.widths]
+        self._pairs = {
+            (left, right): np.zeros((compounds.widths[left], compounds.widths[right]), np.int64)
+            for left, right in compounds.pairs
+        }
+        self._sums = np.zeros(numbers, dtype=np.int64)
+        self._level_sums = [np.zeros((numbers, width), np.int64) for width in compounds.widths]
+        self._low = np.zeros((numbers, numbers), dtype=np.int64)
+        self._high = np.zeros((numbers, numbers), dtype=np.int64)
+
+    def add(self, batch: Encoded) -> None:
+        codes = batch.codes
+        self._rows += batch.rows
+        if len(codes) == 1:
+            self._kernels.count(self._counts[0], codes[0])
+        for (left, right), table in self._pairs.items():
+            self._kernels.count_pairs(table, codes[left], codes[right])
+        if self._features.number_columns:
+            self._add_numbers(batch.numbers, codes)
+
+    def total(self) -> FeatureGram:
+        features = self._features
+        low = np.zeros((features.width, features.width), dtype=np.int64)
+        self._place_categories(low)
+        self._place_numbers(low)
+        low = np.triu(low) + np.triu(low, 1).T
+        if features.intercept:
+            low[0, 0] = self._rows
+        return FeatureGram(self._rows, low, self._high.copy(), tuple(features.number_columns))
+
+    def _add_numbers(self, values: NDArray[np.float64], codes: Sequence[Codes]) -> None:
+        sums = values.sum(axis=0)
+        if not (np.abs(sums) < _MOST).all():
+            raise DataError(
+                "numbers lie far outside the range that their column was fitted on; plan again on "
+                "this table"
+            )
+        self._sums += sums.astype(np.int64)
+        for sums, code in zip(self._level_sums, codes, strict=True):
+            for place in range(len(sums)):
+                self._kernels.add_sums(sums[place], code, values[:, place])
+        product = exact_products(values, values)
+        self._high += product >> _LIMB
+        self._low += product & ((1 << _LIMB) - 1)
+
+    def _place_categories(self, low: NDArray[np.int64]) -> None:
+        """Write the marginals of the group tables above the diagonal."""
+        compounds = self._compounds
+        blocks = self._features.category_blocks
+        counts = dict(enumerate(self._counts))
+        for (left, right), table in self._pairs.items():
+            counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
+            for one, two, pairs in compounds.pair_margins(left, right, table):
+                _place(low, blocks[one], blocks[two], pairs)
+        for group, counted in counts.items():
+            for one, two, pairs in compounds.inner_margins(group, counted):
+                _place(low, blocks[one], blocks[two], pairs)
+            for member, levels in compounds.margins(group, counted):
+                block = blocks[member]
+                low[block, block] = np.diag(levels)
+                if self._features.intercept:
+                    low[0, block] = levels
+
+    def _place_numbers(self, low: NDArray[np.int64]) -> None:
+        columns = list(self._features.number_columns)
+        if not columns:
+            return
+        numbers = slice(columns[0], columns[-1] + 1)
+        low[numbers, numbers] = self._low
+        if self._features.intercept:
+            low[0, numbers] = self._sums
+        blocks = self._features.category_blocks
+        for group, sums in enumerate(self._level_sums):
+            for member, levels in self._compounds.margins(group, sums):
+                low[numbers, blocks[member]] = levels
+
+
+def _place(low: NDArray[np.int64], one: slice, two: slice, pairs: NDArray[np.int64]) -> None:
+    if one.start < two.start:
+        low[one, two] = pairs
+    else:
+        low[two, one] = pairs.T
+
+
+def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.int64]:
+    """leftᵀ·right, for integer entries of at most 20 bits in a batch of at most 2**20 rows."""
+    whole = len(left) // BLOCK_ROWS * BLOCK_ROWS
+    one, two = (side[:whole].T.reshape(side.shape[1], -1, BLOCK_ROWS) for side in (left, right))
+    blocks = (one.swapaxes(0, 1) @ two.transpose(1, 2, 0)).astype(np.int64)
+    rest = (left[whole:].T @ right[whole:]).astype(np.int64)
+    return np.asarray(blocks.sum(axis=0) + rest)

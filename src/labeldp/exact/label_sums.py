@@ -1,0 +1,178 @@
+"""Labels as integers on a public grid, and their exact sums: the private part.
+
+`LabelGrid` follows from the public label range alone. `LabelMoments` holds Xᵀy and yᵀy;
+it is a type of its own so that nothing private travels in a public value, and it shows
+nothing of itself when printed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.errors import InputError, ordered
+from labeldp.exact.gram import exact_products, no_rows
+from labeldp.features.accumulators import PassRequirements
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.kernels import UNBOUNDED, Kernels, kernels_for, with_numpy
+from labeldp.kernels.scratch import Scratch
+
+LABEL_BITS = 20
+LEAST, MOST = 1e-100, 1e100
+"""Sums of squares of labels must be ordinary doubles."""
+
+
+@dataclass(frozen=True)
+class LabelGrid:
+    """Label = (code + centre)·2**exponent, |code| ≤ 2**20.
+
+    Centring only keeps codes small: with an intercept among the features it is undone
+    exactly; without one the centre is 0.
+    """
+
+    low: float
+    high: float
+    exponent: int
+    centre: int
+
+    @classmethod
+    def for_range(cls, label_range: tuple[float, float], *, intercept: bool) -> LabelGrid:
+        low, high = label_range
+        ordered(low, high, "label range")
+        if not (high - low >= LEAST and max(-low, high) <= MOST):
+            raise InputError(
+                f"label range {low:g} {high:g} is too narrow or too wide; rescale the labels"
+            )
+        reach = high - low if intercept else 2 * max(abs(low), abs(high))
+        exponent = math.ceil(math.log2(reach)) - LABEL_BITS
+        centre = round(math.ldexp(0.5 * low + 0.5 * high, -exponent)) if intercept else 0
+        return cls(low, high, exponent, centre)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The label range, widened where rounding to the grid steps over an end."""
+        ends = np.ldexp(self.codes(np.array([self.low, self.high])) + self.centre, self.exponent)
+        return min(self.low, float(ends[0])), max(self.high, float(ends[1]))
+
+    def codes(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Integers (as doubles) nearest to the labels."""
+        codes = np.empty(np.shape(labels))
+        self.write(codes, labels, with_numpy())
+        return codes
+
+    def write(
+        self, codes: NDArray[np.float64], labels: NDArray[np.float64], kernels: Kernels
+    ) -> None:
+        """Put the codes of the labels into an array that is there."""
+        factor = math.ldexp(1.0, -self.exponent)
+        kernels.to_grid(codes, labels, factor, float(self.centre), *UNBOUNDED)
+
+
+class LabelMoments:
+    """Σy, Σy² and Σx·y over integer codes: private, so it prints as nothing and is not pickled."""
+
+    __slots__ = ("cross", "rows", "square", "total")
+
+    def __init__(self, rows: int, cross: NDArray[np.object_], total: int, square: int) -> None:
+        self.rows, self.cross, self.total, self.square = rows, cross, total, square
+
+    def __repr__(self) -> str:
+        return "LabelMoments(private)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("label moments are private and are not written anywhere")
+
+    def __add__(self, other: LabelMoments) -> LabelMoments:
+        return LabelMoments(
+            self.rows + other.rows,
+            self.cross + other.cross,
+            self.total + other.total,
+            self.square + other.square,
+        )
+
+
+class LabelCrossProducts:
+    """A tally of Xᵀy and yᵀy over all design columns, kept or not: private once it is not empty."""
+
+    def __init__(
+        self, features: FeatureMap, grid: LabelGrid, kernels: Kernels | None = None
+    ) -> None:
+        self._features, self._grid = replace(features, kept=None), grid
+        self._given, self._scratch = kernels, Scratch()
+        self._compounds = features.compounds
+        self._level_sums = [np.zeros(width, np.int64) for width in self._compounds.widths]
+        self._number_sums: NDArray[np.object_] = np.zeros(len(features.number_columns), object)
+        self._rows, self._total, self._square = 0, 0, 0
+        self._merged: LabelMoments | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._rows or self._merged is not None:
+            raise TypeError("label moments are private and are not written anywhere")
+        return vars(self)
+
+    @cached_property
+    def _kernels(self) -> Kernels:
+        return self._given or kernels_for(self._features.rows)
+
+    @property
+    def needs(self) -> PassRequirements:
+        features, grid = self._features, self._grid
+        return PassRequirements(
+            features.columns,
+            features,
+            labels=True,
+            bound_to=lambda: ["Xᵀy", features.to_json(), asdict(grid)],
+        )
+
+    def new(self) -> LabelCrossProducts:
+        return LabelCrossProducts(self._features, self._grid, self._given)
+
+    def share(self) -> dict[str, Any]:
+        """Integers that exist for nothing but the way to where all sums are added."""
+        total = self._sum()
+        cross = [int(entry) for entry in total.cross]
+        return {"rows": total.rows, "cross": cross, "total": total.total, "square": total.square}
+
+    def merge(self, share: dict[str, Any]) -> None:
+        more = LabelMoments(**{**share, "cross": np.array(share["cross"], dtype=object)})
+        self._merged = more if self._merged is None else self._merged + more
+
+    def result(self, *_: object) -> LabelMoments:
+        total = self._sum()
+        if total.rows == 0:
+            raise no_rows()
+        return total
+
+    def _sum(self) -> LabelMoments:
+        own = self._own()
+        return own if self._merged is None else self._merged + own
+
+    def add(self, batch: Encoded, labels: NDArray[np.float64], *_: object) -> None:
+        codes = self._scratch("codes", labels.shape, np.float64)
+        self._grid.write(codes, labels, self._kernels)
+        self._rows += batch.rows
+        self._square += int(exact_products(codes[:, None], codes[:, None])[0, 0])
+        self._total += int(codes.sum())
+        if self._features.number_columns:
+            self._number_sums += exact_products(batch.numbers, codes[:, None])[:, 0].astype(object)
+        for sums, compound in zip(self._level_sums, batch.codes, strict=True):
+            self._kernels.add_sums(sums, compound, codes)
+
+    def _own(self) -> LabelMoments:
+        """Of the rows that were added."""
+        features = self._features
+        cross: NDArray[np.object_] = np.zeros(features.width, dtype=object)
+        if features.intercept:
+            cross[0] = self._total
+        cross[list(features.number_columns)] = self._number_sums
+        blocks = features.category_blocks
+        for group, sums in enumerate(self._level_sums):
+            for member, levels in self._compounds.margins(group, sums):
+                cross[blocks[member]] = levels.astype(object)
+        return LabelMoments(self._rows, cross, self._total, self._square)

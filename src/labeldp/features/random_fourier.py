@@ -1,0 +1,249 @@
+"""Waves: random Fourier features (theory §12), the same bytes on every machine.
+
+A wave is √2·cos 2π(φ + Σ_j m_j·u_j), the sum over two columns: what two columns do together is most
+of what splines lack, and waves through all of them at once take twice as many to say it. Columns
+take turns, so that each meets every other. The u_j are about the shares of rows below a number:
+its code, bent at public quantiles so that no row stands far out, each with a random m_j; a category
+adds a random number for each of its levels.
+
+C libraries' cosines differ in their last bits, so there is none here: phases are whole numbers of
+2**-64 turns, whose sums wrap as turns do, and the cosine is looked up at the first 12 bits of a
+phase, in a table of whole numbers made by whole numbers. What is random comes from SHAKE-256 of the
+published seed: a sum of twelve 16-bit numbers, which is all but normal, times exact fractions.
+
+Numbers beyond those of fitted rows count as the nearest: waves say nothing there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.common.files import Check, is_positive, is_text, is_whole, list_of
+from labeldp.errors import DataError
+from labeldp.features.columns import check_fields
+from labeldp.features.terms import Derived, Fitted, Numbers, Sight, Writer
+
+SEED = "1"
+WIDTH = 2.0
+"""Root mean square of the phases of standardised rows, in radians."""
+SPAN = 2
+"""Columns that a wave goes through."""
+AMPLITUDE = 2**14
+"""Of the table."""
+_TABLE_BITS = 12
+_SUMMED = 12
+"""So many 16-bit numbers, less their mean, have a deviation of 2**16, but for a part in 2**33."""
+LEVELS = 16
+"""Quantiles between which numbers are taken for evenly spread."""
+_ROOT_12 = Fraction(math.sqrt(12))
+_ONE = 2**128
+_PI = 0x3243F6A8885A308D313198A2E03707344
+"""π·2**128, rounded down."""
+
+Phases = NDArray[np.uint64]
+
+
+@cache
+def cosines() -> NDArray[np.float64]:
+    """rint(2**14·cos 2πi/4096), correctly rounded."""
+    quarter = [_cosine(place) for place in range(2 ** (_TABLE_BITS - 2) + 1)]
+    half = quarter + [-value for value in quarter[-2::-1]]
+    table = np.array(half + half[-2:0:-1], dtype=np.float64) + 0.0  # no -0.0
+    table.flags.writeable = False
+    return table
+
+
+def _cosine(place: int) -> int:
+    """By the series, in whole numbers of 2**-128: some thirty roundings, far from any half."""
+    angle = 2 * _PI * place >> _TABLE_BITS
+    square = angle * angle // _ONE
+    total, term, power = 0, _ONE, 0
+    while term:
+        total += term if power % 4 == 0 else -term
+        power += 2
+        term = term * square // (_ONE * power * (power - 1))
+    return round(Fraction(total * AMPLITUDE, _ONE))
+
+
+@dataclass(frozen=True)
+class Input:
+    """A column that waves go through: a category, or a number with the quantiles it bends at."""
+
+    column: str
+    bends: tuple[int, ...] = ()
+    """Codes, increasing; at least two of a number, none of a category."""
+    levels: tuple[int, ...] = ()
+    """Which of the quantiles 0 to `LEVELS` each of them is."""
+
+    def shares(self, codes: Numbers) -> NDArray[np.int64]:
+        """From 0 to 2**16 for every level: straight between bends, still beyond them."""
+        bends, levels = np.array(self.bends), np.array(self.levels)
+        whole = np.clip(codes, bends[0], bends[-1]).astype(np.int64)
+        at = np.clip(np.searchsorted(bends, whole, side="right") - 1, 0, len(bends) - 2)
+        rise, run = np.diff(levels)[at] << 16, np.diff(bends)[at]
+        return np.asarray((levels[at] << 16) + (whole - bends[at]) * rise // run)
+
+    def to_json(self) -> dict[str, Any]:
+        bends = {"bends": list(self.bends), "levels": list(self.levels)} if self.bends else {}
+        return {"column": self.column, **bends}
+
+    @classmethod
+    def from_json(cls, entry: Any) -> Input:
+        check_fields(entry, {"column": is_text}, "features: waves", _BENDS)
+        bends, levels = (tuple(entry.get(name, ())) for name in ("bends", "levels"))
+        if len(bends) != len(levels) or len(bends) == 1:
+            raise DataError("features: waves bend elsewhere; restore the original file")
+        return cls(entry["column"], bends, levels)
+
+
+@dataclass(frozen=True)
+class RandomFourierFeatures:
+    """Cosines of random directions through some columns, a few of them at a time."""
+
+    seed: str
+    count: int
+    inputs: tuple[Input, ...]
+    turns: float
+    """Deviation of what a standardised number, or a level, adds to a phase."""
+
+    @classmethod
+    def through(cls, inputs: Sequence[Input], count: int) -> RandomFourierFeatures:
+        """So many through these columns, which move the phase by `WIDTH` together."""
+        turns = WIDTH / (2 * math.pi * math.sqrt(min(SPAN, len(inputs))))
+        return cls(SEED, count, tuple(inputs), turns)
+
+    @property
+    def owners(self) -> frozenset[str]:
+        return frozenset(each.column for each in self.inputs)
+
+    def derived(self, fitted: Fitted) -> Sequence[Derived]:
+        self._sizes(fitted)  # which refuses columns that are not there
+        scale = math.sqrt(2) / AMPLITUDE
+        return [
+            Derived(f"wave {number}", scale, scale, float(AMPLITUDE), self.owners)
+            for number in range(1, self.count + 1)
+        ]
+
+    def writer(self, fitted: Fitted) -> Writer:
+        return _Phases(self, fitted).write
+
+    def draws(self, fitted: Fitted) -> Iterator[tuple[int, list[list[int]]]]:
+        """Of every wave: its first phase, and for each input what its shares are multiplied by.
+
+        A category has one number for each level instead. Inputs that it does not go through have 0.
+        """
+        sizes, unit = self._sizes(fitted), Fraction(self.turns) * 2**48
+        # shares run to 2**16·LEVELS evenly, which has the deviation of that over √12
+        units = [unit * _ROOT_12 / (LEVELS << 16) if each.bends else unit for each in self.inputs]
+        drawn = _random(self.seed, self.count, sum(sizes))
+        pairs = cycle(meetings(len(sizes)))
+        for there, (normals, phase) in zip(pairs, drawn, strict=False):
+            rest, found = iter(normals), []
+            for place, (size, each) in enumerate(zip(sizes, units, strict=True)):
+                by = each if place in there else 0
+                found.append([round(next(rest) * by) % 2**64 for _ in range(size)])
+            yield phase, found
+
+    def _sizes(self, fitted: Fitted) -> list[int]:
+        """How many random numbers an input takes."""
+        numbers = [each.column for each in self.inputs if each.bends]
+        sizes = {name: 1 for name in numbers if fitted.numeric[name]}
+        sizes |= {name: column.size for name, column in fitted.categorical.items()}
+        return [sizes[each.column] for each in self.inputs]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "count": self.count,
+            "inputs": [each.to_json() for each in self.inputs],
+            "turns": self.turns,
+            "span": SPAN,
+        }
+
+    @classmethod
+    def from_json(cls, entry: Any) -> RandomFourierFeatures:
+        check_fields(entry, _WAVES, "features: waves")
+        inputs = tuple(map(Input.from_json, entry["inputs"]))
+        return cls(entry["seed"], entry["count"], inputs, float(entry["turns"]))
+
+
+def meetings(columns: int) -> Iterator[tuple[int, ...]]:
+    """All pairs of columns, round by round: in a round each is in one pair, or rests if it is odd.
+
+    As players of a tournament meet: one stays in its place, the others move on by one. A column
+    that is alone meets nobody.
+    """
+    if columns == 1:
+        yield (0,)
+    places = columns + columns % 2
+    for turn in range(places - 1):
+        ring = [0, *((place + turn) % (places - 1) + 1 for place in range(places - 1))]
+        for one, other in zip(ring[: places // 2], reversed(ring), strict=False):
+            if max(one, other) < columns:
+                yield min(one, other), max(one, other)
+
+
+def _random(seed: str, count: int, each: int) -> Iterator[tuple[list[int], int]]:
+    """`each` normals of deviation 2**16, as whole numbers, and a 64-bit word, `count` times."""
+    length = 2 * _SUMMED * each + 8
+    data = hashlib.shake_256(f"labeldp waves {seed}".encode()).digest(count * length)
+    for start in range(0, len(data), length):
+        part = data[start : start + length]
+        summed = np.frombuffer(part[:-8], "<u2").reshape(each, _SUMMED).sum(axis=1, dtype=np.int64)
+        yield (summed - _SUMMED * (2**16 - 1) // 2).tolist(), int.from_bytes(part[-8:], "little")
+
+
+class _Phases:
+    """The waves of encoded rows."""
+
+    def __init__(self, waves: RandomFourierFeatures, fitted: Fitted) -> None:
+        self._inputs = waves.inputs
+        self._waves = [
+            (
+                np.uint64(phase),
+                [(place, np.array(by, np.uint64)) for place, by in enumerate(found) if any(by)],
+            )
+            for phase, found in waves.draws(fitted)
+        ]
+
+    def write(self, rows: Sight, out: Numbers) -> None:
+        seen = [
+            each.shares(rows.number(each.column)).view(np.uint64)
+            if each.bends
+            else rows.levels(each.column)
+            for each in self._inputs
+        ]
+        phase: Phases = np.empty(len(out), np.uint64)
+        for wave, (first, found) in enumerate(self._waves):
+            phase[:] = first
+            for place, by in found:
+                bends = self._inputs[place].bends
+                phase += seen[place] * by[0] if bends else by[seen[place]]
+            out[:, wave] = cosines()[phase >> np.uint64(64 - _TABLE_BITS)]
+
+
+def _rises(value: Any) -> bool:
+    return list_of(is_whole)(value) and value == sorted(set(value)) and bool(value)
+
+
+_BENDS: dict[str, Check] = {
+    "bends": lambda value: _rises(value) and max(map(abs, value)) <= 2**20,
+    "levels": lambda value: _rises(value) and value[0] >= 0 and value[-1] <= LEVELS,
+}
+_WAVES: dict[str, Check] = {
+    "seed": is_text,
+    "count": lambda value: is_whole(value) and 1 <= value <= 4096,
+    "inputs": lambda value: isinstance(value, list) and bool(value),
+    "turns": lambda value: is_positive(value) and 1e-9 < value < 1e9,
+    "span": lambda value: value == SPAN,
+}

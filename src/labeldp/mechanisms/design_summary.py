@@ -1,0 +1,218 @@
+"""Everything public about a table, from its features alone: four passes, no label read."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from labeldp.accounting.sketch import DatasetBounds
+from labeldp.data.table import Source
+from labeldp.errors import DataError, InputError
+from labeldp.exact.cholesky import VerifiedCholesky, spanned, verified_cholesky
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.exact.leverage import Leverage, LeverageScan
+from labeldp.exact.persons import PersonScan, Seen, largest_persons
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.features.formula import Formula
+from labeldp.mechanisms.notes import Note
+from labeldp.mechanisms.options import Encoding, Request
+from labeldp.passes.protocol import Engine
+from labeldp.release.claim import Person
+
+ROUNDING = 2.0**-30
+"""Aggregated features are doubles, not reals: this much more on u and v covers it."""
+HEADROOM = 1e-9
+_FEWEST_STEPS = 256
+"""Of the label grid within the label range: with fewer, rounding would cost what labels tell."""
+
+
+@dataclass(frozen=True)
+class DesignSummary:
+    """What a plan needs to know of a table."""
+
+    features: FeatureMap
+    factor: VerifiedCholesky
+    leverage: Leverage
+    labels: LabelGrid
+    facts: DatasetBounds
+    feature_sums: str
+    """SHA-256 of the exact feature sums."""
+    notes: tuple[str, ...]
+
+
+def summarize_design(
+    source: Source, *, engine: Engine, encoding: Encoding, saturated: bool = False
+) -> DesignSummary:
+    """Fit the feature map, sum and factorise the features, find the largest leverage.
+
+    With a `max_leverage`, design columns that give some row more than that are left out, the
+    one with the largest share in the costliest row first, until no row has more. As many columns
+    as rows are refused unless `saturated` says that labels are hidden otherwise.
+    """
+    max_leverage = encoding.max_leverage
+    if source.label_range is None:
+        raise InputError("the label range is missing; give `label_range`")
+    features = fit_features(
+        source,
+        min_count=encoding.min_count,
+        intercept=encoding.intercept,
+        standardise=encoding.standardise,
+        indicators=encoding.indicators,
+        winsor=encoding.winsor,
+        log=encoding.log,
+        basis=encoding.basis,
+        interactions=encoding.interactions,
+        interaction_columns=encoding.interaction_columns,
+        formula=encoding.formula,
+        run_pass=engine.run_pass,
+    )
+    gram = engine.run_pass("feature sums", source, GramAccumulator(features))
+    if gram.rows != features.rows:
+        raise DataError(
+            f"the data had {features.rows:,} rows in one pass and {gram.rows:,} in the next; leave "
+            f"them alone while they are read"
+        )
+    with engine.progress("factor", None):  # of thousands of columns it takes some seconds
+        factor = verified_cholesky(gram, features, saturated=saturated)
+    dependent = _dependent(features, factor)
+    if encoding.strict:
+        _refuse(_constant(source, features, encoding.formula) + dependent)
+    leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
+    trimmed = []
+    while max_leverage is not None and leverage.maximum > max_leverage:
+        costly = leverage.costliest[0]
+        kept = [c for c in factor.kept if features.all_names[c] != costly.column]
+        if len(kept) in (0, factor.rank):
+            raise DataError(
+                f"no choice of columns brings every leverage down to {max_leverage:g}; allow more"
+            )
+        gone = f"left out, it gave {costly.where} a leverage of {costly.leverage:.2g}"
+        trimmed.append(Note(f"{costly.column}: {gone}", Note.COLUMN))
+        factor = verified_cholesky(gram, features.keep(kept), saturated=saturated)
+        leverage = engine.run_pass("leverages", source, LeverageScan(features, factor))
+    labels = LabelGrid.for_range(source.label_range, intercept=features.intercept)
+    _check_steps(labels)
+    facts = DatasetBounds(
+        rows=gram.rows,
+        label_range=labels.range,
+        features=factor.rank,
+        max_leverage=min(1.0, leverage.maximum * (1 + HEADROOM)),
+        centred=features.intercept,
+        inflation=inflation_for(factor.defect) + 2 * factor.defect,
+    )
+    notes = (*features.notes, *dependent, *trimmed, *_advice(leverage, gram.rows))
+    return DesignSummary(
+        features.keep(factor.kept), factor, leverage, labels, facts, gram.digest(), notes
+    )
+
+
+def surveyed(
+    request: Request[Any], source: Source, engine: Engine, *, saturated: bool = False
+) -> DesignSummary:
+    """The survey for a request; requests that share what is known share it."""
+    known: dict[Any, Any] = request.known
+    there: list[DesignSummary] = [known[key] for key in (False, True) if key in known]
+    for found in there:
+        if found.facts.rows > len(found.features.all_names):
+            return found  # there are rows enough: nothing hangs on `saturated`
+        if not saturated and found.factor.rank >= found.facts.rows:
+            raise spanned(found.facts.rows, found.factor.rank)  # as a second survey would
+    if saturated not in known:
+        known[saturated] = summarize_design(
+            source, engine=engine, encoding=request.encoding, saturated=saturated
+        )
+    survey_of: DesignSummary = known[saturated]
+    return survey_of
+
+
+def inflation_for(defect: float) -> float:
+    """Room needed on u and v: a Gram off by `defect` moves them by at most twice that.
+
+    A plan allows twice that, and HEADROOM on leverages, so that a release elsewhere, whose
+    linear algebra rounds differently, still finds its plan true.
+    """
+    return ROUNDING + 2 * defect
+
+
+def feature_bound(features: FeatureMap) -> float:
+    """An upper bound of the norm of an encoded row, from the feature map alone."""
+    square = float(features.intercept) + len(features.categorical)
+    for column in features.numeric:
+        square += (column.reach * column.scale) ** 2 + float(column.indicator)
+    for _, columns in features.derived:
+        square += sum((column.reach * column.scale) ** 2 for column in columns)
+    return math.sqrt(square) * (1 + 1e-12)
+
+
+def _check_steps(labels: LabelGrid) -> None:
+    """Without an intercept labels count from 0, and far from it the steps between them are wide."""
+    if labels.high - labels.low < math.ldexp(_FEWEST_STEPS, labels.exponent):
+        raise InputError(
+            f"`label_range` {labels.low:g} {labels.high:g} is too far from 0 for its width; "
+            "subtract a public number from all labels, or keep the intercept"
+        )
+
+
+def _constant(source: Source, features: FeatureMap, formula: str | None) -> list[str]:
+    asked = source.names if formula is None else Formula.of(formula, source.names).columns
+    return [
+        f"feature column {name!r} is constant or an id"
+        for name in asked
+        if name not in features.columns
+    ]
+
+
+def _dependent(features: FeatureMap, factor: VerifiedCholesky) -> list[str]:
+    """Numeric columns that are duplicates or combinations of others.
+
+    One-hot blocks always lose their baseline level; that is no news.
+    """
+    kept = set(factor.kept)
+    words = "is (nearly) made of other columns, left out"
+    return [
+        Note(f"feature column {features.all_names[column]!r} {words}", Note.COLUMN)
+        for column in features.number_columns
+        if column not in kept and column not in features.derived_positions
+    ]
+
+
+def _advice(leverage: Leverage, rows: int) -> list[str]:
+    """A hint when a few rows make the release dear: a level with √rows rows has 1/√rows."""
+    usual = 4 / math.sqrt(rows)
+    if leverage.maximum <= usual:
+        return []
+    costly = leverage.costliest[0]
+    words = (
+        f"{costly.where} has a leverage of {costly.leverage:.2g} because of "
+        f"{costly.column!r}, which costs utility; `max_leverage={usual:.1g}` leaves such out"
+    )
+    return [Note(words, Note.NOISE)]
+
+
+def _refuse(left_out: list[str]) -> None:
+    if left_out:
+        raise DataError(f"{left_out[0]}; `drop` it, or plan without `strict` to leave it out")
+
+
+def most_rows(
+    features: FeatureMap, source: Source, engine: Engine, first: Seen | None = None
+) -> Person | None:
+    """Whose rows are covered together, and at most how many they are: public.
+
+    `first` is what a `PersonScan` saw in a pass that was made for other reasons too.
+    """
+    if source.person is None:
+        return None
+    scan = PersonScan(features)
+    found = largest_persons(scan, lambda each: engine.run_pass("persons", source, each), first)
+    return Person(source.person, found.rows)
+
+
+def person_notes(person: Person | None) -> list[str]:
+    """What a plan says of whom it covers."""
+    if person is None:
+        return []
+    return [f"the guarantee is for all rows of a person together, at most {person.rows}"]

@@ -1,0 +1,364 @@
+"""The residual floor: how a claim states it, how a run establishes it, how it is checked.
+
+Both mechanisms that aggregate features rest on it (theory §6): wtd-FLAg on the residual of the
+whole table, sampled-wtd-FLAg on the smallest residual of a bag.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.accounting.floor import FloorMode, Measurement, added_variance, default_measurement
+from labeldp.accounting.sketch import DatasetBounds
+from labeldp.errors import InputError, PlanError, SpentError
+from labeldp.exact.label_sums import LabelGrid
+from labeldp.exact.least_squares import ExactLeastSquares
+from labeldp.mechanisms.options import FloorOptions
+from labeldp.release.claim import Claim, FloorOutcome
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
+
+_NINETY = 1.645
+"""Standard deviations on either side that hold nine in ten."""
+
+
+@dataclass(frozen=True)
+class FloorClaim(Claim):
+    """A claim that rests on a residual sum of squares of at least `floor`."""
+
+    floor: float
+    mode: FloorMode
+    measurement: Measurement | None
+    facts: DatasetBounds
+
+    def residual_ms(self, outcome: FloorOutcome | None) -> tuple[float | None, tuple[float, float]]:
+        """The residual mean square as it was measured, if it was, and bounds of it.
+
+        Labels in a range leave no more than its half, squared. A measured root is known but for
+        noise of a public deviation: the bounds are those of a 90 % interval.
+        """
+        low, high = self.facts.label_range
+        reach = self.facts.width / 2 if self.facts.centred else max(abs(low), abs(high))
+        most, least = reach**2, self.floor / self.facts.rows
+        if self.mode is FloorMode.DECLARED:
+            return None, (min(least, most), most)
+        if self.measurement is None or outcome is None or outcome.measured is None:
+            return None, (0.0, most)
+        noise, root = self.measurement.noise(self.facts.width), max(0.0, outcome.measured)
+        middle = max(0.0, root**2 - noise**2) / self.facts.rows
+        ends = (max(0.0, root + by * noise) ** 2 / self.facts.rows for by in (-_NINETY, _NINETY))
+        down, up = (min(most, end) for end in ends)
+        return min(most, middle), (down, up)
+
+    def facts_json(self, residual: str) -> dict[str, Any]:
+        """Facts and floor as plain values; `residual` says whose it is."""
+        return {
+            "label_range": list(self.facts.label_range),
+            "label_width": self.facts.width,
+            "max_leverage": self.facts.max_leverage,
+            "constant_in_span": self.facts.centred,
+            "floor": self._floor_json(residual),
+            "inflation": self.facts.inflation,
+        }
+
+    def _floor_json(self, residual: str) -> dict[str, Any]:
+        measurement = self.measurement
+        return {
+            "mode": self.mode.value,
+            "basis": _basis(self.mode, residual),
+            "needed": self.floor,
+            "measurement_mu": measurement.mu if measurement else None,
+            "measurement_slack": measurement.slack if measurement else None,
+            "measurement_noise": measurement.noise(self.facts.width) if measurement else None,
+        }
+
+
+@dataclass(frozen=True)
+class FloorParameters:
+    """What prices a plan that rests on a floor: facts, budget, accountant, where it comes from."""
+
+    facts: DatasetBounds
+    """Of the whole table."""
+    epsilon: float
+    delta: float
+    accountant: str
+    mode: FloorMode
+    residual_ms: float
+    """A promise if the floor is declared, else a guess that affects utility only."""
+    labels: int = 1
+    """How many may change at once: the rows of a person."""
+
+    @cached_property
+    def measurement(self) -> Measurement | None:
+        """What measuring a floor spends of the budget; None if none is measured."""
+        if not self.mode.measures:
+            return None
+        return default_measurement(self.epsilon, self.delta, self.labels)
+
+    @property
+    def rank(self) -> int:
+        return self.facts.features or 0
+
+    def shown(self, rows: int) -> float:
+        """The residual sum of squares that rows can be shown to have, if the guess is right."""
+        residual = self.residual_ms * rows
+        if self.measurement is None:
+            return residual
+        return self.measurement.lower_bound(residual**0.5, 0.0, self.facts.width) ** 2
+
+    def added(self, needed: float, rows: int) -> float:
+        """The variance a run would add to reach a floor."""
+        if self.mode is FloorMode.ADDED:
+            return needed
+        return max(0.0, needed - self.shown(rows)) if self.mode.adds else 0.0
+
+
+def read_floor(document: dict[str, Any], *, rows: int, rank: int) -> dict[str, Any]:
+    """What a claim on a floor has beside its head; the facts are of so many rows of that rank."""
+    floor = document["floor"]
+    measured = floor["measurement_mu"] is not None
+    low, high = document["label_range"]
+    return {
+        "floor": float(floor["needed"]),
+        "mode": FloorMode(floor["mode"]),
+        "measurement": Measurement(floor["measurement_mu"], floor["measurement_slack"])
+        if measured
+        else None,
+        "facts": DatasetBounds(
+            rows=rows,
+            label_range=(float(low), float(high)),
+            features=rank,
+            max_leverage=document["max_leverage"],
+            centred=bool(document["constant_in_span"]),
+            inflation=float(document["inflation"]),
+        ),
+    }
+
+
+def _basis(mode: FloorMode, residual: str) -> str:
+    if mode is FloorMode.DECLARED:
+        return (
+            f"ASSUMPTION: the curator asserts from public knowledge that {residual} is at least "
+            "`needed`; the run checked it, and that it went ahead is one bit about the labels that "
+            "is not accounted for"
+        )
+    if mode is FloorMode.ADDED:
+        return "noise of variance added_variance in every aggregate label: unconditional"
+    measured = (
+        f"the root of {residual} was published with Gaussian noise; it exceeds lower_bound but for "
+        "probability measurement_slack; both are priced in the curve"
+    )
+    if mode is FloorMode.MEASURED:
+        return measured
+    return f"{measured}; what was missing from `needed` was added as noise: unconditional"
+
+
+def floor_mode(options: FloorOptions, accountant: str) -> FloorMode:
+    """The mode asked for."""
+    try:
+        mode = FloorMode(options.floor or FloorMode.MEASURED_ADDED.value)
+    except ValueError:
+        known = ", ".join(mode.value for mode in FloorMode)
+        raise InputError(f"floor {options.floor!r} is unknown; choose {known}") from None
+    if (mode is FloorMode.DECLARED) != (options.residual_ms is not None):
+        raise InputError("a declared floor and `residual_ms` go together: give both or neither")
+    if mode.measures and accountant == "paper":
+        raise InputError(
+            "the paper's theorem does not price a measured floor; use `floor='declared'` or 'added'"
+        )
+    return mode
+
+
+def claimed_floor(
+    needed: float, rows: int, residual_ms: float | None, *, whose: str, cure: str
+) -> float:
+    """The floor a claim rests on: what is needed, or the whole of what was promised."""
+    if residual_ms is None:
+        return needed
+    promised = residual_ms * rows
+    if not needed <= promised:
+        raise PlanError(
+            f"{whose} need a residual mean square of {needed / rows:.6g}, more than the declared "
+            f"{residual_ms:.6g}; {cure} or use `floor='measured+added'`"
+        )
+    return promised
+
+
+def establish_floor(
+    claim: FloorClaim,
+    residuals: Sequence[ExactLeastSquares],
+    labels: LabelGrid,
+    randomness: Randomness,
+) -> FloorOutcome:
+    """Establish the floor under the smallest residual in the claim's way, or refuse."""
+    if claim.mode is FloorMode.ADDED:
+        return FloorOutcome(added_variance=claim.floor)
+    if claim.mode is FloorMode.DECLARED:
+        _check_declared(claim, residuals, labels)
+        return FloorOutcome()
+    if claim.measurement is None:
+        raise PlanError(f"a {claim.mode.value} floor needs a measurement; plan again")
+    noise = claim.measurement.noise(claim.facts.width)
+    grid = rounded_noise.grid_for(noise)
+    measured = measure_residual(residuals, labels, noise, grid, randomness)
+    half_step = math.ldexp(0.5, grid)
+    shown = claim.measurement.lower_bound(measured, half_step, claim.facts.width)
+    missing = added_variance(claim.floor, shown)
+    if claim.mode is FloorMode.MEASURED and missing > 0:
+        raise SpentError(
+            f"the measured residual shows a sum of squares of {shown**2:.6g}, the plan needs "
+            f"{claim.floor:.6g}; ask for fewer bags or use `floor='measured+added'` "
+            "(this measurement has spent its part of the budget)"
+        )
+    return FloorOutcome(measured, shown, missing)
+
+
+def _check_declared(
+    claim: FloorClaim, residuals: Sequence[ExactLeastSquares], labels: LabelGrid
+) -> None:
+    unit = math.ldexp(1.0, 2 * labels.exponent)
+    smallest = min(residual.square_low for residual in residuals)
+    if float(smallest) * unit * (1 - 2.0**-40) >= claim.floor:
+        return
+    raise PlanError(
+        "the declared residual floor does not hold for these labels (they may even lie in the span "
+        "of the features); declare less or use `floor='measured+added'` "
+        "(this refusal tells one bit about the labels)"
+    )
+
+
+def measure_residual(
+    residuals: Sequence[ExactLeastSquares],
+    labels: LabelGrid,
+    noise: float,
+    grid: int,
+    randomness: Randomness,
+    law: rounded_noise.Noise = rounded_noise.NORMAL,
+) -> float:
+    """σ̂ = σ + noise·x, σ the smallest root, x of the law, through the door (theory §6.2)."""
+    scale = math.ldexp(1.0, -labels.exponent)
+    low, high = root_bounds(*_smallest(residuals))
+
+    def exact(row: int, precision: int) -> tuple[Any, Any]:  # noqa: ARG001
+        from flint import arb
+
+        least = min(residual.square_high for residual in residuals)
+        for residual in residuals:
+            if residual.square_low <= least:
+                refine(residual, precision)
+        return _ball(*_smallest(residuals)), arb(noise * scale)
+
+    middle = 0.5 * (low + high)
+    value = rounded_noise.sample_rounded(
+        np.array([middle]),
+        np.array([high - low + 2.0**-52 * high]),
+        (noise * scale, noise * scale),
+        grid - labels.exponent,
+        randomness,
+        exact,
+        law,
+    )
+    return math.ldexp(float(value[0]), labels.exponent)
+
+
+def _smallest(residuals: Sequence[ExactLeastSquares]) -> tuple[Fraction, Fraction]:
+    """An enclosure of the smallest residual sum of squares."""
+    return (
+        min(residual.square_low for residual in residuals),
+        min(residual.square_high for residual in residuals),
+    )
+
+
+def root_bounds(low: Fraction, high: Fraction) -> tuple[float, float]:
+    """√low rounded down and √high rounded up."""
+    down, up = math.sqrt(low), math.sqrt(high)
+    return down * (1 - 2.0**-50), up * (1 + 2.0**-50)
+
+
+def std_ball(residual: ExactLeastSquares, precision: int, added: Fraction) -> Any:
+    """√(σ² + added) as a ball, refined to go with the precision asked for."""
+    refine(residual, precision)
+    return _ball(residual.square_low + added, residual.square_high + added)
+
+
+def refine(residual: ExactLeastSquares, precision: int) -> None:
+    """Make a residual's enclosure go with the precision asked for."""
+    if residual.bits < precision // 2:
+        residual.refine(precision // 2)
+
+
+def _ball(low: Fraction, high: Fraction) -> Any:
+    from flint import arb, fmpq
+
+    down, up = (arb(fmpq(end.numerator, end.denominator)).sqrt() for end in (low, high))
+    return down.union(up)
+
+
+class AggregateLabelSampler:
+    """t_j | Z_j ~ N(Z_j·β̂, σ² + s²) in label codes, in doubles and to any precision."""
+
+    def __init__(
+        self, residual: ExactLeastSquares, labels: LabelGrid, added_variance: float, intercept: bool
+    ) -> None:
+        self._residual, self.exponent = residual, labels.exponent
+        self._centre = labels.centre if intercept else 0
+        self._added = Fraction(added_variance) * Fraction(2) ** (-2 * labels.exponent)
+        self._slope = residual.coefficients()
+        self._slope_error = residual.coefficient_errors()
+        self.std = root_bounds(
+            residual.square_low + self._added, residual.square_high + self._added
+        )
+
+    def means(
+        self, features: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Z·β̂ and a rigorous bound of its error."""
+        return means(features, self._slope, self._slope_error, self._centre)
+
+    def publish(
+        self, features: NDArray[np.float64], grid: int, randomness: Randomness
+    ) -> NDArray[np.float64]:
+        """Labels of these aggregates in label codes, through the door."""
+        mean, error = self.means(features)
+        step, exact = grid - self.exponent, self.exact_at(features)
+        return rounded_noise.sample_rounded(mean, error, self.std, step, randomness, exact)
+
+    def exact_at(self, features: NDArray[np.float64]) -> rounded_noise.Exact:
+        def exact(row: int, precision: int) -> tuple[Any, Any]:
+            from flint import arb, fmpz
+
+            std = std_ball(self._residual, precision, self._added)
+            mean = self._residual.linear(features[row])
+            if self._centre:
+                mean += arb(float(features[row, 0])) * arb(fmpz(self._centre))
+            return mean, std
+
+        return exact
+
+
+def means(
+    features: NDArray[np.float64],
+    slope: NDArray[np.float64],
+    slope_error: NDArray[np.float64],
+    centre: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Z·β̂ and a rigorous bound of its error, for one slope or one for each row of Z.
+
+    `centre` is what labels count from, if the first column is the constant, else 0.
+    """
+    size, terms = np.abs(features), features.shape[1] + 3
+    moved = slope.copy()
+    if centre:
+        moved[..., 0] += centre
+    error = np.vecdot(size, slope_error + terms * 2.0**-52 * np.abs(moved))
+    if centre:
+        error += 2.0**-52 * (np.abs(slope[..., 0]) + abs(centre)) * size[:, 0]
+    return np.vecdot(features, moved), error * (1 + 2.0**-40)

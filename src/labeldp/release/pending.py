@@ -1,0 +1,160 @@
+"""What a mechanism draws, and how it becomes the files of a release.
+
+    DIR/aggregates.parquet   one row per bag: the label and, if aggregated, the design columns; or
+                             one per row of the table (`rows.py`)
+    DIR/NAME.parquet         another public table, where a mechanism declares one: `bags` (which
+                             rows stand in which bag), `weights` (of the design columns)
+    DIR/certificate.json     what was promised and what anyone needs to recheck it
+    DIR/features.json        how raw rows become the design columns
+    DIR/croissant.json       the files above in the words of Croissant, for its readers
+
+This is the only module that writes a release. The certificate also sits in the Parquet
+metadata, so that the file alone still says what it is. Aggregates may be many: they are drawn
+and written in a stream.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from labeldp.common.arrow import arrow_numbers
+from labeldp.common.files import new_directory
+from labeldp.features.feature_map import FeatureMap
+from labeldp.release.certificate import seal
+from labeldp.release.croissant import CROISSANT, croissant_of
+from labeldp.release.digest import Digest, table_digest
+from labeldp.release.parquet import METADATA_KEY, WRITING
+
+AGGREGATES, CERTIFICATE, FEATURES = "aggregates.parquet", "certificate.json", "features.json"
+_GROUP_ROWS, _GROUP_NUMBERS, _MOST_NUMBERS = 1 << 14, 1 << 20, 1 << 23
+"""A row group has the first two at least, unless it has the third: 64 MiB."""
+
+
+@dataclass(frozen=True)
+class PendingRelease:
+    """What a mechanism draws: a stream of aggregates, and a certificate once it has ended."""
+
+    features: FeatureMap
+    schema: pa.Schema
+    batches: Generator[pa.RecordBatch, None, None]
+    """Drawn as they are asked for, maybe by threads: closed when the drawing ends, or fails."""
+    certify: Callable[[dict[str, str]], dict[str, Any]]
+    """The certificate, given the digests of all tables by their names."""
+    files: Mapping[str, pa.Table] = field(default_factory=dict)
+    """Public tables beside the aggregates, as the mechanism declares them."""
+
+    def telling(self, **fields: Any) -> PendingRelease:
+        """The same, whose certificate also says this of the run."""
+
+        def certify(digests: dict[str, str]) -> dict[str, Any]:
+            return seal(self.certify(digests) | fields)
+
+        return replace(self, certify=certify)
+
+    def collect(self) -> tuple[pa.Table, dict[str, Any]]:
+        """Draw into memory: the aggregates and the certificate."""
+        with closing(self.batches):
+            table = pa.Table.from_batches(self.batches, schema=self.schema)
+        return table, self._certificate(table_digest(table))
+
+    def _certificate(self, aggregates: str) -> dict[str, Any]:
+        others = {name: table_digest(table) for name, table in self.files.items()}
+        return self.certify({"aggregates": aggregates, **others})
+
+    def write(self, directory: str | Path) -> dict[str, Any]:
+        """Draw into a new directory, a batch at a time, whole or not at all: the certificate."""
+        with new_directory(Path(directory)) as partial:
+            text = certificate_text(certificate := self._write_aggregates(partial / AGGREGATES))
+            for name, table in self.files.items():
+                with pq.ParquetWriter(partial / file_name(name), table.schema, **WRITING) as file:
+                    for group in _row_groups(table.to_batches(), len(table.schema)):
+                        file.write_table(group, group.num_rows)
+                    file.add_key_value_metadata({METADATA_KEY.decode(): text})
+            (partial / CERTIFICATE).write_text(text + "\n", encoding="utf-8")
+            (partial / FEATURES).write_text(features_text(self.features), encoding="utf-8")
+            with suppress(LookupError, TypeError, ValueError, AttributeError):
+                # what is no certificate cannot be described, and `verify` refuses it
+                described = croissant_of(partial, certificate)
+                (partial / CROISSANT).write_text(described, encoding="utf-8")
+        return certificate
+
+    def _write_aggregates(self, path: Path) -> dict[str, Any]:
+        """The stream into one file, its digest and the certificate.
+
+        Normal numbers cannot be compressed; labels, which stand on a grid, can.
+        """
+        others = set(self.schema.names) - set(self.features.names)
+        layout = {"compression": dict.fromkeys(others, "snappy"), **WRITING}
+        with (
+            closing(self.batches),
+            Digest(self.schema) as digest,
+            pq.ParquetWriter(path, self.schema, **layout) as file,
+        ):
+            for group in _row_groups(self.batches, len(self.schema)):
+                digest.add(group)
+                file.write_table(group, group.num_rows)
+            certificate = self._certificate(digest.total())
+            file.add_key_value_metadata({METADATA_KEY.decode(): certificate_text(certificate)})
+        return certificate
+
+
+def file_name(name: str) -> str:
+    """Where the table of this name stands in a release."""
+    return f"{name}.parquet"
+
+
+def aggregate_schema(features: FeatureMap, label: str) -> pa.Schema:
+    """The columns of aggregated features and labels."""
+    names = (*features.names, label_column(label))
+    return pa.schema([pa.field(name, pa.float64(), nullable=False) for name in names])
+
+
+def aggregate_batch(
+    schema: pa.Schema, design: NDArray[np.float64], labels: NDArray[np.float64]
+) -> pa.RecordBatch:
+    """Aggregated features, in the feature map's scales, and labels as rows."""
+    arrays = [arrow_numbers(column) for column in (*design.T, labels)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.Table]:
+    """Batches put together until they are worth a row group, and no larger than memory likes."""
+    enough = min(max(_GROUP_ROWS, _GROUP_NUMBERS // columns), max(1, _MOST_NUMBERS // columns))
+    waiting: list[pa.RecordBatch] = []
+    for batch in chain.from_iterable(_slices(batch, enough) for batch in batches):
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= enough:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+
+
+def label_column(label: str) -> str:
+    """What the column of aggregated labels is called."""
+    return f"label:{label}"
+
+
+def certificate_text(certificate: dict[str, Any]) -> str:
+    """The one text of a certificate, for its file and for the Parquet metadata."""
+    return json.dumps(certificate, indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def features_text(features: FeatureMap) -> str:
+    """The one text of a feature map's file."""
+    return json.dumps(features.to_json(), indent=1, ensure_ascii=False) + "\n"

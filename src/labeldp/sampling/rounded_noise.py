@@ -1,0 +1,385 @@
+"""The one door: exactly rounded noise on a public grid.
+
+Everything that depends on labels and is published is a number of the form
+
+    round(mean + scale·noise)   to a multiple of a public power of two,
+
+where mean and/or scale depend on labels and the noise is N(0,1) or Laplace's e^{−|x|}/2 (in a
+compact release one number is std·χ instead, see `sample_rounded_chi`; radial noise makes several numbers
+at once, see `sample_rounded_radial`). The rounding is that of the
+*ideal real number*, so what is published is post-processing of the ideal mechanism and the
+certificate holds with no numerical slack (plain float64 sums leave gaps in the set of reachable
+numbers, and the gaps move when a label does).
+
+Pure ε survives likewise. If a label moves the mean by at most Δ and Laplace noise has the public
+scale b = Δ/ε, then at every real x the densities of two neighbours are in the ratio
+exp((|x − mean'| − |x − mean|)/b) ≤ e^{Δ/b} = e^ε. A cell is an interval of x with public ends: its
+probability is the integral of the density over it, so that the ratio of two neighbours is at most
+e^ε for every cell and every set of cells, with δ = 0, and no cell is impossible. So it is with
+radial noise, of density ∝ e^{−‖x‖/b}, on several numbers that a label moves by at most Δ together.
+
+How: the noise is the inverse distribution function at a uniform p with endless random
+bits, of which the first 64 are drawn at once. Float64 with a rigorous error bound decides
+almost every cell. The few draws whose cell is in doubt (about one in 1e9) are settled by
+comparing p with the distribution at the cell's border in ball arithmetic, on exact numbers, with
+as many further bits as it takes.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.errors import PlanError
+from labeldp.sampling.streams import Randomness, words
+
+FINENESS = 10
+"""A grid step is 2**-10 of the scale it serves: rounding adds q²/12, 1e-7 of the variance."""
+
+_INVERSE_ERROR = 2.0**-44
+"""Bound on the relative error of scipy's ndtri and numpy's log (below 2**-50; see tests)."""
+
+_ULP = 2.0**-52
+_FIRST_PRECISION = 192
+_MOST_BITS = 64 * 16
+_SERIES = 600
+"""Degrees of freedom up to which χ's distribution is summed as a series."""
+_REACH = 45
+_BALLS = threading.RLock()
+"""The precision of ball arithmetic is one for all threads, so one at a time works with balls."""
+
+Exact = Callable[[int, int], tuple[Any, Any]]
+"""(row, bits of precision) → (mean, scale) as arb balls that contain the exact values."""
+
+Reals = NDArray[np.float64]
+Scale = float | Reals
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A law symmetric about 0, of scale 1.
+
+    `inverse`: the x < 0 with P[noise < x] = p, for p < 1/2, in doubles, to a relative
+    `_INVERSE_ERROR`; its slope must be at most 1.26/p.
+    `below`: P[noise < x] of a ball x < 0, as a ball; beyond 0 any number from 1/2 on.
+    """
+
+    inverse: Callable[[Reals], Reals]
+    below: Callable[[Any], Any]
+
+
+def _normal_inverse(p: Reals) -> Reals:
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(p))
+
+
+def _normal_below(x: Any) -> Any:
+    from flint import arb
+
+    return (-x / arb(2).sqrt()).erfc() / 2
+
+
+def _laplace_inverse(p: Reals) -> Reals:
+    return np.log(2.0 * p)
+
+
+def _laplace_below(x: Any) -> Any:
+    return x.exp() / 2
+
+
+NORMAL = Noise(_normal_inverse, _normal_below)
+LAPLACE = Noise(_laplace_inverse, _laplace_below)
+
+
+def grid_for(scale: float) -> int:
+    """The public grid for numbers of this scale: the exponent e of the step 2**e."""
+    return math.floor(math.log2(scale)) - FINENESS
+
+
+def sample_rounded(
+    mean: Reals,
+    mean_error: Reals,
+    scale: tuple[Scale, Scale],
+    grid: int,
+    randomness: Randomness,
+    exact: Exact,
+    noise: Noise = NORMAL,
+) -> Reals:
+    """round(mean + scale·noise) to multiples of 2**grid, one independent draw per mean.
+
+    `mean` ± `mean_error` and `scale` = (low, high), one pair for all or one for each, enclose the
+    exact values that `exact` gives to any precision.
+    """
+    step = math.ldexp(1.0, grid)
+    bits = words(randomness.labels, len(mean))
+    upper_half = (bits >> np.uint64(63)).astype(bool)
+    tail = (bits & np.uint64(2**63 - 1)).astype(np.float64)  # p·2**64, p < 1/2
+    unit = noise.inverse((tail + 0.5) * 2.0**-64)
+    unit *= np.where(upper_half, -1.0, 1.0)
+
+    low, high = scale
+    middle = 0.5 * (low + high)
+    shift = middle * unit
+    value = mean + shift
+    # dΦ⁻¹/dp = 1/φ ≤ 1.26/p for p ≤ 1/2, and 1/p for Laplace, so 64 bits pin the noise to
+    # 1.3/tail (relative to rounding `tail` to a double: 2 ulp more).
+    with np.errstate(divide="ignore"):
+        unit_error = 1.3 / tail + (_INVERSE_ERROR * np.abs(unit) + 4 * _ULP)
+    error = (
+        mean_error
+        + high * unit_error
+        + (high - low) * np.abs(unit)
+        + 4 * _ULP * (np.abs(mean) + np.abs(shift))
+    )
+    scaled = value / step
+    cell = np.rint(scaled)
+    # the last term of `error` leaves no cell certain that is not an exact double (from 2**49 on)
+    certain = np.abs(scaled - cell) + error / step < 0.5
+    for row in np.flatnonzero(~certain):
+        # by ball arithmetic and more random bits
+        cell[row] = _cell_of(_Draw(int(row), int(bits[row]), grid, randomness, exact, noise))
+    return np.asarray(cell * step)
+
+
+def sample_rounded_chi(freedom: int, grid: int, randomness: Randomness, exact: Exact) -> float:
+    """round(std·χ) to a multiple of 2**grid, χ² with `freedom` degrees: one draw, settled exactly.
+
+    `exact` gives std to any precision; its mean is not used.
+    """
+    word = int(words(randomness.labels, 1)[0])
+    draw = _ChiDraw(freedom, word, grid, randomness, exact)
+    return math.ldexp(_cell_of(draw), grid)
+
+
+def sample_rounded_radial(
+    mean: Reals, mean_error: Reals, scale: float, grid: int, randomness: Randomness, exact: Exact
+) -> Reals:
+    """round(mean + scale·x) to multiples of 2**grid, x of density ∝ e^{−‖x‖}, one number per mean.
+
+    x is a uniform direction times a radius of the law Gamma(d), and so is χ·N(0, I) with d+1
+    degrees of freedom for χ: the norm of N(0, I) has d, and χ_d·χ_{d+1} is Gamma(d) by the
+    duplication formula of the gamma function. Given χ, which nobody sees, the numbers are
+    independent normals; those in doubt get more bits of the same χ.
+    """
+    stretch = _ChiScale(len(mean) + 1, randomness)
+
+    def stretched(row: int, precision: int) -> tuple[Any, Any]:
+        centre, unit = exact(row, precision)
+        return centre, unit * stretch.ball(precision)
+
+    low, high = stretch.bounds()
+    return sample_rounded(
+        mean, mean_error, (scale * low, scale * high), grid, randomness, stretched, NORMAL
+    )
+
+
+def _cell_of(draw: _Draw) -> float:
+    """The exact cell of a draw."""
+    cell = draw.nearest_cell()
+    while draw.is_below(cell, -1):
+        cell -= 1
+    while not draw.is_below(cell, +1):
+        cell += 1
+    return float(cell)
+
+
+@contextmanager
+def _precision(bits: int) -> Iterator[None]:
+    """Ball arithmetic with this many bits inside the block."""
+    from flint import ctx
+
+    with _BALLS:
+        saved = ctx.prec
+        ctx.prec = bits
+        try:
+            yield
+        finally:
+            ctx.prec = saved
+
+
+class _Draw:
+    """One number mean + scale·F⁻¹(p) whose uniform p gets more bits on demand."""
+
+    def __init__(
+        self,
+        row: int,
+        bits: int,
+        grid: int,
+        randomness: Randomness,
+        exact: Exact,
+        noise: Noise = NORMAL,
+    ) -> None:
+        self._row, self._grid, self._exact, self._noise = row, grid, exact, noise
+        self._randomness = randomness
+        self._upper_half = bool(bits >> 63)
+        self._tail, self._length = bits & (2**63 - 1), 64  # p in [tail, tail+1]·2**-length
+
+    def nearest_cell(self) -> int:
+        """About where the number is: exact in the mean, in doubles for the noise."""
+        from flint import arb
+
+        unit = float(self._noise.inverse(np.array((self._tail + 0.5) * 2.0**-64)))
+        with _precision(_FIRST_PRECISION):
+            mean, scale = self._exact(self._row, _FIRST_PRECISION)
+            value = mean - scale * unit if self._upper_half else mean + scale * unit
+            cell = (value * arb(2) ** -self._grid + arb(0.5)).mid().floor()
+            return int(cell.unique_fmpz())
+
+    def is_below(self, cell: int, side: int) -> bool:
+        """Whether the number is below the border at (cell + side/2)·2**grid."""
+        while self._length <= _MOST_BITS:
+            precision = _FIRST_PRECISION + 2 * self._length
+            with _precision(precision):
+                answer = self._compare(2 * cell + side, precision)
+            if answer is not None:
+                return answer
+            self._extend()
+        raise PlanError("a number could not be rounded; nothing was published, run again")
+
+    def _compare(self, half_cells: int, precision: int) -> bool | None:
+        from flint import arb
+
+        border = arb(half_cells) * arb(2) ** (self._grid - 1)
+        below = self._distribution(border, precision)
+        unit = arb(2) ** -self._length
+        if arb(self._tail + 1) * unit <= below:
+            return not self._upper_half
+        if arb(self._tail) * unit >= below:
+            return self._upper_half
+        return None
+
+    def _distribution(self, border: Any, precision: int) -> Any:
+        """The p at which the number would be at the border."""
+        mean, scale = self._exact(self._row, precision)
+        distance = (border - mean) / scale
+        if self._upper_half:
+            distance = -distance  # the number is mean − scale·F⁻¹(p)
+        return self._noise.below(distance)
+
+    def _extend(self) -> None:
+        word = int(words(self._randomness.refinement, 1)[0])
+        self._tail, self._length = (self._tail << 64) | word, self._length + 64
+
+
+class _ChiDraw(_Draw):
+    """One number std·F⁻¹(p), F the distribution of χ with `freedom` degrees."""
+
+    def __init__(
+        self, freedom: int, bits: int, grid: int, randomness: Randomness, exact: Exact
+    ) -> None:
+        super().__init__(0, bits, grid, randomness, exact)
+        self._freedom, self._upper_half = freedom, False
+        self._tail = bits  # p in [tail, tail+1]·2**-length
+
+    def nearest_cell(self) -> int:
+        from scipy.special import gammainccinv, gammaincinv
+
+        half, above = self._freedom / 2, 2**64 - self._tail
+        if self._tail < above:  # each half of the law by its own end: 1 less a double may be 0
+            square = 2 * gammaincinv(half, (self._tail + 0.5) * 2.0**-64)
+        else:
+            square = 2 * gammainccinv(half, (above - 0.5) * 2.0**-64)
+        root = math.sqrt(float(square))
+        with _precision(_FIRST_PRECISION):
+            _, std = self._exact(0, _FIRST_PRECISION)
+            return round(float(std.mid()) * root * 2.0**-self._grid)
+
+    def _distribution(self, border: Any, precision: int) -> Any:
+        from flint import arb
+
+        _, std = self._exact(0, precision)
+        return _chi_distribution(self._freedom, border / std if border > 0 else arb(0))
+
+
+def _chi_distribution(freedom: int, x: Any) -> Any:
+    """P[χ ≤ x] as a ball: the incomplete gamma function, or its integral where that is too hard.
+
+    The series cancels more digits the more degrees there are and gets that many more. The
+    integral starts where 2^−1020 at most lies below, beyond every bit that is ever drawn: by
+    Laurent and Massart's e^(−45²), or (e/ν)^(ν/2) below 1.
+    """
+    from flint import acb, arb, ctx
+
+    half = arb(freedom) / 2
+    if freedom <= _SERIES:
+        with _precision(ctx.prec + 4 * freedom):
+            return (x * x / 2).gamma_lower(half, 1)
+    scale = acb((1 - half) * arb(2).log() - half.lgamma())
+
+    def density(z: Any, _: Any) -> Any:
+        return (_log_density(freedom - 1, z) + scale).exp()
+
+    start = max(1, math.floor(math.sqrt(freedom) - _REACH))
+    if x <= start:
+        return arb(0, 2.0**-1020)
+    return acb.integral(density, acb(start), acb(x)).real + arb(0, 2.0**-1020)
+
+
+def _log_density(power: int, z: Any) -> Any:
+    """power·log z − z²/2 of every complex z in a ball, by its tangent and its curvature.
+
+    Over a wide ball the two large terms would not cancel, and the integral would need √ν times as
+    many pieces.
+    """
+    from flint import acb
+
+    middle = acb(z.real.mid(), z.imag.mid())
+    off = z - middle
+    value = power * middle.log() - middle * middle / 2
+    slope, bend = power / middle - middle, -power / (z * z) - 1
+    return value + off * slope + off * off * bend / 2
+
+
+class _ChiScale:
+    """One χ with `freedom` degrees: χ² = −2·log(p1·p2⋯), of uniforms that get bits on demand.
+
+    An odd degree is the square of a normal, −2·log(p)·cos²(2πq) (Box and Muller).
+    """
+
+    def __init__(self, freedom: int, randomness: Randomness) -> None:
+        self._randomness, self._pairs, self._odd = randomness, freedom // 2, freedom % 2
+        self._tails = words(randomness.labels, self._pairs + 2 * self._odd).astype(object)
+        self._length = 64  # each uniform in [tail, tail+1]·2**-length
+        self._settle()
+
+    def bounds(self) -> tuple[float, float]:
+        """Doubles that enclose it, with room for a product."""
+        with _precision(_FIRST_PRECISION):
+            low, high = self._ball.lower(), self._ball.upper()
+            return float(low) * (1 - 4 * _ULP), float(high) * (1 + 4 * _ULP)
+
+    def ball(self, precision: int) -> Any:
+        """A ball that contains it, from as many bits of each uniform as the precision has."""
+        while self._length < precision:
+            self._extend()
+            self._settle()
+        return self._ball
+
+    def _extend(self) -> None:
+        more = words(self._randomness.refinement, len(self._tails)).astype(object)
+        self._tails, self._length = (self._tails << 64) | more, self._length + 64
+
+    def _settle(self) -> None:
+        while not self._tails.all():  # log needs a uniform above 0
+            self._extend()
+        with _precision(self._length + _FIRST_PRECISION):
+            self._ball = (-2 * self._logarithm()).sqrt()
+
+    def _logarithm(self) -> Any:
+        from flint import arb
+
+        unit = arb(2) ** -self._length
+        balls = [arb(tail).union(arb(tail + 1)) * unit for tail in map(int, self._tails)]
+        total = math.prod(balls[: self._pairs], start=arb(1)).log()
+        if self._odd:
+            last, angle = balls[self._pairs :]
+            total += last.log() * (2 * angle * arb.pi()).cos() ** 2
+        return total

@@ -1,0 +1,143 @@
+"""Bytes of a label decide nothing but the label: not the rows, not the other columns."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from labeldp import DataError, Source, scan
+from labeldp.data import guard, headings
+
+JUNK = [
+    '"', '""', '"5', '5"', '"5"6', ',', '5,6', '5,6,7', ',"', '",', '"a,b', '5,"x', '","', '"""',
+    '\r', '5\r6', '\r\r', '"5\r', ' "5"', '\x00', "'", '"5,"', 'é', '',
+]  # fmt: skip
+TEXTS = ["red", "dark blue", "a,b", 'say "no"', "two\nlines", '3" pipe', "", "x\ty", "z;w", "é"]
+
+
+def written(rows: list[list[str]], names: list[str], place: int, labels: list[str]) -> str:
+    """A table whose label stands at `place`, its text exactly as given."""
+    lines = []
+    for row, label in zip([names, *rows], ["y", *labels], strict=True):
+        cells = ['"' + c.replace('"', '""') + '"' if set(c) & set(",\n") else c for c in row]
+        lines.append(",".join([*cells[:place], label, *cells[place:]]))
+    return "\n".join(lines) + "\n"
+
+
+def features(source: Source) -> list[dict[str, object]]:
+    return [row for batch in source.feature_batches() for row in batch.to_pylist()]
+
+
+def read(rows: list[list[str]]) -> list[dict[str, object]]:
+    """What `features` gives of them."""
+    return [{"a": int(a), "c": c or None, "d": d or None} for a, c, d in rows]
+
+
+def opened(path: Path, **options: object) -> Source:
+    return scan(path, label="y", label_range=(0, 10), categorical=("c", "d"), **options)
+
+
+def refused(source: Source) -> bool:
+    """Whether labels are refused, after the last row, as a column and not as a line."""
+    with pytest.raises(DataError) as problem:
+        raise DataError(f"{sum(len(labels) for _, labels in source.labelled_batches())} rows")
+    return "label column 'y'" in str(problem.value)
+
+
+@pytest.mark.parametrize(("place", "block"), [(0, 300), (1, 40), (2, 1 << 20), (3, 300)])
+def test_no_label_moves_a_row_or_a_field(
+    place: int, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Junk in one label or in all; features with quotes and, before the label, line ends."""
+    monkeypatch.setattr(headings, "BLOCK", block)
+    draw = random.Random(place)
+    path, names = tmp_path / "t.csv", ["a", "c", "d"]
+    texts = [[t for t in TEXTS if k < place or "\n" not in t] for k in (1, 2)]
+    for junk in ["5", *JUNK, None]:
+        rows = [[str(k), *(draw.choice(some) for some in texts)] for k in range(30)]
+        where = draw.sample(range(30), draw.choice([1, 3, 30]))
+        labels = [(junk or draw.choice(JUNK)) if k in where else "5" for k in range(30)]
+        path.write_text(written(rows, names, place, labels), encoding="utf-8", newline="")
+        source = opened(path)
+        assert features(source) == read(rows), labels
+        assert source.total_rows == 30
+        assert refused(source) or set(labels) <= {"5", "'", '"5"'}, labels
+        assert not refused(source) or junk != "5"
+
+
+def test_quoted_labels_are_read(tmp_path: Path) -> None:
+    """All in quotes, as many programs write; a comma between quotes is part of the number."""
+    path = tmp_path / "t.csv"
+    path.write_text('"a","y","c"\n' + '"1,500","1,000","x,y"\n' * 10 + '"2,500","7","x"\n')
+    source = scan(path, label="y", label_range=(0, 1000))
+    labels = [float(each) for _, batch in source.labelled_batches() for each in batch]
+    assert labels == [1000.0] * 10 + [7.0]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_any_line_ending(ending: str, tmp_path: Path) -> None:
+    lines = ["a,c,y", *(f'{k},"q{k % 2}",{k % 7}' for k in range(20))]
+    for last in (ending, ""):
+        (tmp_path / "t.csv").write_bytes((ending.join(lines) + last).encode())
+        source = scan(tmp_path / "t.csv", label="y", label_range=(0, 10))
+        labels = [float(each) for _, batch in source.labelled_batches() for each in batch]
+        assert labels == [k % 7 for k in range(20)]
+
+
+def test_other_encodings_and_gzip(tmp_path: Path) -> None:
+    text = "a,c,y\n" + "".join(f'{k},é{k % 2},"5\n' for k in range(20))
+    for name, encoding in (("t.csv.gz", "utf-8"), ("t.csv", "cp1252"), ("t.csv", "utf-16")):
+        raw = text.encode(encoding)
+        (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith("gz") else raw)
+        source = scan(tmp_path / name, label="y", label_range=(0, 10))
+        assert source.total_rows == 20
+        assert sorted({row["c"] for row in features(source)}) == ["é0", "é1"]
+        assert refused(source)
+
+
+def test_label_bytes_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,c,y\n" + b"1,x,5\n" * 9 + b"2,z,\xff\n")
+    source = scan(path, label="y", label_range=(0, 10))
+    assert source.total_rows == 10
+    assert source.reader.encoding == "utf-8"
+    assert refused(source)
+
+
+@pytest.mark.parametrize(("name", "ending"), [("t.csv", b"\r"), ("t.csv.gz", b"\n")])
+@pytest.mark.parametrize("label", [b"\xff", b"\x00", b"\xe9\x00"])
+def test_the_header_alone_tells_the_encoding(
+    name: str, ending: bytes, label: bytes, tmp_path: Path
+) -> None:
+    """Where no line feed ends it, or the file is packed, rows are read along with it."""
+    rows = [b"a,c,y", b"9,z," + label, *(b"%d,\xc3\xa9,5" % k for k in range(9))]
+    packed = gzip.compress if name.endswith("gz") else bytes
+    (tmp_path / name).write_bytes(packed(ending.join(rows) + ending))
+    source = scan(tmp_path / name, label="y", label_range=(0, 10))
+    assert source.reader.encoding == "utf-8"
+    assert source.total_rows == 10
+    assert {row["c"] for row in features(source)} == {"\u00e9", "z"}
+    assert refused(source)
+
+
+def test_features_that_lack_a_field_or_close_no_quote_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,c,y\n1,x,5\n2,5\n")
+    with pytest.raises(DataError, match="a line has 2 fields where the header has 3"):
+        scan(path, label="y", label_range=(0, 10))
+    path.write_text("a,c,y\n1,x,5\n" + '2,"x,5\n' * 5)
+    with pytest.raises(DataError, match="a quote is not closed"):
+        scan(path, label="y", label_range=(0, 10))
+
+
+def test_plain_lines_are_passed_on_as_they_are() -> None:
+    layout = guard.Layout(Path("t.csv"), ",", 3, 2)
+    body = b"a,c,y\r\n" + b'1,"x,y",5\r\n\r\n2,z,"6"\r\n' * 500
+    read = guard.Guard(pa.BufferReader(body), layout)
+    given = b"".join(iter(lambda: read.read(1000), b""))
+    assert given == body
+    assert len(read._odd_lines(body)[0]) == 0

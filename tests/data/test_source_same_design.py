@@ -1,0 +1,184 @@
+"""Same rows, any format, one digest: for every kind of column, with blanks and without."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+from labeldp.common.files import json_digest
+from labeldp.data.table import scan
+from labeldp.errors import MissingExtraError
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+
+ROWS = 240
+_START = datetime.datetime(2019, 12, 30, 22)
+
+
+def _gap(row: int, every: int) -> bool:
+    return every > 0 and row % every == 1
+
+
+KINDS: dict[str, Callable[[int], Any]] = {
+    "integers": lambda k: k * 7 % 101,
+    "few integers": lambda k: k % 5,
+    "floats": lambda k: k / 8 - 3,
+    "whole floats": lambda k: float(k % 4),
+    "text": lambda k: ("Köln", "a b", "東京")[k % 3],
+    "codes with zeros": lambda k: f"{k % 6:03d}",
+    "truth": lambda k: k % 3 == 0,
+    "dates": lambda k: (_START + datetime.timedelta(days=k)).date(),
+    "times": lambda k: _START + datetime.timedelta(seconds=k * 3601),
+    "clock": lambda k: datetime.time(k % 24, k * 7 % 60, k % 60),
+    "zip": lambda k: 10_115 + k * k % 17,
+    "customer_id": lambda k: 900_000 + k * 7919 % ROWS,
+    "who": lambda k: f"person {k}",
+    "spelt": lambda k: "NORTH " if k % 40 == 7 else ("north", "South")[k % 2],
+    "stray": lambda k: 10**9 if k == 77 else k % 2,
+    "rare": lambda k: "odd" if k == 60 else "ab"[k % 2],
+    "money": lambda k: f"${1000 + k * 37 % 5000:,}.50",
+    "share": lambda k: f"{k % 83} %",
+    "rate": lambda k: f"${250 + k * 5 % 900}/mo",
+    "scale": lambda k: f"{k / 10}k" if k % 2 else str(k * 3),
+    "side": lambda k: f"{k / 8}{'EW'[k % 2]}",
+    "bound": lambda k: "<5" if k % 9 == 2 else str(5 + k * 3 % 77),
+    "part": lambda k: f"{k % 12}/12",
+    "lapse": lambda k: f"{k % 5}h {k * 7 % 60}m",
+    "weight": lambda k: f"{k * 10} g" if k % 2 else f"{k / 8} kg",
+    "about": lambda k: f"ca. {1900 + k % 90}" if k % 9 == 4 else str(1900 + k % 97),
+    "weekday": lambda k: (_START + datetime.timedelta(days=k)).strftime("%a %d %b %Y"),
+    "month": lambda k: f"{2015 + k % 7}-{1 + k % 12:02d}",
+}
+
+
+def columns(every: int) -> dict[str, list[Any]]:
+    """One column of each kind, one in `every` values missing."""
+    made = {
+        name: [None if _gap(row + place, every) else value(row) for row in range(ROWS)]
+        for place, (name, value) in enumerate(KINDS.items())
+    }
+    return made | {"y": [float(row % 10) for row in range(ROWS)]}
+
+
+def table(every: int) -> pa.Table:
+    return pa.table(columns(every))
+
+
+def frame(data: pa.Table) -> pd.DataFrame:
+    return pd.DataFrame({name: data[name].to_pylist() for name in data.column_names})
+
+
+def _path(write: Callable[[Any], None], path: Path) -> Path:
+    write(path)
+    return path
+
+
+def _excel(data: pa.Table, folder: Path) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(data.column_names)
+    for row in zip(*(data[name].to_pylist() for name in data.column_names), strict=True):
+        book.active.append(row)
+    book.save(folder / "t.xlsx")
+    return folder / "t.xlsx"
+
+
+def texts(data: pa.Table) -> pa.Table:
+    """All as text, as whoever stores what a CSV file says has it."""
+    return pa.table(
+        {n: data[n] if n == "y" else data[n].cast(pa.string()) for n in KINDS | {"y": 0}}
+    )
+
+
+FORMS: dict[str, Callable[[pa.Table, Path], Any]] = {
+    "csv of arrow": lambda t, d: _path(lambda p: pa.csv.write_csv(t, p), d / "t.csv"),
+    "csv of pandas": lambda t, d: _path(lambda p: frame(t).to_csv(p, index=False), d / "t.csv"),
+    "csv of polars": lambda t, d: _path(pl.from_arrow(t).write_csv, d / "t.csv"),
+    "semicolons": lambda t, d: _path(
+        lambda p: frame(t).to_csv(p, index=False, sep=";", encoding="utf-16"), d / "t.csv"
+    ),
+    "parquet": lambda t, d: _path(lambda p: pq.write_table(t, p), d / "t.parquet"),
+    "parquet of texts": lambda t, d: _path(lambda p: pq.write_table(texts(t), p), d / "t.parquet"),
+    "parquet of pandas": lambda t, d: _path(frame(t).to_parquet, d / "t.parquet"),
+    "arrow file": lambda t, d: _path(lambda p: pa.feather.write_feather(t, p), d / "t.arrow"),
+    "arrow": lambda t, _: t,
+    "pandas": lambda t, _: frame(t),
+    "pandas from csv": lambda t, d: pd.read_csv(
+        _path(lambda p: pa.csv.write_csv(t, p), d / "t.csv"), dtype={"codes with zeros": str}
+    ),
+    "polars": lambda t, _: pl.from_arrow(t),
+    "polars from csv": lambda t, d: pl.read_csv(
+        _path(lambda p: pa.csv.write_csv(t, p), d / "t.csv"),
+        schema_overrides={"codes with zeros": pl.String},
+    ),
+    "excel": _excel,
+}
+
+
+def seen(data: Any) -> tuple[FeatureMap, str]:
+    """The feature map, and a digest of it and of every entry of the design."""
+    source = scan(data, label="y", label_range=(0, 10))
+    features = fit_features(source)
+    found = hashlib.sha256(json_digest(features.to_json()).encode())
+    for batch in source.feature_batches():
+        found.update(features.design(batch).tobytes())
+    return features, found.hexdigest()
+
+
+@cache
+def whole(every: int) -> tuple[FeatureMap, str]:
+    """What the other formats are compared with."""
+    return seen(table(every))
+
+
+@pytest.mark.parametrize("every", [0, 7])
+@pytest.mark.parametrize("form", FORMS)
+def test_one_model_and_one_digest(form: str, every: int, tmp_path: Path) -> None:
+    assert seen(FORMS[form](table(every), tmp_path)) == whole(every)
+
+
+@pytest.mark.parametrize("rows", [frame, pl.from_arrow, texts])
+def test_the_model_takes_rows_of_any_format(rows: Callable[[pa.Table], Any]) -> None:
+    """That of one format is that of all."""
+    features, data = whole(7)[0], table(7)
+    assert (features.design(rows(data)) == features.design(data)).all()
+
+
+def test_the_digest_is_not_blind() -> None:
+    moved = columns(7)
+    moved["dates"][5] = datetime.date(2020, 1, 1)
+    assert seen(pa.table(moved))[1] != whole(7)[1]
+
+
+@pytest.mark.parametrize(
+    ("ending", "writer"), [("dta", "write_dta"), ("sav", "write_sav"), ("xpt", "write_xport")]
+)
+def test_files_of_other_programs(ending: str, writer: str, tmp_path: Path) -> None:
+    pyreadstat = pytest.importorskip("pyreadstat")
+    made = {"n": [float(k) for k in range(60)], "k": ["ab"[k % 2] for k in range(60)]}
+    data = pd.DataFrame(made | {"y": [1.0] * 60})
+    getattr(pyreadstat, writer)(data, str(tmp_path / f"t.{ending}"))
+    assert seen(tmp_path / f"t.{ending}") == seen(data)
+
+
+def test_the_remedy_where_the_extra_is_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    with pytest.raises(
+        MissingExtraError, match=r"Excel files needs an extra: pip install .*tables"
+    ):
+        scan(tmp_path / "t.xlsx")

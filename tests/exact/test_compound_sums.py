@@ -1,0 +1,265 @@
+"""Sums and leverages by compound codes against dense twins, over many schemas."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings, strategies as st
+
+from labeldp import kernels
+from labeldp.data.table import Source, scan
+from labeldp.errors import DataError
+from labeldp.exact import leverage, quadratic_form
+from labeldp.exact.cholesky import verified_cholesky
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
+from labeldp.exact.leverage import Leverage, LeverageScan
+from labeldp.features import joint_codes as room
+from labeldp.features.encoder import Encoder
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.features.joint_codes import JointCategoryCodes
+from labeldp.kernels import Kernels
+from tests.exact.test_exact_sums import dense_codes
+
+RANGE = (0.0, 10.0)
+
+
+def every_kernel() -> list[Kernels]:
+    return [kernels.with_numpy(), *([kernels.with_numba()] if kernels.available() else [])]
+
+
+@st.composite
+def schemas(draw: st.DrawFn) -> tuple[Source, FeatureMap]:
+    """0 to 5 categories, 0 to 3 numbers (some missing), with or without a constant."""
+    sizes = draw(st.lists(st.integers(2, 9), max_size=5))
+    numbers = draw(st.integers(0 if sizes else 1, 3))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    rows = draw(st.integers(40, 120))
+    columns: dict[str, pa.Array] = {}
+    for place in range(numbers):
+        values = np.round(rng.normal(scale=10.0**place, size=rows), 2)
+        gap = rng.random(rows) < draw(st.sampled_from([0.0, 0.2]))
+        columns[f"x{place}"] = pa.array(values, mask=gap)
+    for place, size in enumerate(sizes):
+        shares = rng.dirichlet(np.full(size, 0.7))
+        columns[f"c{place}"] = pa.array(rng.choice(size, rows, p=shares))
+    columns["y"] = pa.array(rng.uniform(*RANGE, rows))
+    kinds = [f"c{place}" for place in range(len(sizes))]
+    source = scan(pa.table(columns), label="y", label_range=RANGE, categorical=kinds)
+    try:
+        features = fit_features(
+            source, min_count=draw(st.sampled_from([1, 5])), intercept=draw(st.booleans())
+        )
+    except DataError:
+        assume(False)
+    return source, features
+
+
+@given(schemas())
+@settings(max_examples=60)
+def test_sums_equal_the_dense_twin_by_both_kernels(made: tuple[Source, FeatureMap]) -> None:
+    source, features = made
+    grid = LabelGrid.for_range(RANGE, intercept=features.intercept)
+    x = dense_codes(features, source)
+    ((batch, labels),) = source.labelled_batches()
+    y = np.array([int(code) for code in grid.codes(labels)], dtype=object)
+    starts = range(0, batch.num_rows, 37)
+    pieces = [(features.encode(batch.slice(k, 37)), labels[k : k + 37]) for k in starts]
+    digests = set()
+    for kernel in every_kernel():
+        gram, moments = (
+            GramAccumulator(features, kernel),
+            LabelCrossProducts(features, grid, kernel),
+        )
+        for piece, some in pieces:
+            gram.add(piece)
+            moments.add(piece, some)
+        total, private = gram.result(), moments.result()
+        assert (total.exact(range(x.shape[1])) == x.T @ x).all()
+        assert (private.cross == x.T @ y).all()
+        assert (private.square, private.total, private.rows) == (y @ y, y.sum(), len(y))
+        digests.add(total.digest())
+    assert len(digests) == 1
+
+
+@given(schemas())
+@settings(max_examples=40)
+def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
+    made: tuple[Source, FeatureMap],
+) -> None:
+    source, features = made
+    sums = GramAccumulator(features)
+    (batch,) = source.feature_batches()
+    sums.add(features.encode(batch))
+    try:
+        factor = verified_cholesky(sums.result(), features)
+    except DataError:
+        assume(False)
+    seen = set()
+    encoded = {
+        step: [
+            (features.encode(batch.slice(start, step)), None, start)
+            for start in range(0, batch.num_rows, step)
+        ]
+        for step in (1, 7, batch.num_rows)
+    }
+    for kernel, many, pieces in product(every_kernel(), (1, 99), encoded.values()):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(leverage, "_MANY_NUMBERS", many)  # 99: every row is looked at closely
+            scan_ = LeverageScan(features, factor, kernel)
+            parts = [scan_.new(), scan_.new()]
+            for place, piece in enumerate(reversed(pieces)):
+                parts[place % 2].add(*piece)
+            parts[0].merge(parts[1].share())
+            found = parts[0].result()
+            seen.add((found.maximum, tuple((c.row, c.leverage, c.column) for c in found.costliest)))
+    ((maximum, costliest),) = seen
+    truth = exact_leverages(dense_codes(features, source)[:, list(factor.kept)])
+    assert max(truth) <= maximum
+    assert maximum <= float(max(truth)) * (1 + 1e-6) + 1e-9 or maximum == 1.0
+    assert [leverage for _, leverage, _ in costliest] == sorted(
+        (leverage for _, leverage, _ in costliest), reverse=True
+    )
+
+
+@pytest.mark.parametrize("step", [100, 999, 3000])
+def test_of_many_numbers_a_few_rows_are_looked_at_closely(
+    step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with rows that come twice, at different places of a batch."""
+    rng = np.random.default_rng(step)
+    values = rng.standard_t(4, size=(1500, 12)).round(2)
+    columns = dict(zip("abcdefghijkl", np.vstack([values, values[::-1]]).T, strict=True))
+    source = scan(pa.table(columns | {"town": rng.choice(["p", "q", "r"], 3000)}))
+    features = fit_features(source)
+    (batch,) = source.feature_batches()
+    sums = GramAccumulator(features)
+    sums.add(features.encode(batch))
+    factor = verified_cholesky(sums.result(), features)
+    closely = []
+
+    def found(many: int) -> Leverage:
+        monkeypatch.setattr(leverage, "_MANY_NUMBERS", many)
+        scan_ = LeverageScan(features, factor)
+        for start in range(0, 3000, step):
+            encoded = features.encode(batch.slice(start, step))
+            near = scan_._near(encoded)
+            closely.append(encoded.rows if near is None else len(near))
+            scan_.add(encoded, None, start)
+        return scan_.result()
+
+    assert found(1) == found(99)
+    batches = len(closely) // 2
+    assert sum(closely[:batches]) <= 20 * batches
+    assert sum(closely[batches:]) == 3000
+
+
+def test_rough_leverages_differ_by_rounding_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every row, also in the blocks after the first."""
+    monkeypatch.setattr(quadratic_form, "BLOCK_ROWS", 64)
+    rng = np.random.default_rng(0)
+    columns = {f"x{k}": rng.normal(size=200) for k in range(9)}
+    source = scan(pa.table(columns | {"town": rng.choice(["p", "q", "r"], 200)}))
+    features = fit_features(source)
+    (batch,) = source.feature_batches()
+    encoded, sums = features.encode(batch), GramAccumulator(features)
+    sums.add(encoded)
+    form = quadratic_form.QuadraticForm(features, verified_cholesky(sums.result(), features))
+    slack = 2 * form.rounding(np.abs(encoded.numbers).max(axis=0))
+    for kernel in every_kernel():
+        rough = form.rough(encoded, kernel, kernels.Scratch())
+        assert np.abs(rough - form(encoded, kernel, kernels.Scratch())).max() <= slack < 1e-6
+
+
+def exact_leverages(x: np.ndarray) -> list[Fraction]:
+    from flint import fmpq_mat, fmpz_mat
+
+    whole = fmpz_mat([[int(entry) for entry in row] for row in x])
+    inverse = fmpq_mat(whole.transpose() * whole).inv()
+    form = fmpq_mat(whole) * inverse * fmpq_mat(whole.transpose())
+    return [Fraction(int(form[i, i].p), int(form[i, i].q)) for i in range(len(x))]
+
+
+def test_of_equal_rows_the_first_are_named() -> None:
+    data = scan(pa.table({"c": ["a", "a", "a", "b"] * 20}))
+    features = fit_features(data, min_count=1)
+    (batch,) = data.feature_batches()
+    sums = GramAccumulator(features)
+    sums.add(features.encode(batch))
+    whole = LeverageScan(features, verified_cholesky(sums.result(), features))
+    halves = [whole.new(), whole.new()]
+    whole.add(features.encode(batch))
+    halves[1].add(features.encode(batch.slice(40)), None, 40)
+    halves[0].add(features.encode(batch.slice(0, 40)))
+    halves[1].merge(halves[0].share())
+    assert halves[1].result() == whole.result()
+    assert [costly.row for costly in whole.result().costliest] == [3, 7, 11, 15, 19]
+
+
+@given(st.lists(st.integers(2, 400), max_size=9))
+@settings(max_examples=100)
+def test_groups_partition_the_categories_and_stay_small(sizes: list[int]) -> None:
+    made = JointCategoryCodes.of(sizes)
+    assert sorted(member for group in made.groups for member in group) == list(range(len(sizes)))
+    for group, width in zip(made.groups, made.widths, strict=True):
+        assert len(group) == 1 or width <= room._MOST_CODES
+
+
+def test_tables_of_many_categories_stay_within_what_the_gram_matrix_needs() -> None:
+    made = JointCategoryCodes.of([10] * 300)
+    unmerged = sum(10 * 10 for _ in combinations(range(300), 2))
+    assert made.cells <= max(room._MOST_CELLS, unmerged)
+
+
+@given(st.lists(st.integers(2, 6), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
+@settings(max_examples=40)
+def test_compound_codes_name_the_levels_of_every_member(sizes: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    made = JointCategoryCodes.of(sizes)
+    categories = [rng.integers(0, size, 50).astype(np.int32) for size in sizes]
+    codes = [
+        sum(categories[member] * np.int32(made.strides[member]) for member in group)
+        for group in made.groups
+    ]
+    for found, width in zip(codes, made.widths, strict=True):
+        assert found.min() >= 0
+        assert found.max() < width
+    for group, found in enumerate(codes):
+        for member, levels in made.levels(group):
+            assert np.array_equal(levels[found], categories[member])
+    assert [levels.tolist() for levels in made.split(codes)] == [c.tolist() for c in categories]
+    assert all(np.array_equal(a, b) for a, b in zip(made.join(categories), codes, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kinds"),
+    [((256,), ["u1"]), ((257,), ["u2"]), ((16, 16), ["u1"]), ((16, 17), ["u2"])],
+)
+def test_every_level_is_found_again_in_the_narrowest_codes(
+    sizes: tuple[int, ...], kinds: list[str]
+) -> None:
+    """Every pair of levels occurs, so the largest code does; all from the table and packed."""
+    grid = np.indices(sizes).reshape(len(sizes), -1)
+    rows = {f"c{k}": [f"{v:03}" for v in line] for k, line in enumerate(grid)}
+    data = scan(pa.table(rows), categorical=list(rows))
+    features = fit_features(data, min_count=1)
+    (batch,) = data.feature_batches()
+    for kernel in every_kernel():
+        encoder = Encoder(features, kernel)
+        for rows in (batch, encoder.pack(batch)):
+            encoded = encoder(rows)
+            assert [codes.dtype for codes in encoded.codes] == [np.dtype(kind) for kind in kinds]
+            assert [c.tolist() for c in encoded.categories] == grid.tolist()
+
+
+def test_a_hundred_thousand_levels_are_refused_by_name() -> None:
+    ids = pa.array([f"u{k}" for k in range(120_000)])
+    table = pa.table({"user": ids, "x": np.arange(120_000.0)})
+    data = scan(table, categorical=["user"])  # otherwise they are ids, and left out
+    with pytest.raises(DataError, match=r"'user' \(120000\).*min_count"):
+        fit_features(data, min_count=1)

@@ -1,0 +1,198 @@
+"""Exact sums against dense integer twins, and the same bytes for any way of cutting the rows."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from labeldp.data.table import Source, scan
+from labeldp.errors import DataError
+from labeldp.exact.gram import MOST_ROWS, FeatureGram, GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
+from labeldp.features.accumulators import ChosenRows
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.passes.local import LocalEngine
+from tests.tables import RANGE, source, table
+
+
+def dense_codes(features: FeatureMap, data: Source) -> np.ndarray:
+    """The slow obvious twin: a dense matrix of Python integers."""
+    rows = []
+    for batch in data.feature_batches():
+        encoded = features.encode(batch)
+        for i in range(encoded.rows):
+            row = [0] * len(features.all_names)
+            if features.intercept:
+                row[0] = 1
+            for place, column in enumerate(features.number_columns):
+                row[column] = int(encoded.numbers[i, place])
+            for codes, offset in zip(encoded.categories, features.category_offsets, strict=True):
+                row[offset + int(codes[i])] = 1
+            rows.append(row)
+    return np.array(rows, dtype=object)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_gram_and_moments_equal_the_dense_twin(intercept: bool) -> None:
+    data = source(300)
+    features = fit_features(data, intercept=intercept)
+    grid = LabelGrid.for_range(RANGE, intercept=intercept)
+    gram, moments = LocalEngine(1).run_pass(
+        "label sums", data, GramAccumulator(features), LabelCrossProducts(features, grid)
+    )
+    x = dense_codes(features, data)
+    labels = np.concatenate([y for _, y in data.labelled_batches()])
+    y = np.array([int(code) for code in grid.codes(labels)], dtype=object)
+    assert (gram.exact(range(x.shape[1])) == x.T @ x).all()
+    assert (moments.cross == x.T @ y).all()
+    assert moments.square == y @ y
+    assert moments.total == y.sum()
+    assert gram.rows == moments.rows == 300
+
+
+@pytest.mark.parametrize(("batch_rows", "threads"), [(1, 1), (7, 2), (64, 1), (1000, 3)])
+def test_any_batch_size_and_thread_count_gives_the_same_bytes(
+    batch_rows: int, threads: int
+) -> None:
+    whole, parts = source(500), source(500, batch_rows=batch_rows)
+    features = fit_features(whole)
+    assert fit_features(parts) == features
+    grid = LabelGrid.for_range(RANGE, intercept=True)
+    gram, moments = LocalEngine(1).run_pass(
+        "label sums", whole, GramAccumulator(features), LabelCrossProducts(features, grid)
+    )
+    gram2, moments2 = LocalEngine(threads).run_pass(
+        "label sums", parts, GramAccumulator(features), LabelCrossProducts(features, grid)
+    )
+    assert gram2.digest() == gram.digest()
+    assert (moments2.cross == moments.cross).all()
+    assert moments2.square == moments.square
+
+
+def test_row_order_does_not_change_the_sums_but_a_changed_cell_does() -> None:
+    data = table(400)
+    shuffled = data.take(pa.array(np.random.default_rng(1).permutation(400)))
+    features = fit_features(scan(data, label="label"))
+    engine = LocalEngine(2)
+
+    def digest_of(rows: pa.Table) -> str:
+        sums = GramAccumulator(features)
+        return engine.run_pass("feature sums", scan(rows, label="label"), sums).digest()
+
+    digest = digest_of(data)
+    assert digest_of(shuffled) == digest
+    scores = data["score"].to_numpy().copy()
+    scores[17] += 1 if scores[17] < 500 else -1
+    changed = data.set_column(1, "score", pa.array(scores))
+    assert digest_of(changed) != digest
+
+
+def test_sums_stay_exact_beyond_two_to_the_63() -> None:
+    extreme = np.tile([-1e9, 1e9], 1500)
+    data = scan(pa.table({"x": extreme, "z": extreme[::-1].copy()}))
+    features = fit_features(data)
+    batch = features.encode(next(iter(data.feature_batches())))
+    sums = GramAccumulator(features)
+    sums.add(batch)
+    total = one = sums.result()
+    for _ in range(20):  # 2**20 copies of 3000 rows of codes near 2**18
+        total = total + total
+    x = list(features.number_columns)
+    assert total.exact(x)[0, 0] == (1 << 20) * one.exact(x)[0, 0] > 2**64
+    copy = total + one
+    assert copy.digest() != total.digest()
+
+
+@given(
+    low=st.floats(-1e6, 1e6),
+    width=st.floats(1e-3, 1e6),
+    share=st.floats(0, 1),
+    intercept=st.booleans(),
+)
+@settings(max_examples=200)
+def test_label_grid_is_fine_and_covers_the_range(
+    low: float, width: float, share: float, intercept: bool
+) -> None:
+    high = low + width
+    grid = LabelGrid.for_range((low, high), intercept=intercept)
+    label = min(high, low + share * width)
+    code = grid.codes(np.array([label]))[0]
+    assert code == int(code)
+    assert abs(code) <= 2**20
+    step = 2.0**grid.exponent
+    assert abs((code + grid.centre) * step - label) <= step / 2 * (1 + 1e-9)
+    reach = width if intercept else 2 * max(abs(low), abs(high))
+    assert step <= 2 * reach / 2**20
+    assert grid.range[0] <= low
+    assert high <= grid.range[1] <= high + step
+
+
+def test_tallies_of_labels_are_pickled_only_while_they_are_empty() -> None:
+    data = scan(table(50), label="label", label_range=RANGE)
+    features = fit_features(data)
+    grid = LabelGrid.for_range(RANGE, intercept=True)
+    empty = pickle.loads(pickle.dumps(LabelCrossProducts(features, grid)))
+    batch, labels = next(iter(data.labelled_batches()))
+    empty.add(features.encode(batch), labels)
+    merged = empty.new()
+    merged.merge(empty.share())
+    for tally in (empty, merged, ChosenRows(features, np.arange(3), labels=True)):
+        with pytest.raises(TypeError, match="private"):
+            pickle.dumps(tally)
+
+
+def test_integer_labels_are_exact() -> None:
+    grid = LabelGrid.for_range((0, 52), intercept=True)
+    weeks = np.arange(53.0)
+    assert np.array_equal((grid.codes(weeks) + grid.centre) * 2.0**grid.exponent, weeks)
+    assert grid.range == (0.0, 52.0)
+
+
+def test_private_sums_show_nothing_and_are_not_pickled() -> None:
+    import pickle
+
+    moments = LabelMoments(3, np.array([31337], dtype=object), 31337, 31337)
+    assert "31337" not in repr(moments)
+    assert "31337" not in str(moments)
+    with pytest.raises(TypeError, match="private"):
+        pickle.dumps(moments)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.integers(-(2**62), 2**62), min_size=8, max_size=8),
+    st.sampled_from([0, 20, 29, 30, 31, 61]),
+)
+def test_two_limbs_are_one_number_whatever_their_size(limbs: list[int], bits: int) -> None:
+    """Around the room of 64 bits: the number between columns 1 and 2 of three."""
+    high = np.array(limbs[4:], np.int64).reshape(2, 2) >> (62 - bits)
+    low = np.zeros((3, 3), np.int64)
+    low[1:, 1:] = np.array(limbs[:4]).reshape(2, 2)
+    low[0, :] = low[:, 0] = 7
+    gram = FeatureGram(5, low, high, (1, 2))
+    wanted = [[int(entry) for entry in row] for row in low]
+    for i in range(2):
+        for j in range(2):
+            wanted[i + 1][j + 1] += int(high[i, j]) * 2**32
+    for columns in ((0, 1, 2), (2, 0), (0,)):
+        part = [[wanted[i][j] for j in columns] for i in columns]
+        assert gram.exact(columns).tolist() == part
+        assert gram.modulo(97, columns) == [entry % 97 for row in part for entry in row]
+
+
+def test_more_rows_than_sums_have_room_for_are_refused() -> None:
+    """By merging shares as if there were so many: 20 bits each, they would soon pass 2**63."""
+    data = source(300)
+    features = fit_features(data)
+    gram = LocalEngine(1).run_pass("feature sums", data, GramAccumulator(features))
+    total = GramAccumulator(features)
+    total.merge({**vars(gram), "rows": MOST_ROWS})
+    assert total.result().rows == MOST_ROWS
+    total.merge(vars(gram))
+    with pytest.raises(DataError, match="more than 1,099,511,627,776 rows"):
+        total.result()

@@ -1,0 +1,501 @@
+"""Scans over rows against all rows at once: quadratic forms, leverages, lengths and pools."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+from labeldp.data.table import scan
+from labeldp.errors import DataError
+from labeldp.exact import weight_scan as module
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.leverage import LeverageScan, _Seen
+from labeldp.exact.persons import PersonScan
+from labeldp.exact.quadratic_form import QuadraticForm
+from labeldp.exact.weight_scan import WeightScan
+from labeldp.exact.weights import Weights
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.kernels import with_numpy
+from labeldp.kernels.scratch import Scratch
+
+Reals = NDArray[np.float64]
+ROWS = 240
+
+
+def prepared(
+    numbers: int, levels: tuple[int, ...], intercept: bool = True, seed: int = 0
+) -> tuple[FeatureMap, Encoded, Reals]:
+    """A table with rows that stand in it twice: its map, its codes, and all columns of them."""
+    rng = np.random.default_rng(seed)
+    columns: dict[str, Any] = {f"x{k}": rng.normal(size=ROWS) for k in range(numbers)}
+    columns |= {
+        f"c{k}": np.char.add("level ", rng.integers(0, size, ROWS).astype(str))
+        for k, size in enumerate(levels)
+    }
+    data = pa.table(columns)
+    data = pa.concat_tables([data.slice(0, ROWS - 40), data.slice(0, 40)]).combine_chunks()
+    features = fit_features(scan(data), intercept=intercept, min_count=1, winsor=0)
+    rows = features.encode(data.to_batches()[0])
+    return features, rows, features.integers(rows)
+
+
+class Whole:
+    """Squares of whole numbers, so that no digit of any sum is lost."""
+
+    def __init__(self, matrix: Reals) -> None:
+        self.matrix, self.rank = matrix, len(matrix)
+        self.kept = tuple(range(len(matrix)))
+
+    def pseudo_inverse(self) -> Reals:
+        return self.matrix
+
+    def pseudo_inverse_size(self) -> Reals:
+        return np.abs(self.matrix)
+
+    def column_norms(self) -> Reals:
+        return np.sqrt(np.abs(np.diagonal(self.matrix)))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize(
+    ("numbers", "levels"),
+    [
+        (1, ()),
+        (3, (2,)),
+        (0, (3, 2)),
+        (2, (3, 2, 4)),
+        (70, (3, 5)),
+        (1, (60, 50)),
+        (2, (60, 60, 60)),
+        (1, (20, 20, 20, 20, 20, 20)),
+    ],
+)
+def test_a_quadratic_form_is_the_product_of_all_its_terms(
+    numbers: int, levels: tuple[int, ...], intercept: bool
+) -> None:
+    """In whole numbers both ways give xᵀMx to the last digit."""
+    features, rows, _ = prepared(numbers, levels, intercept)
+    rng = np.random.default_rng(1)
+    half = rng.integers(-9, 10, (features.width, features.width))
+    matrix = (half + half.T).astype(float)
+    few = rng.integers(-50, 50, (ROWS, numbers)).astype(float)
+    rows = Encoded(ROWS, few, rows.codes, rows.compounds)
+    dense = features.integers(rows)
+    expected = np.einsum("ij,jk,ik->i", dense, matrix, dense)
+    form = QuadraticForm(features, Whole(matrix))
+    assert np.array_equal(form(rows, with_numpy(), Scratch()), expected)
+    if numbers:
+        assert np.array_equal(form.rough(rows, with_numpy(), Scratch()), expected)
+    assert np.array_equal(form.gradient(dense[0]), matrix @ dense[0])
+
+
+# --- lengths and pools ---------------------------------------------------------------------------
+
+
+def weighted(features: FeatureMap, seed: int = 2) -> Weights:
+    rng = np.random.default_rng(seed)
+    lower = np.tril(rng.integers(-9, 10, (features.width, features.width))).astype(float)
+    np.fill_diagonal(lower, 3.0)
+    return Weights(tuple(range(features.width)), np.ldexp(lower, -30))
+
+
+def splitmix(word: int) -> int:
+    word = (word + 0x9E3779B97F4A7C15) % 2**64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        word = (word ^ (word >> shift)) * factor % 2**64
+    return word
+
+
+def mark(codes: list[int]) -> int:
+    factors = [splitmix(place + 1) | 1 for place in range(len(codes))]
+    return splitmix(sum(code * factor for code, factor in zip(codes, factors, strict=True)) % 2**64)
+
+
+def test_a_mark_is_a_hash_of_all_of_a_row() -> None:
+    _, rows, _ = prepared(3, (4, 3))
+    found = module._marks(rows)
+    columns = [*rows.codes, *rows.numbers.T]
+    for place in range(20):
+        assert int(found[place]) == mark([int(column[place]) for column in columns])
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("numbers", [2, 9, 66])
+def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
+    numbers: int, parts: int
+) -> None:
+    """All different rows put in order at once, by value and by (value − floor)/−log u."""
+    features, rows, dense = prepared(numbers, (3,))
+    weights = weighted(features)
+    exact = np.square(dense @ weights.matrix.T).sum(axis=1)
+    floor = float(np.quantile(exact, 0.2))
+    tally = WeightScan(features, weights, with_numpy(), keep=12, spare=7, floor=floor)
+    for part in range(parts):
+        other = tally.new()
+        other.add(rows.part(part * ROWS // parts, (part + 1) * ROWS // parts))
+        other.add(rows.part(0, 0))
+        tally.merge(other.share())
+    seen = tally.result()
+    marks = module._marks(rows)
+    first = {int(each): place for place, each in reversed(list(enumerate(marks.tolist())))}
+    by_value = sorted(first, key=lambda each: (-exact[first[each]], each))
+    worst = by_value[:12]
+    keys = {
+        each: (exact[first[each]] - floor) / -math.log(((each >> 12) + 0.5) * 2.0**-52)
+        for each in first
+        if exact[first[each]] > floor
+    }
+    drawn = sorted(keys, key=lambda each: -keys[each])[:19]
+    assert [int(each) for each in module._marks(seen.kept[0])] == worst
+    fresh = [(place, each) for place, each in enumerate(drawn) if each not in worst]
+    assert [int(m) for m in module._marks(seen.kept[1])] == [m for p, m in fresh if p < 12]
+    assert [int(m) for m in module._marks(seen.spare)] == [m for p, m in fresh if p >= 12]
+    assert len(seen.rows) == 12 + len(seen.kept[1].numbers)
+    assert len(seen.reserve) == len(seen.spare.numbers)
+    longest = max(
+        sum(
+            sum(Fraction(c) * int(x) for c, x in zip(line, row, strict=True)) ** 2
+            for line in weights.matrix.tolist()
+        )
+        for row in dense[np.argsort(-exact)[:3]].tolist()
+    )
+    assert longest <= Fraction(seen.maximum) <= longest * (1 + Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize("numbers", [2, 9, 66])
+def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
+    features, rows, dense = prepared(numbers, (3,))
+    weights = weighted(features)
+    tally = WeightScan(features, weights, with_numpy())
+    tally.add(rows)
+    seen = tally.result()
+    exact = np.square(dense @ weights.matrix.T).sum(axis=1).max()
+    assert exact * (1 - 1e-14) <= seen.maximum <= exact * (1 + 1e-12)
+    assert len(seen.rows) == len(seen.reserve) == 0
+    with pytest.raises(DataError, match="no rows"):
+        tally.new().result()
+
+
+@pytest.mark.parametrize("threshold", [-math.inf, 0.0, 0.5, 3.0, 40.0])
+def test_no_row_of_a_smaller_mark_can_be_drawn(threshold: float) -> None:
+    """And of marks a little larger some can."""
+    features, _, _ = prepared(2, ())
+    tally = WeightScan(features, weighted(features), with_numpy(), keep=1, floor=1.0)
+    none = tally._drawn.rows
+    if threshold > -math.inf:
+        tally._drawn = module.TopK(1, np.array([threshold]), np.array([7], np.uint64), none)
+    least = int(tally._least_mark(2.5))
+    if threshold <= 0.0:
+        assert least == 0
+        return
+    values = np.array([2.5])
+    below = tally._chances(values, np.array([max(0, least - 4096)], np.uint64))
+    assert below[0] < threshold or least == 0
+    apart = 1.5 / threshold
+    assert least / 2**64 == pytest.approx(max(0.0, 1 - apart), abs=1e-11)
+
+
+def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> None:
+    features, _, _ = prepared(2, ())
+    tally = WeightScan(features, weighted(features), with_numpy(), keep=1, floor=1.0)
+    marks = np.array([2**63, 2**63, 0, 2**64 - 1, 2**63], np.uint64)
+    found = tally._chances(np.array([2.0, 3.0, 2.0, 2.0, 1.0]), marks)
+    assert found[0] == pytest.approx(1 / math.log(2))
+    assert found[1] == pytest.approx(2 / math.log(2))
+    assert found[2] == pytest.approx(1 / (53 * math.log(2)))
+    assert found[3] == pytest.approx(2.0**53, rel=1e-3)
+    assert found[4] == -math.inf
+
+
+def test_the_slack_of_a_value_is_that_of_the_way_it_was_found() -> None:
+    made: Any = object.__new__(WeightScan)
+    made._form = SimpleNamespace(sharp_rounding=lambda reach: float(reach.sum()))
+    made._short = SimpleNamespace(distance=lambda largest: 10 * largest)
+    made._reach, made._keep = np.full(64, 0.5), 5
+    made._every = SimpleNamespace(reach=np.full(64, 0.5))
+    assert made._wide
+    assert made._slack(1.0) == 10 * (1.0 + 32.0)
+    made._short = SimpleNamespace(distance=lambda _: 1.0)
+    assert made._slack(1.0) == 32.0
+    made._keep, made._short = 0, None
+    assert made._slack(1.0) == 32.0
+    made._keep, made._every = 5, SimpleNamespace(reach=np.full(64, 0.4))
+    assert not made._wide
+    assert made._slack(1.0) == 32.0
+    made._reach, made._every = np.full(63, 0.5), SimpleNamespace(reach=np.full(63, 9.0))
+    assert not made._wide
+
+
+@pytest.mark.parametrize(
+    ("largest", "worst", "drawn", "near"),
+    [
+        (5.4, 99.0, 99.0, [5, 6]),
+        (6.4, 99.0, 99.0, [6]),
+        (6.5, 99.0, 99.0, []),
+        (99.0, 5.5, 99.0, [5, 6]),
+        (99.0, 5.51, 99.0, [6]),
+        (99.0, 99.0, 13.0, [6]),
+        (99.0, 99.0, 13.1, []),
+        (99.0, 99.0, -math.inf, [0, 1, 2, 3, 4, 5, 6]),
+        (99.0, 99.0, 99.0, []),
+    ],
+)
+def test_rows_that_may_be_longest_or_enter_a_pool_have_room_for_two_roundings(
+    largest: float, worst: float, drawn: float, near: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values 0 to 6 that are half a unit off at most; one of equal rows speaks for all."""
+    rough = np.arange(7.0)
+    marks = np.array([5, 4, 3, 3, 2, 1, 0], np.uint64)
+    asked: list[tuple[str, list[float]]] = []
+
+    def entrance(name: str, least: float) -> Any:
+        def told(keys: Reals) -> float:
+            asked.append((name, sorted(keys.tolist())))
+            return least
+
+        return SimpleNamespace(entrance=told)
+
+    made: Any = object.__new__(WeightScan)
+    made._form = SimpleNamespace(sharp_rounding=lambda _: 0.125)
+    made._slack = lambda longest: 0.375 if longest == 6.125 else pytest.fail("of the longest")
+    made._chances = lambda values, seen: np.where(values > 0, 2 * values, -math.inf) + 0 * seen
+    made._reach, made._keep, made._largest = np.zeros(9), 3, largest
+    made._worst, made._drawn = entrance("worst", worst), entrance("drawn", drawn)
+    monkeypatch.setattr(module, "_marks", lambda _: marks)
+    batch: Any = None
+    assert made._near(batch, rough).tolist() == near
+    assert asked == [
+        ("worst", [-0.5, 0.5, 1.5, 3.5, 4.5, 5.5]),
+        ("drawn", [-math.inf, 1.0, 3.0, 7.0, 9.0, 11.0]),
+    ]
+    made._keep = 0
+    assert made._near(batch, rough).tolist() == (near if largest < 99.0 else [])
+
+
+def test_rows_that_may_be_longest_are_looked_at_in_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two at a time, the longest first; none that its slack leaves below what was found."""
+    monkeypatch.setattr(module, "_CLOSE_ROWS", 2)
+    asked: list[list[float]] = []
+
+    def longest(rows: Reals) -> float:
+        asked.append(sorted(rows[:, 0].tolist()))
+        return float(rows.max()) - 0.5
+
+    made: Any = object.__new__(WeightScan)
+    made._slack = lambda largest: 1.0 if largest == 9.0 else pytest.fail("of the largest")
+    made._features = SimpleNamespace(integers=lambda batch: batch)
+    made._weights = SimpleNamespace(longest=longest)
+    values = np.empty(0)
+    batch: Any = SimpleNamespace(take=lambda places: values[places][:, None])
+    for before, expected in (
+        (0.0, [[8.6, 9.0], [7.6, 8.0]]),
+        (8.5, [[8.6, 9.0], [7.6]]),
+        (10.0, []),
+        (9.9, [[9.0]]),
+    ):
+        values = np.array([8.6, 1.0, 7.6, 9.0, 8.0, 2.0])
+        if before == 8.5:
+            values[4] = 3.0
+        asked.clear()
+        made._largest = before
+        made._look_closely(batch, values)
+        assert asked == expected
+        assert made._largest == max(before, 8.5 if expected else before)
+
+
+# --- leverages -----------------------------------------------------------------------------------
+
+
+def factor_of(matrix: Reals, defect: float = 0.0) -> Any:
+    squares: Any = Whole(matrix)
+    squares.defect = defect
+    squares.identity = lambda: ()
+    squares.is_of = None
+    return squares
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+@pytest.mark.parametrize("numbers", [2, 9])
+def test_the_five_costliest_rows_are_found_and_ties_go_by_content(numbers: int, parts: int) -> None:
+    features, rows, dense = prepared(numbers, (3, 2))
+    rng = np.random.default_rng(4)
+    root = rng.normal(size=(features.width, features.width)) * 2.0**-20
+    tally = LeverageScan(features, factor_of(root.T @ root), with_numpy())
+    for part in range(parts):
+        other = tally.new()
+        start, end = part * ROWS // parts, (part + 1) * ROWS // parts
+        other.add(rows.part(start, end), None, start)
+        other.add(rows.part(0, 0), None, end)
+        tally.merge(other.share())
+    found = tally.result()
+    exact = np.square(dense @ root.T).sum(axis=1)
+    order = sorted(
+        range(ROWS),
+        key=lambda place: (
+            -round(exact[place] / exact.max(), 10),
+            tuple(int(levels[place]) for levels in rows.categories),
+            tuple(rows.numbers[place]),
+            place,
+        ),
+    )
+    assert [row.row for row in found.costliest] == order[:5]
+    assert [row.leverage for row in found.costliest] == pytest.approx(exact[order[:5]], rel=1e-9)
+    assert tally._reach == pytest.approx(np.abs(rows.numbers).max(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("value", "rounding", "defect", "maximum"),
+    [(0.25, 0.0, 0.0, 0.25), (0.25, 2.0**-20, 0.0, 0.25 + 2.0**-20), (0.25, 0.0, 0.5, 0.5),
+     (0.75, 0.0, 0.5, 1.0), (1.5, 0.0, 0.0, 1.0)],
+)  # fmt: skip
+def test_the_largest_leverage_has_room_for_its_rounding_and_its_factor(
+    value: float, rounding: float, defect: float, maximum: float
+) -> None:
+    made: Any = object.__new__(LeverageScan)
+    made._costliest = [_Seen(7, value, (), np.empty(0)), _Seen(8, 0.1, (), np.empty(0))]
+    made._form = SimpleNamespace(rounding=lambda _reach: rounding)
+    made._reach, made._defect = np.empty(0), defect
+    made._blame = lambda seen: f"column of {seen.row}"
+    found = made.result(lambda row: row + 1)
+    assert [row.row for row in found.costliest] == [8, 9]
+    assert [row.column for row in found.costliest] == ["column of 7", "column of 8"]
+    if maximum == 1.0:
+        assert found.maximum == 1.0
+        return
+    assert maximum * (1 + 2.0**-52) <= found.maximum <= maximum * (1 + 2.0**-50)
+
+
+def test_a_scan_of_no_rows_has_no_leverage() -> None:
+    features, _, _ = prepared(2, ())
+    tally = LeverageScan(features, factor_of(np.eye(features.width)), with_numpy())
+    with pytest.raises(DataError, match="no rows"):
+        tally.result()
+
+
+def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
+    """Of eight numbers and more: within twice the slack of the fifth largest rough value."""
+    made: Any = object.__new__(LeverageScan)
+    rough = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.5])
+    made._form = SimpleNamespace(
+        rough=lambda *_: rough.copy(), rounding=lambda reach: 0.125 * len(reach) / 8
+    )
+    made._kernels = made._scratch = None
+    made._costliest = []
+    batch: Any = SimpleNamespace(rows=8)
+    made._reach = np.zeros(7)
+    assert made._near(batch) is None
+    made._reach = np.zeros(8)
+    assert made._near(SimpleNamespace(rows=5)) is None
+    # the fifth largest is 3; the slack of a difference of two is 0.25
+    assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
+    rough[1] = 2.5
+    assert made._near(batch).tolist() == [1, 2, 3, 4, 5, 6]
+    rough[1] = 2.49
+    assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
+    made._costliest = [_Seen(k, 9.25 - k, (), np.empty(0)) for k in range(5)]
+    assert made._near(batch).tolist() == [4, 5, 6]  # whose fifth is 5.25
+    made._costliest = made._costliest[:4]
+    assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
+
+
+# --- what tallies ask for, and take along --------------------------------------------------------
+
+
+def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None:
+    """Of one table: other weights, persons, pools or factors have other answers."""
+    features, _, _ = prepared(3, (2,))
+    one, other = weighted(features), weighted(features, 9)
+    wanted = np.arange(1 << 16) < 7
+    persons = [
+        PersonScan(features),
+        PersonScan(features, one),
+        PersonScan(features, other),
+        PersonScan(features).of(wanted),
+        PersonScan(features).of(~wanted),
+    ]
+    pools = [
+        WeightScan(features, one),
+        WeightScan(features, other),
+        WeightScan(features, one, keep=3),
+        WeightScan(features, one, keep=4),
+        WeightScan(features, one, keep=3, spare=1),
+        WeightScan(features, one, keep=3, floor=0.5),
+    ]
+    factors = [factor_of(np.eye(features.width)), factor_of(2 * np.eye(features.width))]
+    for number, each in enumerate(factors):
+        each.identity = lambda number=number: ("factor", number)
+    leverages = [LeverageScan(features, each) for each in factors]
+    tallies: list[Any] = [*persons, *pools, *leverages, GramAccumulator(features)]
+    keys = [tally.needs.key for tally in tallies]
+    assert len(set(keys)) == len(keys)
+    assert [tally.needs.key for tally in tallies] == keys
+    for tally in tallies:
+        assert tally.needs.columns == features.columns
+        assert tally.needs.features == replace(features, kept=None)
+    maxima = [tally.needs.answers for tally in pools]
+    assert maxima == [keys[5], keys[6], *[keys[5]] * 4]
+    assert [tally.needs.bound_to is None for tally in persons] == [False, True, True, True, True]
+    bound = persons[0].needs.bound_to
+    assert bound is not None
+    assert bound() == ["persons", replace(features, kept=None).to_json()]
+
+
+def test_a_new_tally_is_empty_and_travels_light() -> None:
+    """It has the form that was made, and neither rows nor kernels, which every machine has."""
+    features, rows, _ = prepared(3, (2,))
+    rows = replace(rows, persons=np.arange(ROWS, dtype=np.uint64) << np.uint64(50))
+    whole = factor_of(np.eye(features.width) * 2.0**-60)
+    weights = weighted(features)
+    for tally in (
+        LeverageScan(features, whole),
+        PersonScan(features, weights),
+        WeightScan(features, weights, keep=3),
+    ):
+        made: Any = tally
+        made.add(rows)
+        assert "_kernels" in vars(made)
+        fresh = made.new()
+        assert "_kernels" not in vars(fresh)
+        assert fresh._form is made._form
+        assert fresh._scratch is not made._scratch
+        assert "_factor" not in vars(fresh)
+        with pytest.raises(DataError, match="no rows"):
+            fresh.result()
+        assert not np.asarray(getattr(fresh, "_reach", 0)).any()
+        empty = fresh.share()
+        fresh.merge(made.share())
+        fresh.merge(empty)
+        assert repr(fresh.result()) == repr(again(made))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "keep", "taken"), [(66, 3, True), (66, 0, False), (9, 3, False)]
+)
+def test_short_weights_are_taken_along_where_rows_are_kept_by_them(
+    numbers: int, keep: int, taken: bool
+) -> None:
+    """So that every machine keeps the same rows."""
+    features, _, _ = prepared(numbers, ())
+    tally = WeightScan(features, weighted(features), keep=keep)
+    fresh = tally.new()
+    assert ("_short" in vars(fresh)) is taken
+    assert not taken or fresh._short is tally._short
+
+
+def again(tally: Any) -> Any:
+    """Its result, by way of what it shares."""
+    whole = tally.new()
+    whole.merge(tally.share())
+    return whole.result()

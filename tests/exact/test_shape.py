@@ -1,0 +1,506 @@
+"""The shape of shaped-flag: feasible for every row, near the best, and certified as such."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+from numpy.typing import NDArray
+
+from labeldp.data.table import Source, scan
+from labeldp.exact import shape as module, shape_routes as routes, weight_scan
+from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.leverage import LeverageScan
+from labeldp.exact.quadratic_form import QuadraticForm
+from labeldp.exact.shape import Look, NoiseCovariance, _Search, find_shape, mean_direction
+from labeldp.exact.shape_dual import by_leverage, lower_bound, solve
+from labeldp.exact.weight_scan import RowNormScan, WeightScan
+from labeldp.exact.weights import Weights
+from labeldp.features.encoder import Encoder
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
+from labeldp.kernels import with_numpy
+from labeldp.kernels.scratch import Scratch
+from labeldp.passes.local import LocalEngine
+from tests.oracles.best_shape import (
+    exact_square_length,
+    least_trace,
+    one_hot_least_trace,
+    whitened,
+)
+from tests.tables import source, table as random_table
+
+ENGINE = LocalEngine(1)
+Array = NDArray[np.float64]
+
+
+def random_rows(rows: int) -> pa.Table:
+    return random_table(rows).drop_columns("label")
+
+
+class Table:
+    """A source with its factor, and passes over it."""
+
+    def __init__(self, data: Source | pa.Table, **options: Any) -> None:
+        self.data = data if isinstance(data, Source) else scan(data)
+        self.features: FeatureMap = fit_features(self.data, **options)
+        gram = ENGINE.run_pass("sums", self.data, GramAccumulator(self.features))
+        self.factor: VerifiedCholesky = verified_cholesky(gram, self.features)
+        self.passes = 0
+
+    def look(self, weights: Weights, keep: int, spare: int, floor: float) -> RowNormScan:
+        self.passes += 1
+        return self.scan(weights, keep, floor, spare=spare).result()
+
+    def scan(
+        self,
+        weights: Weights,
+        keep: int = 0,
+        floor: float = 0.0,
+        rows: int = 65536,
+        spare: int = 15,
+    ) -> WeightScan:
+        scan = WeightScan(self.features, weights, keep=keep, spare=spare, floor=floor)
+        encode = Encoder(self.features)
+        for batch in self.data.feature_batches(self.features.columns):
+            for start in range(0, batch.num_rows, rows):
+                scan.add(encode(batch.slice(start, rows)))
+        return scan
+
+    def shape(self) -> NoiseCovariance:
+        return find_shape(self.factor, self.features, self.look)
+
+    def isotropic(self) -> Weights:
+        """Those of plain output perturbation, C = R⁻ᵀ: what a shape improves on."""
+        return _Search(self.factor, self.features, self.look, 0).best.weights
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """Dense integer rows of the kept columns."""
+        kept = self.features.keep(self.factor.kept)
+        parts = [
+            kept.integers(kept.encode(batch))
+            for batch in self.data.feature_batches(self.features.columns)
+        ]
+        return np.concatenate(parts).astype(np.int64)
+
+
+def numbers(rows: int, columns: int, seed: int = 0, tail: float = 3.0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    mixed = rng.standard_t(tail, (rows, columns)) @ rng.normal(size=(columns, columns))
+    return pa.table({f"x{k}": mixed[:, k] for k in range(columns)})
+
+
+def trace_of(shape: NoiseCovariance, codes: NDArray[np.int64]) -> float:
+    """max ‖Cx‖²·tr((CᵀC)⁻¹(XᵀX)⁻¹), with NumPy's own inverses."""
+    dense = codes.astype(float)
+    scale = np.abs(dense).max(axis=0)
+    inner = np.linalg.inv((dense / scale).T @ (dense / scale))
+    weights = shape.weights.matrix * scale
+    largest = np.square(dense / scale @ weights.T).sum(axis=1).max()
+    return float(largest * np.trace(np.linalg.inv(weights.T @ weights) @ inner))
+
+
+@given(seed=st.integers(0, 10_000), rows=st.integers(20, 60), columns=st.integers(1, 4))
+@settings(max_examples=25)
+def test_the_length_is_never_below_the_exact_maximum(seed: int, rows: int, columns: int) -> None:
+    table = Table(numbers(rows, columns, seed, tail=1.5))
+    shape = table.shape()
+    exact = max(exact_square_length(shape.weights.matrix, row) for row in table.codes)
+    assert exact <= Fraction(shape.length) ** 2
+    assert Fraction(shape.length) ** 2 <= exact * (1 + Fraction(1, 10**6))
+    assert 0.5 <= shape.length < 1.0
+
+
+def test_the_length_of_any_weights_is_a_bound_in_every_batching() -> None:
+    """Also of ill-conditioned weights, and where the pass uses a matrix product."""
+    table = Table(numbers(300, 9, 1, tail=1.2))
+    rng = np.random.default_rng(5)
+    lower = np.tril(rng.normal(size=(table.factor.rank,) * 2)) * 10.0 ** rng.uniform(-6, 6, 10)
+    weights = Weights(table.factor.kept, lower)
+    exact = max(exact_square_length(lower, row) for row in table.codes)
+    found = {
+        table.scan(weights, keep, 0.0, rows).result().length
+        for keep in (0, 7)
+        for rows in (1, 7, 65536)
+    }
+    assert len(found) == 1
+    assert exact <= Fraction(found.pop()) ** 2 <= exact * (1 + Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("columns", [1, 9])
+@pytest.mark.parametrize("keep", [0, 3])
+def test_a_row_that_is_longer_by_a_hair_is_not_passed_over(columns: int, keep: int) -> None:
+    """Rows come one by one, each a little longer than those before; the shortest come last."""
+    steps = np.append(np.arange(1.0, 1.02, 1e-4), np.linspace(0.1, 0.5, 20))
+    x = steps[:, None] + 1e-9 * np.random.default_rng(0).normal(size=(len(steps), columns))
+    x[-20:] += np.random.default_rng(1).normal(size=(20, columns)) / 10
+    data = pa.table({f"x{k}": x[:, k] for k in range(columns)})
+    table = Table(data, intercept=False)
+    weights = Weights(table.factor.kept, np.eye(table.factor.rank))
+    sighting = table.scan(weights, keep, 0.0, rows=1).result()
+    exact = max(exact_square_length(weights.matrix, row) for row in table.codes)
+    assert exact <= Fraction(sighting.maximum) <= exact * (1 + Fraction(1, 10**12))
+
+
+@pytest.mark.parametrize(("columns", "very_many"), [(2, 512), (9, 512), (9, 9)])
+@pytest.mark.parametrize("keep", [0, 3])
+def test_a_row_whose_length_cancels_is_not_passed_over(
+    columns: int, very_many: int, keep: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two columns that are nearly one, and weights of their difference.
+
+    Lengths differ by less than doubles lose in xᵀ(CᵀC)x, so that the longest row seldom looks so.
+    """
+    monkeypatch.setattr(weight_scan, "_VERY_MANY", very_many)
+    random = np.random.default_rng(columns)
+    first = random.integers(2**16, 2**18, 20)
+    others = random.integers(0, 1000, (columns - 2, 20))
+    table = Table(
+        pa.table({"x": first, "z": first + 1} | {f"o{k}": row for k, row in enumerate(others)}),
+        intercept=False,
+        winsor=0,
+    )
+    lower = np.diag(np.full(columns, 2.0**-60))
+    lower[0, 0], lower[1, :2] = 2.0**-30, (-0.3, 0.3 + 2.0**-38)
+    weights = Weights(tuple(range(columns)), lower)
+    (batch,) = table.data.feature_batches()
+    rows = table.features.encode(batch)
+    codes = table.features.integers(rows).astype(np.int64)
+    squares = [exact_square_length(lower, row) for row in codes]
+    for one, other in permutations(range(len(codes)), 2):
+        if squares[one] < squares[other]:
+            scan = WeightScan(table.features, weights, keep=keep)
+            for place in (one, other):
+                scan.add(rows.part(place, place + 1))
+            assert squares[other] <= Fraction(scan.result().maximum)
+
+
+@given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
+@settings(max_examples=25)
+def test_the_rounding_of_both_ways_is_bounded(seed: int, spread: float, mixed: bool) -> None:
+    """Elementwise and by a product, against rationals; the bound is not absurd either."""
+    table = Table(source(60, seed) if mixed else numbers(60, 9, seed, tail=1.2))
+    rng, size = np.random.default_rng(seed), table.factor.rank
+    lower = np.tril(rng.normal(size=(size, size))) * 10.0 ** rng.uniform(-spread, spread, size)
+    form = QuadraticForm(table.features, Weights(table.factor.kept, lower))
+    (batch,) = table.data.feature_batches(table.features.columns)
+    encoded = table.features.encode(batch)
+    bound = form.sharp_rounding(np.abs(encoded.numbers).max(axis=0, initial=0.0))
+    exact = [exact_square_length(lower, row) for row in table.codes]
+    for way in (form, form.rough):
+        values = way(encoded, with_numpy(), Scratch())
+        errors = [abs(Fraction(float(v)) - e) for v, e in zip(values, exact, strict=True)]
+        assert max(errors) <= Fraction(bound)
+    assert bound <= 1e-6 * float(max(exact)) * 10.0 ** (4 * spread)
+
+
+@pytest.mark.parametrize("heavy", range(4))
+def test_terms_are_as_large_as_in_the_worst_row(heavy: int) -> None:
+    """Whichever column weighs most, the constant too: Σ|terms| of every row, by brute force."""
+    table = Table(source(60))
+    lower = np.eye(table.factor.rank)
+    lower[:, heavy * (table.factor.rank - 1) // 3] *= 1e6
+    form = QuadraticForm(table.features, Weights(table.factor.kept, lower))
+    rows = np.abs(table.codes).astype(float)
+    sizes = np.einsum("ni,ij,nj->n", rows, np.abs(lower.T) @ np.abs(lower), rows)
+    (batch,) = table.data.feature_batches(table.features.columns)
+    reach = np.abs(table.features.encode(batch).numbers).max(axis=0)
+    assert sizes.max() <= form._largest_size(reach) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("batch_rows", [65536, 97, 1])
+def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
+    table = Table(source(400))
+    weights = table.isotropic()
+    whole = table.scan(weights, 20, 0.001).result()
+    cut = table.scan(weights, 20, 0.001, batch_rows).result()
+    assert np.array_equal(whole.rows, cut.rows)
+    assert np.array_equal(whole.reserve, cut.reserve)
+    assert whole.maximum == cut.maximum
+    left, right = (table.scan(weights, 20, 0.001).new() for _ in range(2))
+    encode = Encoder(table.features)
+    for batch in table.data.feature_batches(table.features.columns):
+        left.add(encode(batch.slice(0, 150)))
+        right.add(encode(batch.slice(150)))
+    right.merge(left.share())
+    merged = right.result()
+    assert np.array_equal(whole.rows, merged.rows)
+    assert np.array_equal(whole.reserve, merged.reserve)
+    assert whole.maximum == merged.maximum
+
+
+@pytest.mark.parametrize("batch_rows", [65536, 1000, 50])
+@pytest.mark.parametrize("share", [0.0, 0.3])
+@pytest.mark.parametrize("alike", [False, True])
+def test_rows_passed_over_would_not_have_been_drawn(
+    batch_rows: int, share: float, alike: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the largest keys of all different rows, by brute force; also of equal lengths."""
+    monkeypatch.setattr(weight_scan, "_BLOCK", 200)
+    angles = np.random.default_rng(1).uniform(0, 6, 6000)
+    circle = scan(pa.table({"x": np.cos(angles), "y": np.sin(angles)}))
+    table, keep = Table(circle if alike else source(6000), intercept=not alike), 5
+    weights = table.isotropic()
+    (batch,) = table.data.feature_batches(table.features.columns)
+    encoded = table.features.encode(batch)
+    values = QuadraticForm(table.features, weights)(encoded, with_numpy(), Scratch())
+    floor = share * float(values.max())
+    uniform = ((weight_scan._marks(encoded) >> np.uint64(12)) + 0.5) * 2.0**-52
+    keys = np.where(values > floor, (values - floor) / -np.log(uniform), -np.inf)
+    different, places = np.unique(table.codes, axis=0, return_index=True)
+    order = np.argsort(-keys[places])[: keep + 15]
+    sighting = table.scan(weights, keep, floor, batch_rows).result()
+    found = {tuple(row) for row in np.concatenate([sighting.rows[keep:], sighting.reserve])}
+    worst = {tuple(row) for row in sighting.rows[:keep]}
+    assert found == {tuple(row) for row in different[order]} - worst
+    assert len(found) >= 3 * keep
+
+
+def test_rows_in_reserve_are_heard_before_a_pass_is_made() -> None:
+    """A shape from few rows is too long on the others, unless these are at hand."""
+    table = Table(numbers(3000, 4, 2, tail=2.0))
+    rows = np.ldexp(table.codes.astype(float), -table.factor.exponents)
+    few, others = rows[:30], rows[30:]
+
+    def longest(reserve: Array | None) -> float:
+        proposal = routes.FullRoute(table.factor, None, few, reserve).propose(0)
+        return float(np.square(rows @ proposal.T).sum(axis=1).max())
+
+    assert longest(None) > 2.0
+    assert longest(others) < 1.1
+
+
+def test_a_pass_keeps_the_worst_rows_once_each() -> None:
+    features = random_rows(400)
+    table = Table(pa.concat_tables([features, features, features]))
+    weights = table.isotropic()
+    sighting = table.scan(weights, 20).result()
+    values = np.square(table.codes @ weights.matrix.T).sum(axis=1)
+    different, places = np.unique(table.codes, axis=0, return_index=True)
+    worst = different[np.argsort(-values[places])[:20]]
+    assert np.array_equal(sighting.rows[:20], worst)
+    assert len(np.unique(sighting.rows, axis=0)) == len(sighting.rows) > 20
+    assert {tuple(row) for row in sighting.rows} <= {tuple(row) for row in different}
+
+
+@given(counts=st.lists(st.integers(2, 40), min_size=2, max_size=12))
+@settings(max_examples=25)
+def test_of_one_category_the_optimum_is_known(counts: list[int]) -> None:
+    """Σ 1/count, with a constant or without: both span the same."""
+    levels = np.repeat([f"l{k}" for k in range(len(counts))], counts)
+    best = one_hot_least_trace(np.array(counts))
+    for intercept in (True, False):
+        table = Table(pa.table({"c": levels}), min_count=1, intercept=intercept)
+        shape = table.shape()
+        assert shape.bound <= best * (1 + 1e-9)
+        assert best <= shape.trace * (1 + 1e-9)
+        limit = module._ENOUGH if not intercept else module._ENOUGH / (1 - routes._INSURANCE)
+        assert shape.trace <= best * limit * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+@pytest.mark.parametrize("seed", range(4))
+def test_small_problems_agree_with_generic_minimisation(columns: int, seed: int) -> None:
+    table = Table(numbers(40, columns, seed), intercept=False)
+    best = least_trace(table.codes.astype(float))
+    shape = table.shape()
+    assert shape.trace <= best * module._ENOUGH
+    assert shape.bound <= best
+    if columns == 1:
+        values = table.codes[:, 0].astype(float)
+        assert best == pytest.approx((values**2).max() / (values**2).sum(), rel=1e-6)
+        assert shape.trace == pytest.approx(best, rel=1e-5)
+
+
+def test_the_dual_agrees_with_generic_minimisation_to_three_digits() -> None:
+    rows = np.random.default_rng(3).standard_t(3, (30, 3))
+    white = whitened(rows)
+    solution = solve(
+        by_leverage(white, 0.01), len(rows), steps=4000, tolerance=1e-4, least_uniform=1e-9
+    )
+    assert solution.bound <= solution.trace <= solution.bound * (1 + 2e-4)
+    assert solution.trace == pytest.approx(least_trace(rows), rel=1e-3)
+
+
+@given(seed=st.integers(0, 10_000), power=st.floats(0.0, 3.0))
+@settings(max_examples=40)
+def test_weak_duality_any_weights_bound_any_feasible_shape(seed: int, power: float) -> None:
+    """With whatever share of the uniform measure, of which the best that was tried is taken."""
+    rng = np.random.default_rng(seed)
+    white = whitened(rng.standard_t(2, (25, 4)))
+    weights = np.square(white).sum(axis=1) ** power
+    root = rng.normal(size=(4, 4))
+    anything = root @ root.T + 0.01 * np.eye(4)
+    feasible = anything * np.einsum("ij,ij->i", white @ np.linalg.inv(anything), white).max()
+    bound = lower_bound(white, weights, len(white))
+    assert bound <= np.trace(feasible) * (1 + 1e-9)
+    moment = (white.T * (weights / weights.sum())) @ white
+    mixed = [(1 - share) * moment + share / 25 * np.eye(4) for share in np.linspace(0, 1, 41)]
+    roots = [np.sqrt(np.linalg.eigvalsh(each).clip(0)).sum() for each in mixed]
+    assert bound == pytest.approx(max(roots) ** 2)
+
+
+def test_fewer_rows_than_columns_are_solved_in_their_span() -> None:
+    white = np.random.default_rng(0).normal(size=(6, 20)) / 30
+    steps = {"steps": 30, "tolerance": 1e-3, "least_uniform": 1e-3}
+    some = solve(by_leverage(white, 0.1), 900, **steps)  # type: ignore[arg-type]
+    copies = solve(by_leverage(np.repeat(white, 4, axis=0), 0.1), 900, **steps)  # type: ignore[arg-type]
+    assert some.basis is not None
+    assert copies.basis is None
+    assert np.allclose(some.covariance(), copies.covariance(), rtol=1e-8)
+    assert some.trace == pytest.approx(float(np.trace(some.covariance())))
+    assert some.bound == pytest.approx(copies.bound)
+    lengths = np.einsum("ij,ij->i", white @ np.linalg.inv(some.covariance()), white)
+    assert lengths.max() <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_shape_is_certified_on_a_mixed_table(seed: int) -> None:
+    table = Table(source(3000, seed))
+    shape = table.shape()
+    assert shape.trace == pytest.approx(trace_of(shape, table.codes), rel=1e-5)
+    assert table.factor.rank**2 / 3000 <= shape.bound <= shape.trace <= shape.isotropic
+    assert shape.gap <= 1.1
+    assert shape.passes == table.passes <= 6
+    leverage = ENGINE.run_pass("leverages", table.data, LeverageScan(table.features, table.factor))
+    assert shape.isotropic == pytest.approx(table.factor.rank * leverage.maximum, rel=1e-6)
+
+
+def test_an_outlier_costs_isotropic_noise_much_and_the_shape_little() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 5))
+    x[7] = 200.0
+    table = Table(pa.table({f"x{k}": x[:, k] for k in range(5)}), winsor=0)
+    shape = table.shape()
+    assert shape.gain > 4
+    assert shape.gap < 1.1
+
+
+def test_units_of_columns_do_not_matter() -> None:
+    data = numbers(500, 3, 4)
+    plain = Table(data).shape()
+    units = {name: data[name].to_numpy() * 4.0**k for k, name in enumerate(data.column_names)}
+    scaled = Table(pa.table(units)).shape()
+    assert scaled.trace == pytest.approx(plain.trace, rel=1e-2)
+    assert scaled.bound == pytest.approx(plain.bound, rel=1e-2)
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=20)
+def test_more_constraints_never_lower_the_optimum(seed: int) -> None:
+    """In the same whitened coordinates; up to the tolerance of the two solutions."""
+    rng = np.random.default_rng(seed)
+    white = rng.standard_t(2, (60, 3)) / 10
+    steps = {"steps": 500, "tolerance": 1e-3, "least_uniform": 1e-6}
+    few = solve(by_leverage(white[:30], 0.01), 500, **steps)  # type: ignore[arg-type]
+    all_ = solve(by_leverage(white, 0.01), 500, **steps)  # type: ignore[arg-type]
+    assert all_.trace >= few.bound * (1 - 1e-9)
+
+
+def test_the_mean_is_insured() -> None:
+    """Its noise has at most the variance 1/(wn²), and the trace is hardly larger."""
+    table = Table(source(3000))
+    mean = mean_direction(table.factor, table.features)
+    assert mean is not None
+    assert np.linalg.norm(mean) == pytest.approx(1.0)
+    shape = table.shape()
+    share = routes._insurance(3000)
+    noise = np.square(mean @ shape.weights.noise_root(table.factor)).sum() * shape.length**2
+    assert 0.0 < noise / 3000 <= (1 + 1e-3) / (share * 3000**2) * 1.1
+    covariance = np.diag(np.random.default_rng(0).uniform(1, 2, table.factor.rank))
+    safe = routes.insured(covariance, mean, 3000)
+    direct = (1 - share) * np.linalg.inv(covariance) + share * 3000 * np.outer(mean, mean)
+    assert np.allclose(safe, np.linalg.inv(direct))
+    assert np.trace(safe) <= np.trace(covariance) / (1 - share)
+    assert routes.insured(covariance, None, 3000) is covariance
+    quiet = covariance / 1e6  # as little noise on the mean as the insurance would leave
+    assert routes.insured(quiet, mean, 3000) is quiet
+
+
+def test_without_a_constant_nothing_is_insured() -> None:
+    table = Table(numbers(300, 2), intercept=False)
+    assert mean_direction(table.factor, table.features) is None
+    assert table.shape().gap >= 1
+
+
+def test_a_wide_table_gets_a_simple_shape_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    codes = {f"c{k}": rng.zipf(1.6, 5000).clip(max=30) for k in range(3)}
+    levels = {name: [f"level {code}" for code in some] for name, some in codes.items()}
+    table = Table(pa.table({**levels, "x": rng.normal(size=5000)}), min_count=2)
+    full = table.shape()
+    _allow_full(monkeypatch, 10)
+    wide = table.shape()
+    assert (full.kind, wide.kind) == ("full", "design")
+    assert full.trace <= wide.trace <= wide.isotropic
+    assert wide.trace < 1.5 * full.trace
+    assert wide.bound <= full.trace
+    assert wide.trace == pytest.approx(trace_of(wide, table.codes), rel=1e-5)
+
+
+def _allow_full(monkeypatch: pytest.MonkeyPatch, columns: int, most: int | None = None) -> None:
+    """A full shape up to so many columns, and after a simple one up to `most`."""
+    monkeypatch.setattr(module, "FULL_COLUMNS", columns)
+    monkeypatch.setattr(module, "MOST_FULL_COLUMNS", columns if most is None else most)
+
+
+def test_where_a_simple_shape_is_poor_a_full_one_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are rare in several ways at once: no diagonal serves them and all others."""
+    rng = np.random.default_rng(0)
+    codes = {f"c{k}": rng.zipf(1.4, 4000).clip(max=25) for k in range(4)}
+    levels = {name: [f"level {code}" for code in some] for name, some in codes.items()}
+    heavy = {f"x{k}": rng.standard_t(2, 4000) for k in range(6)}
+    table = Table(pa.table({**levels, **heavy}), min_count=2)
+    _allow_full(monkeypatch, 10)
+    simple = table.shape()
+    _allow_full(monkeypatch, 10, 1000)
+    full = table.shape()
+    assert (simple.kind, full.kind) == ("design", "full")
+    assert simple.gap > module._SIMPLE_ENOUGH >= full.gap
+    assert full.trace < simple.trace
+    assert full.passes <= simple.passes + module._WIDE_ROUNDS
+    assert full.trace == pytest.approx(trace_of(full, table.codes), rel=1e-5)
+    monkeypatch.setattr(module, "_SIMPLE_ENOUGH", simple.gap)
+    assert table.shape().kind == "design"
+
+
+def test_where_the_design_does_not_help_a_few_rows_are_set_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(2000, 12))
+    x[:4] *= 100
+    table = Table(pa.table({f"x{k}": x[:, k] for k in range(12)}))
+    _allow_full(monkeypatch, 5)
+    monkeypatch.setattr(module, "_LOW_RANK_ROWS", 8)
+    shape = table.shape()
+    assert shape.kind in ("design", "low-rank")
+    assert shape.trace < shape.isotropic
+    assert table.passes <= 6
+
+
+def test_a_saturated_table_has_a_shape() -> None:
+    """Rows of leverage 1 are fine: noise hides the labels, not the residual."""
+    data = scan(pa.table({"c": [f"l{k}" for k in range(12)] * 1}))
+    features = fit_features(data, min_count=1)
+    gram = ENGINE.run_pass("sums", data, GramAccumulator(features))
+    factor = verified_cholesky(gram, features, saturated=True)
+
+    def look(weights: Weights, keep: int, spare: int, floor: float) -> RowNormScan:
+        kept: dict[str, Any] = {"keep": keep, "spare": spare, "floor": floor}
+        scan_ = WeightScan(features, weights, with_numpy(), **kept)
+        for batch in data.feature_batches(features.columns):
+            scan_.add(features.encode(batch))
+        return scan_.result()
+
+    checked: Look = look
+    shape = find_shape(factor, features, checked)
+    assert shape.trace == pytest.approx(12.0, rel=1e-5)
+    assert shape.gap <= 1.01

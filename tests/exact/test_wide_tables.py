@@ -1,0 +1,255 @@
+"""What wide tables do differently gives the same, or bounds that hold: seen on small ones."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+from numpy.typing import NDArray
+
+from labeldp.exact import (
+    cholesky as factors,
+    quadratic_form,
+    shape as shapes,
+    shape_routes,
+    weight_scan,
+)
+from labeldp.exact.quadratic_form import QuadraticForm
+from labeldp.exact.short_weights import ShortWeights
+from labeldp.exact.weights import Weights, _rounded
+from labeldp.features.encoder import Encoded
+from labeldp.kernels import with_numpy
+from labeldp.kernels.scratch import Scratch
+from tests.exact.test_shape import Table, numbers, trace_of
+from tests.oracles.best_shape import exact_square_length
+from tests.tables import source
+
+Array = NDArray[np.float64]
+
+
+def some_weights(table: Table, seed: int, spread: float) -> Weights:
+    """A lower triangle whose columns differ in size."""
+    rng, size = np.random.default_rng(seed), table.factor.rank
+    lower = np.tril(rng.normal(size=(size, size))) * 10.0 ** rng.uniform(-spread, spread, size)
+    return Weights(table.factor.kept, lower)
+
+
+def encoded(table: Table) -> Encoded:
+    (batch,) = table.data.feature_batches(table.features.columns)
+    return table.features.encode(batch)
+
+
+@given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
+@settings(max_examples=25)
+def test_short_weights_give_every_batch_the_same_within_their_distance(
+    seed: int, spread: float, mixed: bool
+) -> None:
+    table = Table(source(60, seed) if mixed else numbers(60, 9, seed, tail=1.2))
+    weights, rows = some_weights(table, seed, spread), encoded(table)
+    short = ShortWeights(table.features, weights)
+    values = short(rows)
+    cut = [short(rows.part(at, at + step)) for step in (1, 7) for at in range(0, rows.rows, step)]
+    assert np.array_equal(np.concatenate(cut), np.tile(values, 2))
+    backwards = short(rows.take(np.arange(rows.rows)[::-1]))
+    assert np.array_equal(backwards[::-1], values)
+    exact = [exact_square_length(weights.matrix, row) for row in table.codes]
+    errors = [abs(Fraction(float(v)) - e) for v, e in zip(values, exact, strict=True)]
+    for largest in (float(values.max()), float(max(exact))):
+        assert max(errors) <= Fraction(short.distance(largest))
+        assert short.distance(largest) <= 1e-4 * largest * 10.0 ** (2 * spread)
+
+
+@given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
+@settings(max_examples=25)
+def test_the_rounding_is_bounded_by_norms_too(seed: int, spread: float, mixed: bool) -> None:
+    table = Table(source(60, seed) if mixed else numbers(60, 9, seed, tail=1.2))
+    weights, rows = some_weights(table, seed, spread), encoded(table)
+    reach = np.abs(rows.numbers).max(axis=0, initial=0.0)
+    entries = QuadraticForm(table.features, weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quadratic_form, "LARGE", 1)
+        norms = QuadraticForm(table.features, weights)
+    bound = norms.sharp_rounding(reach)
+    assert (
+        entries.sharp_rounding(reach)
+        <= bound
+        <= 1e-6
+        * 10.0 ** (4 * spread)
+        * float(max(exact_square_length(weights.matrix, row) for row in table.codes))
+    )
+    assert norms.rounding(reach) == bound
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("part", ["constant", "others"])
+def test_no_part_of_a_row_is_forgotten_in_the_norms(mixed: bool, part: str) -> None:
+    """Where one part outweighs all others, the bound is its own."""
+    table = Table(source(60, 1) if mixed else numbers(60, 9, 1))
+    weights = some_weights(table, 1, 0.0)
+    assert table.factor.kept[0] == 0
+    weights.matrix[:, 0] *= 1e12 if part == "constant" else 0.0
+    reach = np.abs(encoded(table).numbers).max(axis=0, initial=0.0)
+    entries = QuadraticForm(table.features, weights).sharp_rounding(reach)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(quadratic_form, "LARGE", 1)
+        bound = QuadraticForm(table.features, weights).sharp_rounding(reach)
+    assert entries <= bound <= 100 * entries
+
+
+def test_products_at_once_are_those_of_the_loop_to_the_last_digit() -> None:
+    rng = np.random.default_rng(0)
+    for rows in (1, 2, 63, 64, 65, 300):
+        numbers, start = rng.normal(size=(70, rows)).T, rng.normal(size=rows)
+        for many in (0, 1, 70):
+            factors = rng.normal(size=many)
+            one, other = start.copy(), start.copy()
+            quadratic_form._loop(one, factors, numbers, Scratch())
+            quadratic_form._at_once(other, factors, numbers, Scratch())
+            assert np.array_equal(one, other)
+
+
+def test_the_form_of_many_numbers_is_that_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(numbers(300, 9, 3))
+    form, rows = QuadraticForm(table.features, some_weights(table, 0, 2.0)), encoded(table)
+    plain = form(rows, with_numpy(), Scratch()).copy()
+    monkeypatch.setattr(quadratic_form, "_MANY", 1)
+    assert np.array_equal(form(rows, with_numpy(), Scratch()), plain)
+
+
+@pytest.mark.parametrize("tail", [1.2, 3.0])
+def test_the_length_is_a_bound_where_numbers_are_very_many(
+    tail: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the same rows are kept, however the pass is cut."""
+    monkeypatch.setattr(weight_scan, "_VERY_MANY", 9)
+    monkeypatch.setattr(quadratic_form, "LARGE", 1)
+    table = Table(numbers(300, 9, 1, tail=tail))
+    for weights in (some_weights(table, 5, 6.0), table.isotropic()):
+        exact = max(exact_square_length(weights.matrix, row) for row in table.codes)
+        for keep in (0, 7):
+            found = [table.scan(weights, keep, 0.0, rows).result() for rows in (1, 7, 65536)]
+            assert len({each.length for each in found}) == 1
+            assert exact <= Fraction(found[0].length) ** 2 <= exact * (1 + Fraction(1, 10**6))
+            for each in found[1:]:
+                assert np.array_equal(each.rows, found[0].rows)
+                assert np.array_equal(each.reserve, found[0].reserve)
+
+
+def test_very_many_numbers_keep_the_rows_that_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table(numbers(300, 9, 1))
+    weights = table.isotropic()
+    plain = table.scan(weights, 7).result()
+    monkeypatch.setattr(weight_scan, "_VERY_MANY", 9)
+    assert np.array_equal(table.scan(weights, 7).result().rows, plain.rows)
+
+
+def test_rows_out_of_reach_are_measured_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short weights are exact within the reach of fitted rows only."""
+    monkeypatch.setattr(weight_scan, "_VERY_MANY", 9)
+    table = Table(numbers(300, 9, 1))
+    weights, rows = table.isotropic(), encoded(table)
+    far = Encoded(rows.rows, rows.numbers * 2.0**30, rows.codes, rows.compounds)
+    scan = weight_scan.WeightScan(table.features, weights, keep=7)
+    scan.add(far)
+    assert not scan._wide
+    exact = max(
+        exact_square_length(weights.matrix, row)
+        for row in scan._features.integers(far).astype(np.int64)
+    )
+    assert exact <= Fraction(scan.result().maximum) <= exact * (1 + Fraction(1, 10**9))
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False), min_size=1)
+)
+def test_weights_are_rounded_as_by_division(values: list[float]) -> None:
+    """Also ties, which go to even; but for the largest doubles, which no weight is."""
+    some = np.clip(np.array(values), -1e300, 1e300)
+    ties = np.ldexp(np.round(np.ldexp(np.frexp(some)[0], 41)) + 0.5, -41)
+    for each in (some, ties):
+        fraction, exponent = np.frexp(each)
+        assert np.array_equal(
+            _rounded(each), np.ldexp(np.rint(np.ldexp(fraction, 40)), exponent - 40)
+        )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_defect_of_a_large_factor_is_a_bound(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against ‖L⁻¹SL⁻ᵀ − I‖ in rational arithmetic, of a factor that is off on purpose too."""
+    table = Table(numbers(200, 6, seed, tail=1.5))
+    found = table.factor
+    scaled = np.ldexp(found.gram.astype(np.float64), -found.exponents)
+    scaled = np.ldexp(scaled.T, -found.exponents)
+    for off in (0.0, 1e-9, 1e-3):
+        inverse = found.inverse * (1 + off)
+        usual = float(factors.defects(scaled, found.lower, inverse))
+        with monkeypatch.context() as patch:
+            patch.setattr(factors, "LARGE", 1)
+            large = float(factors.defects(scaled, found.lower, inverse))
+        true = _distance(found.gram, found.exponents, inverse)
+        assert true <= large <= 10 * usual
+
+
+def test_the_defect_has_room_for_every_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the identity nothing is off: left is what 2n + 6 and twice n + 3 terms may lose."""
+    monkeypatch.setattr(factors, "LARGE", 1)
+    for size in (2, 50):
+        one = np.asfortranarray(np.eye(size))
+        room = (4 * size + 12) * factors.ROUNDOFF
+        assert room <= float(factors.defects(one, one, one)) <= 1.02 * room
+
+
+def _distance(gram: NDArray[np.object_], exponents: NDArray[np.int64], inverse: Array) -> float:
+    """‖L⁻¹SL⁻ᵀ − I‖, in rationals but for the norm."""
+    scale = [Fraction(2) ** -int(e) for e in exponents]
+    exact = np.array([[Fraction(int(v)) for v in row] for row in gram], dtype=object)
+    exact = exact * np.array(scale)[:, None] * np.array(scale)[None, :]
+    rows = np.array([[Fraction(float(v)) for v in row] for row in inverse], dtype=object)
+    error = rows @ exact @ rows.T - np.eye(len(gram), dtype=int)
+    return float(np.linalg.norm(error.astype(np.float64), 2))
+
+
+def test_one_hot_rows_are_multiplied_by_their_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    rows = np.zeros((40, 30))
+    rows[np.arange(40), rng.integers(0, 30, 40)] = rng.normal(size=40)
+    matrix = np.tril(rng.normal(size=(30, 30)))
+    plain = shape_routes._product(rows, matrix)
+    monkeypatch.setattr(shape_routes, "LARGE", 1)
+    monkeypatch.setattr(shape_routes, "_SPARSE", 0.1)
+    assert np.allclose(shape_routes._product(rows, matrix), plain, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["design", "low-rank"])
+def test_the_trace_of_a_wide_shape_is_that_of_its_weights(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever way it was found; the mean's noise as well."""
+    rng = np.random.default_rng(0)
+    monkeypatch.setattr(shapes, "FULL_COLUMNS", 5)
+    monkeypatch.setattr(shapes, "MOST_FULL_COLUMNS", 5)
+    if kind == "design":
+        codes = {f"c{k}": rng.zipf(1.6, 3000).clip(max=20) for k in range(2)}
+        levels = {name: [f"level {code}" for code in some] for name, some in codes.items()}
+        table = Table(pa.table({**levels, "x": rng.normal(size=3000)}), min_count=2)
+    else:
+        monkeypatch.setattr(shapes, "_LOW_RANK_ROWS", 8)
+        monkeypatch.setattr(shapes, "DesignRoute", _Nowhere)
+        x = rng.normal(size=(2000, 12))
+        x[:4] *= 100
+        table = Table(pa.table({f"x{k}": x[:, k] for k in range(12)}), winsor=0)
+    shape = table.shape()
+    assert shape.kind == kind
+    assert shape.trace == pytest.approx(trace_of(shape, table.codes), rel=1e-5)
+
+
+class _Nowhere(shape_routes.DesignRoute):
+    """A route whose proposals are far too long, so that another is tried."""
+
+    def propose(self, number: int) -> Array:
+        return super().propose(number) * np.linspace(1, 1000, self._factor.rank)[:, None]

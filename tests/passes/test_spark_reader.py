@@ -1,0 +1,89 @@
+"""Spark's part of what every reader owes (see tests/contracts/test_reader.py)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+
+from labeldp import InputError, SparkEngine, scan
+from labeldp.features.fit import fit_features
+from labeldp.passes.local import engine_for
+from labeldp.spark.reader import over_parts
+from labeldp.spark.session import read
+from tests.contracts import test_reader as contract
+from tests.data import test_source_same_design as same
+from tests.tables import RANGE
+
+
+def test_a_data_frame_has_the_same_names_kinds_and_rows(spark: Any) -> None:
+    frame = spark.createDataFrame(contract.TABLE).repartition(3)
+    source = scan(frame, label="label", label_range=RANGE)
+    assert list(source.reader.schema.names) == contract.TABLE.column_names
+    kinds = [(column.name, column.kind) for column in source.columns]
+    assert kinds == list(zip(contract.FEATURES, contract.KINDS, strict=True))
+    for names in (contract.FEATURES, ["town", "height"]):
+        parts = over_parts(source, names, partial(_rows, names))
+        found = [row for part in parts for row in part]
+        assert sorted(found, key=repr) == sorted(contract.expected(names), key=repr)
+
+
+def _rows(names: list[str], part: Any) -> list[tuple[Any, ...]]:
+    return contract.rows_of(part.feature_batches(names))
+
+
+def test_it_names_its_engine_and_is_read_nowhere_else(spark: Any) -> None:
+    source = scan(spark.createDataFrame(contract.TABLE))
+    assert not source.numbered
+    assert isinstance(engine_for(source), SparkEngine)
+    assert source.state() is None
+    assert source.reader.units() == (source.reader,)
+    assert scan(source.reader).columns == source.columns
+    with pytest.raises(InputError, match="stay on the cluster"):
+        list(source.reader.batches(["height"], 10))
+
+
+def test_other_things_of_spark_are_no_tables(spark: Any) -> None:
+    with pytest.raises(Exception, match="cannot be read"):
+        scan(spark)
+
+
+@pytest.mark.parametrize("every", [0, 7])
+def test_the_same_rows_make_the_same_features(spark: Any, every: int, tmp_path: Any) -> None:
+    """Every kind of column: as a data frame, as one of texts, as a CSV file that Spark reads.
+
+    Spark takes times without a zone for instants in its session's zone unless it is told not to.
+    """
+    whole = same.table(every)
+    expected = fit_features(scan(whole, label="y")).to_json()
+    csv.write_csv(whole, tmp_path / "t.csv")
+    instants = spark.createDataFrame(whole)
+    frames = [
+        instants.withColumn("times", instants["times"].cast("timestamp_ntz")).repartition(3),
+        spark.createDataFrame(same.texts(whole)).repartition(2),
+        read(str(tmp_path / "t.csv")),
+    ]
+    for frame in frames:
+        source = scan(frame, label="y")
+        assert fit_features(source, run_pass=SparkEngine().run_pass).to_json() == expected
+
+
+def test_messy_text_is_read_as_here(spark: Any, tmp_path: Any) -> None:
+    del spark
+    rows = [
+        f"{k % 9 + 1}.{k:03d},5;{k % 28 + 1:02d}/{k % 12 + 1:02d}/2020;-" for k in range(100, 300)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["x;day;z", *rows]))
+    here, there = scan(tmp_path / "t.csv"), scan(read(str(tmp_path / "t.csv")))
+    assert here.wording.told == there.wording.told
+    assert fit_features(there, run_pass=SparkEngine().run_pass) == fit_features(here)
+
+
+def test_durations_are_hours_on_a_cluster_too(spark: Any) -> None:
+    minutes = pa.array([30 * k for k in range(60)], pa.duration("s")).cast(pa.duration("us"))
+    whole = pa.table({"lasted": minutes, "x": [k % 7 + 0.5 for k in range(60)]})
+    there = scan(spark.createDataFrame(whole))
+    assert fit_features(there, run_pass=SparkEngine().run_pass) == fit_features(scan(whole))
