@@ -60,3 +60,15 @@ def labeldp(*arguments: Any) -> Result:
         except SystemExit as stop:
             return Result(int(stop.code or 0), out.getvalue(), err.getvalue())
     raise AssertionError("main() must end in sys.exit")
+
+
+def replaced(*arguments: Any) -> list[str]:
+    """Arguments in which an option that comes again replaces the earlier one and its values."""
+    words: list[str] = []
+    for argument in map(str, arguments):
+        if argument.startswith("--") and argument in words:
+            start = words.index(argument)
+            rest = (k for k in range(start + 1, len(words)) if words[k].startswith("--"))
+            del words[start : next(rest, len(words))]
+        words.append(argument)
+    return words

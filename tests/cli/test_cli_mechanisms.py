@@ -20,7 +20,7 @@ from tests.tables import table
 
 BUDGET = ("--epsilon", 4, "--delta", 1e-3)
 CASES: dict[str, tuple[Any, ...]] = {
-    "wtd-flag": QUICK,
+    "wtd-flag": QUICK[2:],
     "shaped-flag": BUDGET,
     "sampled-wtd-flag": (*BUDGET, "--floor", "added", "--bags", 40, "--bag-size", 30),
     "sampled-noisy-wtd-lag": (*BUDGET, "--bags", 60, "--bag-size", 20),

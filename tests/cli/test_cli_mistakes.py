@@ -17,10 +17,16 @@ OUT = ("--out", "{place}/new")
 MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
     "command misspelt": (("relase", "{data}"), "No such command 'relase'"),
     "no arguments": (("release",), "Missing"),
-    "no label": (("plan", "{data}", "--label-range", 0, 10), "Missing option '--label'"),
-    "no range": (("plan", "{data}", "--label", "label"), "Missing option '--label-range'"),
-    "label misspelt": (("plan", "{data}", *LABEL, "--label", "lable"), "did you mean 'label'"),
-    "range reversed": (("plan", "{data}", *LABEL, "--label-range", 10, 0), "lower one first"),
+    "no label": (("plan", "{data}", "--label-range", 0, 10), "Missing --label COLUMN;"),
+    "no range": (("plan", "{data}", "--label", "label"), "Missing --label-range LO HI;"),
+    "label misspelt": (
+        ("plan", "{data}", "--label", "lable", "--label-range", 0, 1),
+        "did you mean 'label'",
+    ),
+    "range reversed": (
+        ("plan", "{data}", "--label", "label", "--label-range", 10, 0),
+        "lower one first",
+    ),
     "range of words": (("plan", "{data}", "--label", "y", "--label-range", "a", "b"), "range"),
     "epsilon 0": (("plan", "{data}", *LABEL, "--epsilon", 0), "--epsilon must be above 0"),
     "epsilon below 0": (("plan", "{data}", *LABEL, "--epsilon", -1), "--epsilon must be above 0"),
@@ -53,7 +59,7 @@ MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
     "bags of 5.5": (("plan", "{data}", *LABEL, "--bags", 5.5), "'--bags'"),
     "out exists": (("release", "{data}", *LABEL, "--out", "{place}"), "already exists; choose"),
     "out nowhere": (("release", "{data}", *LABEL, "--out", "{place}/no/new"), "create it first"),
-    "out forgotten": (("release", "{data}", *LABEL), "Missing option '--out'"),
+    "out forgotten": (("release", "{data}", *LABEL), "Missing --out PATH;"),
     "a plan that is none": (
         ("release", "{data}", *LABEL, "--plan", "{words}", *OUT),
         "cannot be read as JSON",

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import LABEL, QUICK, Write
-from tests.console import Result, labeldp
+from tests.console import Result, labeldp, replaced
 from tests.tables import table
 
 SECRET = "31337"
@@ -32,7 +32,8 @@ def out(tmp_path: Path) -> Iterator[Path]:
 
 
 def release(out: Path, data: Any, *options: Any) -> Result:
-    result = labeldp("release", "--anyway", data, *LABEL, *QUICK, "--out", out, *options)
+    asked = replaced(*LABEL, *QUICK, "--out", out, *options)
+    result = labeldp("release", "--anyway", data, *asked)
     assert SECRET not in result.out + result.err
     return result
 
@@ -251,7 +252,8 @@ def test_a_measured_floor_that_is_not_enough(data: Path, out: Path) -> None:
 )
 def test_plans(data: Path, out: Path, options: tuple[Any, ...], cause: str) -> None:
     assert cause in refused(out, data, *options)
-    planned = labeldp("plan", "--anyway", data, *LABEL, *QUICK, "--out", out, *options)
+    asked = replaced(*LABEL, *QUICK, "--out", out, *options)
+    planned = labeldp("plan", "--anyway", data, *asked)
     assert cause in planned.error
 
 
@@ -270,14 +272,14 @@ def test_a_declared_floor_that_carries_too_few_bags(data: Path, out: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "cause"),
     [
-        (["sample_rounded"], "No such command 'publish'"),
-        (["plan"], "Missing argument"),
-        (["plan", "t.parquet"], "Missing option '--label-range'"),
+        (["publish"], "No such command 'publish'"),
+        (["plan"], "Missing DATA, --label COLUMN, --label-range LO HI;"),
+        (["plan", "t.parquet"], "Missing --label COLUMN, --label-range LO HI;"),
         (["plan", "t.parquet", "--label", "y", "--label-range", "0", "1", "--eps", "1"], "--eps"),
         (["plan", "t.parquet", "--label", "y", "--label-range", "0"], "--label-range"),
         (["account", "wtd-flag", "--rows", "many"], "'--rows'"),
         (["account", "wtd-flag", "--rows", "1.5"], "'--rows'"),
-        (["verify"], "Missing argument"),
+        (["verify"], "Missing DIRECTORY;"),
         (["verify", "a", "b"], "unexpected extra argument"),
     ],
 )
@@ -305,7 +307,7 @@ def test_the_parser(arguments: list[str], cause: str) -> None:
 )
 def test_account(options: tuple[Any, ...], cause: str) -> None:
     good = ("--rows", 1000, "--label-range", 0, 1, "--residual-ms", 0.1)
-    assert cause in labeldp("account", "wtd-flag", *good, *options).error
+    assert cause in labeldp("account", "wtd-flag", *replaced(*good, *options)).error
     assert "mechanism 'magic' is unknown" in labeldp("account", "magic", *good).error
 
 

@@ -22,12 +22,15 @@ own (`told`), or is given by its place (`argument`). A field's metadata, and `to
     min       the smallest number that is accepted
     envvar    the variable that gives the value where the option is absent
     parse     makes the value of all texts that are given: such an option may be repeated
+    needed    of an option that may be left out at times: whether it may not, from the set of
+              parameters that are given
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, make_dataclass
 from functools import cached_property
@@ -151,8 +154,8 @@ class _Item:
         spelling = self.told.get("flag") or "--" + self.name.replace("_", "-")
         if self.plain is bool:
             settings["is_flag"] = True
-        where = self.told.get("group", _ALONE)
-        return _Option([self.name, spelling], words, where, multiple=self.many, **settings)
+        where, needed = self.told.get("group", _ALONE), self.told.get("needed")
+        return _Option([self.name, spelling], words, where, needed, multiple=self.many, **settings)
 
     def _type(self) -> Any:
         if "parse" in self.told:
@@ -204,12 +207,23 @@ _ALONE = "Options"
 
 
 class _Option(click.Option):
-    """An option that knows which group of the help it stands in."""
+    """An option that knows which group of the help it stands in, and when it is needed."""
 
-    def __init__(self, names: list[str], words: str, group: str, **settings: Any) -> None:
+    def __init__(
+        self,
+        names: list[str],
+        words: str,
+        group: str,
+        needed: Callable[[set[str]], bool] | None,
+        **settings: Any,
+    ) -> None:
         settings |= {"show_default": True, "show_envvar": settings["envvar"] is not None}
         super().__init__(names, help=words, **settings)
         self.group = group
+        self.needed = needed
+
+    def value_is_missing(self, value: Any) -> bool:  # noqa: ARG002
+        return False  # the command looks for all that is missing
 
 
 class _Argument(click.Argument):
@@ -221,12 +235,49 @@ class _Argument(click.Argument):
         super().__init__([name], **settings)
         self._words = words
 
+    def value_is_missing(self, value: Any) -> bool:  # noqa: ARG002
+        return False
+
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         return self.make_metavar(ctx), self._words
 
 
+_TYPED = click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT
+"""Where a value comes from that somebody gave."""
+
+
 class _Command(click.Command):
-    """A command whose help shows options in the groups that declare them."""
+    """A command whose help shows options in the groups that declare them.
+
+    It refuses an option of one value that is given twice, and names all that is missing at once.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        for option, times in Counter(order).items():
+            single = isinstance(option, click.Option) and not (option.multiple or option.is_flag)
+            if single and times > 1:
+                raise click.UsageError(_given_twice(option.opts[0]), ctx)
+        rest = super().parse_args(ctx, args)
+        self._check_missing(ctx)
+        return rest
+
+    def _check_missing(self, ctx: click.Context) -> None:
+        sources = {str(each.name): ctx.get_parameter_source(str(each.name)) for each in self.params}
+        there = {name for name, source in sources.items() if source in _TYPED}
+        missing = [
+            _as_typed(each, ctx)
+            for each in self.params
+            if each.name not in there and _is_needed(each, there)
+        ]
+        if missing:
+            text = f"Missing {', '.join(missing)}"
+            for each in self.params:
+                if sources[str(each.name)] is click.core.ParameterSource.ENVIRONMENT:
+                    text += f" ({each.envvar} is set)"
+            raise click.UsageError(text, ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
@@ -238,3 +289,24 @@ class _Command(click.Command):
         for title, records in (groups | {_ALONE: alone}).items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def _given_twice(flag: str) -> str:
+    text = f"{flag} is given twice and takes one value"
+    if flag != "--label":
+        return f"{text}; keep one of them"
+    return (
+        f"{text}: release labels one by one, each time with --drop for the others, since all that "
+        "is neither label nor dropped is published as a feature"
+    )
+
+
+def _is_needed(parameter: click.Parameter, there: set[str]) -> bool:
+    needed = getattr(parameter, "needed", None)
+    return parameter.required if needed is None else bool(needed(there))
+
+
+def _as_typed(parameter: click.Parameter, ctx: click.Context) -> str:
+    """A missing parameter as it would be typed."""
+    name = parameter.make_metavar(ctx)
+    return name if isinstance(parameter, click.Argument) else f"{parameter.opts[0]} {name}"

@@ -87,7 +87,7 @@ def _command(found: re.Match[str], _words: Words, commands: Sequence[str]) -> st
 
 
 def _missing(found: re.Match[str], words: Words, _commands: Sequence[str]) -> str:
-    return f"{found[0]}; {_help(words)} says what it is"
+    return f"{found[0]}; {_help(words)} says what is needed"
 
 
 def _help(words: Words) -> str:
@@ -102,5 +102,5 @@ _CURES: dict[str, Cure] = {
     r"Invalid value for '(?P<option>-[^']*)':.*(?:valid (?:number|float|int)|of type).*": _number,
     r"Got unexpected extra arguments? ?\(.*\)|Got unexpected extra argument\(s\) \(.*\)": _extra,
     r"No such command '(?P<name>[^']*)'": _command,
-    r"Missing (?:option|argument) '[^']*'": _missing,
+    r"^Missing .*": _missing,
 }

@@ -116,9 +116,17 @@ class _Labelled:
     """A table with private labels."""
 
     data: str = required(_DATA, argument=True)
-    label: str | None = option(None, "The private label column; default: that of --formula.")
+    label: str | None = option(
+        None,
+        "The private label column; default: that of --formula.",
+        metavar="COLUMN",
+        needed=lambda there: there.isdisjoint(("formula", "plan")),
+    )
     label_range: tuple[float, float] | None = option(
-        None, "Public range of the labels: needed, but a plan file knows it.", metavar="LO HI"
+        None,
+        "Public range of the labels: needed, but a plan file knows it.",
+        metavar="LO HI",
+        needed=lambda there: "plan" not in there,
     )
     person: str | None = option(
         None, "Column of ids: protect all rows of a person together.", metavar="COLUMN"
@@ -139,11 +147,9 @@ class Table(TextOptions, ColumnOptions, _Labelled):
         from labeldp.data.table import scan
         from labeldp.features.formula import formula_label
 
-        if self.label_range is None:
-            raise InputError("Missing option '--label-range': say the public range, such as 0 100")
         label = self.label or (None if formula is None else formula_label(formula))
         if label is None:
-            raise InputError("Missing option '--label': name the private column")
+            raise InputError("Missing --label COLUMN; the formula does not name it")
         said = self._said | {"label": label}
         return _told(scan(self._opened(engine, said), **said))
 
@@ -231,17 +237,19 @@ class LedgerOptions:
         "Debit the release in this ledger first; default: LABELDP_LEDGER.",
         metavar="FILE",
         envvar="LABELDP_LEDGER",
+        needed=lambda there: "dataset" in there,
     )
-    dataset: str | None = option(None, "What the table is called in the ledger.", metavar="NAME")
+    dataset: str | None = option(
+        None,
+        "What the table is called in the ledger.",
+        metavar="NAME",
+        needed=lambda there: "ledger" in there,
+    )
 
     def payment(self) -> dict[str, Any]:
         """For `Plan.release_to`; nothing without a ledger."""
-        if self.ledger is None and self.dataset is None:
+        if self.ledger is None:
             return {}
-        if self.ledger is None or self.dataset is None:
-            raise InputError(
-                "`ledger` and `dataset` go together: the file, and what the table is called in it"
-            )
         from labeldp.ledger.ledger import Ledger
 
         return {"ledger": Ledger(self.ledger), "dataset": self.dataset}

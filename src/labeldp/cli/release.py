@@ -59,6 +59,7 @@ def release(
     shown = options.mechanism in demonstrations()
     if how.not_private and not shown:
         raise InputError(f"--not-private is for {' and '.join(demonstrations())}; leave it out")
+    payment = paying.payment()
     here = given(context)
     settled = _settled(here, options, encoding)
     made = None if how.plan is None else _loaded(how.plan, settled)
@@ -77,7 +78,7 @@ def release(
         chosen = asked(context, budget, options, encoding)
         made, _ = planned(options.mechanism, chosen, source, runner)
     show_notes(made, verbose)
-    released = _draw(made, out, source, runner, how, paying.payment())
+    released = _draw(made, out, source, runner, how, payment)
     from labeldp.learners.afterwards import estimated  # late: a refusal needs no learner
 
     found = estimated(released, source)

@@ -115,13 +115,14 @@ class LinearRegressor(Estimator):
 
     @checked
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit `(release)`, `(release, table)` of labels aggregated alone, or plain rows `(X, y)`.
+        """Fit `(release)`, `(release, table)` or plain rows `(X, y)`.
 
         `([one, two])` fits releases of different rows and the same columns together: their XᵀX
         add, and each counts by its precision. Their noise must be public.
 
         A release of labels alone names the rows of its bags; their features are read from the
         table. Its aggregates have noise of different, public deviations and are weighed by them.
+        For other releases the table is ignored, so `fit(release, table)` is always right.
 
         Parameters
         ----------
@@ -260,7 +261,10 @@ class BagRegressor(Estimator):
 
     @checked
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit `(release, source)`, `(release)` of aggregates, `(bags)` or plain rows `(X, y)`."""
+        """Fit `(release, table)`, `(bags)` or plain rows `(X, y)`.
+
+        A table that the release does not need is ignored.
+        """
         settings = self._options()
         if isinstance(X, WeightedBags):
             return self._remember(network.fit_bags(X, settings, self.progress))
@@ -312,10 +316,16 @@ def _released(data: Any) -> Any:
     return data if isinstance(data, Release) else None
 
 
-def _rows_of(release: Any, data: Any) -> Source | None:
-    """The table whose rows a release names."""
-    if data is None or isinstance(data, Source):
-        return data
-    if not isinstance(release, Release) or not release.needs_rows:
-        raise InputError("a release carries its own labels and features; leave `y` out")
-    return table_rows(release, data)
+def _rows_of(release: Release | list[Release], data: Any) -> Source | None:
+    """Return the table whose rows a release names; ignore one that is not needed.
+
+    So `fit(release, table)` is right whatever mechanism made the release.
+    """
+    if isinstance(data, list | tuple) or getattr(data, "ndim", 2) == 1:
+        raise InputError(
+            "a release carries its own labels; leave `y` out, or give the table it was made from"
+        )
+    releases = [release] if isinstance(release, Release) else release
+    if data is None or len(releases) != 1 or not releases[0].needs_rows:
+        return None
+    return table_rows(releases[0], data)
