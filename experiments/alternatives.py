@@ -16,7 +16,7 @@ from experiments.least_squares import BINS, Array, Blocks, Fit, nearest
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.learners import rules
 from labeldp.learners.whitened import NoisyNormalEquations
@@ -32,7 +32,7 @@ class Budget:
     @property
     def mu(self) -> float:
         """Of the Gaussian mechanism that it allows."""
-        return calibrate.limit(GaussianProfile(1.0), "mu", self.epsilon, self.delta)
+        return calibrate(GaussianProfile(1.0), "mu", self.epsilon, self.delta)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,9 +26,9 @@ def told(*words: int, more: tuple[int, ...] = ()) -> Randomness:
     return Randomness(seeded.features, Scripted(*words), none, private=False)  # type: ignore[arg-type]
 
 
-def still(unit: float) -> rounded_noise.Noise:
+def still(unit: float) -> rounded_noise.NoiseLaw:
     """A law that is all but sure to be near `unit`: only doubles are asked about it here."""
-    return rounded_noise.Noise(lambda p: np.full_like(p, unit), lambda _: arb(0.25))
+    return rounded_noise.NoiseLaw(lambda p: np.full_like(p, unit), lambda _: arb(0.25))
 
 
 class Asked(Exception):  # noqa: N818
@@ -151,10 +151,10 @@ def test_a_step_is_the_1024th_part_of_what_it_serves() -> None:
 
 
 def draw(
-    word: int, noise: rounded_noise.Noise = rounded_noise.NORMAL, grid: int = 0, **more: Any
-) -> rounded_noise._Draw:
+    word: int, noise: rounded_noise.NoiseLaw = rounded_noise.NORMAL, grid: int = 0, **more: Any
+) -> rounded_noise._RoundedDraw:
     randomness = told(more=more.get("more", ()))
-    return rounded_noise._Draw(0, word, grid, randomness, more.get("exact", wants), noise)
+    return rounded_noise._RoundedDraw(0, word, grid, randomness, more.get("exact", wants), noise)
 
 
 @pytest.mark.parametrize("upper", [False, True])
@@ -164,7 +164,9 @@ def test_a_border_decides_only_outside_what_the_bits_leave_open(tail: int, upper
     sliver = arb(2) ** -80
 
     def compared(border: Any) -> bool | None:
-        noise = rounded_noise.Noise(rounded_noise.NORMAL.inverse, lambda _: border * arb(2) ** -64)
+        noise = rounded_noise.NoiseLaw(
+            rounded_noise.NORMAL.inverse, lambda _: border * arb(2) ** -64
+        )
         made = draw(tail + upper * 2**63, noise, exact=lambda _row, _bits: (arb(0), arb(1)))
         return made._compare(1, 192)
 
@@ -201,7 +203,7 @@ def test_a_number_that_no_bits_settle_is_refused_after_a_thousand_of_them() -> N
 @pytest.mark.parametrize(
     "noise", [rounded_noise.NORMAL, rounded_noise.LAPLACE], ids=["normal", "laplace"]
 )
-def test_the_search_for_a_cell_begins_at_it(noise: rounded_noise.Noise, grid: int) -> None:
+def test_the_search_for_a_cell_begins_at_it(noise: rounded_noise.NoiseLaw, grid: int) -> None:
     """So that none is long: the quantile of the word in doubles, about an exact mean."""
     law = stats.norm if noise is rounded_noise.NORMAL else stats.laplace
     rng = np.random.default_rng(grid + 20)
@@ -228,7 +230,7 @@ def deviation(std: float) -> rounded_noise.Exact:
 def test_the_search_for_a_cell_of_chi_begins_at_it(freedom: int) -> None:
     rng = np.random.default_rng(freedom)
     for word in rng.integers(0, 2**64, 10, dtype=np.uint64):
-        made = rounded_noise._ChiDraw(freedom, int(word), -8, told(), deviation(3.0))
+        made = rounded_noise._RoundedChi(freedom, int(word), -8, told(), deviation(3.0))
         root = stats.chi(freedom).ppf((int(word) + 0.5) / 2**64)
         assert made.nearest_cell() == round(3 * root * 2**8)
 

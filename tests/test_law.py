@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from labeldp.accounting.family import roots
+from labeldp.accounting.neighbors import roots
 from labeldp.data.table import scan
 from labeldp.errors import PlanError
 from labeldp.exact.cholesky import verified_cholesky

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from labeldp.accounting.floor import Measurement
+from labeldp.accounting.residual_floor import Measurement
 from labeldp.accounting.sketch import DatasetBounds
 from labeldp.mechanisms.bags import Draw
 from labeldp.mechanisms.forecast import Forecast

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import ACCOUNTANTS, DatasetBounds, InputError, Plan, PlanError, scan
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import calibrate
 from labeldp.data.table import Source
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
@@ -64,7 +64,7 @@ def made() -> Plan:
 def test_a_plan_whose_facts_were_changed_is_refused(made: Plan, change: dict[str, Any]) -> None:
     """Consistently: the floor is recomputed, so that only the facts themselves are wrong."""
     facts = replace(made.claim.facts, **change)
-    needed = calibrate.limit(replace(made.claim, facts=facts).law, "floor", 1, 1e-5)
+    needed = calibrate(replace(made.claim, facts=facts).law, "floor", 1, 1e-5)
     forged = replace(made, claim=replace(made.claim, facts=facts, floor=needed))
     with pytest.raises(PlanError):
         forged.release(source(400))

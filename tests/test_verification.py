@@ -24,8 +24,8 @@ import pytest
 
 import labeldp.signoff.verification as verification
 from labeldp import Release, ReleaseError, plan as labeldp_plan, scan, verify
-from labeldp.accounting import calibrate
-from labeldp.accounting.floor import FloorMode, added_variance
+from labeldp.accounting.calibrate import calibrate
+from labeldp.accounting.residual_floor import FloorMode, added_variance
 from labeldp.mechanisms.certificate_form import malformed
 from labeldp.mechanisms.registry import certificate_schema, mechanisms, read_claim
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
@@ -416,7 +416,7 @@ def test_a_smaller_epsilon_over_a_higher_floor_is_noticed(
     """A forger who recomputes everything must claim a floor; the labels' scatter shows it."""
     certificate = read(quick)
     claim = read_claim(certificate)
-    floor = calibrate.limit(claim.law, "floor", 0.3, claim.delta)
+    floor = calibrate(claim.law, "floor", 0.3, claim.delta)
     better = replace(claim, epsilon=0.3, floor=floor)
     forged = claimed_again(certificate, better)
     forged["floor"]["added_variance"] = floor

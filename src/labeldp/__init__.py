@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labeldp.accounting.accountants import ACCOUNTANTS as ACCOUNTANTS
-    from labeldp.accounting.floor import FloorMode as FloorMode
+    from labeldp.accounting.residual_floor import FloorMode as FloorMode
     from labeldp.accounting.sketch import DatasetBounds as DatasetBounds
     from labeldp.data.table import Source as Source, scan as scan
     from labeldp.doctor.inspection import inspect as inspect
@@ -51,7 +51,7 @@ _HOMES = {
     "DataError": "labeldp.errors",
     "DatasetBounds": "labeldp.accounting.sketch",
     "FeatureMap": "labeldp.features.feature_map",
-    "FloorMode": "labeldp.accounting.floor",
+    "FloorMode": "labeldp.accounting.residual_floor",
     "Forecast": "labeldp.mechanisms.forecast",
     "InputError": "labeldp.errors",
     "Joint": "labeldp.ledger.compose",

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from labeldp.accounting import calibrate
-from labeldp.accounting.draw import BagDraw
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
-from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.accounting.subsampling import SubsampledBagsProfile
+from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from tests.console import labeldp
 
 CENSUS = ("--rows", 131903910, "--label-range", 0, 51, "--residual-ms", 64.22, "--delta", 1e-5)
@@ -43,18 +43,18 @@ def test_a_bag_size_is_priced_given_the_bags_and_over_the_draw() -> None:
     sized = (*CENSUS, "--bag-size", 9000)
     found = account("sampled-wtd-flag", *sized, "--bags", 100)["accountants"]["exact-worst-case"]
     law = SketchProfile(DatasetBounds(9000, (0.0, 51.0)), 1, 64.22 * 9000)
-    over = BagDraw(law, 131903910, 9000, 100)
-    chance, _ = over.drawn()
+    over = SubsampledBagsProfile(law, 131903910, 9000, 100)
+    chance, _ = over.subsampling()
     assert found["conditional"] == {
-        "epsilon": calibrate.epsilon(law, 1e-5),
+        "epsilon": epsilon_at(law, 1e-5),
         "delta": law.delta(1.0).upper,
     }
     assert found["unconditional"] == {
         "chance": chance,
-        "epsilon": calibrate.epsilon(over, 1e-5),
+        "epsilon": epsilon_at(over, 1e-5),
         "delta": over.delta(1.0).upper,
     }
-    assert found["max_bags"] == calibrate.limit(over, "bags", 1.0, 1e-5)
+    assert found["max_bags"] == calibrate(over, "bags", 1.0, 1e-5)
     assert "unconditional" not in account("sampled-wtd-flag", *sized)["accountants"]["paper"]
     large = account("sampled-wtd-flag", *CENSUS, *PROMISE, "--bag-size", 130_000_000)
     paper = large["accountants"]["paper"]
@@ -82,20 +82,22 @@ def test_bags_no_larger_than_the_features_are_refused_with_the_reason() -> None:
 def test_noisy_labels() -> None:
     answers = account("sampled-noisy-wtd-lag", *UNIT)["accountants"]
     assert answers["exact"]["min_bag_size"] == 2551
-    assert answers["exact"]["realised"]["target_mu"] == calibrate.limit(
+    assert answers["exact"]["realised"]["target_mu"] == calibrate(
         GaussianProfile(1.0), "mu", 1.0, 1e-5
     )
     assert answers["paper"]["min_bag_size"] == pytest.approx(7.45e10, rel=1e-3)
     assert "rows" in answers["paper"]["reason"]
     sized = account("sampled-noisy-wtd-lag", *UNIT, "--bag-size", 2000, "--bags", 10)
     exact = sized["accountants"]["exact"]
-    law = RandomWeights(2000, (-1.0, 1.0), 0.1, 1.0, 10**6)
+    law = RandomWeightsProfile(2000, (-1.0, 1.0), 0.1, 1.0, 10**6)
     a_priori = exact["a_priori"]
     assert a_priori["conditional"]["delta"] == law.delta(1.0).upper
     assert a_priori["unconditional"]["delta"] < 0.021 * a_priori["conditional"]["delta"]
-    assert a_priori["max_bags"] == calibrate.limit(BagDraw(law, 10**6, 2000), "bags", 1.0, 1e-5)
-    assert a_priori["min_noise_std"] == calibrate.limit(law, "noise_std", 1.0, 1e-5)
-    assert a_priori["min_noisy_fraction"] == calibrate.limit(law, "noisy_fraction", 1.0, 1e-5)
+    assert a_priori["max_bags"] == calibrate(
+        SubsampledBagsProfile(law, 10**6, 2000), "bags", 1.0, 1e-5
+    )
+    assert a_priori["min_noise_std"] == calibrate(law, "noise_std", 1.0, 1e-5)
+    assert a_priori["min_noisy_fraction"] == calibrate(law, "noisy_fraction", 1.0, 1e-5)
     assert exact["realised"]["unconditional_target_mu"] > exact["realised"]["target_mu"]
     assert "Theorem 3" in sized["accountants"]["paper"]["reason"]
     louder = account("sampled-noisy-wtd-lag", *UNIT, "--noise-std", 2)["accountants"]["exact"]

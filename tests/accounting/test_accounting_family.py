@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import contour, family
+from labeldp.accounting import contour, neighbors
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.family import NeighborFamily, residual_cosine
+from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
 from labeldp.errors import InputError
 
 
 def member(bags, tau, cosine, leverage, epsilon, mu=0.0):
     """δ of single neighbours in the worse direction; arrays allowed."""
-    u, v = family.roots(tau, cosine, leverage)
-    alpha, beta = family.scales(u, v)
+    u, v = neighbors.roots(tau, cosine, leverage)
+    alpha, beta = neighbors.scales(u, v)
     there = contour.delta(contour.compose([(bags, alpha, beta)], mu), epsilon)
     back = contour.delta(contour.compose([(bags, u, v)], mu), epsilon)
     return np.maximum(there, back)
@@ -68,7 +68,7 @@ def test_no_neighbour_exceeds_the_family_with_public_features(bags, size, h, c, 
     cosine = generator.uniform(-c, c, 200)
     leverage = np.minimum(h, 1 - cosine**2) * generator.uniform(0, 1, 200) ** 0.2
     some = tau * generator.uniform(0, 1, 200) ** 0.2
-    _, v = family.roots(some, cosine, leverage)
+    _, v = neighbors.roots(some, cosine, leverage)
     inside = v < 1 - 1e-9
     top = member(bags, some[inside], cosine[inside], leverage[inside], epsilon)[0].max()
     assert top <= NeighborFamily(bags, tau, h, c).delta(epsilon).upper
@@ -86,10 +86,10 @@ def test_public_features_are_certified_tightly_and_help():
 def test_a_worst_case_cell_dominates_what_is_in_it(tau, x1, x2, share, smaller):
     """Any c of the cell, any leverage up to 1 − c², any change up to τ."""
     b1, b2 = sorted((x1 * tau, x2 * tau))
-    top_u, top_v = family._worst_cells(tau, np.array([b1]), np.array([b2]))
+    top_u, top_v = neighbors._worst_cells(tau, np.array([b1]), np.array([b2]))
     b = b1 + share * (b2 - b1)
     cosine = max(-1.0, min(1.0, ((1 + tau - b) * (1 - b) - 1) / tau))
-    u, v = family.roots(tau, cosine, smaller * (1 - cosine**2))
+    u, v = neighbors.roots(tau, cosine, smaller * (1 - cosine**2))
     assert u <= top_u * (1 + 1e-6) + 1e-15
     assert v <= top_v * (1 + 1e-6) + 1e-15
 
@@ -103,18 +103,18 @@ def test_a_worst_case_cell_dominates_what_is_in_it(tau, x1, x2, share, smaller):
 )
 def test_a_feature_cell_dominates_what_is_in_it(tau, leverage, x1, x2, shares):
     c1, c2 = sorted((x1, x2))
-    top_u, top_v = family._feature_cells(tau, leverage, np.array([c1]), np.array([c2]))
+    top_u, top_v = neighbors._feature_cells(tau, leverage, np.array([c1]), np.array([c2]))
     cosine = c1 + shares[0] * (c2 - c1)
     h = shares[1] * min(leverage, 1 - cosine**2)
-    u, v = family.roots(shares[2] * tau, cosine, h)
+    u, v = neighbors.roots(shares[2] * tau, cosine, h)
     assert u <= top_u * (1 + 1e-9) + 1e-15
     assert v <= top_v * (1 + 1e-9) + 1e-15
 
 
 def test_beyond_the_turn_a_smaller_change_is_worse():
     """v(τ) has its maximum c² + h inside (0, τ); the cell must know."""
-    _, top = family._feature_cells(1.5, 0.01, np.array([-0.3]), np.array([-0.3]))
-    _, at_tau = family.roots(1.5, -0.3, 0.01)
+    _, top = neighbors._feature_cells(1.5, 0.01, np.array([-0.3]), np.array([-0.3]))
+    _, at_tau = neighbors.roots(1.5, -0.3, 0.01)
     assert top[0] == pytest.approx(0.1, rel=1e-12, abs=0.0)
     assert at_tau < 0.05
 
@@ -129,19 +129,19 @@ def synthetic(shift=0.0):
         u, v = pairs
         return np.array([u * u * v, u * u * v, u * u * v + np.where(v > 0.9, shift, 0.0)])
 
-    return family.Parametrization(0.0, 1.0, cells), value, Bounds(0.0, 0.0, 0.0)
+    return neighbors.Parametrization(0.0, 1.0, cells), value, Bounds(0.0, 0.0, 0.0)
 
 
 def test_branch_and_bound_finds_an_inner_sup(monkeypatch):
-    answer = family._certify(*synthetic())
+    answer = neighbors._certify(*synthetic())
     assert 4 / 27 <= answer.upper <= 4 / 27 * (1 + 1e-4)  # a smooth sup meets the cap on cells
-    monkeypatch.setattr(family, "_ROUNDS", 1)
-    early = family._certify(*synthetic())
+    monkeypatch.setattr(neighbors, "_ROUNDS", 1)
+    early = neighbors._certify(*synthetic())
     assert early.lower < 0.99 * 4 / 27 < 4 / 27 < early.upper
 
 
 def test_branch_and_bound_remembers_the_cells_it_closed():
-    assert family._certify(*synthetic(shift=0.5)).upper >= 0.5
+    assert neighbors._certify(*synthetic(shift=0.5)).upper >= 0.5
 
 
 @settings(max_examples=25)
@@ -151,8 +151,8 @@ def test_cells_left_at_a_quick_bound_change_nothing(bags, effect, epsilon, lever
     some = NeighborFamily(bags, effect / math.sqrt(bags), leverage, cosine)
     value = some._value(epsilon, 0.1)
     for at_ends, chart in some._ends(value):
-        quick = family._certify(chart, value, at_ends)
-        whole = family._certify(chart, lambda pairs, _: value(pairs, 0.0), at_ends)
+        quick = neighbors._certify(chart, value, at_ends)
+        whole = neighbors._certify(chart, lambda pairs, _: value(pairs, 0.0), at_ends)
         assert quick == whole
 
 
@@ -166,7 +166,7 @@ def test_tau_above_one_needs_public_features():
 def test_the_quick_guess_is_never_above_the_sup():
     for some in (NeighborFamily(5, 0.2), NeighborFamily(5, 0.2, 0.05, 0.3), NeighborFamily(1, 0.9)):
         for epsilon in (0.0, 0.5, 2.0):
-            assert some.guess(epsilon).upper <= some.delta(epsilon).upper
+            assert some.quick_delta(epsilon).upper <= some.delta(epsilon).upper
 
 
 def test_inflation_costs_a_little_and_never_helps():
@@ -260,15 +260,17 @@ def test_a_flat_family_is_certified_as_before_by_fewer_looks(each, epsilon, monk
 
     monkeypatch.setattr(contour, "delta", counted)
     quick, few = each.delta(epsilon), sum(looks)
-    monkeypatch.setattr(family, "_in_vain", lambda bound, *_: np.zeros(len(bound), dtype=np.intp))
+    monkeypatch.setattr(
+        neighbors, "_in_vain", lambda bound, *_: np.zeros(len(bound), dtype=np.intp)
+    )
     looks.clear()
-    family._supremum.cache_clear()
+    neighbors._supremum.cache_clear()
     slow = each.delta(epsilon)
     assert quick == slow
     assert few < 0.5 * sum(looks)
 
 
 def test_cells_are_cut_to_the_same_edges():
-    left, right = family._cut(np.array([0.0, 1.0]), np.array([1.0, 3.0]), np.array([2, 1]))
+    left, right = neighbors._cut(np.array([0.0, 1.0]), np.array([1.0, 3.0]), np.array([2, 1]))
     cells = sorted(zip(left.tolist(), right.tolist(), strict=True))
     assert cells == [(0.0, 0.25), (0.25, 0.5), (0.5, 0.75), (0.75, 1.0), (1.0, 2.0), (2.0, 3.0)]

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from labeldp.accounting import calibrate
-from labeldp.accounting.floor import FloorMode, Measurement, added_variance, default_measurement
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.residual_floor import (
+    FloorMode,
+    Measurement,
+    added_variance,
+    default_measurement,
+)
 from labeldp.errors import InputError
 
 
@@ -56,7 +61,7 @@ def test_nothing_is_added_to_rich_data():
 def test_default_measurement_spends_a_tenth():
     measurement = default_measurement(1.0, 1e-6)
     assert measurement.mu**2 == pytest.approx(
-        calibrate.limit(GaussianProfile(1.0), "mu", 1.0, 1e-6) ** 2 / 10
+        calibrate(GaussianProfile(1.0), "mu", 1.0, 1e-6) ** 2 / 10
     )
     assert measurement.slack == pytest.approx(1e-7)
 

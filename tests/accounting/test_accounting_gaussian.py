@@ -8,7 +8,8 @@ import mpmath as mp
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import calibrate, gaussian
+from labeldp.accounting import gaussian
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.errors import InputError
 
@@ -44,25 +45,25 @@ def test_delta_reaches_1e_300():
 @settings(max_examples=60)
 @given(st.floats(0.01, 20), st.floats(-60, -0.1).map(math.exp))
 def test_inverses_err_on_the_private_side(epsilon, delta):
-    mu = gaussian.most_mu(epsilon, delta)
-    assert mu == calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta)
+    mu = gaussian.largest_mu(epsilon, delta)
+    assert mu == calibrate(GaussianProfile(1.0), "mu", epsilon, delta)
     assert exact(epsilon, mu) <= delta
     assert exact(epsilon, mu * (1 + 1e-9)) > delta
-    back = calibrate.epsilon(GaussianProfile(mu), delta)
+    back = epsilon_at(GaussianProfile(mu), delta)
     assert back == pytest.approx(epsilon, rel=1e-7, abs=0.0)
     assert exact(back, mu) <= delta
 
 
 def test_edges():
-    assert gaussian.most_mu(1.0, 0.0) == 0.0
-    assert calibrate.epsilon(GaussianProfile(0.1), 0.5) == 0.0
-    assert calibrate.epsilon(GaussianProfile(1.0), 0.0) == math.inf
+    assert gaussian.largest_mu(1.0, 0.0) == 0.0
+    assert epsilon_at(GaussianProfile(0.1), 0.5) == 0.0
+    assert epsilon_at(GaussianProfile(1.0), 0.0) == math.inf
     with pytest.raises(InputError, match="delta"):
-        calibrate.epsilon(GaussianProfile(1.0), -1e-9)
+        epsilon_at(GaussianProfile(1.0), -1e-9)
     with pytest.raises(InputError, match="mu"):
         gaussian.delta(1.0, -1.0)
 
 
 def test_an_absurd_epsilon_is_infinite() -> None:
-    assert calibrate.epsilon(GaussianProfile(1e6), 1e-6) == math.inf
-    assert calibrate.epsilon(GaussianProfile(10.0), 1e-6) < 200.0
+    assert epsilon_at(GaussianProfile(1e6), 1e-6) == math.inf
+    assert epsilon_at(GaussianProfile(10.0), 1e-6) < 200.0

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from labeldp import DatasetBounds, InputError
-from labeldp.accounting import calibrate
-from labeldp.accounting.floor import Measurement, price
-from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.privacy_profile import GroupPrivacy, group_delta
+from labeldp.accounting.residual_floor import Measurement, measurement_cost
 from labeldp.accounting.sketch import SketchProfile
+from labeldp.accounting.theorems import Theorem1
 from tests.oracles import gaussian_law, sketch_law
 from tests.oracles.sketch_law import Reals
 
@@ -80,7 +80,7 @@ def test_no_group_of_neighbours_costs_more_than_is_claimed(group: int, room: flo
     assert RANGE[0] <= raised.min() <= raised.max() <= RANGE[1]
     own = residual_square(labels)
     floor = room * own
-    epsilon = calibrate.epsilon(SketchProfile(facts(), BAGS, floor).group(group), DELTA)
+    epsilon = epsilon_at(SketchProfile(facts(), BAGS, floor).group(group), DELTA)
     ratios = sketch_law.eigenvalues(DESIGN, labels, raised, floor - own)
     assert sketch_law.delta(BAGS, ratios, epsilon) <= DELTA
     assert sketch_law.delta(BAGS, ratios, epsilon / 2) > DELTA
@@ -97,10 +97,10 @@ def test_a_measured_floor_shows_a_group_as_much_as_it_moves_the_residual(group: 
     moved = float(np.linalg.norm(labels - labels.mean()))
     public = DatasetBounds(rows, (0.0, 1.0), features=1, max_leverage=1 / rows)
     true = float(gaussian_law.delta(0.5, np.array(moved / measured.noise(1.0))))
-    law = SketchProfile(public, 1, 1e12, *price(measured)).group(group)
+    law = SketchProfile(public, 1, 1e12, *measurement_cost(measured)).group(group)
     claimed = law.delta(0.5).upper
     assert true <= claimed <= 1.02 * true
-    assert calibrate.epsilon(law, claimed) == pytest.approx(0.5, rel=1e-6)
+    assert epsilon_at(law, claimed) == pytest.approx(0.5, rel=1e-6)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 349.0, 351.0, 699.0, 701.0, 1e5])

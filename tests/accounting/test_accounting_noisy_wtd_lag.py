@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import calibrate, gaussian, random_sensitivity
-from labeldp.accounting.draw import BagDraw, SubsampledProfile, membership
+from labeldp.accounting import gaussian, random_sensitivity
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.weighted_bags import RandomWeights, fraction_of, realised_mu
+from labeldp.accounting.subsampling import (
+    SubsampledBagsProfile,
+    SubsampledProfile,
+    inclusion_probability,
+)
+from labeldp.accounting.weighted_bags import RandomWeightsProfile, fraction_of, realised_mu
 from labeldp.errors import InputError, PlanError
 
 UNIT = (-1.0, 1.0)
@@ -24,29 +29,29 @@ def delta_of(facts, epsilon, chance=1.0):
 
 
 def epsilon_of(facts, delta, chance=1.0):
-    return calibrate.epsilon(SubsampledProfile(facts, chance), delta)
+    return epsilon_at(SubsampledProfile(facts, chance), delta)
 
 
 def min_bag_size(label_range, noisy_fraction, epsilon, delta, noise_std=1.0, rows=None):
-    facts = RandomWeights(1, label_range, noisy_fraction, noise_std, rows)
-    return calibrate.limit(facts, "bag_size", epsilon, delta)
+    facts = RandomWeightsProfile(1, label_range, noisy_fraction, noise_std, rows)
+    return calibrate(facts, "bag_size", epsilon, delta)
 
 
 def min_noise_std(facts, epsilon, delta):
-    return calibrate.limit(facts, "noise_std", epsilon, delta)
+    return calibrate(facts, "noise_std", epsilon, delta)
 
 
 def min_noisy_fraction(facts, epsilon, delta):
-    return calibrate.limit(facts, "noisy_fraction", epsilon, delta)
+    return calibrate(facts, "noisy_fraction", epsilon, delta)
 
 
 def max_bags(facts, epsilon, delta):
-    law = BagDraw(facts, facts.rows or 0, facts.bag_size)
-    return calibrate.limit(law, "bags", epsilon, delta)
+    law = SubsampledBagsProfile(facts, facts.rows or 0, facts.bag_size)
+    return calibrate(law, "bags", epsilon, delta)
 
 
 def target_mu(epsilon, delta, chance=1.0):
-    return calibrate.limit(SubsampledProfile(GaussianProfile(1.0), chance), "mu", epsilon, delta)
+    return calibrate(SubsampledProfile(GaussianProfile(1.0), chance), "mu", epsilon, delta)
 
 
 def realised(mu, chance=1.0):
@@ -70,8 +75,8 @@ def test_without_replacement_needs_no_more_and_tends_to_the_limit():
 
 def test_labels_of_criteo_have_no_useful_epsilon():
     """Unit noise on a tenth of the labels, range 254: no ε worth the name for small bags."""
-    assert epsilon_of(RandomWeights(32, (0.0, 254.0), 0.1), 1e-5) == math.inf
-    assert epsilon_of(RandomWeights(256, (0.0, 254.0), 0.1), 1e-5) > 1e4
+    assert epsilon_of(RandomWeightsProfile(32, (0.0, 254.0), 0.1), 1e-5) == math.inf
+    assert epsilon_of(RandomWeightsProfile(256, (0.0, 254.0), 0.1), 1e-5) > 1e4
 
 
 @settings(max_examples=10)
@@ -81,7 +86,7 @@ def test_labels_of_criteo_have_no_useful_epsilon():
 )  # fmt: skip
 def test_answers_are_inverse_and_private(epsilon, delta, rho, rows, chance):
     found = min_bag_size(UNIT, rho, epsilon, delta, rows=rows)
-    facts = RandomWeights(found, UNIT, rho, rows=rows)
+    facts = RandomWeightsProfile(found, UNIT, rho, rows=rows)
     assert delta_of(facts, epsilon).upper <= delta
     if found > 1:
         fewer = delta_of(replace(facts, bag_size=found - 1), epsilon)
@@ -109,7 +114,7 @@ def test_answers_are_inverse_and_private(epsilon, delta, rho, rows, chance):
     st.sampled_from([None, 400]),
 )  # fmt: skip
 def test_monotone(bag_size, rho, std, epsilon, rows):
-    facts = RandomWeights(bag_size, UNIT, rho, std, rows)
+    facts = RandomWeightsProfile(bag_size, UNIT, rho, std, rows)
     base = delta_of(facts, epsilon).upper * (1 + 1e-8)
     assert delta_of(facts, epsilon * 1.1).upper <= base
     assert delta_of(replace(facts, bag_size=bag_size + 7), epsilon).upper <= base
@@ -121,11 +126,11 @@ def test_monotone(bag_size, rho, std, epsilon, rows):
 
 
 def test_most_bags_over_the_draw():
-    facts = RandomWeights(2000, UNIT, 0.1, rows=10**6)
+    facts = RandomWeightsProfile(2000, UNIT, 0.1, rows=10**6)
     one = delta_of(facts, 1.0).upper
     most = max_bags(facts, 1.0, one / 3)
     assert most == 500 // 3
-    chance = membership(10**6, most, 2000)
+    chance = inclusion_probability(10**6, most, 2000)
     assert delta_of(facts, 1.0, chance).upper <= one / 3
     assert max_bags(facts, 1.0, one) == 500
     with pytest.raises(InputError, match="rows"):
@@ -151,7 +156,11 @@ def simulate(random, facts, noisy_row, draws):
 @pytest.mark.parametrize("noisy_row", [False, True])
 def test_simulated_bags_agree_with_the_a_priori_law(noisy_row):
     """60,000 draws, four deviations; one noisy row more or fewer would be seen."""
-    random, facts, epsilon = np.random.default_rng(5), RandomWeights(9, UNIT, 0.5, 1.0, 30), 1.0
+    random, facts, epsilon = (
+        np.random.default_rng(5),
+        RandomWeightsProfile(9, UNIT, 0.5, 1.0, 30),
+        1.0,
+    )
     mu = simulate(random, facts, noisy_row, 60_000)[0]
     delta = np.ones(len(mu))
     seen = np.isfinite(mu)
@@ -184,7 +193,7 @@ def test_simulated_bags_agree_with_the_a_priori_law(noisy_row):
 
 def test_simulated_releases_have_the_realised_loss():
     """Noise drawn for bags as published: the loss of both neighbours, both directions."""
-    random, facts = np.random.default_rng(6), RandomWeights(40, UNIT, 0.3, 0.7, 400)
+    random, facts = np.random.default_rng(6), RandomWeightsProfile(40, UNIT, 0.3, 0.7, 400)
     _, bags, weights, noisy = simulate(random, facts, False, 4)
     mu = realised_mu(weights, noisy[bags], 2.0, 0.7)
     assert mu.shape == (4,)
@@ -220,7 +229,7 @@ def test_realised_mu_by_hand():
     assert mu[0] >= 3.2
     assert mu[2] == math.inf
     assert realised(mu).delta(1.0).upper == 1.0
-    assert calibrate.epsilon(realised(mu), 1e-5) == math.inf
+    assert epsilon_at(realised(mu), 1e-5) == math.inf
     assert realised_mu(weights[0], noisy[0], 2.0, 0.5)[0] == mu[0]
 
 
@@ -233,7 +242,7 @@ def test_target_mu_is_the_largest_that_passes(epsilon, delta, chance):
         return
     assert realised([0.1 * target, target], chance).delta(epsilon).upper <= delta
     assert realised([target * (1 + 1e-8)], chance).delta(epsilon).upper > delta
-    assert calibrate.epsilon(realised([target], chance), delta) == pytest.approx(epsilon)
+    assert epsilon_at(realised([target], chance), delta) == pytest.approx(epsilon)
 
 
 def test_what_cannot_be_done_says_so():
@@ -242,18 +251,20 @@ def test_what_cannot_be_done_says_so():
     with pytest.raises(InputError, match="finite"):
         realised_mu([[1.0, math.nan]], [[True, False]], 1.0, 1.0)
     with pytest.raises(InputError, match="noisy_fraction"):
-        RandomWeights(10, UNIT, 1.01)
+        RandomWeightsProfile(10, UNIT, 1.01)
     with pytest.raises(InputError, match="bag_size"):
-        RandomWeights(10, UNIT, 0.5, rows=9)
+        RandomWeightsProfile(10, UNIT, 0.5, rows=9)
     with pytest.raises(PlanError, match="no bag"):
         min_bag_size((0.0, 254.0), 0.1, 1.0, 1e-5, rows=1000)
     with pytest.raises(PlanError, match="holds no noisy row"):
-        min_noise_std(RandomWeights(32, UNIT, 0.1), 1.0, 1e-5)
+        min_noise_std(RandomWeightsProfile(32, UNIT, 0.1), 1.0, 1e-5)
     with pytest.raises(PlanError, match="every row is noisy"):
-        min_noisy_fraction(RandomWeights(32, UNIT, 0.1), 1.0, 1e-5)
-    assert delta_of(RandomWeights(5, UNIT, 0.01, rows=50), 1.0).upper == 1.0  # no noisy row
-    assert min_noisy_fraction(RandomWeights(22, UNIT, 0.1), 4.0, 1e-5) == 1.0
-    assert RandomWeights(5, UNIT, 0.29, rows=100).noisy_rows == 29  # 0.29·100 is below 29 in floats
+        min_noisy_fraction(RandomWeightsProfile(32, UNIT, 0.1), 1.0, 1e-5)
+    assert delta_of(RandomWeightsProfile(5, UNIT, 0.01, rows=50), 1.0).upper == 1.0  # no noisy row
+    assert min_noisy_fraction(RandomWeightsProfile(22, UNIT, 0.1), 4.0, 1e-5) == 1.0
+    assert (
+        RandomWeightsProfile(5, UNIT, 0.29, rows=100).noisy_rows == 29
+    )  # 0.29·100 is below 29 in floats
 
 
 def test_a_fraction_has_as_many_rows_as_it_stands_for() -> None:

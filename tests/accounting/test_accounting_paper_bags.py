@@ -8,7 +8,7 @@ import mpmath as mp
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.errors import InputError, PlanError
 
@@ -32,7 +32,7 @@ def epsilon3(label_range, noisy_fraction, bag_size, delta, bags=1, noise_std=1.0
 
 def min_bag_size3(label_range, noisy_fraction, epsilon, delta, bags=1, noise_std=1.0):
     law = Theorem3(label_range, noisy_fraction, bags=bags, noise_std=noise_std)
-    return calibrate.limit(law, "bag_size", epsilon, delta)
+    return calibrate(law, "bag_size", epsilon, delta)
 
 
 def terms(rows, width, eigenvalue, feature_bound, features, epsilon, delta):

@@ -9,8 +9,8 @@ import pytest
 from scipy import special, stats
 
 from labeldp.accounting.compose import compose
-from labeldp.accounting.laplace import LaplaceProfile, Pure
-from labeldp.accounting.radial import Radial, curve, deviations, product_quantile
+from labeldp.accounting.laplace import LaplaceProfile, PureProfile
+from labeldp.accounting.radial import RadialProfile, deviations, product_quantile, radial_profile
 
 DRAWS = 400_000
 
@@ -27,7 +27,7 @@ def twin(shift: float, dimensions: int, epsilon: float) -> float:
 @pytest.mark.parametrize(("shift", "dimensions"), [(1.0, 3), (0.3, 6), (4.0, 11)])
 def test_the_guarantee_is_that_of_two_shifted_laws(shift: float, dimensions: int) -> None:
     for part in (0.0, 0.4, 0.8):
-        found = Radial(shift, dimensions).delta(part * shift)
+        found = RadialProfile(shift, dimensions).delta(part * shift)
         assert found.estimate == pytest.approx(twin(shift, dimensions, part * shift), rel=1e-3)
         assert found.lower <= found.estimate <= found.upper <= found.estimate * (1 + 2e-9) + 1e-299
 
@@ -35,29 +35,31 @@ def test_the_guarantee_is_that_of_two_shifted_laws(shift: float, dimensions: int
 @pytest.mark.parametrize("group", [2, 5])
 def test_a_group_moves_it_as_many_times_as_far(group: int) -> None:
     for epsilon in (0.0, 0.5):
-        found = Radial(0.3, 4).group(group).delta(epsilon)
+        found = RadialProfile(0.3, 4).group(group).delta(epsilon)
         true = twin(group * 0.3, 4, epsilon)
         assert true * (1 - 1e-3) <= found.upper <= true * (1 + 1e-3)
 
 
 def test_it_is_pure_grows_with_the_distance_and_falls_with_the_dimensions() -> None:
-    assert curve(1.0, 1) == LaplaceProfile(1.0)
+    assert radial_profile(1.0, 1) == LaplaceProfile(1.0)
     for dimensions in (2, 3, 30, 4096):
-        law = Radial(1.0, dimensions)
-        assert law.pure() == 1.0
+        law = RadialProfile(1.0, dimensions)
+        assert law.pure_epsilon() == 1.0
         assert law.delta(1.0).upper == 0.0 < law.delta(0.999).upper
         for epsilon in (-0.02, 0.0, 0.1, 0.5):
-            assert law.delta(epsilon).upper <= Pure(1.0).delta(epsilon).upper
+            assert law.delta(epsilon).upper <= PureProfile(1.0).delta(epsilon).upper
             assert law.delta(epsilon).upper <= LaplaceProfile(1.0).delta(epsilon).upper
-            assert law.delta(epsilon).upper < Radial(1.1, dimensions).delta(epsilon).upper
-            assert Radial(1.0, dimensions + 1).delta(epsilon).lower < law.delta(epsilon).upper
-        assert law.group(3) == Radial(3.0, dimensions)
+            assert law.delta(epsilon).upper < RadialProfile(1.1, dimensions).delta(epsilon).upper
+            assert (
+                RadialProfile(1.0, dimensions + 1).delta(epsilon).lower < law.delta(epsilon).upper
+            )
+        assert law.group(3) == RadialProfile(3.0, dimensions)
 
 
 @pytest.mark.parametrize("dimensions", [2, 3, 10, 500])
 def test_composed_it_is_no_better_and_little_worse(dimensions: int) -> None:
     """Cells of the loss stand at their upper ends; with next to nothing beside it, it is itself."""
-    law = Radial(1.0, dimensions)
+    law = RadialProfile(1.0, dimensions)
     atoms = np.array(law.atoms())
     assert atoms[:, 1].sum() == pytest.approx(1.0, abs=1e-12)
     assert np.sum(atoms[:, 1] * np.exp(-atoms[:, 0])) == pytest.approx(1.0, abs=0.03)

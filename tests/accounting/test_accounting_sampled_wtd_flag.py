@@ -11,9 +11,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import calibrate
-from labeldp.accounting.draw import BagDraw, SubsampledProfile, membership
-from labeldp.accounting.sketch import Bags, DatasetBounds, SizedBag, SketchProfile, spans_labels
+from labeldp.accounting.calibrate import calibrate, epsilon_at
+from labeldp.accounting.sketch import (
+    BagOfSizeProfile,
+    DatasetBounds,
+    DisjointBagsProfile,
+    SketchProfile,
+    spans_labels,
+)
+from labeldp.accounting.subsampling import (
+    SubsampledBagsProfile,
+    SubsampledProfile,
+    inclusion_probability,
+)
 from labeldp.errors import InputError, PlanError
 
 CENSUS = ((0.0, 51.0), 64.22)
@@ -22,7 +32,9 @@ FLOOR = 64.22 * 12_000
 
 
 def law(facts, floor, mu=0.0, slack=0.0, group=1, chance=1.0):
-    return SubsampledProfile(Bags(SketchProfile(facts, 1, floor, mu, slack)), chance).group(group)
+    return SubsampledProfile(
+        DisjointBagsProfile(SketchProfile(facts, 1, floor, mu, slack)), chance
+    ).group(group)
 
 
 def delta_of(facts, floor, epsilon, *extra, **more):
@@ -30,19 +42,21 @@ def delta_of(facts, floor, epsilon, *extra, **more):
 
 
 def epsilon_of(facts, floor, delta, **more):
-    return calibrate.epsilon(law(facts, floor, **more), delta)
+    return epsilon_at(law(facts, floor, **more), delta)
 
 
 def min_floor(facts, epsilon, delta, **more):
-    return calibrate.limit(law(facts, 1.0, **more), "floor", epsilon, delta)
+    return calibrate(law(facts, 1.0, **more), "floor", epsilon, delta)
 
 
 def max_bags(facts, rows, floor, epsilon, delta):
-    return calibrate.limit(BagDraw(law(facts, floor), rows, facts.rows), "bags", epsilon, delta)
+    return calibrate(
+        SubsampledBagsProfile(law(facts, floor), rows, facts.rows), "bags", epsilon, delta
+    )
 
 
 def min_bag_size(label_range, residual_ms, epsilon, delta, **more):
-    return calibrate.limit(SizedBag(label_range, residual_ms, **more), "bag_size", epsilon, delta)
+    return calibrate(BagOfSizeProfile(label_range, residual_ms, **more), "bag_size", epsilon, delta)
 
 
 def worst_case(bag_size, epsilon):
@@ -132,8 +146,8 @@ def test_most_bags_over_the_draw():
     given_bag = delta_of(BAG, FLOOR, 1.0).upper
     most = max_bags(BAG, 10**6, FLOOR, 1.0, given_bag / 5)
     assert most == math.floor(10**6 / 5 / 12_000)
-    chance = membership(10**6, most, 12_000)
-    more = membership(10**6, most + 1, 12_000)
+    chance = inclusion_probability(10**6, most, 12_000)
+    more = inclusion_probability(10**6, most + 1, 12_000)
     assert given_bag * chance <= given_bag / 5 < given_bag * more
     assert max_bags(BAG, 10**6, FLOOR, 1.0, given_bag) == 83
     assert max_bags(BAG, 10**6, FLOOR, 1.0, given_bag / 1000) == 0
@@ -169,7 +183,7 @@ def test_two_labels_in_two_bags_at_epsilon_zero():
 
 def test_what_cannot_be_done_says_so():
     with pytest.raises(InputError, match="disjoint bags"):
-        membership(100, 11, 10)
+        inclusion_probability(100, 11, 10)
     with pytest.raises(InputError, match="chance"):
         delta_of(BAG, FLOOR, 1.0, chance=0.0)
     with pytest.raises(InputError, match="features"):
@@ -181,8 +195,8 @@ def test_what_cannot_be_done_says_so():
     assert epsilon_of(BAG, 50.0**2, 1e-5) == math.inf  # τ > 1
     assert epsilon_of(BAG, 50.0**2, 1e-5, chance=1e-5) == 0.0
     assert min_floor(BAG, 1.0, 1e-5, chance=1e-5) == 0.0
-    assert membership(100, 10, 10) == 1.0
-    assert membership(30, 1, 10) > 1 / 3
+    assert inclusion_probability(100, 10, 10) == 1.0
+    assert inclusion_probability(30, 1, 10) > 1 / 3
 
 
 class Table:
@@ -233,7 +247,7 @@ def test_simulated_draws_stay_below_the_claim_and_expose_a_wrong_one():
     floor, leverage = min(f for _, f, _ in found), max(h for _, _, h in found)
     means, errors = gains.mean(axis=0), 4 * gains.std(axis=0) / math.sqrt(len(gains))
     facts = DatasetBounds(table.bag_size, (-3.0, 3.0), 2, leverage)
-    chance = membership(table.rows, table.bags, table.bag_size)
+    chance = inclusion_probability(table.rows, table.bags, table.bag_size)
     claim = delta_of(facts, floor, epsilon, chance=chance).upper
     assert (means - errors <= claim).all()
     wrong = delta_of(facts, 100 * floor, epsilon, chance=chance).upper
@@ -250,7 +264,7 @@ def test_the_worst_neighbour_attains_the_claim():
     loss = math.log(ratio) + 0.5 * z**2 * (ratio**-2 - 1.0)  # N(0, σ²) to N(0, (σ−Δ)²)
     gains = np.where(drawn, np.maximum(0.0, -np.expm1(epsilon - loss)), 0.0)
     mean, error = gains.mean(), 4 * gains.std() / math.sqrt(len(gains))
-    chance = membership(rows, bags, bag_size)
+    chance = inclusion_probability(rows, bags, bag_size)
     facts = DatasetBounds(bag_size, (0.0, width))
     claim = delta_of(facts, sigma**2, epsilon, chance=chance)
     assert claim.lower - error <= mean <= claim.upper + error

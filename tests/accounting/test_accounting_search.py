@@ -8,7 +8,13 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.calibrate import _largest_integer, _root, _smallest_integer, epsilon, limit
+from labeldp.accounting.calibrate import (
+    _bracketed_root,
+    _largest_integer,
+    _smallest_integer,
+    calibrate,
+    epsilon_at,
+)
 from labeldp.accounting.gaussian import GaussianProfile
 
 PLACES = st.floats(-50.0, 700.0)
@@ -16,14 +22,14 @@ PLACES = st.floats(-50.0, 700.0)
 
 @given(PLACES, PLACES)
 def test_a_root_is_found_from_any_start(place, start):
-    found = _root(lambda x: math.atan(place - x), -50.0, 700.0, start)
+    found = _bracketed_root(lambda x: math.atan(place - x), -50.0, 700.0, start)
     assert found == pytest.approx(place, rel=1e-10, abs=1e-11)
 
 
 @pytest.mark.parametrize("start", [0.0, 0.3, 1.0, 9.0, 10.0])
 def test_without_a_root_the_end_towards_it_is_returned(start):
-    assert _root(lambda x: 1.0 + x, 0.0, 10.0, start) == 10.0
-    assert _root(lambda x: -1.0 - x, 0.0, 10.0, start) == 0.0
+    assert _bracketed_root(lambda x: 1.0 + x, 0.0, 10.0, start) == 10.0
+    assert _bracketed_root(lambda x: -1.0 - x, 0.0, 10.0, start) == 0.0
 
 
 SMALL = st.integers(0, 12)
@@ -47,7 +53,7 @@ def test_few_values_are_needed():
         asked.append(x)
         return 3.0 - x - 0.1 * x * x
 
-    _root(gap, 0.0, 1e6, 1.0)
+    _bracketed_root(gap, 0.0, 1e6, 1.0)
     assert len(asked) < 15
 
 
@@ -56,23 +62,23 @@ def test_an_extreme_delta_needs_few_values_too(delta: float, monkeypatch: pytest
     """Near 1 it hardly moves, and steps of one length took millions of them."""
     asked, law = [], GaussianProfile.delta
 
-    def counted(self: GaussianProfile, epsilon: float) -> Bounds:
-        asked.append(epsilon)
+    def counted(self: GaussianProfile, epsilon_at: float) -> Bounds:
+        asked.append(epsilon_at)
         assert len(asked) < 1000
-        return law(self, epsilon)
+        return law(self, epsilon_at)
 
     monkeypatch.setattr(GaussianProfile, "delta", counted)
-    mu = limit(GaussianProfile(1.0), "mu", 1.0, delta)
+    mu = calibrate(GaussianProfile(1.0), "mu", 1.0, delta)
     assert (
         law(GaussianProfile(mu), 1.0).upper
         <= delta
         < law(GaussianProfile(mu * (1.0 + 1e-5)), 1.0).upper
     )
     asked.clear()
-    assert epsilon(GaussianProfile(mu), delta) == pytest.approx(1.0, rel=1e-4)
+    assert epsilon_at(GaussianProfile(mu), delta) == pytest.approx(1.0, rel=1e-4)
 
 
 def test_the_smallest_budgets_have_a_limit_too():
     """The search begins at a μ that is far too large for them."""
-    mu = limit(GaussianProfile(1.0), "mu", 1e-12, 1e-100)
+    mu = calibrate(GaussianProfile(1.0), "mu", 1e-12, 1e-100)
     assert 0.0 < GaussianProfile(mu).delta(1e-12).upper <= 1e-100

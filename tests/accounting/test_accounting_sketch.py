@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import linalg, stats
 
-from labeldp.accounting import contour, family
+from labeldp.accounting import contour, neighbors
 from labeldp.accounting.compose import compose
-from labeldp.accounting.radial import Radial
+from labeldp.accounting.radial import RadialProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from tests.oracles.quadrature import by_contour
 
@@ -35,7 +35,7 @@ def eigenvalues(x, y, row, change):
 
 def delta(bags, u, v, epsilon):
     """The worse direction."""
-    alpha, beta = family.scales(np.asarray(u), np.asarray(v))
+    alpha, beta = neighbors.scales(np.asarray(u), np.asarray(v))
     there = by_contour(contour.compose([(bags, alpha, beta)]), epsilon)
     back = by_contour(contour.compose([(bags, u, v)]), epsilon)
     return max(there, back, key=lambda b: b.estimate)
@@ -45,14 +45,14 @@ def delta(bags, u, v, epsilon):
 def test_roots_are_the_eigenvalues(seed):
     x, y, q, residual = problem(seed)
     sigma, change = np.linalg.norm(residual), [-0.9, 0.03, 0.5, 2.0][seed % 4]
-    u, v = family.roots(change / sigma, residual[1] / sigma, np.sum(q[1] ** 2))
+    u, v = neighbors.roots(change / sigma, residual[1] / sigma, np.sum(q[1] ** 2))
     assert (float(u), float(v)) == pytest.approx(eigenvalues(x, y, 1, change), abs=1e-12)
 
 
 @given(st.floats(1e-9, 3), st.floats(-1, 1), st.floats(0, 1))
 def test_roots_satisfy_their_equations(tau, cosine, share):
     leverage = share * (1.0 - cosine * cosine)
-    u, v = (float(x) for x in family.roots(tau, cosine, leverage))
+    u, v = (float(x) for x in neighbors.roots(tau, cosine, leverage))
     assert u >= 0.0
     assert 0.0 <= v <= 1.0 + 1e-12
     assert u * v == pytest.approx(tau * tau * leverage, rel=1e-12, abs=1e-300)
@@ -60,7 +60,7 @@ def test_roots_satisfy_their_equations(tau, cosine, share):
 
 
 def test_roots_do_not_cancel():
-    u, _ = family.roots(1e-9, -0.5, 1e-12)  # q/v, where (√ − p)/2 has no digit left
+    u, _ = neighbors.roots(1e-9, -0.5, 1e-12)  # q/v, where (√ − p)/2 has no digit left
     assert float(u) == pytest.approx(1e-30 / 1e-9, rel=1e-8, abs=0.0)
 
 
@@ -123,8 +123,8 @@ def test_the_loss_of_released_numbers_has_this_law(back):
         form = np.einsum("dbi,ij,dbj->d", release, np.linalg.inv(gram), release)
         log_ratio -= sign * 0.5 * (form + bags * np.linalg.slogdet(gram)[1])
     sigma = np.linalg.norm(residual)
-    u, v = family.roots(change / sigma, residual[1] / sigma, np.sum(q[1] ** 2))
-    alpha, beta = (u, v) if back else family.scales(u, v)
+    u, v = neighbors.roots(change / sigma, residual[1] / sigma, np.sum(q[1] ** 2))
+    alpha, beta = (u, v) if back else neighbors.scales(u, v)
 
     def law(m):
         one, two = generator.standard_gamma(m / 2, (2, 100_000))
@@ -138,7 +138,7 @@ def test_two_kinds_of_sketches_beside_bounded_noise_take_bounded_work(monkeypatc
     """As in a ledger of three mechanisms: a box costs an integral for every point of the noise."""
     whole = SketchProfile(DatasetBounds(4000, (0.0, 10.0), 5, 0.01), 3000, 4.0e6, 0.075, 1e-7)
     bag = SketchProfile(DatasetBounds(96, (0.0, 10.0), 5, 0.26), 1, 8168.0, 0.075, 1e-7)
-    together, looks, integral = compose([Radial(1.0, 5), whole, bag]), [], contour.delta
+    together, looks, integral = compose([RadialProfile(1.0, 5), whole, bag]), [], contour.delta
 
     def counted(loss, *rest):
         looks.append(loss.alpha.shape[1])
@@ -149,5 +149,5 @@ def test_two_kinds_of_sketches_beside_bounded_noise_take_bounded_work(monkeypatc
     for epsilon in (1.5, 8.0):
         looks.clear()
         found = together.delta(epsilon)
-        assert found.upper >= together.guess(epsilon).upper
+        assert found.upper >= together.quick_delta(epsilon).upper
     assert found.upper == pytest.approx(2e-7, rel=1e-6), "what their floors cost alone"

@@ -7,11 +7,11 @@ import math
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.limits import MOST_BAGS
 from labeldp.accounting.privacy_profile import GroupPrivacy, best_true_positive_rate
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
-from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError, PlanError
 from tests.oracles.groups import group
 
@@ -25,15 +25,15 @@ def delta_of(facts, bags, floor, epsilon, mu=0.0, slack=0.0):
 
 
 def epsilon_of(facts, bags, floor, delta, mu=0.0, slack=0.0):
-    return calibrate.epsilon(SketchProfile(facts, bags, floor, mu, slack), delta)
+    return epsilon_at(SketchProfile(facts, bags, floor, mu, slack), delta)
 
 
 def max_bags(facts, floor, epsilon, delta, mu=0.0, slack=0.0):
-    return calibrate.limit(SketchProfile(facts, 1, floor, mu, slack), "bags", epsilon, delta)
+    return calibrate(SketchProfile(facts, 1, floor, mu, slack), "bags", epsilon, delta)
 
 
 def min_floor(facts, bags, epsilon, delta, mu=0.0, slack=0.0):
-    return calibrate.limit(SketchProfile(facts, bags, 1.0, mu, slack), "floor", epsilon, delta)
+    return calibrate(SketchProfile(facts, bags, 1.0, mu, slack), "floor", epsilon, delta)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_group_privacy_by_hand():
 
 def test_single_steps_cost_what_the_points_say():
     """The law in steps against the twin, which knows only points of the curve of one label."""
-    law = RandomWeights(500, (-1.0, 1.0), 0.5)
+    law = RandomWeightsProfile(500, (-1.0, 1.0), 0.5)
     points = [(e, law.delta(e).upper) for e in (0.2, 0.5, 0.8, 1.2)]
     for size in (2, 5):
         for e, d in points:

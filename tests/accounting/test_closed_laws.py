@@ -9,18 +9,11 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from labeldp.accounting import calibrate, gaussian
+from labeldp.accounting import gaussian
 from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds, round_up
-from labeldp.accounting.draw import BagDraw, SubsampledProfile, affordable_delta, membership
-from labeldp.accounting.floor import (
-    FloorMode,
-    Measurement,
-    added_variance,
-    default_measurement,
-    price,
-)
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.laplace import LaplaceProfile, Pure
+from labeldp.accounting.laplace import LaplaceProfile, PureProfile
 from labeldp.accounting.limits import (
     LEAST_GROUP_EPSILON,
     LEAST_MU,
@@ -28,17 +21,30 @@ from labeldp.accounting.limits import (
     MOST_GROUP_EPSILON,
     MOST_MU,
 )
-from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.privacy_profile import (
-    Factors,
     GroupPrivacy,
+    LossFactors,
     NonPrivate,
     PrivacyProfile,
-    Range,
     SearchMethod,
+    SearchRange,
     best_true_positive_rate,
     group_delta,
 )
+from labeldp.accounting.residual_floor import (
+    FloorMode,
+    Measurement,
+    added_variance,
+    default_measurement,
+    measurement_cost,
+)
+from labeldp.accounting.subsampling import (
+    SubsampledBagsProfile,
+    SubsampledProfile,
+    affordable_delta,
+    inclusion_probability,
+)
+from labeldp.accounting.theorems import Theorem1
 from labeldp.errors import InputError
 
 
@@ -112,9 +118,9 @@ def test_a_gaussian_at_its_ends():
     assert GaussianProfile(1e-9).delta(1.0) == Bounds(0.0, 0.0, 1e-300)
     assert GaussianProfile(math.inf).delta(5.0) is NO_GUARANTEE
     assert GaussianProfile(math.inf).factors() is None
-    assert GaussianProfile(0.3).factors() == Factors(mu=0.3)
-    assert calibrate.epsilon(GaussianProfile(math.inf), 0.1) == math.inf
-    assert GaussianProfile(math.inf).range_of_epsilon(0.1) == math.inf
+    assert GaussianProfile(0.3).factors() == LossFactors(mu=0.3)
+    assert epsilon_at(GaussianProfile(math.inf), 0.1) == math.inf
+    assert GaussianProfile(math.inf).epsilon_search(0.1) == math.inf
     assert gaussian.delta(1.0, 1e-310) == gaussian.delta(1e-3, 5e-324) == 0.0
     assert GaussianProfile(2 * MOST_MU).mu == 2 * MOST_MU
     for bad in (-1e-9, -1.0, -math.inf, math.nan):
@@ -123,9 +129,9 @@ def test_a_gaussian_at_its_ends():
     with pytest.raises(InputError, match="mu"):
         gaussian.delta(1.0, -1e-9)
     with pytest.raises(InputError, match="epsilon"):
-        calibrate.limit(GaussianProfile(1.0), "mu", -0.1, 0.1)
-    with pytest.raises(InputError, match="Gaussian has no parameter 'bags' to solve for"):
-        GaussianProfile(1.0).range_of("bags", 1.0, 0.1)
+        calibrate(GaussianProfile(1.0), "mu", -0.1, 0.1)
+    with pytest.raises(InputError, match="GaussianProfile has no parameter 'bags' to solve for"):
+        GaussianProfile(1.0).parameter_search("bags", 1.0, 0.1)
     with pytest.raises(InputError, match="size"):
         GaussianProfile(1.0).group(0)
     assert GaussianProfile(0.3).group(1) == GaussianProfile(0.3)
@@ -135,28 +141,28 @@ def test_a_gaussian_at_its_ends():
 @pytest.mark.parametrize("epsilon", [1e-3, 0.4, 3.0, 150.0])
 def test_the_largest_mu_passes_and_is_within_its_last_digits(epsilon):
     for delta in (1e-60, 1e-6, 0.2):
-        mu = calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta)
+        mu = calibrate(GaussianProfile(1.0), "mu", epsilon, delta)
         assert gaussian_delta(epsilon, mu) <= delta
         assert gaussian_delta(epsilon, mu * (1 + 1e-9)) > delta
 
 
 @pytest.mark.parametrize(("mu", "delta"), [(1.0, 1e-6), (3.0, 1e-100), (40.0, 0.1), (1e-3, 1e-9)])
 def test_the_least_epsilon_passes_and_is_within_its_last_digits(mu, delta):
-    epsilon = calibrate.epsilon(GaussianProfile(mu), delta)
+    epsilon = epsilon_at(GaussianProfile(mu), delta)
     assert gaussian_delta(epsilon, mu) <= delta
     assert gaussian_delta(epsilon * (1 - 1e-9), mu) > delta
 
 
 def test_a_gaussian_is_looked_for_as_far_as_is_said():
-    where = GaussianProfile(1.0).range_of("mu", 1.0, 1e-6)
-    assert isinstance(where, Range)
+    where = GaussianProfile(1.0).parameter_search("mu", 1.0, 1e-6)
+    assert isinstance(where, SearchRange)
     assert (where.value(where.low), where.value(where.high)) == pytest.approx((LEAST_MU, MOST_MU))
-    assert (where.grows, where.how) == (True, SearchMethod.SHARP)
-    assert calibrate.limit(GaussianProfile(1.0), "mu", 1e11, 0.5) == pytest.approx(
+    assert (where.increasing, where.method) == (True, SearchMethod.SHARP)
+    assert calibrate(GaussianProfile(1.0), "mu", 1e11, 0.5) == pytest.approx(
         math.sqrt(2e11), rel=1e-3
     )
-    where = GaussianProfile(1.0).range_of_epsilon(1e-6)
-    assert isinstance(where, Range)
+    where = GaussianProfile(1.0).epsilon_search(1e-6)
+    assert isinstance(where, SearchRange)
     assert (where.low, where.high) == (0.0, MOST_EPSILON)
 
 
@@ -188,7 +194,7 @@ def shifted(epsilon, most):
     return below(place) - mp.exp(e) * below(place - a)
 
 
-@pytest.mark.parametrize(("law", "twin"), [(Pure, two_point), (LaplaceProfile, shifted)])
+@pytest.mark.parametrize(("law", "twin"), [(PureProfile, two_point), (LaplaceProfile, shifted)])
 @pytest.mark.parametrize("most", [1e-7, 0.3, 2.0, 45.0])
 @pytest.mark.parametrize("part", [-3.0, -1.001, -1.0, -0.4, 0.0, 0.3, 0.9, 0.9999999])
 def test_bounded_losses_are_their_definition_with_a_margin_of_1e_14(law, twin, most, part):
@@ -206,17 +212,17 @@ def test_bounded_losses_are_their_definition_with_a_margin_of_1e_14(law, twin, m
     assert found.upper <= 1.0
 
 
-@pytest.mark.parametrize("law", [Pure, LaplaceProfile])
+@pytest.mark.parametrize("law", [PureProfile, LaplaceProfile])
 def test_bounded_losses_end_where_they_end(law):
     assert law(0.7).delta(0.7) == Bounds(0.0, 0.0, 0.0)
     assert law(0.7).delta(0.71) == Bounds(0.0, 0.0, 0.0)
     assert law(0.7).delta(0.7 - 1e-12).lower > 0.0
     assert law(0.7).delta(-0.7).estimate == pytest.approx(-math.expm1(-0.7), rel=1e-12)
-    assert law(0.7).pure() == calibrate.epsilon(law(0.7), 0.0) == 0.7
+    assert law(0.7).pure_epsilon() == epsilon_at(law(0.7), 0.0) == 0.7
     assert law(0.7).group(1) == law(0.7)
     assert law(0.7).group(2) == law(1.4)
-    where = law(0.7).range_of_epsilon(0.1)
-    assert (where.low, where.high, where.how) == (0.0, 0.7, SearchMethod.SHARP)
+    where = law(0.7).epsilon_search(0.1)
+    assert (where.low, where.high, where.method) == (0.0, 0.7, SearchMethod.SHARP)
     for bad in (0.0, -1.0):
         with pytest.raises(InputError, match="epsilon"):
             law(bad)
@@ -227,7 +233,7 @@ def test_bounded_losses_end_where_they_end(law):
 @pytest.mark.parametrize("most", [1e-3, 0.3, 2.0])
 def test_the_points_of_a_bounded_loss_are_its_law_or_one_above(most):
     """Their sum of (1 − e^{ε−L})₊ is δ for the two-point law, and not below it for cells."""
-    for law, tight in ((Pure(most), 1e-12), (LaplaceProfile(most), 0.05)):
+    for law, tight in ((PureProfile(most), 1e-12), (LaplaceProfile(most), 0.05)):
         values, chances = np.array(law.atoms()).T
         assert chances.sum() == pytest.approx(1.0, rel=1e-14)
         assert values.max() == most
@@ -236,8 +242,8 @@ def test_the_points_of_a_bounded_loss_are_its_law_or_one_above(most):
             true = law.delta(epsilon).estimate
             got = float(chances @ np.maximum(0.0, -np.expm1(epsilon - values)))
             assert true * (1 - 1e-12) <= got <= true * (1 + tight)
-    assert Pure(most).factors() == Factors(atoms=(Pure(most).atoms(),))
-    assert LaplaceProfile(most).factors() == Factors(
+    assert PureProfile(most).factors() == LossFactors(atoms=(PureProfile(most).atoms(),))
+    assert LaplaceProfile(most).factors() == LossFactors(
         atoms=(LaplaceProfile(most).atoms(),), exact=False
     )
     assert len(LaplaceProfile(most).atoms()) == 66
@@ -283,13 +289,13 @@ def test_steps_share_epsilon_and_multiply():
     assert law.delta(0.6).lower == 0.0
     assert law.delta(0.6).estimate == law.delta(0.6).upper
     assert law.group(2) == GroupPrivacy(GaussianProfile(0.1), 6)
-    assert GroupPrivacy(LaplaceProfile(0.7), 3).pure() == math.nextafter(3 * 0.7, 3.0)
+    assert GroupPrivacy(LaplaceProfile(0.7), 3).pure_epsilon() == math.nextafter(3 * 0.7, 3.0)
     assert GroupPrivacy(NonPrivate(), 2).delta(1.0) is NO_GUARANTEE
     assert GroupPrivacy(GaussianProfile(0.1)).size == 1
     with pytest.raises(InputError, match="size"):
         GroupPrivacy(GaussianProfile(0.1), 0)
-    where = law.range_of_epsilon(0.1)
-    assert (where.low, where.high, where.start, where.how) == (
+    where = law.epsilon_search(0.1)
+    assert (where.low, where.high, where.start, where.method) == (
         LEAST_GROUP_EPSILON,
         MOST_GROUP_EPSILON,
         LEAST_GROUP_EPSILON,
@@ -303,7 +309,7 @@ def test_steps_wear_off_a_promise():
     worn = law.step(2).delta(0.5).upper
     assert GroupPrivacy(law, 2).delta(1.0).upper == group_delta(0.5, worn, 2)
     assert GroupPrivacy(Theorem1(4, (0.0, 1.0), 0.25), 3).delta(1.0) is NO_GUARANTEE
-    assert GroupPrivacy(Pure(0.5), 2).pure() >= 1.0
+    assert GroupPrivacy(PureProfile(0.5), 2).pure_epsilon() >= 1.0
 
 
 def test_what_a_curve_says_of_itself_unless_it_knows_better():
@@ -312,25 +318,25 @@ def test_what_a_curve_says_of_itself_unless_it_knows_better():
             return Bounds(0.0, 0.1, 0.2) if epsilon < 1.0 else Bounds(0.0, 0.0, 0.0)
 
     law = Plain()
-    assert law.guess(0.5) == law.delta(0.5)
+    assert law.quick_delta(0.5) == law.delta(0.5)
     assert law.group(2) == GroupPrivacy(law, 2)
     assert law.step(2) is law
     assert law.parts() == (law,)
-    assert law.simpler(0.1) == (law, 0.1)
+    assert law.inner_profile(0.1) == (law, 0.1)
     assert law.factors() is None
-    assert law.drawn() is None
-    assert law.pure() == math.inf
-    assert law.range_of_epsilon(0.1) == Range(0.0, MOST_EPSILON, 1.0, value=Range.value)
+    assert law.subsampling() is None
+    assert law.pure_epsilon() == math.inf
+    assert law.epsilon_search(0.1) == SearchRange(0.0, MOST_EPSILON, 1.0, value=SearchRange.value)
     with pytest.raises(InputError, match="Plain has no parameter 'bags' to solve for"):
-        law.range_of("bags", 1.0, 0.1)
+        law.parameter_search("bags", 1.0, 0.1)
     assert NonPrivate().group(3) == NonPrivate()
-    assert NonPrivate().range_of_epsilon(0.1) == math.inf
+    assert NonPrivate().epsilon_search(0.1) == math.inf
     assert NonPrivate().delta(9.0) is NO_GUARANTEE
 
 
 def test_factors_multiply():
-    first = Factors(mu=3.0, atoms=(((0.1, 1.0),),), slack=1e-3)
-    other = Factors(mu=4.0, atoms=(((0.2, 1.0),),), slack=2e-3, exact=False)
+    first = LossFactors(mu=3.0, atoms=(((0.1, 1.0),),), slack=1e-3)
+    other = LossFactors(mu=4.0, atoms=(((0.2, 1.0),),), slack=2e-3, exact=False)
     both = first.times(other)
     assert both.mu == 5.0
     assert both.atoms == (((0.1, 1.0),), ((0.2, 1.0),))
@@ -338,7 +344,7 @@ def test_factors_multiply():
     assert not both.exact
     assert not other.times(first).exact
     assert first.times(first).exact
-    assert Factors() == Factors((), 0.0, (), 0.0, True)
+    assert LossFactors() == LossFactors((), 0.0, (), 0.0, True)
 
 
 def test_the_best_attack_is_bounded_from_both_sides():
@@ -361,24 +367,24 @@ def test_the_best_attack_is_bounded_from_both_sides():
     ("rows", "bags", "size"), [(10, 1, 1), (7, 2, 3), (10**9, 3, 7), (3, 1, 1)]
 )
 def test_the_chance_to_be_in_a_bag_is_rounded_up(rows, bags, size):
-    chance, true = Fraction(membership(rows, bags, size)), Fraction(bags * size, rows)
+    chance, true = Fraction(inclusion_probability(rows, bags, size)), Fraction(bags * size, rows)
     assert true < chance <= true * (1 + Fraction(1, 2**51))
 
 
 def test_a_table_has_no_more_rows_than_it_has():
-    assert membership(12, 3, 4) == 1.0
+    assert inclusion_probability(12, 3, 4) == 1.0
     with pytest.raises(InputError) as refused:
-        membership(12_000, 3, 4001)
+        inclusion_probability(12_000, 3, 4001)
     assert str(refused.value) == (
         "3 disjoint bags of 4,001 rows need 12,003 rows and the table has 12,000; "
         "ask for fewer or smaller bags"
     )
     for rows, bags, size in [(0, 1, 1), (1, 0, 1), (1, 1, 0)]:
         with pytest.raises(InputError):
-            membership(rows, bags, size)
+            inclusion_probability(rows, bags, size)
         with pytest.raises(InputError):
-            BagDraw(GaussianProfile(0.1), rows, size, bags)
-    assert BagDraw(GaussianProfile(0.1), 10, 5).bags == 1
+            SubsampledBagsProfile(GaussianProfile(0.1), rows, size, bags)
+    assert SubsampledBagsProfile(GaussianProfile(0.1), 10, 5).bags == 1
 
 
 @pytest.mark.parametrize("delta", [1e-6, 0.003, 0.29])
@@ -401,13 +407,13 @@ def test_a_draw_multiplies_by_its_chance_and_a_group_by_its_size():
     law = SubsampledProfile(GaussianProfile(0.5), 0.3)
     for answer, given in (
         (law.delta(0.2), GaussianProfile(0.5).delta(0.2)),
-        (law.guess(0.2), GaussianProfile(0.5).guess(0.2)),
+        (law.quick_delta(0.2), GaussianProfile(0.5).quick_delta(0.2)),
     ):
         assert answer == given.times(0.3)
     assert law.group(2) == SubsampledProfile(GaussianProfile(1.0), 0.6)
     assert law.group(4) == SubsampledProfile(GaussianProfile(2.0), 1.0)
-    assert law.drawn() == (0.3, GaussianProfile(0.5))
-    assert law.simpler(0.1) == (GaussianProfile(0.5), affordable_delta(0.1, 0.3))
+    assert law.subsampling() == (0.3, GaussianProfile(0.5))
+    assert law.inner_profile(0.1) == (GaussianProfile(0.5), affordable_delta(0.1, 0.3))
     theorem = SubsampledProfile(Theorem1(10**6, (0.0, 1.0), 0.5), 0.3)
     assert theorem.group(2) == GroupPrivacy(theorem, 2)
     for chance in (0.0, -0.1, 1.0 + 2.0**-52, math.nan):
@@ -419,39 +425,41 @@ def test_a_draw_multiplies_by_its_chance_and_a_group_by_its_size():
 
 def test_bags_of_a_draw_are_a_draw():
     law, over = (
-        BagDraw(GaussianProfile(0.5), 100, 5, 4),
-        SubsampledProfile(GaussianProfile(0.5), membership(100, 4, 5)),
+        SubsampledBagsProfile(GaussianProfile(0.5), 100, 5, 4),
+        SubsampledProfile(GaussianProfile(0.5), inclusion_probability(100, 4, 5)),
     )
     assert law.delta(0.2) == over.delta(0.2)
-    assert law.guess(0.2) == over.guess(0.2)
+    assert law.quick_delta(0.2) == over.quick_delta(0.2)
     assert law.group(3) == over.group(3)
-    assert law.drawn() == over.drawn()
-    assert law.simpler(0.1) == over.simpler(0.1)
+    assert law.subsampling() == over.subsampling()
+    assert law.inner_profile(0.1) == over.inner_profile(0.1)
 
 
 @pytest.mark.parametrize(("rows", "size"), [(1000, 7), (50, 50), (997, 3)])
 @pytest.mark.parametrize("delta", [1e-3, 0.04, 0.1, 0.37])
 def test_as_many_bags_are_drawn_as_pass_one_by_one(rows, size, delta):
-    law = BagDraw(GaussianProfile(0.9), rows, size)
+    law = SubsampledBagsProfile(GaussianProfile(0.9), rows, size)
     passing = [
         bags
         for bags in range(1, rows // size + 1)
-        if law.with_value("bags", bags).delta(0.1).upper <= delta
+        if law.with_parameter("bags", bags).delta(0.1).upper <= delta
     ]
-    assert calibrate.limit(law, "bags", 0.1, delta) == max(passing, default=0)
+    assert calibrate(law, "bags", 0.1, delta) == max(passing, default=0)
     with pytest.raises(InputError, match="no parameter 'rows'"):
-        law.range_of("rows", 1.0, 0.1)
+        law.parameter_search("rows", 1.0, 0.1)
 
 
 def test_the_search_for_bags_begins_where_the_chance_is_affordable():
-    law = BagDraw(GaussianProfile(0.9), 1000, 7)
-    where = law.range_of("bags", 0.1, 0.04)
+    law = SubsampledBagsProfile(GaussianProfile(0.9), 1000, 7)
+    where = law.parameter_search("bags", 0.1, 0.04)
     given = law.curve.delta(0.1).upper
-    assert isinstance(where, Range)
+    assert isinstance(where, SearchRange)
     assert (where.low, where.high) == (0, 142)
     assert where.start == math.floor(0.04 * 1000 / (7 * given))
-    private = BagDraw(LaplaceProfile(0.05), 1000, 7).range_of("bags", 0.1, 0.04)
-    assert isinstance(private, Range)
+    private = SubsampledBagsProfile(LaplaceProfile(0.05), 1000, 7).parameter_search(
+        "bags", 0.1, 0.04
+    )
+    assert isinstance(private, SearchRange)
     assert private.start == private.high == 142
 
 
@@ -490,8 +498,8 @@ def test_a_large_measured_floor_is_rounded_down():
 
 
 def test_a_measurement_has_its_price_and_none_has_none():
-    assert price(Measurement(0.7, 0.01)) == (0.7, 0.01)
-    assert price(None) == (0.0, 0.0)
+    assert measurement_cost(Measurement(0.7, 0.01)) == (0.7, 0.01)
+    assert measurement_cost(None) == (0.0, 0.0)
     assert [mode.measures for mode in FloorMode] == [False, True, False, True]
     assert [mode.adds for mode in FloorMode] == [False, False, True, True]
 
@@ -517,7 +525,7 @@ def test_added_noise_reaches_the_floor_by_a_hair():
 
 @pytest.mark.parametrize(("epsilon", "delta", "labels"), [(1.0, 1e-6, 1), (0.3, 1e-4, 4)])
 def test_a_tenth_of_the_budget_is_measured_with(epsilon, delta, labels):
-    whole = calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta)
+    whole = calibrate(GaussianProfile(1.0), "mu", epsilon, delta)
     found = default_measurement(epsilon, delta, labels)
     assert found.mu == pytest.approx(whole / math.sqrt(10 * labels), rel=1e-12)
     assert found.slack == delta / 10

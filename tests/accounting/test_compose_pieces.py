@@ -13,14 +13,14 @@ from scipy import stats
 
 from labeldp.accounting import contour, gaussian
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
-from labeldp.accounting.compose import Composed, compose, gaussian_mu
-from labeldp.accounting.draw import SubsampledProfile
-from labeldp.accounting.family import NeighborFamily, Parametrization
+from labeldp.accounting.compose import ComposedProfile, compose, gaussian_mu
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.laplace import LaplaceProfile, Pure
-from labeldp.accounting.paper import Theorem1
-from labeldp.accounting.privacy_profile import Factors, GroupPrivacy
+from labeldp.accounting.laplace import LaplaceProfile, PureProfile
+from labeldp.accounting.neighbors import NeighborFamily, Parametrization
+from labeldp.accounting.privacy_profile import GroupPrivacy, LossFactors
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
+from labeldp.accounting.subsampling import SubsampledProfile
+from labeldp.accounting.theorems import Theorem1
 from labeldp.errors import InputError
 
 inner = importlib.import_module("labeldp.accounting.compose")
@@ -34,11 +34,16 @@ def test_gaussians_become_one_that_is_rounded_up():
     assert isinstance(found, GaussianProfile)
     assert found.mu == math.nextafter(math.sqrt(math.fsum([0.3**2, 0.4**2, 1.2**2])), 2.0)
     assert compose([GaussianProfile(0.3)]) == GaussianProfile(0.3)
-    assert isinstance(compose([GaussianProfile(0.3), Pure(0.1)]), Composed)
-    nested = compose([compose([GaussianProfile(0.3), Pure(0.1)]), Pure(0.2)])
-    assert nested == Composed((GaussianProfile(0.3), Pure(0.1), Pure(0.2)))
+    assert isinstance(compose([GaussianProfile(0.3), PureProfile(0.1)]), ComposedProfile)
+    nested = compose([compose([GaussianProfile(0.3), PureProfile(0.1)]), PureProfile(0.2)])
+    assert nested == ComposedProfile((GaussianProfile(0.3), PureProfile(0.1), PureProfile(0.2)))
     assert gaussian_mu(GaussianProfile(0.3)) == 0.3
-    for other in (Pure(0.1), SketchProfile(SOME, 3, 50.0), THEOREM, GaussianProfile(math.inf)):
+    for other in (
+        PureProfile(0.1),
+        SketchProfile(SOME, 3, 50.0),
+        THEOREM,
+        GaussianProfile(math.inf),
+    ):
         assert gaussian_mu(other) is None
     with pytest.raises(InputError) as refused:
         compose([])
@@ -46,11 +51,11 @@ def test_gaussians_become_one_that_is_rounded_up():
 
 
 def test_losses_that_end_end_together_by_a_hair_later():
-    found = compose([Pure(0.3), LaplaceProfile(0.5)])
-    assert 0.5e-12 < found.pure() / 0.8 - 1 < 1.5e-12
-    assert compose([Pure(0.3), GaussianProfile(0.1)]).pure() == math.inf
-    assert found.group(2) == Composed((Pure(0.6), LaplaceProfile(1.0)))
-    assert found.parts() == (Pure(0.3), LaplaceProfile(0.5))
+    found = compose([PureProfile(0.3), LaplaceProfile(0.5)])
+    assert 0.5e-12 < found.pure_epsilon() / 0.8 - 1 < 1.5e-12
+    assert compose([PureProfile(0.3), GaussianProfile(0.1)]).pure_epsilon() == math.inf
+    assert found.group(2) == ComposedProfile((PureProfile(0.6), LaplaceProfile(1.0)))
+    assert found.parts() == (PureProfile(0.3), LaplaceProfile(0.5))
 
 
 @pytest.mark.parametrize("times", [1, 2, 5])
@@ -74,23 +79,25 @@ def test_sets_of_releases_are_looked_into_up_to_64():
     often = inner._taken((draws[0],) * 12 + (draws[1],) * 4)  # 13 times 5 would be 65
     assert len(often) == 13
     assert len(inner._taken((draws[0],) * 15 + (draws[1],) * 3)) == 64
-    sure = inner._taken((SubsampledProfile(GaussianProfile(0.1), 1.0), Pure(0.3), Pure(0.3)))
-    assert sure == [(1.0, (GaussianProfile(0.1), Pure(0.3), Pure(0.3)))]
-    both = SubsampledProfile(compose([GaussianProfile(0.1), Pure(0.2)]), 0.5)
-    assert inner._taken((both,)) == [(0.5, ()), (0.5, (GaussianProfile(0.1), Pure(0.2)))]
+    sure = inner._taken(
+        (SubsampledProfile(GaussianProfile(0.1), 1.0), PureProfile(0.3), PureProfile(0.3))
+    )
+    assert sure == [(1.0, (GaussianProfile(0.1), PureProfile(0.3), PureProfile(0.3)))]
+    both = SubsampledProfile(compose([GaussianProfile(0.1), PureProfile(0.2)]), 0.5)
+    assert inner._taken((both,)) == [(0.5, ()), (0.5, (GaussianProfile(0.1), PureProfile(0.2)))]
 
 
 def test_a_mean_over_draws_has_a_margin_of_1e_12():
     first, other, epsilon = (
-        SubsampledProfile(Pure(0.6), 0.3),
-        SubsampledProfile(Pure(0.9), 0.1),
+        SubsampledProfile(PureProfile(0.6), 0.3),
+        SubsampledProfile(PureProfile(0.9), 0.1),
         0.2,
     )
     found = compose([first, other]).delta(epsilon)
     sides = dict.fromkeys(("lower", "estimate", "upper"), 0.0)
     for a, b in product((0, 1), repeat=2):
         chance = (0.3 if a else 0.7) * (0.1 if b else 0.9)
-        laws = [law for law, took in ((Pure(0.6), a), (Pure(0.9), b)) if took]
+        laws = [law for law, took in ((PureProfile(0.6), a), (PureProfile(0.9), b)) if took]
         if laws:
             given = inner._given(tuple(laws), epsilon, True)
             for side in sides:
@@ -99,9 +106,9 @@ def test_a_mean_over_draws_has_a_margin_of_1e_12():
     assert 0.5e-12 < found.upper / sides["upper"] - 1 < 1.5e-12
     assert 0.5e-12 < 1 - found.lower / sides["lower"] < 1.5e-12
     assert inner._given((), epsilon, True) == Bounds(0.0, 0.0, 0.0)
-    alone = Composed((Pure(0.6), Pure(0.9)))
-    assert alone.delta(epsilon) == inner._given((Pure(0.6), Pure(0.9)), epsilon, True)
-    sure = Composed(
+    alone = ComposedProfile((PureProfile(0.6), PureProfile(0.9)))
+    assert alone.delta(epsilon) == inner._given((PureProfile(0.6), PureProfile(0.9)), epsilon, True)
+    sure = ComposedProfile(
         (
             SubsampledProfile(GaussianProfile(30.0), 0.9),
             SubsampledProfile(GaussianProfile(40.0), 1.0),
@@ -133,7 +140,7 @@ def test_epsilon_is_dealt_out_in_the_best_of_its_shares():
         assert found.estimate == found.upper
         assert found.lower == max(law.delta(epsilon).lower for law in laws)
     assert inner._split(laws[:1], 0.5, True) == laws[0].delta(0.5)
-    assert inner._split(laws[:1], 0.5, False) == laws[0].guess(0.5)
+    assert inner._split(laws[:1], 0.5, False) == laws[0].quick_delta(0.5)
     assert inner._split([GroupPrivacy(GaussianProfile(9.0), 2)] * 2, 0.1, True).upper == 1.0
     apart = [GaussianProfile(0.3), GaussianProfile(0.1)]
     assert inner._split(apart, 0.5, True).lower == GaussianProfile(0.3).delta(0.5).lower
@@ -142,7 +149,7 @@ def test_epsilon_is_dealt_out_in_the_best_of_its_shares():
 
 def test_a_claim_rests_on_what_is_certified():
     class Rough(GroupPrivacy):
-        def guess(self, epsilon):  # noqa: ARG002
+        def quick_delta(self, epsilon):  # noqa: ARG002
             return Bounds(0.0, 1e-9, 2e-9)
 
     laws = [Rough(GaussianProfile(0.3), 2), Rough(GaussianProfile(0.1), 2)]
@@ -153,7 +160,7 @@ def test_a_claim_rests_on_what_is_certified():
         rough = inner._given(tuple(laws[:count]), 0.5, False)
         assert rough.upper == pytest.approx(count * 2e-9)
     assert compose(laws).delta(0.5) == compose(plain).delta(0.5)
-    assert compose(laws).guess(0.5).upper == pytest.approx(4e-9)
+    assert compose(laws).quick_delta(0.5).upper == pytest.approx(4e-9)
 
 
 def test_many_laws_are_dealt_four_shares_each():
@@ -171,15 +178,15 @@ def test_many_laws_are_dealt_four_shares_each():
 
 
 def test_laws_without_factors_stand_beside_the_product_of_the_others():
-    found = compose([THEOREM, Pure(0.2), Pure(0.3)]).delta(2.0)
+    found = compose([THEOREM, PureProfile(0.2), PureProfile(0.3)]).delta(2.0)
     beside = inner._split(
-        [inner._Product(_factors(Pure(0.2), Pure(0.3)), True), THEOREM], 2.0, True
+        [inner._Product(_factors(PureProfile(0.2), PureProfile(0.3)), True), THEOREM], 2.0, True
     )
     assert found == beside
 
 
 def _factors(*laws):
-    whole = Factors()
+    whole = LossFactors()
     for law in laws:
         whole = whole.times(law.factors())
     return whole
@@ -239,15 +246,15 @@ def test_bounded_losses_alone_and_beside_a_gaussian():
 
 
 def test_a_product_knows_a_lower_bound_only_where_its_points_are_exact():
-    exact = inner._Product(_factors(Pure(0.2), GaussianProfile(0.3)), True).delta(0.1)
+    exact = inner._Product(_factors(PureProfile(0.2), GaussianProfile(0.3)), True).delta(0.1)
     cells = inner._Product(_factors(LaplaceProfile(0.2), GaussianProfile(0.3)), True).delta(0.1)
     assert exact.lower > 0.0
     assert cells.lower == 0.0
     assert 0.0 < cells.estimate <= cells.upper
-    nine, ten = ([Pure(0.05)] * count for count in (9, 10))
+    nine, ten = ([PureProfile(0.05)] * count for count in (9, 10))
     assert inner._Product(_factors(*nine), True).delta(0.1).lower > 0.0
     assert inner._Product(_factors(*ten), True).delta(0.1).lower == 0.0
-    slack = inner._Product(Factors(mu=0.3, slack=1e-3), True).delta(0.1)
+    slack = inner._Product(LossFactors(mu=0.3, slack=1e-3), True).delta(0.1)
     assert slack.estimate == pytest.approx(gaussian.delta(0.1, 0.3) + 1e-3, rel=1e-9)
 
 
@@ -271,22 +278,22 @@ def test_sketches_of_one_kind_are_merged():
 
 def test_a_sketch_beside_one_point_is_the_sketch_at_what_is_left_of_epsilon():
     each = NeighborFamily(30, 0.1)
-    whole = Factors((each,), 0.2, (((0.3, 1.0),),))
+    whole = LossFactors((each,), 0.2, (((0.3, 1.0),),))
     assert inner._Product(whole, True).delta(0.8) == each.delta(0.8 - 0.3, 0.2)
-    assert inner._Product(whole, False).delta(0.8) == each.guess(0.8 - 0.3, 0.2)
+    assert inner._Product(whole, False).delta(0.8) == each.quick_delta(0.8 - 0.3, 0.2)
     at = inner._Product(whole, True).delta(0.3)
     assert at == each.delta(0.0, 0.2)
     below = inner._Product(whole, True).delta(0.1)
     assert below.upper > at.upper
-    far = Factors((each,), 0.2, (((3.0, 1.0),),))
+    far = LossFactors((each,), 0.2, (((3.0, 1.0),),))
     assert inner._Product(far, True).delta(2.0).upper > inner._Product(far, True).delta(3.0).upper
 
 
 def test_points_and_kinds_of_sketches_all_count():
     each, other = NeighborFamily(30, 0.1), NeighborFamily(20, 0.12)
-    two = inner._Product(Factors((each, other), 0.2), True).delta(0.4)
+    two = inner._Product(LossFactors((each, other), 0.2), True).delta(0.4)
     assert two.lower > max(each.delta(0.4, 0.2).upper, other.delta(0.4, 0.2).upper)
-    points = Factors((each,), 0.2, (((0.3, 0.5), (-0.3, 0.5)),))
+    points = LossFactors((each,), 0.2, (((0.3, 0.5), (-0.3, 0.5)),))
     mean = 0.5 * each.delta(0.1, 0.2).estimate + 0.5 * each.delta(0.7, 0.2).estimate
     assert inner._Product(points, True).delta(0.4).estimate == pytest.approx(mean, rel=1e-6)
 
@@ -439,7 +446,7 @@ def test_points_beside_sketches_are_as_few_as_the_kinds_are_many():
     atoms = tuple(LaplaceProfile(0.1 + 0.01 * k).atoms() for k in range(3))
     kinds = [NeighborFamily(3, 0.1 + 0.01 * k) for k in range(4)]
     for count in range(4):
-        Watched(Factors(tuple(kinds[:count]), 0.0, atoms), True).delta(0.1)
+        Watched(LossFactors(tuple(kinds[:count]), 0.0, atoms), True).delta(0.1)
     assert seen[0] <= 512
     assert seen[0] > 400
     assert seen[1:] == [32, 16, 16]

@@ -8,12 +8,18 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from labeldp.accounting import contour, family
+from labeldp.accounting import contour, neighbors
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
-from labeldp.accounting.family import NeighborFamily, residual_cosine
 from labeldp.accounting.limits import MOST_BAG_SIZE, MOST_BAGS, MOST_EPSILON
-from labeldp.accounting.privacy_profile import Factors, Range
-from labeldp.accounting.sketch import Bags, DatasetBounds, SizedBag, SketchProfile, spans_labels
+from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
+from labeldp.accounting.privacy_profile import LossFactors, SearchRange
+from labeldp.accounting.sketch import (
+    BagOfSizeProfile,
+    DatasetBounds,
+    DisjointBagsProfile,
+    SketchProfile,
+    spans_labels,
+)
 from labeldp.errors import InputError, PlanError
 
 # --- neighbours ----------------------------------------------------------------------------------
@@ -24,7 +30,7 @@ from labeldp.errors import InputError, PlanError
 @pytest.mark.parametrize("leverage", [0.0, 1e-9, 0.2, 1.0])
 def test_u_and_v_are_the_roots_of_their_equations(tau, cosine, leverage):
     """u − v = 2τc + τ² and uv = τ²h, in 40 digits."""
-    u, v = (float(x) for x in family.roots(tau, cosine, leverage))
+    u, v = (float(x) for x in neighbors.roots(tau, cosine, leverage))
     with mp.workdps(40):
         t, c, h = mp.mpf(tau), mp.mpf(cosine), mp.mpf(leverage)
         p, q = 2 * t * c + t * t, t * t * h
@@ -38,13 +44,13 @@ def test_u_and_v_are_the_roots_of_their_equations(tau, cosine, leverage):
 
 def test_the_two_directions_are_reciprocal():
     u, v = np.array([0.3]), np.array([0.2])
-    alpha, beta = family.scales(u, v)
+    alpha, beta = neighbors.scales(u, v)
     assert alpha[0] == pytest.approx(1 / 0.8 - 1)
     assert beta[0] == pytest.approx(1 - 1 / 1.3)
 
 
 def test_a_cell_of_unknown_features_is_its_two_ends():
-    u, v = family._worst_cells(0.4, np.array([0.0, 0.1]), np.array([0.4, 0.25]))
+    u, v = neighbors._worst_cells(0.4, np.array([0.0, 0.1]), np.array([0.4, 0.25]))
     assert 1 + u == pytest.approx([1.4**2, 1.3**2])
     assert 1 - v == pytest.approx([0.6**2, 0.75**2])
 
@@ -54,7 +60,7 @@ def brute_cell(tau, leverage, c1, c2):
     c = np.linspace(c1, c2, 61)[:, None, None]
     h = np.minimum(leverage, 1 - c * c) * np.linspace(0.0, 1.0, 5)[None, :, None]
     t = tau * np.linspace(0.01, 1.0, 200)[None, None, :]
-    u, v = family.roots(t, c, h)
+    u, v = neighbors.roots(t, c, h)
     return float(u.max()), float(v.max())
 
 
@@ -74,13 +80,13 @@ def brute_cell(tau, leverage, c1, c2):
     ],
 )
 def test_a_cell_of_public_features_is_above_its_neighbours_and_close(tau, leverage, c1, c2):
-    u, v = family._feature_cells(tau, leverage, np.array([c1]), np.array([c2]))
+    u, v = neighbors._feature_cells(tau, leverage, np.array([c1]), np.array([c2]))
     most_u, most_v = brute_cell(tau, leverage, c1, c2)
     assert u[0] >= most_u * (1 - 1e-12)
     assert v[0] >= most_v * (1 - 1e-12)
     nearest = 0.0 if c1 * c2 <= 0 else min(abs(c1), abs(c2))
     h = min(leverage, 1 - nearest**2)
-    top = float(family.roots(tau, c2, h)[0])
+    top = float(neighbors.roots(tau, c2, h)[0])
     assert u[0] == pytest.approx(min(top, tau * (2 + tau)), rel=1e-12)
     if c1 == c2:
         assert v[0] == pytest.approx(most_v, rel=1e-3)
@@ -99,11 +105,13 @@ def test_charts_are_the_ways_to_bound_a_family():
     assert ends(0.3, 0.1, 5.0) == [(-1.0, 1.0), (0.0, 0.3)]
     assert ends(1.0, 0.1, 0.2) == [(-0.2, 0.2)]
     assert ends(1.0) == []
-    assert NeighborFamily(5, 1.0).delta(1.0) == NeighborFamily(5, 1.0).guess(1.0) == NO_GUARANTEE
+    assert (
+        NeighborFamily(5, 1.0).delta(1.0) == NeighborFamily(5, 1.0).quick_delta(1.0) == NO_GUARANTEE
+    )
 
 
 def test_edges_halve_towards_either_end():
-    chart = family.Parametrization(-0.2, 0.6, lambda a, b: (a, b))
+    chart = neighbors.Parametrization(-0.2, 0.6, lambda a, b: (a, b))
     edges = chart.edges()
     assert (edges[0], edges[-1]) == (-0.2, 0.6)
     assert (np.diff(edges) > 0.0).all()
@@ -139,10 +147,10 @@ def test_a_value_is_that_of_the_worse_direction():
 def test_the_smaller_of_two_certified_answers_counts():
     each = NeighborFamily(40, 0.1, 0.05, 0.1)
     value = each._value(1.0, 0.0)
-    apart = [family._certify(chart, value, ends).upper for ends, chart in each._ends(value)]
+    apart = [neighbors._certify(chart, value, ends).upper for ends, chart in each._ends(value)]
     assert len(apart) == 2
     assert each.delta(1.0).upper == pytest.approx(min(apart), rel=1e-12)
-    assert each.guess(1.0).upper == min(ends.upper for ends, _ in each._ends(value))
+    assert each.quick_delta(1.0).upper == min(ends.upper for ends, _ in each._ends(value))
 
 
 def test_the_best_way_to_bound_a_family_counts(monkeypatch):
@@ -157,12 +165,12 @@ def test_the_best_way_to_bound_a_family_counts(monkeypatch):
         def _ends(self, value):  # noqa: ARG002
             return ends
 
-    monkeypatch.setattr(family, "_certify", lambda chart, value, at_ends: sure[chart])  # noqa: ARG005
-    assert family._supremum(Fake(), 1.0, 0.0) == sure["first"]
-    assert NeighborFamily.guess(Fake(), 1.0) == ends[1][0]
+    monkeypatch.setattr(neighbors, "_certify", lambda chart, value, at_ends: sure[chart])  # noqa: ARG005
+    assert neighbors._supremum(Fake(), 1.0, 0.0) == sure["first"]
+    assert NeighborFamily.quick_delta(Fake(), 1.0) == ends[1][0]
     ends.reverse()
-    assert family._supremum(Fake(), 1.0, 0.0) == sure["first"]
-    assert NeighborFamily.guess(Fake(), 1.0) == Bounds(0.15, 0.18, 0.2)
+    assert neighbors._supremum(Fake(), 1.0, 0.0) == sure["first"]
+    assert NeighborFamily.quick_delta(Fake(), 1.0) == Bounds(0.15, 0.18, 0.2)
 
 
 def test_the_bound_of_a_family_is_above_every_cell_that_was_ever_looked_at():
@@ -173,15 +181,19 @@ def test_the_bound_of_a_family_is_above_every_cell_that_was_ever_looked_at():
     def plain(pairs, enough):  # noqa: ARG001
         return np.array([0.8 * pairs[0] * pairs[1]] * 3)
 
-    found = family._certify(family.Parametrization(0.0, 1.0, linear), value, Bounds(0.0, 0.0, 0.0))
+    found = neighbors._certify(
+        neighbors.Parametrization(0.0, 1.0, linear), value, Bounds(0.0, 0.0, 0.0)
+    )
     assert found.upper >= 0.5
     assert found.estimate == pytest.approx(0.2, rel=1e-3)
     assert found.lower == pytest.approx(0.1, rel=1e-3)
-    near = family._certify(
-        family.Parametrization(0.0, 1.0, linear), plain, Bounds(0.19, 0.19, 0.19)
+    near = neighbors._certify(
+        neighbors.Parametrization(0.0, 1.0, linear), plain, Bounds(0.19, 0.19, 0.19)
     )
     assert 0.2 <= near.upper <= 0.21
-    wide = family._certify(family.Parametrization(0.0, 1.0, linear), value, Bounds(0.1, 0.9, 0.95))
+    wide = neighbors._certify(
+        neighbors.Parametrization(0.0, 1.0, linear), value, Bounds(0.1, 0.9, 0.95)
+    )
     assert wide == Bounds(0.1, 0.9, 0.95)
 
 
@@ -195,25 +207,25 @@ def test_branch_and_bound_stops_where_bounds_agree_to_1e_9():
     def value(pairs, enough):  # noqa: ARG001
         return np.array([pairs[0]] * 3)
 
-    chart = family.Parametrization(0.0, 1.0, linear)
-    found = family._certify(chart, value, Bounds(1.0, 1.0, 1.0))
+    chart = neighbors.Parametrization(0.0, 1.0, linear)
+    found = neighbors._certify(chart, value, Bounds(1.0, 1.0, 1.0))
     assert found == Bounds(1.0, 1.0, 1.0)
-    early = family._certify(chart, value, Bounds(0.0, 0.5, 0.6))
+    early = neighbors._certify(chart, value, Bounds(0.0, 0.5, 0.6))
     assert early.upper == 1.0
     assert early.estimate == pytest.approx(1.0, rel=1e-8)
 
 
 def test_how_often_cells_may_be_cut_at_once():
     """A bound that is 2^k too high needs k cuts; too many cells in the end, and it is in vain."""
-    none = family._in_vain(np.array([1.0, 1.2]), np.array([1.0, 1.0]), 1.0 - 1e-3)
+    none = neighbors._in_vain(np.array([1.0, 1.2]), np.array([1.0, 1.0]), 1.0 - 1e-3)
     assert none.tolist() != [0, 0]
     nearby = np.full(4, 0.9)
-    close = family._in_vain(np.full(4, 1.1), nearby, 1.0)
+    close = neighbors._in_vain(np.full(4, 1.1), nearby, 1.0)
     assert close.tolist() == [0, 0, 0, 0]
-    flat = family._in_vain(np.full(4, 1.0 + 1e-4), np.full(4, 1.0), 1.0)
+    flat = neighbors._in_vain(np.full(4, 1.0 + 1e-4), np.full(4, 1.0), 1.0)
     assert (flat >= 5).all()
     assert flat.sum() > 0
-    assert np.sum(2.0 ** (flat + 1)) > family._CELLS / 2
+    assert np.sum(2.0 ** (flat + 1)) > neighbors._CELLS / 2
 
 
 @pytest.mark.parametrize(
@@ -314,22 +326,22 @@ def test_a_sketch_is_its_family_beside_a_measurement():
     each = SketchProfile(PUBLIC, 7, 400.0, 0.3, 1e-3)
     assert each.family == PUBLIC.family(7, 400.0)
     assert each.delta(0.5) == each.family.delta(0.5, 0.3).plus(1e-3)
-    assert each.guess(0.5) == each.family.guess(0.5, 0.3).plus(1e-3)
+    assert each.quick_delta(0.5) == each.family.quick_delta(0.5, 0.3).plus(1e-3)
     assert each.group(1) == each
     four = each.group(2).group(2)
     assert four.labels == 4
     assert four.seen == pytest.approx(0.6)
     assert four.family == PUBLIC.family(7, 400.0, 4)
     assert four.delta(0.5) == four.family.delta(0.5, four.seen).plus(1e-3)
-    assert four.factors() == Factors((four.family,), four.seen, slack=1e-3)
-    assert four.range_of_epsilon(0.1) == Range(0.0, MOST_EPSILON, 4.0, Range.value)
+    assert four.factors() == LossFactors((four.family,), four.seen, slack=1e-3)
+    assert four.epsilon_search(0.1) == SearchRange(0.0, MOST_EPSILON, 4.0, SearchRange.value)
     plain = SketchProfile(PUBLIC)
     assert (plain.bags, plain.floor, plain.mu, plain.slack, plain.labels) == (1, 1.0, 0.0, 0.0, 1)
     for bad in (
         lambda: SketchProfile(PUBLIC, 0),
         lambda: SketchProfile(PUBLIC, 1, 0.0),
         lambda: each.group(0),
-        lambda: each.range_of("colour", 1.0, 0.1),
+        lambda: each.parameter_search("colour", 1.0, 0.1),
     ):
         with pytest.raises(InputError):
             bad()
@@ -337,27 +349,27 @@ def test_a_sketch_is_its_family_beside_a_measurement():
 
 def test_where_bags_and_floors_are_looked_for():
     each = SketchProfile(PUBLIC, 7, 400.0)
-    where = each.range_of("bags", 1.0, 1e-6)
-    assert isinstance(where, Range)
+    where = each.parameter_search("bags", 1.0, 1e-6)
+    assert isinstance(where, SearchRange)
     assert where.value(where.high) == pytest.approx(MOST_BAGS)
-    assert (where.low, where.grows, where.whole) == (0.0, True, True)
+    assert (where.low, where.increasing, where.integer) == (0.0, True, True)
     assert where.start == pytest.approx(max(0.0, math.log(400.0 / 16.0) - 3.0))
-    assert SketchProfile(PUBLIC, 7, 1e9).range_of("bags", 1.0, 1e-6).start == pytest.approx(
+    assert SketchProfile(PUBLIC, 7, 1e9).parameter_search("bags", 1.0, 1e-6).start == pytest.approx(
         math.log(1e9 / 16.0) - 3.0
     )
-    assert SketchProfile(PUBLIC, 7, 1e30).range_of("bags", 1.0, 1e-6).start == where.high
-    floors = each.range_of("floor", 1.0, 1e-6)
+    assert SketchProfile(PUBLIC, 7, 1e30).parameter_search("bags", 1.0, 1e-6).start == where.high
+    floors = each.parameter_search("floor", 1.0, 1e-6)
     assert floors.value(0.0) == 1.0
     assert floors.low < math.log(16.0) < floors.start < floors.high
     assert floors.start == pytest.approx(math.log(16.0 * 7) + 3.0)
-    assert not floors.grows
+    assert not floors.increasing
     with pytest.raises(
         PlanError, match=r"measuring the floor alone spends delta 0\.1 at epsilon 1"
     ):
-        SketchProfile(PUBLIC, 7, 400.0, 9.0, 0.0).range_of("floor", 1.0, 0.1)
+        SketchProfile(PUBLIC, 7, 400.0, 9.0, 0.0).parameter_search("floor", 1.0, 0.1)
     with pytest.raises(PlanError, match="measuring the floor alone"):
-        SketchProfile(PUBLIC, 7, 400.0, 0.0, 0.1).range_of("floor", 1.0, 0.1)
-    assert SketchProfile(PUBLIC, 7, 400.0, 0.0, 0.05).range_of("floor", 1.0, 0.1) == floors
+        SketchProfile(PUBLIC, 7, 400.0, 0.0, 0.1).parameter_search("floor", 1.0, 0.1)
+    assert SketchProfile(PUBLIC, 7, 400.0, 0.0, 0.05).parameter_search("floor", 1.0, 0.1) == floors
 
 
 # --- bags ----------------------------------------------------------------------------------------
@@ -374,7 +386,7 @@ def partitions(total, largest):
 @pytest.mark.parametrize(("rows", "labels"), [(30, 1), (30, 2), (30, 5), (2, 5), (3, 4)])
 def test_labels_in_several_bags_cost_the_dearest_way_to_share_them(rows, labels):
     bag = SketchProfile(DatasetBounds(rows, (0.0, 1.0)), 1, 60.0, 0.05, 1e-5)
-    law, epsilon = Bags(bag).group(labels), 0.02
+    law, epsilon = DisjointBagsProfile(bag).group(labels), 0.02
     bare = SketchProfile(DatasetBounds(rows, (0.0, 1.0)), 1, 60.0, 0.05)
 
     def cost(way, side):
@@ -396,48 +408,48 @@ def test_labels_in_several_bags_cost_the_dearest_way_to_share_them(rows, labels)
 
 def test_one_label_is_in_one_bag():
     bag = SketchProfile(DatasetBounds(30, (0.0, 1.0)), 1, 60.0)
-    law = Bags(bag)
+    law = DisjointBagsProfile(bag)
     assert law.delta(0.02) == bag.delta(0.02)
-    assert law.guess(0.02) == bag.guess(0.02)
+    assert law.quick_delta(0.02) == bag.quick_delta(0.02)
     assert law.factors() == bag.factors()
-    assert law.simpler(0.1) == (bag, 0.1)
+    assert law.inner_profile(0.1) == (bag, 0.1)
     assert law.group(2).factors() is None
-    assert law.group(2).simpler(0.1) == (law.group(2), 0.1)
-    assert law.group(2).group(3) == Bags(bag, 6)
-    assert Bags(bag).labels == 1
+    assert law.group(2).inner_profile(0.1) == (law.group(2), 0.1)
+    assert law.group(2).group(3) == DisjointBagsProfile(bag, 6)
+    assert DisjointBagsProfile(bag).labels == 1
     with pytest.raises(InputError):
         law.group(0)
 
 
 def test_a_bag_of_a_size_is_a_sketch_of_one():
-    law = SizedBag((-1.0, 3.0), 2.0, 50, 4, 3.0, inflation=0.001, mu=0.1, slack=1e-6)
+    law = BagOfSizeProfile((-1.0, 3.0), 2.0, 50, 4, 3.0, inflation=0.001, mu=0.1, slack=1e-6)
     found = law.sketch
     assert found.facts == DatasetBounds(50, (-1.0, 3.0), 4, 12 / 50, True, 0.001)
     assert (found.bags, found.mu, found.slack, found.labels) == (1, 0.1, 1e-6, 1)
     assert 0.4e-15 < 1 - found.floor / 100.0 < 1.6e-15
     assert law.delta(2.0) == found.delta(2.0)
-    assert law.guess(2.0) == found.guess(2.0)
-    assert law.group(2) == Bags(found, 2)
-    assert SizedBag((0.0, 1.0), 2.0, 10, 4, 3.0).sketch.facts.max_leverage == 1.0
-    assert SizedBag((0.0, 1.0), 2.0, 10, 4).sketch.facts.max_leverage is None
-    assert SizedBag((0.0, 1.0), 2.0).bag_size == 1
-    assert SizedBag((0.0, 1.0), 2.0, 10, 4, 1.0).leverage_factor == 1.0
+    assert law.quick_delta(2.0) == found.quick_delta(2.0)
+    assert law.group(2) == DisjointBagsProfile(found, 2)
+    assert BagOfSizeProfile((0.0, 1.0), 2.0, 10, 4, 3.0).sketch.facts.max_leverage == 1.0
+    assert BagOfSizeProfile((0.0, 1.0), 2.0, 10, 4).sketch.facts.max_leverage is None
+    assert BagOfSizeProfile((0.0, 1.0), 2.0).bag_size == 1
+    assert BagOfSizeProfile((0.0, 1.0), 2.0, 10, 4, 1.0).leverage_factor == 1.0
     for bad in (
-        lambda: SizedBag((0.0, 1.0), 0.0),
-        lambda: SizedBag((0.0, 1.0), 1.0, 10, None, 2.0),
-        lambda: SizedBag((0.0, 1.0), 1.0, 10, 4, 0.9),
-        lambda: law.range_of("colour", 1.0, 0.1),
+        lambda: BagOfSizeProfile((0.0, 1.0), 0.0),
+        lambda: BagOfSizeProfile((0.0, 1.0), 1.0, 10, None, 2.0),
+        lambda: BagOfSizeProfile((0.0, 1.0), 1.0, 10, 4, 0.9),
+        lambda: law.parameter_search("colour", 1.0, 0.1),
     ):
         with pytest.raises(InputError):
             bad()
 
 
 def test_bags_are_looked_for_from_one_row_more_than_their_features():
-    law = SizedBag((-1.0, 3.0), 2.0, 50, 4, 3.0)
-    where = law.range_of("bag_size", 1.0, 0.1)
-    assert isinstance(where, Range)
-    assert (where.low, where.high, where.start, where.whole) == (5, MOST_BAG_SIZE, 33, True)
-    assert SizedBag((-1.0, 3.0), 2.0).range_of("bag_size", 1.0, 0.1).low == 1
+    law = BagOfSizeProfile((-1.0, 3.0), 2.0, 50, 4, 3.0)
+    where = law.parameter_search("bag_size", 1.0, 0.1)
+    assert isinstance(where, SearchRange)
+    assert (where.low, where.high, where.start, where.integer) == (5, MOST_BAG_SIZE, 33, True)
+    assert BagOfSizeProfile((-1.0, 3.0), 2.0).parameter_search("bag_size", 1.0, 0.1).low == 1
 
 
 def test_bags_with_no_more_rows_than_features_show_their_labels():

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.limits import (
     LEAST_CLAIM,
@@ -33,58 +33,54 @@ from labeldp.accounting.limits import (
     MOST_THEOREM3_NOISE,
     MOST_TRIED_BAG_SIZE,
 )
-from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.paper_bags import Theorem3
-from labeldp.accounting.privacy_profile import GroupPrivacy, Range
-from labeldp.accounting.sketch import DatasetBounds, SizedBag, SketchProfile
-from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.accounting.privacy_profile import GroupPrivacy, SearchRange
+from labeldp.accounting.sketch import BagOfSizeProfile, DatasetBounds, SketchProfile
+from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.options import check_budget
 
 
 def test_an_epsilon_is_looked_for_up_to_a_million():
-    assert 8e5 < calibrate.epsilon(GaussianProfile(1280.0), 1e-6) < MOST_EPSILON == 1e6
-    assert calibrate.epsilon(GaussianProfile(1500.0), 1e-6) == math.inf
+    assert 8e5 < epsilon_at(GaussianProfile(1280.0), 1e-6) < MOST_EPSILON == 1e6
+    assert epsilon_at(GaussianProfile(1500.0), 1e-6) == math.inf
 
 
 def test_a_mu_is_looked_for_between_1e_12_and_a_million():
-    assert calibrate.limit(GaussianProfile(1.0), "mu", 4e11, 0.5) == pytest.approx(
+    assert calibrate(GaussianProfile(1.0), "mu", 4e11, 0.5) == pytest.approx(
         math.sqrt(8e11), rel=1e-3
     )
     assert (LEAST_MU, MOST_MU) == (1e-12, 1e6)
 
 
 def test_steps_are_looked_for_from_a_millionth_to_ten_thousand():
-    assert (
-        calibrate.epsilon(GroupPrivacy(GaussianProfile(1e-9), 2), 0.1)
-        == LEAST_GROUP_EPSILON
-        == 1e-6
-    )
+    assert epsilon_at(GroupPrivacy(GaussianProfile(1e-9), 2), 0.1) == LEAST_GROUP_EPSILON == 1e-6
     assert MOST_GROUP_EPSILON == 1e4
     assert MOST_MEAN_EPSILON == 1e5
 
 
 def test_bags_are_counted_up_to_a_million_million():
     huge = SketchProfile(DatasetBounds(10**15, (0.0, 1.0)), 1, 1e30)
-    assert calibrate.limit(huge, "bags", 1.0, 1e-6) == MOST_BAGS == 10**12
+    assert calibrate(huge, "bags", 1.0, 1e-6) == MOST_BAGS == 10**12
     assert MOST_PUBLISHED_BAGS == 10**7
 
 
 def test_bags_have_up_to_a_million_million_rows():
     assert MOST_BAG_SIZE == 10**12
-    small = SizedBag((0.0, 1.0), 1e-8)
-    assert 1e8 < calibrate.limit(small, "bag_size", 1.0, 1e-6) < 1e12
+    small = BagOfSizeProfile((0.0, 1.0), 1e-8)
+    assert 1e8 < calibrate(small, "bag_size", 1.0, 1e-6) < 1e12
     with pytest.raises(PlanError, match="no bag size makes a bag private"):
-        calibrate.limit(SizedBag((0.0, 1.0), 1e-11), "bag_size", 1.0, 1e-6)
+        calibrate(BagOfSizeProfile((0.0, 1.0), 1e-11), "bag_size", 1.0, 1e-6)
     assert MOST_NOISY_BAG_SIZE == 10**9
 
 
 def test_theorem_3_looks_for_bags_of_up_to_1e_18_rows():
     """κ = 2Δ/k^{1/4} must be about 1/40."""
     far = Theorem3((0.0, 300.0), 1.0)
-    assert 1e17 < calibrate.limit(far, "bag_size", 1.0, 1e-5) < MOST_THEOREM3_BAG_SIZE == 10**18
+    assert 1e17 < calibrate(far, "bag_size", 1.0, 1e-5) < MOST_THEOREM3_BAG_SIZE == 10**18
     with pytest.raises(PlanError, match=r"Theorem 3 needs bags of more than 1e\+18 rows here"):
-        calibrate.limit(Theorem3((0.0, 600.0), 1.0), "bag_size", 1.0, 1e-5)
+        calibrate(Theorem3((0.0, 600.0), 1.0), "bag_size", 1.0, 1e-5)
 
 
 def test_noise_is_looked_for_within_thirty_powers_of_e_and_theorem_2_up_to_ten():
@@ -102,20 +98,22 @@ def test_no_claim_is_below_the_smallest_and_no_budget_below_its_own():
 
 
 def test_floors_are_looked_for_between_e_60_and_e_120_squared_widths():
-    sketch = SketchProfile(DatasetBounds(10**6, (0.0, 1.0)), 4).range_of("floor", 1.0, 1e-6)
-    assert isinstance(sketch, Range)
+    sketch = SketchProfile(DatasetBounds(10**6, (0.0, 1.0)), 4).parameter_search("floor", 1.0, 1e-6)
+    assert isinstance(sketch, SearchRange)
     assert (sketch.low, sketch.high) == (LEAST_LOG_FLOOR, MOST_LOG_FLOOR) == (-60.0, 120.0)
-    theorem = Theorem1(10**6, (0.0, 2.0), 1.0).range_of("floor", 1.0, 1e-6)
-    assert isinstance(theorem, Range)
+    theorem = Theorem1(10**6, (0.0, 2.0), 1.0).parameter_search("floor", 1.0, 1e-6)
+    assert isinstance(theorem, SearchRange)
     assert (theorem.low, theorem.high) == (4.0 * LEAST_THEOREM1_FLOOR, math.inf) == (4e-6, math.inf)
 
 
 def test_noise_and_noisy_rows_are_looked_for_as_far_as_doubles_and_theorem_3_go():
-    fractions = RandomWeights(100, (0.0, 2.0), 0.5).range_of("noisy_fraction", 1.0, 1e-6)
-    assert isinstance(fractions, Range)
+    fractions = RandomWeightsProfile(100, (0.0, 2.0), 0.5).parameter_search(
+        "noisy_fraction", 1.0, 1e-6
+    )
+    assert isinstance(fractions, SearchRange)
     assert (fractions.low, fractions.high) == (LEAST_NOISY_FRACTION, 1.0) == (1e-300, 1.0)
-    noise = Theorem3((0.0, 2.0), 0.5).range_of("noise_std", 1.0, 1e-6)
-    assert isinstance(noise, Range)
+    noise = Theorem3((0.0, 2.0), 0.5).parameter_search("noise_std", 1.0, 1e-6)
+    assert isinstance(noise, SearchRange)
     assert (LEAST_THEOREM3_NOISE, MOST_THEOREM3_NOISE) == (1e-3, 1e9)
     assert (noise.low, noise.high) == (2e-3, 2e9)
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 import mpmath as mp
 import pytest
 
-from labeldp.accounting import calibrate
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.decimals import exact, log_ratio
-from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
-from labeldp.accounting.privacy_profile import NonPrivate, Range
+from labeldp.accounting.privacy_profile import NonPrivate, SearchRange
+from labeldp.accounting.theorems import Theorem1
 from labeldp.errors import InputError
 
 C0 = mp.mpf("0.145")
@@ -97,7 +97,7 @@ def test_theorem_1_has_the_least_epsilon_and_the_most_bags(rows, ms, bags, epsil
     )
     law = Theorem1(rows, LABELS, ms, bags)
     assert_rounded_up(law.epsilon(delta).value, true, 1e-14)
-    assert calibrate.epsilon(law, delta) == law.epsilon(delta).value
+    assert epsilon_at(law, delta) == law.epsilon(delta).value
     most = law.max_bags(epsilon, delta)
     wanted = max(mp.mpf(16), 400 * (log / (C0 * eps)) ** 2)
     if ratio < wanted:
@@ -107,7 +107,7 @@ def test_theorem_1_has_the_least_epsilon_and_the_most_bags(rows, ms, bags, epsil
     else:
         factor = min(mp.mpf(1), 2 * C0 * eps / (5 * log))
         assert most.value == int(mp.floor(eps * ratio / 160 * factor))
-        assert calibrate.limit(law, "bags", epsilon, delta) == most.value
+        assert calibrate(law, "bags", epsilon, delta) == most.value
 
 
 def test_theorem_1_loses_no_bag_and_gains_none_where_the_number_is_whole():
@@ -115,8 +115,8 @@ def test_theorem_1_loses_no_bag_and_gains_none_where_the_number_is_whole():
     law = Theorem1(800, (0.0, 0.2), 0.004)
     assert law.max_bags(100.0, 0.01).value == 200
     assert Theorem1(800, (0.0, 0.2), 0.00399999).max_bags(100.0, 0.01).value == 199
-    assert law.with_value("bags", 200).answer(100.0).value < 1.0
-    refused = law.with_value("bags", 201).answer(100.0)
+    assert law.with_parameter("bags", 200).answer(100.0).value < 1.0
+    refused = law.with_parameter("bags", 201).answer(100.0)
     assert refused.value is None
     assert refused.reason == "Theorem 1 needs 804 rows here and has 800"
 
@@ -126,7 +126,7 @@ def test_theorem_1_has_an_epsilon_that_bags_alone_set():
     law = Theorem1(800, (0.0, 0.2), 0.004, 200)
     assert_rounded_up(law.epsilon(0.9).value, mp.mpf(100), 1e-14)
     assert law.epsilon(0.9).value == pytest.approx(
-        2 * law.with_value("bags", 100).epsilon(0.9).value
+        2 * law.with_parameter("bags", 100).epsilon(0.9).value
     )
 
 
@@ -138,8 +138,8 @@ def test_theorem_1_needs_sixteen_in_any_case():
         assert not refused.value
         assert refused.reason == "Theorem 1 needs 16 rows here and has 15"
     assert short.delta(100.0).upper == 1.0
-    assert calibrate.epsilon(short, 0.5) == math.inf
-    assert calibrate.limit(short, "bags", 100.0, 0.5) == 0
+    assert epsilon_at(short, 0.5) == math.inf
+    assert calibrate(short, "bags", 100.0, 0.5) == 0
 
 
 def test_theorem_1_promises_nothing_where_epsilon_is_not_above_zero():
@@ -180,18 +180,18 @@ def test_the_least_floor_of_theorem_1_is_the_least():
     """At ε = 100 one bag needs sixteen times B², and δ the rest."""
     for labels in (LABELS, (1.0, 4.0), (0.0, 1e-8), (0.0, 1e8), (1e6, 1e6 + 1)):
         half = (labels[1] - labels[0]) / 2
-        found = calibrate.limit(Theorem1(1000, labels, 1.0), "floor", 100.0, 0.5)
+        found = calibrate(Theorem1(1000, labels, 1.0), "floor", 100.0, 0.5)
         assert found == pytest.approx(16 * half**2, rel=1e-8, abs=0.0)
         assert found >= 16 * half**2
-        found = calibrate.limit(Theorem1(1000, labels, 1.0), "floor", 1.0, 1e-5)
+        found = calibrate(Theorem1(1000, labels, 1.0), "floor", 1.0, 1e-5)
         assert found == pytest.approx(
             float((20 * mp.log(mp.mpf("2e5")) / C0) ** 2) * half**2, rel=1e-8, abs=0.0
         )
     with pytest.raises(InputError, match="Theorem1 has no parameter 'rows' to solve for"):
-        Theorem1(1000, LABELS, 1.0).range_of("rows", 1.0, 0.1)
-    law = Theorem1(1000, LABELS, 1.0).with_value("floor", 500.0)
+        Theorem1(1000, LABELS, 1.0).parameter_search("rows", 1.0, 0.1)
+    law = Theorem1(1000, LABELS, 1.0).with_parameter("floor", 500.0)
     assert (law.residual_ms, law.floor) == (0.5, 500.0)
-    assert law.with_value("rows", 9) == Theorem1(9, LABELS, 0.5, 1, 500.0)
+    assert law.with_parameter("rows", 9) == Theorem1(9, LABELS, 0.5, 1, 500.0)
 
 
 # --- Theorem 2 -----------------------------------------------------------------------------------
@@ -264,10 +264,10 @@ def test_theorem_2_has_the_least_delta_and_epsilon(bag_size, epsilon):
         found = law.epsilon(delta)
         if true > 10:
             assert found.reason.endswith("more for any epsilon up to 10")
-            assert calibrate.epsilon(law, delta) == math.inf
+            assert epsilon_at(law, delta) == math.inf
         else:
             assert_rounded_up(found.value, true, 1e-13)
-            assert calibrate.epsilon(law, delta) == found.value
+            assert epsilon_at(law, delta) == found.value
 
 
 def test_a_delta_of_theorem_2_is_below_one_or_none():
@@ -284,8 +284,8 @@ def test_a_bag_of_theorem_2_has_two_rows_at_least():
     for refused, where in ((law.answer(1.0), "epsilon 1"), (law.epsilon(0.1), "any epsilon")):
         assert refused.value is None
         assert refused.reason == f"bags have 1 rows and Theorem 2 needs at least 2 at {where}"
-    assert law.with_value("bag_size", 2).answer(1.0).value < 1e-9
-    assert law.with_value("bag_size", 2).epsilon(0.1).value < 1.0
+    assert law.with_parameter("bag_size", 2).answer(1.0).value < 1e-9
+    assert law.with_parameter("bag_size", 2).epsilon(0.1).value < 1.0
     assert law.min_bag_size(1.0, 0.1).value == 2
 
 
@@ -298,12 +298,12 @@ def test_a_spectrum_that_rows_decide_sets_delta_and_epsilon():
     assert_rounded_up(law.answer(8.0).value, true, 1e-13 * (1 - mp.log(true)))
     least = int(mp.ceil(1 + unit * mp.log(102 / decimal(1e-9))))
     assert least < 600
-    refused = law.with_value("bag_size", least - 1).epsilon(1e-9)
+    refused = law.with_parameter("bag_size", least - 1).epsilon(1e-9)
     assert refused.value is None
     assert refused.reason == (
         f"bags have {least - 1:,} rows and Theorem 2 needs at least {least:,} at any epsilon"
     )
-    assert law.with_value("bag_size", least).epsilon(1e-9).value > 0.0
+    assert law.with_parameter("bag_size", least).epsilon(1e-9).value > 0.0
 
 
 def test_theorem_2_needs_an_eigenvalue_above_what_a_row_may_move():
@@ -442,7 +442,7 @@ def test_theorem_3_is_what_its_proof_says(fraction, bag_size, bags, std, epsilon
         high, log = kappa * (1 + hair), log + hair
         wide = high * (high + a * mp.sqrt(log) + 2 * log)
         assert_rounded_up(found.value, wide, hair)
-        assert found.value == calibrate.epsilon(law, delta)
+        assert found.value == epsilon_at(law, delta)
 
 
 def test_what_is_rare_is_taken_from_delta_first():
@@ -517,20 +517,20 @@ def test_theorem_3_refuses_what_cannot_be():
 def test_theorem_3_looks_for_bags_from_where_its_delta_falls_with_them():
     """k·e^{−√k/2} is largest at k = 16."""
     law = Theorem3(LABELS, 1.0, noise_std=40.0)
-    where = law.range_of("bag_size", 1.0, 1e-5)
-    assert isinstance(where, Range)
+    where = law.parameter_search("bag_size", 1.0, 1e-5)
+    assert isinstance(where, SearchRange)
     assert where.low == max(range(1, 100), key=lambda k: k * math.exp(-math.sqrt(k) / 2))
-    size = calibrate.limit(law, "bag_size", 1.0, 1e-5)
-    assert law.with_value("bag_size", size).answer(1.0).value <= 1e-5
-    assert (law.with_value("bag_size", size - 1).answer(1.0).value or 1.0) > 1e-5
+    size = calibrate(law, "bag_size", 1.0, 1e-5)
+    assert law.with_parameter("bag_size", size).answer(1.0).value <= 1e-5
+    assert (law.with_parameter("bag_size", size - 1).answer(1.0).value or 1.0) > 1e-5
 
 
 @pytest.mark.parametrize("labels", [(1.0, 4.0), (-1.0, 2.0)])
 def test_theorem_3_finds_the_least_noise_whatever_its_size(labels):
     small = Theorem3(labels, 1.0, 10**12)
-    found = calibrate.limit(small, "noise_std", 100.0, 0.5)
-    assert small.with_value("noise_std", found).answer(100.0).value <= 0.5
-    assert (small.with_value("noise_std", found * (1 - 1e-8)).answer(100.0).value or 1.0) > 0.5
+    found = calibrate(small, "noise_std", 100.0, 0.5)
+    assert small.with_parameter("noise_std", found).answer(100.0).value <= 0.5
+    assert (small.with_parameter("noise_std", found * (1 - 1e-8)).answer(100.0).value or 1.0) > 0.5
     assert found == pytest.approx(2 * 3 * 2 / 1e3, rel=1e-9)  # κ = ½
-    large = calibrate.limit(Theorem3(labels, 1.0, 10**4), "noise_std", 1e-5, 1e-10)
+    large = calibrate(Theorem3(labels, 1.0, 10**4), "noise_std", 1e-5, 1e-10)
     assert 1e5 < large < 3e9

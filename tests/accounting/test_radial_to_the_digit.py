@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from labeldp.accounting import calibrate, radial
+from labeldp.accounting import radial
 from labeldp.accounting.bounds import Bounds
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.laplace import LaplaceProfile
-from labeldp.accounting.privacy_profile import Factors, SearchMethod
-from labeldp.accounting.radial import Radial, deviations, product_quantile
+from labeldp.accounting.privacy_profile import LossFactors, SearchMethod
+from labeldp.accounting.radial import RadialProfile, deviations, product_quantile
 from labeldp.errors import InputError
 
 
@@ -50,33 +51,40 @@ def true_delta(most, dimensions, epsilon):
 @pytest.mark.parametrize(("most", "part"), [(0.7, 0.0), (0.7, 0.5), (5.0, 0.2), (5.0, 0.95)])
 def test_delta_is_the_integral_of_its_law(dimensions, most, part):
     epsilon = part * most
-    true, found = true_delta(most, dimensions, epsilon), Radial(most, dimensions).delta(epsilon)
+    true, found = (
+        true_delta(most, dimensions, epsilon),
+        RadialProfile(most, dimensions).delta(epsilon),
+    )
     assert found.estimate == pytest.approx(float(true), rel=1e-12, abs=0.0)
     assert 0.9e-9 < found.upper / found.estimate - 1 < 1.1e-9
     assert 0.9e-9 < 1 - found.lower / found.estimate < 1.1e-9
     if epsilon:
-        kept, below = math.exp(-epsilon), Radial(most, dimensions).delta(-epsilon)
+        kept, below = math.exp(-epsilon), RadialProfile(most, dimensions).delta(-epsilon)
         for side in ("lower", "estimate", "upper"):
             other = 1 - kept + kept * getattr(found, side)
             assert getattr(below, side) == pytest.approx(other, rel=1e-14)
 
 
 def test_the_loss_has_an_end():
-    each = Radial(0.7, 5)
+    each = RadialProfile(0.7, 5)
     assert each.delta(0.7) == each.delta(0.8) == Bounds(0.0, 0.0, 0.0)
     assert each.delta(0.7 - 1e-3).upper > 1e-300
     assert each.delta(0.7 * (1 - 1e-15)).upper >= 1e-300
     assert each.delta(-9.0).upper == pytest.approx(-math.expm1(-9.0), rel=1e-9)
     assert each.delta(-60.0).upper <= 1.0
-    assert each.pure() == calibrate.epsilon(each, 0.0) == 0.7
+    assert each.pure_epsilon() == epsilon_at(each, 0.0) == 0.7
     assert each.group(1) == each
-    assert each.group(3) == Radial(3 * 0.7, 5)
-    where = each.range_of_epsilon(0.1)
-    assert (where.low, where.high, where.how) == (0.0, 0.7, SearchMethod.SHARP)
-    assert each.factors() == Factors(atoms=(each.atoms(),), exact=False)
-    assert radial.curve(0.7, 1) == LaplaceProfile(0.7)
-    assert radial.curve(0.7, 2) == Radial(0.7, 2)
-    for bad in (lambda: Radial(0.0, 5), lambda: Radial(0.7, 1), lambda: each.group(0)):
+    assert each.group(3) == RadialProfile(3 * 0.7, 5)
+    where = each.epsilon_search(0.1)
+    assert (where.low, where.high, where.method) == (0.0, 0.7, SearchMethod.SHARP)
+    assert each.factors() == LossFactors(atoms=(each.atoms(),), exact=False)
+    assert radial.radial_profile(0.7, 1) == LaplaceProfile(0.7)
+    assert radial.radial_profile(0.7, 2) == RadialProfile(0.7, 2)
+    for bad in (
+        lambda: RadialProfile(0.0, 5),
+        lambda: RadialProfile(0.7, 1),
+        lambda: each.group(0),
+    ):
         with pytest.raises(InputError):
             bad()
 
@@ -93,7 +101,7 @@ def test_the_ratio_of_bessel_functions(dimensions, x):
 def test_many_dimensions_are_near_a_gaussian(dimensions):
     """There the loss is nearly normal: of N(μ²/2, μ²), as that of a Gaussian mechanism."""
     most = 40.0
-    each = Radial(most, dimensions)
+    each = RadialProfile(most, dimensions)
     edges = np.linspace(each._first, math.pi - each._first, 4001)
     middle = 0.5 * (edges[1:] + edges[:-1])
     mass = each._density(middle)
@@ -112,7 +120,7 @@ def test_many_dimensions_are_near_a_gaussian(dimensions):
 @pytest.mark.parametrize("dimensions", [2, 3, 1402, 1403, 5000, 10**6])
 def test_what_is_cut_off_of_the_angles_is_nothing(dimensions):
     """(d − 2)·ln cos θ and the whole of the loss are below −700 there, and not far below."""
-    each = Radial(2.0, dimensions)
+    each = RadialProfile(2.0, dimensions)
     if each._first == 0.0:
         assert (dimensions - 2) * (math.pi / 2) ** 2 / 2 <= 702.0
         return
@@ -125,7 +133,7 @@ def test_what_is_cut_off_of_the_angles_is_nothing(dimensions):
 
 @pytest.mark.parametrize(("most", "dimensions"), [(0.7, 2), (0.7, 5), (6.0, 3)])
 def test_the_points_of_the_loss_are_a_law_above_it(most, dimensions):
-    each = Radial(most, dimensions)
+    each = RadialProfile(most, dimensions)
     values, chances = np.array(each.atoms()).T
     assert len(values) == 257
     assert (values[0], chances[0]) == (most, 1e-300)

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting import calibrate, gaussian, random_sensitivity
+from labeldp.accounting import gaussian, random_sensitivity
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.limits import MOST_LOG_NOISE, MOST_MEAN_EPSILON, MOST_NOISY_BAG_SIZE
-from labeldp.accounting.privacy_profile import Range, SearchMethod
+from labeldp.accounting.privacy_profile import SearchMethod, SearchRange
 from labeldp.accounting.random_sensitivity import (
     Counts,
     _above,
@@ -21,7 +22,7 @@ from labeldp.accounting.random_sensitivity import (
     fixed,
     mean_delta,
 )
-from labeldp.accounting.weighted_bags import RandomWeights, fraction_of, realised_mu
+from labeldp.accounting.weighted_bags import RandomWeightsProfile, fraction_of, realised_mu
 from labeldp.errors import InputError, PlanError
 
 # E[δ(ε; scale·share)] with so many other noisy rows, by 30-digit quadrature over the law of t
@@ -89,9 +90,9 @@ def test_a_bag_without_other_noise_shows_all_or_what_the_row_itself_hides():
 def test_next_to_no_noise_is_no_guarantee(others, scale, noisy):
     """What matters then lies far out on the line, beyond where an integrand is looked for."""
     assert mean_delta(scale, 1.0, fixed(others), noisy).upper > 1 - 1e-9
-    law = RandomWeights(others + 1, (0.0, 1.0), 1.0 if noisy else 0.9, 1.0 / scale)
+    law = RandomWeightsProfile(others + 1, (0.0, 1.0), 1.0 if noisy else 0.9, 1.0 / scale)
     assert law.delta(1.0).upper > 1 - 1e-9
-    assert calibrate.epsilon(law, 1e-6) == math.inf
+    assert epsilon_at(law, 1e-6) == math.inf
 
 
 @noisy_or_not
@@ -331,7 +332,7 @@ def test_counts_far_from_the_mode_are_left_out_and_bounded(rate, monkeypatch):
 
 
 def test_a_row_is_of_the_worse_kind_that_exists():
-    law = RandomWeights(5, (-1.0, 2.0), 0.5, 2.0, 20)
+    law = RandomWeightsProfile(5, (-1.0, 2.0), 0.5, 2.0, 20)
     assert law.width == 3.0
     assert law.noisy_rows == 10
     quiet, noisy = law.kinds(0.7)
@@ -342,38 +343,38 @@ def test_a_row_is_of_the_worse_kind_that_exists():
     assert quiet == mean_delta(1.5, 0.7, counts[0], False)
     assert noisy == mean_delta(1.5, 0.7, counts[1], True)
     assert law.delta(0.7) == max(quiet, noisy, key=lambda bounds: bounds.upper)
-    only = RandomWeights(5, (-1.0, 2.0), 1.0, 2.0, 20).kinds(0.7)
+    only = RandomWeightsProfile(5, (-1.0, 2.0), 1.0, 2.0, 20).kinds(0.7)
     assert only == [mean_delta(1.5, 0.7, fixed(4), True)]
-    none = RandomWeights(5, (-1.0, 2.0), 0.01, 2.0, 20).kinds(0.7)
+    none = RandomWeightsProfile(5, (-1.0, 2.0), 0.01, 2.0, 20).kinds(0.7)
     assert none == [mean_delta(1.5, 0.7, fixed(0), False)]
-    coins = RandomWeights(5, (-1.0, 2.0), 0.5, 2.0)
+    coins = RandomWeightsProfile(5, (-1.0, 2.0), 0.5, 2.0)
     assert coins.noisy_rows is None
     assert coins.kinds(0.7) == [mean_delta(1.5, 0.7, binomial(4, 0.5), False)]
-    assert RandomWeights(5, (-1.0, 2.0), 1.0, 2.0).kinds(0.7) == only
-    assert RandomWeights(5, (-1.0, 2.0), 1.0).noise_std == 1.0
+    assert RandomWeightsProfile(5, (-1.0, 2.0), 1.0, 2.0).kinds(0.7) == only
+    assert RandomWeightsProfile(5, (-1.0, 2.0), 1.0).noise_std == 1.0
     with pytest.raises(InputError, match="epsilon"):
         law.delta(-0.1)
 
 
 def test_a_part_of_the_rows_is_counted_as_written():
-    assert RandomWeights(2, (0.0, 1.0), 0.29, rows=100).noisy_rows == 29
-    assert RandomWeights(2, (0.0, 1.0), 0.2999, rows=10).noisy_rows == 2
+    assert RandomWeightsProfile(2, (0.0, 1.0), 0.29, rows=100).noisy_rows == 29
+    assert RandomWeightsProfile(2, (0.0, 1.0), 0.2999, rows=10).noisy_rows == 2
 
 
 def test_no_bag_is_larger_than_the_table():
-    assert RandomWeights(20, (0.0, 1.0), 0.5, rows=20).bag_size == 20
-    assert RandomWeights(MOST_NOISY_BAG_SIZE, (0.0, 1.0), 0.5).rows is None
+    assert RandomWeightsProfile(20, (0.0, 1.0), 0.5, rows=20).bag_size == 20
+    assert RandomWeightsProfile(MOST_NOISY_BAG_SIZE, (0.0, 1.0), 0.5).rows is None
     for size, rows, told in [
         (21, 20, "20"),
         (10**9 + 1, None, "1,000,000,000"),
         (10**9 + 1, 10**10, "10,000,000,000"),
     ]:
         with pytest.raises(InputError) as refused:
-            RandomWeights(size, (0.0, 1.0), 0.5, rows=rows)
+            RandomWeightsProfile(size, (0.0, 1.0), 0.5, rows=rows)
         assert str(refused.value) == (
             f"`bag_size` {size:,} is above the {told} rows there may be; ask for smaller bags"
         )
-    assert RandomWeights(1, (0.0, 1.0), 1.0, rows=1).bag_size == 1
+    assert RandomWeightsProfile(1, (0.0, 1.0), 1.0, rows=1).bag_size == 1
     for size, labels, fraction, std in [
         (0, (0.0, 1.0), 0.5, 1.0),
         (2, (1.0, 0.0), 0.5, 1.0),
@@ -382,13 +383,16 @@ def test_no_bag_is_larger_than_the_table():
         (2, (0.0, 1.0), 0.5, 0.0),
     ]:
         with pytest.raises(InputError):
-            RandomWeights(size, labels, fraction, std)
+            RandomWeightsProfile(size, labels, fraction, std)
 
 
 def test_where_each_limit_is_looked_for():
-    law, counted = RandomWeights(5, (-1.0, 2.0), 0.5), RandomWeights(5, (-1.0, 2.0), 0.5, rows=40)
+    law, counted = (
+        RandomWeightsProfile(5, (-1.0, 2.0), 0.5),
+        RandomWeightsProfile(5, (-1.0, 2.0), 0.5, rows=40),
+    )
     sizes, deviations, coins, rows = (
-        each.range_of(name, 1.0, 1e-3)
+        each.parameter_search(name, 1.0, 1e-3)
         for each, name in [
             (law, "bag_size"),
             (law, "noise_std"),
@@ -397,21 +401,26 @@ def test_where_each_limit_is_looked_for():
         ]
     )
     for where in (sizes, deviations, coins, rows):
-        assert isinstance(where, Range)
-    assert (sizes.low, sizes.high, sizes.start, sizes.whole) == (1, MOST_NOISY_BAG_SIZE, 34, True)
-    small = counted.range_of("bag_size", 1.0, 1e-3)
+        assert isinstance(where, SearchRange)
+    assert (sizes.low, sizes.high, sizes.start, sizes.integer) == (1, MOST_NOISY_BAG_SIZE, 34, True)
+    small = counted.parameter_search("bag_size", 1.0, 1e-3)
     assert (small.low, small.high) == (1, 40)
-    assert RandomWeights(5, (-1.0, 2.0), 0.5, rows=7).range_of("bag_size", 1.0, 1e-3).start == 7
+    assert (
+        RandomWeightsProfile(5, (-1.0, 2.0), 0.5, rows=7)
+        .parameter_search("bag_size", 1.0, 1e-3)
+        .start
+        == 7
+    )
     assert deviations.value(0.0) == 3.0
     assert (deviations.low, deviations.high) == (-MOST_LOG_NOISE, MOST_LOG_NOISE)
-    assert (coins.high, coins.how) == (1.0, SearchMethod.HALVING)
-    assert (rows.low, rows.high, rows.whole) == (1, 40, True)
+    assert (coins.high, coins.method) == (1.0, SearchMethod.HALVING)
+    assert (rows.low, rows.high, rows.integer) == (1, 40, True)
     assert [rows.value(count) for count in (1, 20, 40)] == [1 / 40, 0.5, 1.0]
-    assert law.range_of_epsilon(0.1) == Range(
-        0.0, MOST_MEAN_EPSILON, 1.0, Range.value, how=SearchMethod.DOUBLING
+    assert law.epsilon_search(0.1) == SearchRange(
+        0.0, MOST_MEAN_EPSILON, 1.0, SearchRange.value, method=SearchMethod.DOUBLING
     )
-    with pytest.raises(InputError, match="RandomWeights has no parameter 'bags' to solve for"):
-        law.range_of("bags", 1.0, 1e-3)
+    with pytest.raises(InputError, match="RandomWeightsProfile has no parameter 'bags' to solve for"):
+        law.parameter_search("bags", 1.0, 1e-3)
 
 
 # --- weights that were drawn ---------------------------------------------------------------------
@@ -454,24 +463,24 @@ def test_a_fraction_stands_for_its_count(rows):
 
 
 def test_limits_of_small_tables_are_those_one_by_one():
-    law = RandomWeights(5, (-1.0, 2.0), 0.5, 6.0, rows=8)
+    law = RandomWeightsProfile(5, (-1.0, 2.0), 0.5, 6.0, rows=8)
     for delta in (0.02, 0.15):
         passing = [
-            n for n in range(1, 9) if law.with_value("bag_size", n).delta(0.5).upper <= delta
+            n for n in range(1, 9) if law.with_parameter("bag_size", n).delta(0.5).upper <= delta
         ]
         if passing:
-            assert calibrate.limit(law, "bag_size", 0.5, delta) == passing[0]
+            assert calibrate(law, "bag_size", 0.5, delta) == passing[0]
         else:
             with pytest.raises(PlanError, match="no bag of up to 8 rows has epsilon"):
-                calibrate.limit(law, "bag_size", 0.5, delta)
+                calibrate(law, "bag_size", 0.5, delta)
         passing = [
             n
             for n in range(1, 9)
-            if law.with_value("noisy_fraction", fraction_of(n, 8)).delta(0.5).upper <= delta
+            if law.with_parameter("noisy_fraction", fraction_of(n, 8)).delta(0.5).upper <= delta
         ]
         if passing:
-            found = calibrate.limit(law, "noisy_fraction", 0.5, delta)
-            assert law.with_value("noisy_fraction", found).noisy_rows == passing[0]
+            found = calibrate(law, "noisy_fraction", 0.5, delta)
+            assert law.with_parameter("noisy_fraction", found).noisy_rows == passing[0]
         else:
             with pytest.raises(PlanError, match="even if every row is noisy"):
-                calibrate.limit(law, "noisy_fraction", 0.5, delta)
+                calibrate(law, "noisy_fraction", 0.5, delta)

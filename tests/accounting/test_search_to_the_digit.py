@@ -8,20 +8,21 @@ from dataclasses import dataclass
 
 import pytest
 
-from labeldp.accounting import calibrate
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.calibrate import (
     _between,
+    _bracketed_root,
     _interpolated,
     _largest_integer,
-    _root,
     _smallest_integer,
     _smallest_real,
+    calibrate,
+    epsilon_at,
 )
-from labeldp.accounting.draw import SubsampledProfile, affordable_delta
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.laplace import Pure
-from labeldp.accounting.privacy_profile import PrivacyProfile, Range, SearchMethod
+from labeldp.accounting.laplace import PureProfile
+from labeldp.accounting.privacy_profile import PrivacyProfile, SearchMethod, SearchRange
+from labeldp.accounting.subsampling import SubsampledProfile, affordable_delta
 from labeldp.errors import InputError, PlanError
 
 
@@ -30,7 +31,7 @@ class Law(PrivacyProfile):
     """δ by a formula, a certified one that is a hair above its guess; both may be asked for."""
 
     formula: Callable[[float, float], float]
-    where: Range
+    where: SearchRange
     knob: float = 1.0
     above: float = 1e-9
 
@@ -38,14 +39,14 @@ class Law(PrivacyProfile):
         value = self.formula(self.knob, epsilon)
         return Bounds(0.0, value, min(1.0, value * (1.0 + self.above)))
 
-    def guess(self, epsilon: float) -> Bounds:
+    def quick_delta(self, epsilon: float) -> Bounds:
         value = self.formula(self.knob, epsilon)
         return Bounds(0.0, value, value)
 
-    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
+    def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
         return self.where
 
-    def range_of(self, name: str, epsilon: float, delta: float) -> Range:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange:
         assert name == "knob"
         assert epsilon == 1.0
         assert 0.0 < delta <= 1.0
@@ -57,11 +58,11 @@ def falling(knob: float, epsilon: float) -> float:
 
 
 HOWS = {
-    SearchMethod.NEAR: Range(0.0, 1e6, 1.0),
-    SearchMethod.DOUBLING: Range(0.0, 1e5, 1.0, how=SearchMethod.DOUBLING),
-    SearchMethod.STEPS: Range(1e-6, 1e4, 1e-6, how=SearchMethod.STEPS),
-    SearchMethod.SHARP: Range(0.0, 1e6, 0.0, how=SearchMethod.SHARP),
-    SearchMethod.HALVING: Range(1e-300, 1e6, 1.0, how=SearchMethod.HALVING),
+    SearchMethod.NEAR: SearchRange(0.0, 1e6, 1.0),
+    SearchMethod.DOUBLING: SearchRange(0.0, 1e5, 1.0, method=SearchMethod.DOUBLING),
+    SearchMethod.STEPS: SearchRange(1e-6, 1e4, 1e-6, method=SearchMethod.STEPS),
+    SearchMethod.SHARP: SearchRange(0.0, 1e6, 0.0, method=SearchMethod.SHARP),
+    SearchMethod.HALVING: SearchRange(1e-300, 1e6, 1.0, method=SearchMethod.HALVING),
 }
 
 
@@ -71,15 +72,15 @@ HOWS = {
 def test_the_least_epsilon_passes_and_hardly_less_does_not(how, knob, delta):
     """δ = e^{−ε/knob}, certified to 1e-9."""
     law = Law(falling, HOWS[how], knob)
-    found, true = calibrate.epsilon(law, delta), knob * math.log(1 / delta)
+    found, true = epsilon_at(law, delta), knob * math.log(1 / delta)
     assert law.delta(found).upper <= delta
     assert true <= found <= true * (1 + 2e-8 / math.log(1 / delta) + 2e-9) + 2e-15
 
 
 @pytest.mark.parametrize("how", HOWS)
 def test_no_epsilon_is_none(how):
-    assert calibrate.epsilon(Law(lambda _, e: 0.5, HOWS[how]), 0.1) == math.inf  # noqa: ARG005
-    found = calibrate.epsilon(Law(lambda _, e: 0.05, HOWS[how]), 0.1)  # noqa: ARG005
+    assert epsilon_at(Law(lambda _, e: 0.5, HOWS[how]), 0.1) == math.inf  # noqa: ARG005
+    found = epsilon_at(Law(lambda _, e: 0.05, HOWS[how]), 0.1)  # noqa: ARG005
     assert found <= max(HOWS[how].low, 1e-300) * (1 + 1e-9)
 
 
@@ -87,31 +88,31 @@ def test_no_epsilon_is_none(how):
 def test_what_passes_only_at_the_end_of_the_range_is_found_there_or_not_at_all(how):
     end = HOWS[how].high
     law = Law(lambda _, e: 0.01 if e >= end else 0.5, HOWS[how])
-    found = calibrate.epsilon(law, 0.1)
+    found = epsilon_at(law, 0.1)
     assert found == math.inf or law.delta(found).upper <= 0.1
 
 
 def test_epsilon_is_nothing_or_all_at_the_ends_of_delta():
     law = SubsampledProfile(GaussianProfile(3.0), 0.2)
-    assert calibrate.epsilon(law, 0.2) == 0.0
-    assert calibrate.epsilon(law, 0.1) == pytest.approx(
-        calibrate.epsilon(GaussianProfile(3.0), affordable_delta(0.1, 0.2)), rel=1e-9
+    assert epsilon_at(law, 0.2) == 0.0
+    assert epsilon_at(law, 0.1) == pytest.approx(
+        epsilon_at(GaussianProfile(3.0), affordable_delta(0.1, 0.2)), rel=1e-9
     )
-    assert calibrate.epsilon(Pure(0.3), 0.0) == 0.3
+    assert epsilon_at(PureProfile(0.3), 0.0) == 0.3
     for delta in (-0.1, 1.0, 1.5):
         with pytest.raises(InputError, match="delta"):
-            calibrate.epsilon(law, delta)
+            epsilon_at(law, delta)
     for delta in (0.0, 1.0):
         with pytest.raises(InputError, match="delta"):
-            calibrate.limit(GaussianProfile(1.0), "mu", 1.0, delta)
+            calibrate(GaussianProfile(1.0), "mu", 1.0, delta)
 
 
 def test_a_limit_under_a_draw_of_small_chance_is_no_limit():
     """δ within a bag may be 1: any number of bags, or none at all of a floor."""
-    grows = Law(falling, Range(0.0, 9.0, 1.0, grows=True))
-    falls = Law(falling, Range(0.0, 9.0, 1.0))
-    assert calibrate.limit(SubsampledProfile(grows, 0.1), "knob", 1.0, 0.1) == math.inf
-    assert calibrate.limit(SubsampledProfile(falls, 0.1), "knob", 1.0, 0.1) == 0.0
+    increasing = Law(falling, SearchRange(0.0, 9.0, 1.0, increasing=True))
+    falls = Law(falling, SearchRange(0.0, 9.0, 1.0))
+    assert calibrate(SubsampledProfile(increasing, 0.1), "knob", 1.0, 0.1) == math.inf
+    assert calibrate(SubsampledProfile(falls, 0.1), "knob", 1.0, 0.1) == 0.0
 
 
 # --- parameters ----------------------------------------------------------------------------------
@@ -120,39 +121,41 @@ def test_a_limit_under_a_draw_of_small_chance_is_no_limit():
 @pytest.mark.parametrize("truth", [0, 1, 2, 3, 7, 100, 12_345])
 @pytest.mark.parametrize("start", [0.0, 1.0, 5.0, 9.0])
 def test_the_most_that_pass_are_found_from_any_start(truth, start):
-    """δ grows with the knob: 0.1 is reached between `truth` and the next whole number."""
+    """δ increasing with the knob: 0.1 is reached between `truth` and the next whole number."""
 
-    def grows(knob: float, epsilon: float) -> float:  # noqa: ARG001
+    def increasing(knob: float, epsilon: float) -> float:  # noqa: ARG001
         return min(1.0, 0.1 * (knob / (truth + 0.5)) ** 2)
 
-    where = Range(0.0, math.log(10**6), start, math.exp, grows=True, whole=True)
-    assert calibrate.limit(Law(grows, where), "knob", 1.0, 0.1) == truth
-    where = Range(0, 10**6, round(math.exp(start)), grows=True, whole=True, how=SearchMethod.STEPS)
-    assert calibrate.limit(Law(grows, where), "knob", 1.0, 0.1) == truth
+    where = SearchRange(0.0, math.log(10**6), start, math.exp, increasing=True, integer=True)
+    assert calibrate(Law(increasing, where), "knob", 1.0, 0.1) == truth
+    where = SearchRange(
+        0, 10**6, round(math.exp(start)), increasing=True, integer=True, method=SearchMethod.STEPS
+    )
+    assert calibrate(Law(increasing, where), "knob", 1.0, 0.1) == truth
 
 
 def test_no_more_than_the_range_holds_are_found():
-    where = Range(0.0, math.log(50), 1.0, math.exp, grows=True, whole=True)
-    assert calibrate.limit(Law(lambda k, e: 1e-9, where), "knob", 1.0, 0.1) == 50  # noqa: ARG005
+    where = SearchRange(0.0, math.log(50), 1.0, math.exp, increasing=True, integer=True)
+    assert calibrate(Law(lambda k, e: 1e-9, where), "knob", 1.0, 0.1) == 50  # noqa: ARG005
 
 
 @pytest.mark.parametrize("above", [0.0, 0.3])
 def test_the_certified_number_decides_between_whole_numbers(above):
     """The guess lets eleven pass; certified, one passes that is a third smaller in δ."""
 
-    def grows(knob: float, epsilon: float) -> float:  # noqa: ARG001
+    def increasing(knob: float, epsilon: float) -> float:  # noqa: ARG001
         return min(1.0, 0.1 * knob / 11.5)
 
-    where = Range(0.0, 9.0, 1.0, math.exp, grows=True, whole=True)
-    most = max(k for k in range(1, 12) if grows(k, 1.0) * (1 + above) <= 0.1)
-    assert calibrate.limit(Law(grows, where, above=above), "knob", 1.0, 0.1) == most
+    where = SearchRange(0.0, 9.0, 1.0, math.exp, increasing=True, integer=True)
+    most = max(k for k in range(1, 12) if increasing(k, 1.0) * (1 + above) <= 0.1)
+    assert calibrate(Law(increasing, where, above=above), "knob", 1.0, 0.1) == most
 
     def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
         return min(1.0, 0.1 * 11.5 / knob)
 
-    where = Range(1, 1000, 30, whole=True)
+    where = SearchRange(1, 1000, 30, integer=True)
     least = min(k for k in range(1, 100) if falls(k, 1.0) * (1 + above) <= 0.1)
-    assert calibrate.limit(Law(falls, where, above=above), "knob", 1.0, 0.1) == least
+    assert calibrate(Law(falls, where, above=above), "knob", 1.0, 0.1) == least
 
 
 @pytest.mark.parametrize("start", [1, 2, 11, 12, 900])
@@ -160,61 +163,63 @@ def test_the_fewest_that_pass_are_found_from_any_start(start):
     def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
         return min(1.0, 0.1 * 11.5 / knob)
 
-    where = Range(1, 1000, start, lambda n: 2.0 * n, whole=True)
-    assert calibrate.limit(Law(falls, where, above=0.0), "knob", 1.0, 0.1) == 12.0
-    none = Range(1, 5, min(start, 5), whole=True, hopeless="none, at best {least}")
+    where = SearchRange(1, 1000, start, lambda n: 2.0 * n, integer=True)
+    assert calibrate(Law(falls, where, above=0.0), "knob", 1.0, 0.1) == 12.0
+    none = SearchRange(1, 5, min(start, 5), integer=True, error_message="none, at best {least}")
     with pytest.raises(PlanError, match=r"^none, at best 0\.23$"):
-        calibrate.limit(Law(falls, none), "knob", 1.0, 0.1)
+        calibrate(Law(falls, none), "knob", 1.0, 0.1)
 
 
 def test_what_only_the_guess_lets_pass_is_none():
     def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
         return min(1.0, 0.1 * 11.5 / knob)
 
-    where = Range(1, 12, 5, whole=True, hopeless="none")
-    assert calibrate.limit(Law(falls, where, above=0.0), "knob", 1.0, 0.1) == 12
+    where = SearchRange(1, 12, 5, integer=True, error_message="none")
+    assert calibrate(Law(falls, where, above=0.0), "knob", 1.0, 0.1) == 12
     with pytest.raises(PlanError, match="none"):
-        calibrate.limit(Law(falls, where, above=0.3), "knob", 1.0, 0.1)
+        calibrate(Law(falls, where, above=0.3), "knob", 1.0, 0.1)
 
 
 def test_a_guess_is_for_choices_and_may_be_two_in_a_hundred_off():
     def falls(knob: float, epsilon: float) -> float:  # noqa: ARG001
         return min(1.0, math.exp(-knob))
 
-    where = Range(0.0, 100.0, 1.0)
+    where = SearchRange(0.0, 100.0, 1.0)
     true = math.log(1e6)
-    certified = calibrate.limit(Law(falls, where), "knob", 1.0, 1e-6)
-    rough = calibrate.limit(Law(falls, where), "knob", 1.0, 1e-6, certified=False)
+    certified = calibrate(Law(falls, where), "knob", 1.0, 1e-6)
+    rough = calibrate(Law(falls, where), "knob", 1.0, 1e-6, certified=False)
     assert certified == pytest.approx(true, rel=1e-8)
     assert certified >= true
     assert math.exp(-rough) <= 1e-6 * 1.02
     assert rough == pytest.approx(true, rel=1e-2)
-    steps = Range(true * 0.9, 100.0, true * 0.9, how=SearchMethod.STEPS)
-    rough = calibrate.limit(Law(falls, steps), "knob", 1.0, 1e-6, certified=False)
+    steps = SearchRange(true * 0.9, 100.0, true * 0.9, method=SearchMethod.STEPS)
+    rough = calibrate(Law(falls, steps), "knob", 1.0, 1e-6, certified=False)
     assert rough == pytest.approx(math.log(1e6 / 1.02), rel=1e-8)
 
 
 def test_the_largest_real_that_passes():
-    def grows(knob: float, epsilon: float) -> float:  # noqa: ARG001
+    def increasing(knob: float, epsilon: float) -> float:  # noqa: ARG001
         return min(1.0, 1e-3 * knob**2)
 
-    where = Range(math.log(1e-12), math.log(1e6), 0.0, math.exp, grows=True, how=SearchMethod.SHARP)
+    where = SearchRange(
+        math.log(1e-12), math.log(1e6), 0.0, math.exp, increasing=True, method=SearchMethod.SHARP
+    )
     for above in (1e-11, 1e-3):
-        found = calibrate.limit(Law(grows, where, above=above), "knob", 1.0, 1e-5)
+        found = calibrate(Law(increasing, where, above=above), "knob", 1.0, 1e-5)
         true = 0.1 / math.sqrt(1.0 + above)
         assert found <= true
         assert found == pytest.approx(true, rel=1e-4 if above == 1e-3 else 1e-10)
 
 
 def test_halving_ends_within_1e_9_or_at_the_end_itself():
-    where = Range(1e-300, 1.0, 1.0, how=SearchMethod.HALVING)
+    where = SearchRange(1e-300, 1.0, 1.0, method=SearchMethod.HALVING)
     law = Law(lambda k, e: 0.01 if k >= 0.123 else 0.5, where)  # noqa: ARG005
-    found = calibrate.limit(law, "knob", 1.0, 0.1)
+    found = calibrate(law, "knob", 1.0, 0.1)
     assert 0.123 <= found <= 0.123 * (1 + 1.1e-9)
     edge = Law(lambda k, e: 0.01 if k >= 1.0 - 1e-13 else 0.5, where)  # noqa: ARG005
-    assert calibrate.limit(edge, "knob", 1.0, 0.1) == 1.0
+    assert calibrate(edge, "knob", 1.0, 0.1) == 1.0
     with pytest.raises(PlanError):
-        calibrate.limit(Law(lambda k, e: 0.5, where), "knob", 1.0, 0.1)  # noqa: ARG005
+        calibrate(Law(lambda k, e: 0.5, where), "knob", 1.0, 0.1)  # noqa: ARG005
 
 
 # --- the tools -----------------------------------------------------------------------------------
@@ -300,11 +305,11 @@ def test_a_root_is_bracketed_by_steps_away_from_the_start():
         asked.append(x)
         return 1000.0 - x
 
-    assert _root(gap, 0.0, 1e6, 1.0) == pytest.approx(1000.0, rel=1e-11)
+    assert _bracketed_root(gap, 0.0, 1e6, 1.0) == pytest.approx(1000.0, rel=1e-11)
     assert len(asked) == len(set(asked))
     assert asked[:3] == [1.0, 1.5, 3.5]
     asked.clear()
-    assert _root(gap, 0.0, 1e6, 4000.0) == pytest.approx(1000.0, rel=1e-11)
+    assert _bracketed_root(gap, 0.0, 1e6, 4000.0) == pytest.approx(1000.0, rel=1e-11)
     assert asked[:3] == [4000.0, 2000.0, 0.0]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
 from tests.console import labeldp
 
@@ -33,7 +33,7 @@ def test_census_with_features_has_the_exact_answer_too() -> None:
     answers = account(*CENSUS, "--max-leverage", 0.0012, "--features", 396)["accountants"]
     assert list(answers) == ["paper", "exact-worst-case", "exact"]
     facts = DatasetBounds(131903910, (0.0, 51.0), 396, 0.0012)
-    most = calibrate.limit(SketchProfile(facts, floor=131903910 * 64.22), "bags", 1.0, 1e-8)
+    most = calibrate(SketchProfile(facts, floor=131903910 * 64.22), "bags", 1.0, 1e-8)
     assert answers["exact"]["max_bags"] == most > answers["exact-worst-case"]["max_bags"]
 
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labeldp.accounting import calibrate
-from labeldp.accounting.gaussian import GaussianProfile, most_mu
+from labeldp.accounting.calibrate import epsilon_at
+from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.data.table import Source
 from labeldp.errors import positive
@@ -112,7 +112,7 @@ def read_claim(certificate: dict[str, Any]) -> MomentsClaim:
 
 def needed_std(width: float, bound: float, epsilon: float, delta: float) -> float:
     """The least noise that keeps the budget, a hair more against rounding."""
-    return width * bound / most_mu(epsilon, delta) * (1 + 1e-9)
+    return width * bound / largest_mu(epsilon, delta) * (1 + 1e-9)
 
 
 def draft(request: Request[Options], source: Source, engine: Engine) -> Plan:
@@ -236,7 +236,7 @@ def account(mechanism: str, asked: MomentsQuestion) -> dict[str, Any]:
         least = needed_std(high - low, bound, *asked.budget)
         return document(mechanism, asked, ["feature_bound"], {"moment_std": least})
     curve = GaussianProfile((high - low) * bound / asked.moment_std)
-    epsilon = calibrate.epsilon(curve, asked.delta)
+    epsilon = epsilon_at(curve, asked.delta)
     spent = {
         "epsilon": epsilon if math.isfinite(epsilon) else None,
         "delta": curve.delta(asked.epsilon).upper,

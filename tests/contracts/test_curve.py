@@ -9,17 +9,22 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.compose import compose
-from labeldp.accounting.draw import BagDraw, SubsampledProfile
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.laplace import LaplaceProfile, Pure
-from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.laplace import LaplaceProfile, PureProfile
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.accounting.privacy_profile import GroupPrivacy, NonPrivate, PrivacyProfile
-from labeldp.accounting.radial import Radial
-from labeldp.accounting.sketch import Bags, DatasetBounds, SizedBag, SketchProfile
-from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.accounting.radial import RadialProfile
+from labeldp.accounting.sketch import (
+    BagOfSizeProfile,
+    DatasetBounds,
+    DisjointBagsProfile,
+    SketchProfile,
+)
+from labeldp.accounting.subsampling import SubsampledBagsProfile, SubsampledProfile
+from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError
 from tests.oracles import gaussian_law, groups
 
@@ -27,19 +32,19 @@ TABLE = DatasetBounds(100_000, (-1.0, 1.0), 20, 60 / 100_000)
 UNKNOWN = DatasetBounds(100_000, (-1.0, 1.0))
 SKETCH = SketchProfile(UNKNOWN, 40, 20_000.0)
 BAG = SketchProfile(DatasetBounds(12_000, (0.0, 51.0)), 1, 64.22 * 12_000)
-WEIGHTS = RandomWeights(500, (-1.0, 1.0), 0.5)
+WEIGHTS = RandomWeightsProfile(500, (-1.0, 1.0), 0.5)
 
 LAWS: dict[str, PrivacyProfile] = {
     "gaussian": GaussianProfile(0.4),
-    "pure": Pure(0.7),
+    "pure": PureProfile(0.7),
     "laplace": LaplaceProfile(0.7),
-    "radial": Radial(0.7, 5),
+    "radial": RadialProfile(0.7, 5),
     "sketch": SKETCH,
     "sketch, public features": SketchProfile(TABLE, 5000, 2_000.0),
     "sketch, measured floor": SketchProfile(UNKNOWN, 40, 20_000.0, 0.1, 1e-9),
-    "bags": Bags(BAG),
-    "bags over the draw": BagDraw(Bags(BAG), 10**6, 12_000, 10),
-    "bag of a size": SizedBag((0.0, 51.0), 64.22, 9000, 40, 3.0),
+    "bags": DisjointBagsProfile(BAG),
+    "bags over the draw": SubsampledBagsProfile(DisjointBagsProfile(BAG), 10**6, 12_000, 10),
+    "bag of a size": BagOfSizeProfile((0.0, 51.0), 64.22, 9000, 40, 3.0),
     "random weights": WEIGHTS,
     "random weights over the draw": SubsampledProfile(WEIGHTS, 0.05),
     "gaussian over the draw": SubsampledProfile(GaussianProfile(0.4), 0.3),
@@ -49,7 +54,7 @@ LAWS: dict[str, PrivacyProfile] = {
     "steps": GroupPrivacy(WEIGHTS, 2),
     "sketch and gaussian": compose([SKETCH, GaussianProfile(0.2)]),
     "unlike sketches": compose([SKETCH, SketchProfile(TABLE, 2000, 20_000.0)]),
-    "sketch and pure": compose([SKETCH, Pure(0.2)]),
+    "sketch and pure": compose([SKETCH, PureProfile(0.2)]),
     "laplace and gaussian": compose([LaplaceProfile(0.3), GaussianProfile(0.2)]),
     "theorem and sketch": compose([Theorem1(131_903_910, (0.0, 51.0), 64.22, 50), SKETCH]),
 }
@@ -70,7 +75,7 @@ def test_delta_is_a_bracket_and_falls_with_epsilon(law: PrivacyProfile) -> None:
 @laws
 def test_the_guess_is_never_above(law: PrivacyProfile) -> None:
     for epsilon in (0.1, 1.0):
-        assert law.guess(epsilon).upper <= law.delta(epsilon).upper * (1 + 1e-12)
+        assert law.quick_delta(epsilon).upper <= law.delta(epsilon).upper * (1 + 1e-12)
 
 
 @laws
@@ -78,7 +83,7 @@ def test_the_guess_is_never_above(law: PrivacyProfile) -> None:
 def test_epsilon_and_delta_are_inverse_on_the_private_side(
     law: PrivacyProfile, delta: float
 ) -> None:
-    epsilon = calibrate.epsilon(law, delta)
+    epsilon = epsilon_at(law, delta)
     if epsilon == math.inf:  # growing steps may jump over the ε of single steps: too careful
         assert isinstance(law, GroupPrivacy) or law.delta(100.0).upper > delta
         return
@@ -88,16 +93,16 @@ def test_epsilon_and_delta_are_inverse_on_the_private_side(
 
 
 PURE = {
-    "pure": (Pure(0.7), 0.7),
+    "pure": (PureProfile(0.7), 0.7),
     "laplace": (LaplaceProfile(0.7), 0.7),
-    "radial": (Radial(0.7, 5), 0.7),
-    "radial and laplace": (compose([Radial(0.7, 5), LaplaceProfile(0.1)]), 0.8),
+    "radial": (RadialProfile(0.7, 5), 0.7),
+    "radial and laplace": (compose([RadialProfile(0.7, 5), LaplaceProfile(0.1)]), 0.8),
     "several": (
-        compose([LaplaceProfile(0.3), Pure(0.1), LaplaceProfile(0.7), LaplaceProfile(0.2)]),
+        compose([LaplaceProfile(0.3), PureProfile(0.1), LaplaceProfile(0.7), LaplaceProfile(0.2)]),
         1.3,
     ),
     "steps": (GroupPrivacy(LaplaceProfile(0.7), 3), 2.1),
-    "a group of several": (compose([LaplaceProfile(0.3), Pure(0.1)]).group(3), 1.2),
+    "a group of several": (compose([LaplaceProfile(0.3), PureProfile(0.1)]).group(3), 1.2),
 }
 
 
@@ -105,7 +110,7 @@ PURE = {
 def test_without_delta_losses_add_up_to_the_most_there_can_be(
     law: PrivacyProfile, epsilon: float
 ) -> None:
-    found = calibrate.epsilon(law, 0.0)
+    found = epsilon_at(law, 0.0)
     assert found == pytest.approx(epsilon, rel=1e-11)
     assert law.delta(found).upper == 0.0
     assert law.delta(found * (1 - 1e-9)).upper > 0.0
@@ -115,7 +120,7 @@ def test_without_delta_losses_add_up_to_the_most_there_can_be(
     "law", [GaussianProfile(0.4), SKETCH, compose([LaplaceProfile(0.3), GaussianProfile(0.2)])]
 )
 def test_a_loss_without_an_end_has_no_epsilon_without_delta(law: PrivacyProfile) -> None:
-    assert calibrate.epsilon(law, 0.0) == math.inf
+    assert epsilon_at(law, 0.0) == math.inf
 
 
 @laws
@@ -132,15 +137,15 @@ def test_groups_cost_at_least_as_much_as_one(law: PrivacyProfile) -> None:
 @laws
 def test_a_law_says_which_parameters_it_has(law: PrivacyProfile) -> None:
     with pytest.raises(InputError, match="has no parameter 'colour' to solve for"):
-        calibrate.limit(law, "colour", 1.0, 1e-6)
+        calibrate(law, "colour", 1.0, 1e-6)
 
 
 LIMITS = [
     (SKETCH, "bags", 1),
     (SKETCH, "floor", -1e-7),
-    (Bags(BAG), "floor", -1e-7),
-    (BagDraw(WEIGHTS, 10**6, 500), "bags", 1),
-    (SizedBag((0.0, 51.0), 64.22), "bag_size", -1),
+    (DisjointBagsProfile(BAG), "floor", -1e-7),
+    (SubsampledBagsProfile(WEIGHTS, 10**6, 500), "bags", 1),
+    (BagOfSizeProfile((0.0, 51.0), 64.22), "bag_size", -1),
     (WEIGHTS, "bag_size", -1),
     (WEIGHTS, "noise_std", -1e-6),
     (WEIGHTS, "noisy_fraction", -1e-6),
@@ -157,11 +162,11 @@ def test_a_limit_passes_and_what_lies_beyond_does_not(
     law: PrivacyProfile, name: str, further: float
 ) -> None:
     epsilon, delta = 1.0, 1e-5
-    found = calibrate.limit(law, name, epsilon, delta)
+    found = calibrate(law, name, epsilon, delta)
     beyond = found + further if abs(further) == 1 else found * (1 + further)
-    home = law.each if isinstance(law, Bags) else law
-    assert home.with_value(name, found).delta(epsilon).upper <= delta * (1 + 1e-9)
-    assert home.with_value(name, beyond).delta(epsilon).upper > delta * (1 - 1e-9)
+    home = law.each if isinstance(law, DisjointBagsProfile) else law
+    assert home.with_parameter(name, found).delta(epsilon).upper <= delta * (1 + 1e-9)
+    assert home.with_parameter(name, beyond).delta(epsilon).upper > delta * (1 - 1e-9)
 
 
 # --- groups against twins ------------------------------------------------------------------------
@@ -191,7 +196,7 @@ def test_a_group_of_laplace_noise_is_its_total_variation_by_integration(size: in
 def test_a_group_of_a_pure_release_is_randomised_response(size: int) -> None:
     total, epsilon = 0.7 * size, 0.4
     truth = math.exp(total) / (1 + math.exp(total))
-    law = Pure(0.7).group(size)
+    law = PureProfile(0.7).group(size)
     true = max(0.0, truth - math.exp(epsilon) * (1 - truth))
     assert law.delta(epsilon).estimate == pytest.approx(true, rel=1e-9)
     assert law.delta(total).upper == 0.0
@@ -206,7 +211,7 @@ def test_single_steps_are_what_the_points_say() -> None:
 
 # --- composition ---------------------------------------------------------------------------------
 
-PARTS = (SKETCH, SketchProfile(TABLE, 2000, 20_000.0), GaussianProfile(0.2), Pure(0.2))
+PARTS = (SKETCH, SketchProfile(TABLE, 2000, 20_000.0), GaussianProfile(0.2), PureProfile(0.2))
 
 
 def test_gaussians_compose_to_the_root_of_the_sum_of_squares() -> None:
@@ -218,10 +223,10 @@ def test_gaussians_compose_to_the_root_of_the_sum_of_squares() -> None:
 
 def test_two_releases_of_a_budget_cost_less_than_twice_the_epsilon() -> None:
     """Theory §13: two Gaussian-like releases at (1, 1e-6)."""
-    mu = calibrate.limit(GaussianProfile(1.0), "mu", 1.0, 1e-6)
+    mu = calibrate(GaussianProfile(1.0), "mu", 1.0, 1e-6)
     together = compose([GaussianProfile(mu), GaussianProfile(mu)])
-    assert calibrate.epsilon(together, 1e-6) == pytest.approx(1.455, abs=5e-4)
-    assert calibrate.epsilon(together, 2e-6) == pytest.approx(1.403, abs=5e-4)
+    assert epsilon_at(together, 1e-6) == pytest.approx(1.455, abs=5e-4)
+    assert epsilon_at(together, 2e-6) == pytest.approx(1.403, abs=5e-4)
 
 
 def test_order_and_brackets_do_not_matter() -> None:
@@ -234,7 +239,7 @@ def test_order_and_brackets_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [Pure(0.3), LaplaceProfile(0.3), GaussianProfile(0.3), WEIGHTS, SKETCH]
+    "other", [PureProfile(0.3), LaplaceProfile(0.3), GaussianProfile(0.3), WEIGHTS, SKETCH]
 )
 def test_together_never_costs_less_than_a_part(other: PrivacyProfile) -> None:
     for law in (SKETCH, GaussianProfile(0.2), WEIGHTS):
@@ -274,7 +279,7 @@ def test_pure_releases_are_all_the_coins_together() -> None:
         told = [c if s else -c for c, s in zip(coins, signs, strict=True)]
         p, q = (math.prod(1 / (1 + math.exp(-way * x)) for x in told) for way in (1, -1))
         true += max(0.0, p - math.exp(epsilon) * q)
-    found = compose([Pure(c) for c in coins]).delta(epsilon)
+    found = compose([PureProfile(c) for c in coins]).delta(epsilon)
     assert found.lower <= true <= found.upper
     assert found.estimate == pytest.approx(true, rel=1e-9)
 
@@ -284,7 +289,7 @@ def test_a_pure_part_is_conditioned_on() -> None:
     epsilon, mu, chance = 0.1, 0.5, 1 / (1 + math.exp(-0.3))
     ahead = float(gaussian_law.delta(epsilon - 0.3, np.array(mu)))
     behind = float(gaussian_law.delta(epsilon + 0.3, np.array(mu)))
-    found = compose([Pure(0.3), GaussianProfile(mu)]).delta(epsilon)
+    found = compose([PureProfile(0.3), GaussianProfile(mu)]).delta(epsilon)
     assert found.estimate == pytest.approx(chance * ahead + (1 - chance) * behind, rel=1e-8)
 
 
@@ -331,7 +336,7 @@ def test_groups_of_what_is_together_are_groups_of_the_parts() -> None:
 
 def test_nothing_stays_nothing() -> None:
     assert compose([NonPrivate(), GaussianProfile(0.1)]).delta(3.0).upper == 1.0
-    assert calibrate.epsilon(NonPrivate(), 0.1) == math.inf
+    assert epsilon_at(NonPrivate(), 0.1) == math.inf
     with pytest.raises(InputError, match="nothing to compose"):
         compose([])
 
@@ -385,8 +390,10 @@ def test_fewer_points_of_a_bounded_loss_are_a_bound_and_a_close_one() -> None:
     p = np.prod(1 / (1 + np.exp(-signs * coins)), axis=1)
     loss = signs @ coins
     true = float(p @ np.maximum(0.0, -np.expm1(epsilon - loss)))
-    found = compose([Pure(float(coin)) for coin in coins]).delta(epsilon)
+    found = compose([PureProfile(float(coin)) for coin in coins]).delta(epsilon)
     assert true <= found.upper <= 1.001 * true
     beside = float(p @ [float(gaussian_law.delta(epsilon - x, np.array(0.2))) for x in loss])
-    found = compose([GaussianProfile(0.2), *(Pure(float(coin)) for coin in coins)]).delta(epsilon)
+    found = compose([GaussianProfile(0.2), *(PureProfile(float(coin)) for coin in coins)]).delta(
+        epsilon
+    )
     assert beside <= found.upper <= 1.001 * beside

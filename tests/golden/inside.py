@@ -18,16 +18,22 @@ from unittest.mock import patch
 import numpy as np
 
 from labeldp import ACCOUNTANTS, DatasetBounds, LocalEngine, Plan, PlanError, Release, Source
-from labeldp.accounting import calibrate, gaussian
+from labeldp.accounting import gaussian
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.draw import BagDraw, SubsampledProfile, affordable_delta, membership
-from labeldp.accounting.family import NeighborFamily, residual_cosine
-from labeldp.accounting.floor import Measurement, added_variance, default_measurement
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate, group_delta
-from labeldp.accounting.sketch import Bags, SizedBag, SketchProfile
-from labeldp.accounting.weighted_bags import RandomWeights, realised_mu
+from labeldp.accounting.residual_floor import Measurement, added_variance, default_measurement
+from labeldp.accounting.sketch import BagOfSizeProfile, DisjointBagsProfile, SketchProfile
+from labeldp.accounting.subsampling import (
+    SubsampledBagsProfile,
+    SubsampledProfile,
+    affordable_delta,
+    inclusion_probability,
+)
+from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.common.files import json_digest
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
@@ -205,12 +211,12 @@ def _with(name: str) -> Answers:
             law(public, bags, floor, price).group(group).delta(epsilon).upper
         ),
         "epsilon": lambda public, bags, floor, delta, price=None, group=1: _finite(
-            calibrate.epsilon(grouped(law(public, bags, floor, price), group), delta)
+            epsilon_at(grouped(law(public, bags, floor, price), group), delta)
         ),
-        "max_bags": lambda public, floor, epsilon, delta, price=None: calibrate.limit(
+        "max_bags": lambda public, floor, epsilon, delta, price=None: calibrate(
             law(public, 1, floor, price), "bags", epsilon, delta
         ),
-        "min_floor": lambda public, bags, epsilon, delta, price=None: calibrate.limit(
+        "min_floor": lambda public, bags, epsilon, delta, price=None: calibrate(
             law(public, bags, 1.0, price), "floor", epsilon, delta
         ),
     }
@@ -225,28 +231,29 @@ Price = tuple[float, float] | None
 
 def _one_bag(
     public: tuple[Any, ...], floor: float, price: tuple[float, float] = (0.0, 0.0)
-) -> Bags:
-    return Bags(SketchProfile(_facts(public), 1, floor, *price))
+) -> DisjointBagsProfile:
+    return DisjointBagsProfile(SketchProfile(_facts(public), 1, floor, *price))
 
 
 SAMPLED: Answers = {
     "delta": lambda public, floor, epsilon, price=(0.0, 0.0), group=1, chance=1.0: (
         SubsampledProfile(_one_bag(public, floor, price), chance).group(group).delta(epsilon).upper
     ),
-    "epsilon": lambda public, floor, delta, price=(0.0, 0.0), group=1, chance=1.0: (
-        calibrate.epsilon(
-            SubsampledProfile(_one_bag(public, floor, price), chance).group(group), delta
-        )
+    "epsilon": lambda public, floor, delta, price=(0.0, 0.0), group=1, chance=1.0: epsilon_at(
+        SubsampledProfile(_one_bag(public, floor, price), chance).group(group), delta
     ),
-    "max_bags": lambda public, rows, floor, epsilon, delta, price=(0.0, 0.0): calibrate.limit(
-        BagDraw(_one_bag(public, floor, price), rows, public[0]), "bags", epsilon, delta
+    "max_bags": lambda public, rows, floor, epsilon, delta, price=(0.0, 0.0): calibrate(
+        SubsampledBagsProfile(_one_bag(public, floor, price), rows, public[0]),
+        "bags",
+        epsilon,
+        delta,
     ),
-    "min_floor": lambda public, epsilon, delta, price=(0.0, 0.0), chance=1.0: calibrate.limit(
+    "min_floor": lambda public, epsilon, delta, price=(0.0, 0.0), chance=1.0: calibrate(
         SubsampledProfile(_one_bag(public, 1.0, price), chance), "floor", epsilon, delta
     ),
     "min_bag_size": lambda labels, residual_ms, epsilon, delta, features=None, factor=None: (
-        calibrate.limit(
-            SizedBag(labels, residual_ms, 1, features, factor), "bag_size", epsilon, delta
+        calibrate(
+            BagOfSizeProfile(labels, residual_ms, 1, features, factor), "bag_size", epsilon, delta
         )
     ),
 }
@@ -258,25 +265,28 @@ def _largest(mu: Any) -> GaussianProfile:
 
 
 def _drawn(public: tuple[Any, ...], chance: float) -> SubsampledProfile:
-    return SubsampledProfile(RandomWeights(*public), chance)
+    return SubsampledProfile(RandomWeightsProfile(*public), chance)
 
 
 NOISY: Answers = {
     "delta": lambda public, epsilon, chance=1.0: _drawn(public, chance).delta(epsilon).upper,
-    "epsilon": lambda public, delta, chance=1.0: calibrate.epsilon(_drawn(public, chance), delta),
-    "max_bags": lambda public, epsilon, delta: calibrate.limit(
-        BagDraw(RandomWeights(*public), public[4] or 0, public[0]), "bags", epsilon, delta
+    "epsilon": lambda public, delta, chance=1.0: epsilon_at(_drawn(public, chance), delta),
+    "max_bags": lambda public, epsilon, delta: calibrate(
+        SubsampledBagsProfile(RandomWeightsProfile(*public), public[4] or 0, public[0]),
+        "bags",
+        epsilon,
+        delta,
     ),
-    "min_noise_std": lambda public, epsilon, delta, chance=1.0: calibrate.limit(
+    "min_noise_std": lambda public, epsilon, delta, chance=1.0: calibrate(
         _drawn(public, chance), "noise_std", epsilon, delta
     ),
-    "min_noisy_fraction": lambda public, epsilon, delta, chance=1.0: calibrate.limit(
+    "min_noisy_fraction": lambda public, epsilon, delta, chance=1.0: calibrate(
         _drawn(public, chance), "noisy_fraction", epsilon, delta
     ),
-    "min_bag_size": lambda labels, fraction, epsilon, delta, std=1.0, rows=None: calibrate.limit(
-        RandomWeights(1, labels, fraction, std, rows), "bag_size", epsilon, delta
+    "min_bag_size": lambda labels, fraction, epsilon, delta, std=1.0, rows=None: calibrate(
+        RandomWeightsProfile(1, labels, fraction, std, rows), "bag_size", epsilon, delta
     ),
-    "target_mu": lambda epsilon, delta, chance=1.0: calibrate.limit(
+    "target_mu": lambda epsilon, delta, chance=1.0: calibrate(
         SubsampledProfile(GaussianProfile(1.0), chance), "mu", epsilon, delta
     ),
     "realised_mu": lambda weights, noisy, width, std: realised_mu(
@@ -285,7 +295,7 @@ NOISY: Answers = {
     "realised_delta": lambda mu, epsilon, chance=1.0: (
         SubsampledProfile(_largest(mu), chance).delta(epsilon).upper
     ),
-    "realised_epsilon": lambda mu, delta, chance=1.0: calibrate.epsilon(
+    "realised_epsilon": lambda mu, delta, chance=1.0: epsilon_at(
         SubsampledProfile(_largest(mu), chance), delta
     ),
 }
@@ -304,7 +314,7 @@ def _theorem3(
 
 def _smallest(law: PrivacyProfile, epsilon: float, delta: float) -> float | None:
     try:
-        return calibrate.limit(law, "bag_size", epsilon, delta)
+        return calibrate(law, "bag_size", epsilon, delta)
     except PlanError:
         return None
 
@@ -329,8 +339,8 @@ THEOREM3: Answers = {
 GAUSSIAN: Answers = {
     "delta": gaussian.delta,
     "upper": gaussian.upper,
-    "epsilon": lambda delta, mu: calibrate.epsilon(GaussianProfile(mu), delta),
-    "mu": lambda epsilon, delta: calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta),
+    "epsilon": lambda delta, mu: epsilon_at(GaussianProfile(mu), delta),
+    "mu": lambda epsilon, delta: calibrate(GaussianProfile(1.0), "mu", epsilon, delta),
 }
 
 
@@ -345,7 +355,7 @@ class Flat(PrivacyProfile):
 
 
 def _affordable_bags(rows: int, bag_size: int, given: float, delta: float) -> float:
-    return calibrate.limit(BagDraw(Flat(given), rows, bag_size), "bags", 1.0, delta)
+    return calibrate(SubsampledBagsProfile(Flat(given), rows, bag_size), "bags", 1.0, delta)
 
 
 def _bounds(bags: int, tau: float, leverage: float, cosine: float, epsilon: float) -> list[float]:
@@ -361,7 +371,7 @@ def _lower_bound(price: tuple[float, float], measured: float, width: float) -> l
 OTHER: Answers = {
     "family bounds": _bounds,
     "residual_cosine": residual_cosine,
-    "membership": membership,
+    "membership": inclusion_probability,
     "affordable_delta": affordable_delta,
     "affordable_bags": _affordable_bags,
     "group_delta": group_delta,

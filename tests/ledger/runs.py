@@ -36,12 +36,12 @@ LATE = ("labeldp.mechanisms.shaped_flag.run", "labeldp.learners.afterwards", "pa
 
 def cap(epsilon: float, delta: float) -> tuple[float, float]:
     """What three Gaussian releases of one budget cost, and a little more."""
-    from labeldp.accounting import calibrate
+    from labeldp.accounting.calibrate import calibrate, epsilon_at
     from labeldp.accounting.compose import compose
     from labeldp.accounting.gaussian import GaussianProfile
 
-    mu = calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta)
-    return calibrate.epsilon(compose([GaussianProfile(mu)] * FITS), delta) * 1.001, delta
+    mu = calibrate(GaussianProfile(1.0), "mu", epsilon, delta)
+    return epsilon_at(compose([GaussianProfile(mu)] * FITS), delta) * 1.001, delta
 
 
 def run(folder: Path, out: str) -> None:

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, Release, ReleaseError, compose, scan
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_laws
-from labeldp.accounting.draw import SubsampledProfile
 from labeldp.accounting.gaussian import GaussianProfile
+from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.ledger.compose import joint
 from labeldp.mechanisms.registry import read_claim
 from tests.console import labeldp
@@ -160,4 +160,4 @@ def test_the_command_says_what_the_library_does(shaped: Path, tmp_path: Path) ->
 def test_the_claims_are_those_of_the_certificates(shaped: Path) -> None:
     claim = read_claim(Release.load(shaped).certificate)
     assert compose([shaped]).law == claim.law
-    assert compose([shaped]).epsilon(1e-6) == calibrate.epsilon(claim.law, 1e-6)
+    assert compose([shaped]).epsilon(1e-6) == epsilon_at(claim.law, 1e-6)

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose
-from labeldp.accounting.draw import SubsampledProfile
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.laplace import LaplaceProfile, Pure
+from labeldp.accounting.laplace import LaplaceProfile, PureProfile
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.radial import Radial
+from labeldp.accounting.radial import RadialProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
+from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import InputError
 from labeldp.ledger.privacy_loss import privacy_loss
 from tests.extras import extra
@@ -25,11 +25,11 @@ FACTS = DatasetBounds(100_000, (-1.0, 1.0))
 LAWS: dict[str, PrivacyProfile] = {
     "gaussian": GaussianProfile(0.4),
     "large gaussian": GaussianProfile(2.0),
-    "pure": Pure(0.7),
+    "pure": PureProfile(0.7),
     "laplace": LaplaceProfile(0.7),
-    "radial": Radial(0.7, 5),
+    "radial": RadialProfile(0.7, 5),
     "over a draw": SubsampledProfile(GaussianProfile(0.4), 0.3),
-    "radial and laplace": compose([Radial(0.5, 5), LaplaceProfile(0.1)]),
+    "radial and laplace": compose([RadialProfile(0.5, 5), LaplaceProfile(0.1)]),
 }
 laws = pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 SKETCH = SketchProfile(FACTS, 40, 20_000.0, 0.1, 1e-7)
@@ -59,7 +59,7 @@ def test_dp_accounting_finds_our_epsilon_or_a_little_more(law: PrivacyProfile) -
     extra("dp_accounting")
     found = privacy_loss(law).to_pld()
     for delta in (1e-3, 1e-6, 1e-9):
-        ours = calibrate.epsilon(law, delta)
+        ours = epsilon_at(law, delta)
         assert -1e-9 <= found.get_epsilon_for_delta(delta) - ours <= 1e-4
 
 
@@ -67,10 +67,10 @@ def test_dp_accounting_composes_it_with_its_own() -> None:
     pld = extra("dp_accounting.pld.privacy_loss_distribution")
     theirs = pld.from_gaussian_mechanism(1 / 0.3, value_discretization_interval=1e-4)
     together = privacy_loss(GaussianProfile(0.4)).to_pld().compose(theirs)
-    ours = calibrate.epsilon(GaussianProfile(0.5), 1e-6)
+    ours = epsilon_at(GaussianProfile(0.5), 1e-6)
     assert 0 <= together.get_epsilon_for_delta(1e-6) - ours <= 1e-4
-    twice = privacy_loss(Pure(0.7)).to_pld().self_compose(2)
-    ours = calibrate.epsilon(compose([Pure(0.7)] * 2), 1e-6)
+    twice = privacy_loss(PureProfile(0.7)).to_pld().self_compose(2)
+    ours = epsilon_at(compose([PureProfile(0.7)] * 2), 1e-6)
     assert -1e-9 <= twice.get_epsilon_for_delta(1e-6) - ours <= 1e-4
 
 
@@ -78,7 +78,7 @@ def test_dp_accounting_takes_a_sketch_with_its_slack() -> None:
     extra("dp_accounting")
     loss = privacy_loss(SKETCH, within=9e-5)
     assert loss.infinite >= SKETCH.slack
-    ours = calibrate.epsilon(SKETCH, 1e-6)
+    ours = epsilon_at(SKETCH, 1e-6)
     assert 0 <= loss.to_pld().get_epsilon_for_delta(1e-6) - ours <= 1e-4
 
 
@@ -90,7 +90,7 @@ def test_opendp_finds_our_epsilon_or_a_little_more(law: PrivacyProfile) -> None:
     opendp.enable_features("contrib", "honest-but-curious")
     profile = opendp.new_privacy_profile(privacy_loss(law).delta)
     for delta in (1e-3, 1e-6, 1e-9):
-        assert -1e-9 <= profile.epsilon(delta) - calibrate.epsilon(law, delta) <= 1e-4
+        assert -1e-9 <= profile.epsilon(delta) - epsilon_at(law, delta) <= 1e-4
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_prv_accountant_bounds_our_epsilon() -> None:
     with pytest.warns(UserWarning, match="true epsilon"):
         accountant = prv.PRVAccountant(Ours(), error, 1e-9, 2, eps_max=6.0)
     low, found, high = accountant.compute_epsilon(1e-6, [2])
-    exact = calibrate.epsilon(compose([GaussianProfile(0.4)] * 2), 1e-6)
+    exact = epsilon_at(compose([GaussianProfile(0.4)] * 2), 1e-6)
     assert low < found < high
     assert exact <= high
     assert found == pytest.approx(exact, abs=error)
@@ -120,7 +120,7 @@ def test_a_loss_that_is_a_little_too_small_is_below_the_curve() -> None:
 
 
 def test_its_distribution_function_and_its_json() -> None:
-    loss = privacy_loss(Pure(0.5))
+    loss = privacy_loss(PureProfile(0.5))
     assert loss.losses.tolist() == pytest.approx([-0.5, 0.0, 0.5])
     assert loss.cdf(0.0) == pytest.approx(1 / (1 + math.exp(0.5)), rel=1e-9)
     document = json.loads(json.dumps(loss.to_json()))

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from labeldp import InputError
-from labeldp.accounting import calibrate
 from labeldp.accounting.accountants import ACCOUNTANTS
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
-from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.mechanisms.noisy_rows import account as rows_account
 from labeldp.mechanisms.protocol import Panel
 from labeldp.mechanisms.registry import mechanism_named
@@ -35,7 +35,7 @@ def shown(name: str, told: dict[str, Any]) -> list[Panel]:
 
 
 def mu() -> float:
-    return calibrate.limit(GaussianProfile(3.0), "mu", 1.0, 1e-5)
+    return calibrate(GaussianProfile(3.0), "mu", 1.0, 1e-5)
 
 
 # --- shaped sums and noisy rows ------------------------------------------------------------
@@ -128,14 +128,14 @@ def test_the_most_aggregates_or_the_price_of_so_many() -> None:
     found = ask(FLAG, rows=10**6, residual_ms=3.0)["accountants"]
     assert list(found) == ["paper", "exact-worst-case"]
     facts = DatasetBounds(10**6, (0.0, 4.0), None, None, True)
-    most = calibrate.limit(ACCOUNTANTS["exact-worst-case"](facts, 5, 3e6), "bags", 1.0, 1e-5)
+    most = calibrate(ACCOUNTANTS["exact-worst-case"](facts, 5, 3e6), "bags", 1.0, 1e-5)
     assert found["exact-worst-case"] == {"max_bags": most}
     assert most > 0
     known = ask(FLAG, rows=10**6, residual_ms=3.0, max_leverage=2e-5, features=10)["accountants"]
     assert known["exact"]["max_bags"] > most
     law = ACCOUNTANTS["exact-worst-case"](facts, 7, 3e6)
     priced = ask(FLAG, rows=10**6, residual_ms=3.0, bags=7)["accountants"]["exact-worst-case"]
-    assert priced["epsilon"] == calibrate.epsilon(law, 1e-5)
+    assert priced["epsilon"] == epsilon_at(law, 1e-5)
     assert priced["delta"] == law.delta(1.0).upper
     for one in ({"max_leverage": 0.02}, {"features": 10}):
         with pytest.raises(InputError, match=r"^`max_leverage` and `features` go together: give"):
@@ -205,7 +205,7 @@ def test_noise_is_asked_for_where_labels_are_wider_than_the_papers() -> None:
     narrow = ask(NOISY, **given, label_range=(-1.0, 1.0))["accountants"]["exact"]
     said = ask(NOISY, **given, label_range=(-1.0, 1.0), noise_std=1.0)["accountants"]["exact"]
     assert narrow == said
-    law = RandomWeights(16, (-1.0, 1.0), 1.0, 1.0, 1000)
+    law = RandomWeightsProfile(16, (-1.0, 1.0), 1.0, 1.0, 1000)
     assert narrow["a_priori"]["conditional"]["delta"] == law.delta(1.0).upper
     assert narrow["realised"]["target_mu"] == pytest.approx(mu(), rel=1e-9)
     assert "unconditional_target_mu" not in narrow["realised"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labeldp.accounting.floor import FloorMode, Measurement
+from labeldp.accounting.residual_floor import FloorMode, Measurement
 from labeldp.accounting.sketch import DatasetBounds
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.checks import (

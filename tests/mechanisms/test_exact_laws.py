@@ -31,7 +31,7 @@ class Doubting:
         grid: int,
         randomness: Randomness,
         exact: rounded_noise.Exact,
-        noise: rounded_noise.Noise = rounded_noise.NORMAL,
+        noise: rounded_noise.NoiseLaw = rounded_noise.NORMAL,
     ) -> Reals:
         def counted(row: int, precision: int) -> tuple[Any, Any]:
             self.asked += 1

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, Plan, PlanError, Release, scan
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.errors import DataError, SpentError
 from labeldp.mechanisms import running
@@ -426,7 +426,7 @@ def test_no_number_of_aggregates_adds_less_than_is_said() -> None:
     rows, engine = source(400), LocalEngine(1)
     request: Request[Any] = make_request(mechanism_named(FLAG), epsilon=1.0, delta=1e-5)
     least = least_added(request, rows, engine)
-    mu = calibrate.limit(GaussianProfile(1.0), "mu", 1.0, 1e-5)
+    mu = calibrate(GaussianProfile(1.0), "mu", 1.0, 1e-5)
     design = plan(rows, 1.0, 1e-5, mechanism=FLAG, bags=20).features.design(table(400))
     hats = np.diag(design @ np.linalg.pinv(design))
     assert least == pytest.approx((10.0 / mu) ** 2 * 10 * hats.max() / 400, rel=1e-5)

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
-from labeldp.accounting.laplace import Pure
+from labeldp.accounting.laplace import PureProfile
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
@@ -143,7 +143,7 @@ def test_the_curve_is_that_of_both_parts_and_ends_at_epsilon(made: Plan) -> None
         error = parts.std() / math.sqrt(len(parts))
         claimed = claim.delta_at(epsilon)
         assert parts.mean() - 4.5 * error < claimed < 1.1 * parts.mean() + 4.5 * error
-        assert claimed < Pure(claim.spent).delta(epsilon).upper
+        assert claimed < PureProfile(claim.spent).delta(epsilon).upper
     assert claim.delta_at(1.0) == 0.0 == claim.delta
     assert [group["epsilon"] for group in claim.groups()] == pytest.approx([2.0, 3.0, 5.0])
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from labeldp import InputError, PlanError
-from labeldp.accounting.floor import FloorMode
+from labeldp.accounting.residual_floor import FloorMode
 from labeldp.accounting.sketch import DatasetBounds
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms import design_summary

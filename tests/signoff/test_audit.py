@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import Audit, InputError, audit
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.mechanisms.noisy_rows import run as noisy_rows
 from labeldp.mechanisms.registry import mechanism_named
@@ -206,7 +206,7 @@ def test_a_bound_of_epsilon_is_one_and_not_far_below() -> None:
     """Losses of the Gaussian mechanism with μ = 1, of which δ(ε) is known."""
     rng, delta = np.random.default_rng(0), 0.01
     mine, theirs = rng.normal(0.5, 1.0, 100_000), rng.normal(-0.5, 1.0, 100_000)
-    exact = calibrate.epsilon(GaussianProfile(1.0), delta)
+    exact = epsilon_at(GaussianProfile(1.0), delta)
     assert 0.7 * exact < lower_bound(mine, theirs, delta, 1) < exact
     assert lower_bound(mine, mine[::-1], delta, 1) == 0.0
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Protocol
 
-from labeldp.accounting.floor import Measurement, price
-from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.residual_floor import Measurement, measurement_cost
 from labeldp.accounting.sketch import DatasetBounds, SketchProfile
+from labeldp.accounting.theorems import Theorem1
 from labeldp.errors import PlanError
 
 
@@ -31,7 +31,7 @@ def exact(
     facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
 ) -> PrivacyProfile:
     """The exact law of the privacy loss, the supremum over neighbours certified by cells."""
-    return SketchProfile(facts, bags, floor, *price(measurement))
+    return SketchProfile(facts, bags, floor, *measurement_cost(measurement))
 
 
 def exact_worst_case(

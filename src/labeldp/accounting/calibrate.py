@@ -7,14 +7,14 @@
 Both err on the private side: what they return has passed with the certified `Bounds.upper`, but
 for laws in closed form, which round by themselves. Nothing else in the package searches.
 
-The law says where to look and how, this file looks. `limit(Gaussian(1.0), "mu", 1.0, 1e-6)` asks
+The law says where to look and how, this file looks. `calibrate(Gaussian(1.0), "mu", 1.0, 1e-6)` asks
 
-    curve.range_of("mu", 1.0, 1e-6)   a `Range`: log μ lies between these ends, δ grows with it, and
+    curve.range_of("mu", 1.0, 1e-6)   a `SearchRange`: log μ lies between these ends, δ grows with it, and
                                       it is closed form (`SearchMethod.SHARP`)
     curve.with_value("mu", 0.2)       the law at one μ, as often as needed: is its δ at most 1e-6?
 
 and each `SearchMethod` has its function here. A curve around another (a draw of bags, say) is asked for a
-`simpler` one first: the law inside, at the δ that is left to it.
+`inner_profile` one first: the law inside, at the δ that is left to it.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from typing import ClassVar
 
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.limits import LEAST_CLAIM
-from labeldp.accounting.privacy_profile import PrivacyProfile, Range, SearchMethod
+from labeldp.accounting.privacy_profile import PrivacyProfile, SearchMethod, SearchRange
 from labeldp.errors import PlanError, in_range, share
 
 Function = Callable[[float], float]
 
 
-def epsilon(curve: PrivacyProfile, delta: float) -> float:
+def epsilon_at(curve: PrivacyProfile, delta: float) -> float:
     """The smallest ε whose certified δ is at most `delta`; inf if there is none."""
     share(delta=delta)
     if delta == 0.0:
-        return curve.pure()
+        return curve.pure_epsilon()
     curve, delta = _innermost(curve, delta)
     if delta >= 1.0:
         return 0.0
-    where = curve.range_of_epsilon(delta)
-    if not isinstance(where, Range):
+    where = curve.epsilon_search(delta)
+    if not isinstance(where, SearchRange):
         return where
-    return _FINDERS[where.how](where, _Question(lambda e: (curve, e), delta, where))
+    return _SEARCHES[where.method](where, _Question(lambda e: (curve, e), delta, where))
 
 
-def limit(
-    curve: PrivacyProfile, name: str, epsilon: float, delta: float, *, certified: bool = True
+def calibrate(
+    curve: PrivacyProfile, name: str, epsilon_at: float, delta: float, *, certified: bool = True
 ) -> float:
     """The largest parameter within (ε, δ) if δ grows with it, else the smallest.
 
@@ -59,20 +59,20 @@ def limit(
     """
     in_range(0.0, 1.0, delta=delta)
     curve, delta = _innermost(curve, delta, name)
-    where = curve.range_of(name, epsilon, delta)
-    if not isinstance(where, Range):
+    where = curve.parameter_search(name, epsilon_at, delta)
+    if not isinstance(where, SearchRange):
         return where
     if delta >= 1.0:
-        return math.inf if where.grows else 0.0
+        return math.inf if where.increasing else 0.0
     question = _Question if certified else _Guess
-    ask = question(lambda x: (curve.with_value(name, x), epsilon), delta, where)
-    if where.whole:
-        found = _most(where, ask) if where.grows else _fewest(where, ask)
+    ask = question(lambda x: (curve.with_parameter(name, x), epsilon_at), delta, where)
+    if where.integer:
+        found = _most(where, ask) if where.increasing else _fewest(where, ask)
     else:
-        found = _FINDERS[where.how](where, ask)
+        found = _SEARCHES[where.method](where, ask)
     if math.isinf(found):
-        least = ask.guess(where.value(where.high)).upper
-        raise PlanError(where.hopeless.format(least=f"{least:.3g}"))
+        least = ask.quick_delta(where.value(where.high)).upper
+        raise PlanError(where.error_message.format(least=f"{least:.3g}"))
     return found
 
 
@@ -80,7 +80,7 @@ def _innermost(curve: PrivacyProfile, delta: float, name: str = "") -> tuple[Pri
     """The simplest curve that answers the same question, if need be the one with a parameter."""
     if name in (field.name for field in fields(curve)):  # type: ignore[arg-type]
         return curve, delta
-    inner, given = curve.simpler(delta)
+    inner, given = curve.inner_profile(delta)
     return (curve, delta) if inner is curve else _innermost(inner, given, name)
 
 
@@ -90,33 +90,33 @@ class _Question:
 
     at: Callable[[float], tuple[PrivacyProfile, float]]
     delta: float
-    where: Range
+    where: SearchRange
     near: ClassVar[float] = 1e-11
     """How closely the root of the guess is looked for."""
 
     def passes(self, value: float) -> bool:
         """Certified."""
-        curve, epsilon = self.at(value)
-        return curve.delta(epsilon).upper <= self.delta
+        curve, epsilon_at = self.at(value)
+        return curve.delta(epsilon_at).upper <= self.delta
 
-    def guess(self, value: float) -> Bounds:
-        curve, epsilon = self.at(value)
-        return curve.guess(epsilon)
+    def quick_delta(self, value: float) -> Bounds:
+        curve, epsilon_at = self.at(value)
+        return curve.quick_delta(epsilon_at)
 
     def may_pass(self, value: float) -> bool:
         """Never false where `passes` is true."""
-        return self.guess(value).upper <= self.delta
+        return self.quick_delta(value).upper <= self.delta
 
     def gap(self, coordinate: float) -> float:
         """log δ − log `delta` of the guess: negative or zero where it passes."""
-        upper = self.guess(self.where.value(coordinate)).upper
+        upper = self.quick_delta(self.where.value(coordinate)).upper
         if upper <= self.delta:
             return min(0.0, math.log(max(upper, LEAST_CLAIM) / self.delta))
         return max(5e-324, math.log(upper / self.delta))
 
     def sharp_gap(self, coordinate: float) -> float:
         """The same of the estimate, for a law in closed form."""
-        estimate = self.guess(self.where.value(coordinate)).estimate
+        estimate = self.quick_delta(self.where.value(coordinate)).estimate
         return math.log(max(estimate, LEAST_CLAIM)) - math.log(self.delta)
 
 
@@ -126,17 +126,17 @@ class _Guess(_Question):
     near = 1e-4
 
     def passes(self, value: float) -> bool:
-        return self.guess(value).upper <= self.delta * (1.0 + 2e-2)
+        return self.quick_delta(value).upper <= self.delta * (1.0 + 2e-2)
 
 
-def _near(where: Range, ask: _Question) -> float:
-    place = _root(ask.gap, where.low, where.high, where.start, ask.near)
+def _near(where: SearchRange, ask: _Question) -> float:
+    place = _bracketed_root(ask.gap, where.low, where.high, where.start, ask.near)
     if place == where.high and ask.gap(place) > 0.0:
         return math.inf
     return _smallest_real(ask.passes, where.value(place), where.value(where.high))
 
 
-def _doubling(where: Range, ask: _Question) -> float:
+def _doubling(where: SearchRange, ask: _Question) -> float:
     if ask.gap(where.low) <= 0.0:
         return where.value(where.low)
     low, high = where.low, where.start
@@ -144,16 +144,16 @@ def _doubling(where: Range, ask: _Question) -> float:
         low, high = high, 2.0 * high
         if high > where.high:
             return math.inf
-    guess = where.value(_root(ask.gap, low, high, high, ask.near))
+    guess = where.value(_bracketed_root(ask.gap, low, high, high, ask.near))
     return _smallest_real(ask.passes, guess, where.value(where.high))
 
 
-def _steps(where: Range, ask: _Question) -> float:
+def _steps(where: SearchRange, ask: _Question) -> float:
     return _smallest_real(ask.passes, where.value(where.start), where.value(where.high))
 
 
-def _sharp(where: Range, ask: _Question) -> float:
-    if where.grows:
+def _sharp(where: SearchRange, ask: _Question) -> float:
+    if where.increasing:
         place = _between(ask.sharp_gap, where.low, where.high, absolute=1e-14, relative=2.0**-50)
         guess, lengths = where.value(place), _lengths()
         while not ask.passes(guess):
@@ -175,7 +175,7 @@ def _lengths() -> Iterator[float]:
     return (min(0.5, 1e-13 * 1.1 ** max(0, taken - 100)) for taken in count())
 
 
-def _halving(where: Range, ask: _Question) -> float:
+def _halving(where: SearchRange, ask: _Question) -> float:
     low, high = where.low, where.high
     if not ask.passes(high):
         return math.inf
@@ -187,7 +187,7 @@ def _halving(where: Range, ask: _Question) -> float:
     return high
 
 
-_FINDERS: dict[SearchMethod, Callable[[Range, _Question], float]] = {
+_SEARCHES: dict[SearchMethod, Callable[[SearchRange, _Question], float]] = {
     SearchMethod.NEAR: _near,
     SearchMethod.DOUBLING: _doubling,
     SearchMethod.STEPS: _steps,
@@ -196,18 +196,20 @@ _FINDERS: dict[SearchMethod, Callable[[Range, _Question], float]] = {
 }
 
 
-def _most(where: Range, ask: _Question) -> int:
+def _most(where: SearchRange, ask: _Question) -> int:
     """The quick guess never refuses what passes, so the answer is at most its largest."""
     cap, start = round(where.value(where.high)), where.value(where.start)
-    if where.how is SearchMethod.NEAR:
+    if where.method is SearchMethod.NEAR:
         if not ask.may_pass(1):
             return 0
-        start = where.value(_root(lambda x: -ask.gap(x), where.low, where.high, where.start))
+        start = where.value(
+            _bracketed_root(lambda x: -ask.gap(x), where.low, where.high, where.start)
+        )
     guess = _largest_integer(ask.may_pass, round(start), cap)
     return _largest_integer(ask.passes, guess, guess)
 
 
-def _fewest(where: Range, ask: _Question) -> float:
+def _fewest(where: SearchRange, ask: _Question) -> float:
     low, start, high = round(where.low), round(where.start), round(where.high)
     value = where.value
     guess = _smallest_integer(lambda n: ask.may_pass(value(n)), low, start, high)
@@ -237,7 +239,7 @@ def _smallest_integer(
 def _largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int:
     """The largest n in [0, cap] that passes, for a test that fails from some n on.
 
-    0 passes by convention. The bracket is found by steps doubling away from `guess`.
+    0 passes by convention. The bracket is found by steps doubling away from `quick_delta`.
     """
     low, high, step = 0, cap + 1, 1
     n = min(max(guess, 1), cap)
@@ -256,7 +258,7 @@ def _largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int
 def _smallest_real(passes: Callable[[float], bool], guess: float, cap: float) -> float:
     """A number that passes, at most a relative 1e-9 above the smallest; inf beyond `cap`.
 
-    For a test that passes from some x on. Starts at `guess`, which is at or below it.
+    For a test that passes from some x on. Starts at `quick_delta`, which is at or below it.
     """
     if passes(guess):
         return guess
@@ -271,7 +273,9 @@ def _smallest_real(passes: Callable[[float], bool], guess: float, cap: float) ->
     return trial
 
 
-def _root(gap: Function, low: float, high: float, start: float, relative: float = 1e-11) -> float:
+def _bracketed_root(
+    gap: Function, low: float, high: float, start: float, relative: float = 1e-11
+) -> float:
     """Where a decreasing `gap` changes sign, about; an end if it does not.
 
     The bracket is found by steps doubling away from `start`, a number between the two.

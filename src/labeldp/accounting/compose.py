@@ -29,9 +29,9 @@ import numpy.typing as npt
 
 from labeldp.accounting import contour, gaussian
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds, round_up
-from labeldp.accounting.family import NeighborFamily, Parametrization, scales
 from labeldp.accounting.limits import LEAST_CLAIM
-from labeldp.accounting.privacy_profile import Atoms, Factors, PrivacyProfile
+from labeldp.accounting.neighbors import NeighborFamily, Parametrization, scales
+from labeldp.accounting.privacy_profile import DiscreteLoss, LossFactors, PrivacyProfile
 from labeldp.errors import InputError
 
 Reals = npt.NDArray[np.float64]
@@ -57,17 +57,17 @@ def compose(curves: Iterable[PrivacyProfile]) -> PrivacyProfile:
     found = [mu for part in parts if (mu := gaussian_mu(part)) is not None]
     if len(found) == len(parts):
         return gaussian.GaussianProfile(round_up(math.sqrt(math.fsum(mu**2 for mu in found))))
-    return Composed(tuple(parts))
+    return ComposedProfile(tuple(parts))
 
 
 def gaussian_mu(curve: PrivacyProfile) -> float | None:
     """μ of the Gaussian mechanism whose curve this is; None if it is another's."""
     factors = curve.factors()
-    return None if factors is None or factors != Factors(mu=factors.mu) else factors.mu
+    return None if factors is None or factors != LossFactors(mu=factors.mu) else factors.mu
 
 
 @dataclass(frozen=True)
-class Composed(PrivacyProfile):
+class ComposedProfile(PrivacyProfile):
     """Independent releases; `compose` makes one."""
 
     curves: tuple[PrivacyProfile, ...]
@@ -75,7 +75,7 @@ class Composed(PrivacyProfile):
     def delta(self, epsilon: float) -> Bounds:
         return self._total(epsilon, certified=True)
 
-    def guess(self, epsilon: float) -> Bounds:
+    def quick_delta(self, epsilon: float) -> Bounds:
         return self._total(epsilon, certified=False)
 
     def group(self, size: int) -> PrivacyProfile:
@@ -84,8 +84,8 @@ class Composed(PrivacyProfile):
     def parts(self) -> tuple[PrivacyProfile, ...]:
         return self.curves
 
-    def pure(self) -> float:
-        return sum(curve.pure() for curve in self.curves) * (1.0 + _ROUNDING)
+    def pure_epsilon(self) -> float:
+        return sum(curve.pure_epsilon() for curve in self.curves) * (1.0 + _ROUNDING)
 
     def _total(self, epsilon: float, *, certified: bool) -> Bounds:
         """The mean over all sets of releases whose draw took the label."""
@@ -113,7 +113,7 @@ def _taken(curves: tuple[PrivacyProfile, ...]) -> Sets:
     """
     sets: Sets = [(1.0, ())]
     for curve, times in Counter(curves).items():
-        draw = curve.drawn()
+        draw = curve.subsampling()
         if draw is None or len(sets) * (times + 1) > _SETS:
             sets = [(chance, laws + (curve,) * times) for chance, laws in sets]
             continue
@@ -132,14 +132,14 @@ def _binomial(times: int, count: int, share: float) -> float:
 
 def _given(laws: tuple[PrivacyProfile, ...], epsilon: float, certified: bool) -> Bounds:
     """What these releases cost together; none of them sees nothing of the label."""
-    whole, others = Factors(), []
+    whole, others = LossFactors(), []
     for law in laws:
         factors = law.factors()
         if factors is None:
             others.append(law)
         else:
             whole = whole.times(factors)
-    if whole != Factors():
+    if whole != LossFactors():
         return _split([_Product(whole, certified), *others], epsilon, certified)
     return _split(others, epsilon, certified) if others else Bounds(0.0, 0.0, 0.0)
 
@@ -149,7 +149,7 @@ def _split(laws: list[PrivacyProfile], epsilon: float, certified: bool) -> Bound
 
     @cache
     def at(law: PrivacyProfile, share: float) -> Bounds:
-        return law.delta(share * epsilon) if certified else law.guess(share * epsilon)
+        return law.delta(share * epsilon) if certified else law.quick_delta(share * epsilon)
 
     if len(laws) == 1:
         return at(laws[0], 1.0)
@@ -166,30 +166,30 @@ def _split(laws: list[PrivacyProfile], epsilon: float, certified: bool) -> Bound
 class _Product(PrivacyProfile):
     """A loss in independent parts."""
 
-    whole: Factors
+    integer: LossFactors
     certified: bool
 
     def delta(self, epsilon: float) -> Bounds:
-        factors = self.whole
+        factors = self.integer
         most = _FEW_POINTS[min(len(_merged(factors.families)), len(_FEW_POINTS) - 1)]
         found = self._of(_sum(factors.atoms, most), epsilon).plus(factors.slack)
         exact = factors.exact and math.prod(map(len, factors.atoms)) <= most
         return found if exact else Bounds(0.0, found.estimate, found.upper)
 
-    def _of(self, points: Atoms, epsilon: float) -> Bounds:
-        mu, families = self.whole.mu, _merged(self.whole.families)
+    def _of(self, points: DiscreteLoss, epsilon: float) -> Bounds:
+        mu, families = self.integer.mu, _merged(self.integer.families)
         if not families:
             return _without_sketches(mu, points, epsilon)
         if len(families) == 1 and len(points) == 1 and epsilon >= points[0][0]:
-            law = families[0].delta if self.certified else families[0].guess
+            law = families[0].delta if self.certified else families[0].quick_delta
             return law(epsilon - points[0][0], mu)
         ways = product(*(list(family.charts()) for family in families))
-        slack = self.whole.slack
+        slack = self.integer.slack
         joints = [_Joint(families, charts, mu, points, epsilon, slack) for charts in ways]
         return _supremum(joints, self.certified)
 
 
-def _sum(losses: tuple[Atoms, ...], most: int) -> Atoms:
+def _sum(losses: tuple[DiscreteLoss, ...], most: int) -> DiscreteLoss:
     """The law of the sum of bounded losses, on fewer points above it where there are too many."""
     values, weights = np.zeros(1), np.ones(1)
     for atoms in losses:
@@ -218,7 +218,7 @@ def _fewer(values: Reals, weights: Reals, most: int) -> tuple[Reals, Reals]:
     return grid, np.asarray(together, dtype=np.float64).sum(axis=0)
 
 
-def _without_sketches(mu: float, points: Atoms, epsilon: float) -> Bounds:
+def _without_sketches(mu: float, points: DiscreteLoss, epsilon: float) -> Bounds:
     if mu == 0.0:
         total = math.fsum(p * -math.expm1(min(0.0, epsilon - x)) for x, p in points)
     else:
@@ -249,7 +249,7 @@ class _Joint:
     families: list[NeighborFamily]
     charts: tuple[Parametrization, ...]
     mu: float
-    points: Atoms
+    points: DiscreteLoss
     epsilon: float
     slack: float = 0.0
     """What is added to δ in any case: far below it no digit counts."""

@@ -11,10 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from labeldp.accounting import calibrate
 from labeldp.accounting.bounds import NO_GUARANTEE, Bounds
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.limits import LEAST_CLAIM, LEAST_MU, MOST_EPSILON, MOST_MU
-from labeldp.accounting.privacy_profile import Factors, PrivacyProfile, Range, SearchMethod
+from labeldp.accounting.privacy_profile import (
+    LossFactors,
+    PrivacyProfile,
+    SearchMethod,
+    SearchRange,
+)
 from labeldp.errors import at_least
 
 _MARGIN = 1e-11  # relative; `delta` is good to 1e-12
@@ -68,27 +73,27 @@ class GaussianProfile(PrivacyProfile):
         at_least(1, size=size)
         return GaussianProfile(size * self.mu)
 
-    def factors(self) -> Factors | None:
-        return Factors(mu=self.mu) if self.mu < math.inf else None
+    def factors(self) -> LossFactors | None:
+        return LossFactors(mu=self.mu) if self.mu < math.inf else None
 
-    def range_of_epsilon(self, delta: float) -> Range | float:  # noqa: ARG002
+    def epsilon_search(self, delta: float) -> SearchRange | float:  # noqa: ARG002
         return (
-            Range(0.0, MOST_EPSILON, 0.0, how=SearchMethod.SHARP)
+            SearchRange(0.0, MOST_EPSILON, 0.0, method=SearchMethod.SHARP)
             if self.mu < math.inf
             else math.inf
         )
 
-    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         if name != "mu":
-            return super().range_of(name, epsilon, delta)
+            return super().parameter_search(name, epsilon, delta)
         at_least(0.0, epsilon=epsilon)
         ends = math.log(LEAST_MU), math.log(MOST_MU)
-        return Range(*ends, 0.0, math.exp, grows=True, how=SearchMethod.SHARP)
+        return SearchRange(*ends, 0.0, math.exp, increasing=True, method=SearchMethod.SHARP)
 
 
-def most_mu(epsilon: float, delta: float) -> float:
+def largest_mu(epsilon: float, delta: float) -> float:
     """The largest μ within (ε, δ); 0 with δ = 0, which no Gaussian noise keeps."""
-    return calibrate.limit(GaussianProfile(1.0), "mu", epsilon, delta) if delta else 0.0
+    return calibrate(GaussianProfile(1.0), "mu", epsilon, delta) if delta else 0.0
 
 
 def _mills(x: float) -> float:

@@ -19,7 +19,13 @@ from typing import ClassVar, Self
 import numpy as np
 
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.privacy_profile import Atoms, Factors, PrivacyProfile, Range, SearchMethod
+from labeldp.accounting.privacy_profile import (
+    DiscreteLoss,
+    LossFactors,
+    PrivacyProfile,
+    SearchMethod,
+    SearchRange,
+)
 from labeldp.errors import at_least, positive
 
 _MARGIN = 1e-14  # relative, of a few elementary functions
@@ -27,7 +33,7 @@ _CELLS = 64
 
 
 @dataclass(frozen=True)
-class Bounded(PrivacyProfile):
+class BoundedLossProfile(PrivacyProfile):
     """A loss within ±`epsilon`: of noise, what a label can move over its scale.
 
     A group moves the same numbers by as many times as much.
@@ -41,25 +47,25 @@ class Bounded(PrivacyProfile):
         positive(epsilon=self.epsilon)
 
     @abstractmethod
-    def atoms(self) -> Atoms:
+    def atoms(self) -> DiscreteLoss:
         """The law of the loss in points."""
 
     def group(self, size: int) -> Self:
         at_least(1, size=size)
         return replace(self, epsilon=size * self.epsilon)
 
-    def pure(self) -> float:
+    def pure_epsilon(self) -> float:
         return self.epsilon
 
-    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
-        return Range(0.0, self.epsilon, 0.0, how=SearchMethod.SHARP)
+    def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
+        return SearchRange(0.0, self.epsilon, 0.0, method=SearchMethod.SHARP)
 
-    def factors(self) -> Factors:
-        return Factors(atoms=(self.atoms(),), exact=self.exact)
+    def factors(self) -> LossFactors:
+        return LossFactors(atoms=(self.atoms(),), exact=self.exact)
 
 
 @dataclass(frozen=True)
-class Pure(Bounded):
+class PureProfile(BoundedLossProfile):
     """Any release that is ε₀-DP with δ = 0, by the two-point law."""
 
     exact = True
@@ -72,13 +78,13 @@ class Pure(Bounded):
         # e^{ε₀} − e^ε over 1 + e^{ε₀}, both divided by e^{ε₀}
         return _bounds(-math.expm1(epsilon - self.epsilon) / (1.0 + math.exp(-self.epsilon)))
 
-    def atoms(self) -> Atoms:
+    def atoms(self) -> DiscreteLoss:
         rare = math.exp(-self.epsilon) / (1.0 + math.exp(-self.epsilon))
         return (self.epsilon, 1.0 - rare), (-self.epsilon, rare)
 
 
 @dataclass(frozen=True)
-class LaplaceProfile(Bounded):
+class LaplaceProfile(BoundedLossProfile):
     """Laplace noise on one number."""
 
     def delta(self, epsilon: float) -> Bounds:
@@ -88,7 +94,7 @@ class LaplaceProfile(Bounded):
             return _bounds(-math.expm1(epsilon))
         return _bounds(-math.expm1(0.5 * (epsilon - self.epsilon)))
 
-    def atoms(self) -> Atoms:
+    def atoms(self) -> DiscreteLoss:
         """½ at ε₀; P(L ≤ l) = ½e^{−(ε₀−l)/2} between the ends; ½e^{−ε₀} at −ε₀."""
         ends = np.linspace(-self.epsilon, self.epsilon, _CELLS + 1)
         below = 0.5 * np.exp(0.5 * (ends - self.epsilon))

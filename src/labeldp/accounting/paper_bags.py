@@ -36,8 +36,8 @@ from labeldp.accounting.limits import (
     MOST_THEOREM3_BAG_SIZE,
     MOST_THEOREM3_NOISE,
 )
-from labeldp.accounting.paper import HANSON_WRIGHT
-from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile, Range, SearchMethod
+from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile, SearchMethod, SearchRange
+from labeldp.accounting.theorems import HANSON_WRIGHT
 from labeldp.errors import InputError, at_least, in_range, ordered, positive
 
 _ROUNDING = 1e-13
@@ -167,7 +167,7 @@ class Theorem2(PrivacyProfile):
         root = math.sqrt(self.rows * self.min_eigenvalue) - (size - 1) * (high - low)
         return replace(self, min_eigenvalue=root**2 / self.rows) if root > 0.0 else NonPrivate()
 
-    def range_of_epsilon(self, delta: float) -> float:
+    def epsilon_search(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
 
     def _too_small(self, wanted: str) -> Answer:
@@ -253,20 +253,20 @@ class Theorem3(PrivacyProfile):
     def delta(self, epsilon: float) -> Bounds:
         return self.answer(epsilon).bounds if epsilon > 0.0 else NO_GUARANTEE
 
-    def range_of_epsilon(self, delta: float) -> float:
+    def epsilon_search(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
 
-    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         """Bags have 16 rows or more: below, δ need not fall with them."""
         if name == "bag_size":
             most = MOST_THEOREM3_BAG_SIZE
             hopeless = f"Theorem 3 needs bags of more than {most:.0e} rows here"
-            return Range(_TURN, most, 4 * _TURN, whole=True, hopeless=hopeless)
+            return SearchRange(_TURN, most, 4 * _TURN, integer=True, error_message=hopeless)
         if name == "noise_std":
             low, high = self.width * LEAST_THEOREM3_NOISE, self.width * MOST_THEOREM3_NOISE
             hopeless = "Theorem 3 promises these bags nothing, whatever the noise"
-            return Range(low, high, low, how=SearchMethod.STEPS, hopeless=hopeless)
-        return super().range_of(name, epsilon, delta)
+            return SearchRange(low, high, low, method=SearchMethod.STEPS, error_message=hopeless)
+        return super().parameter_search(name, epsilon, delta)
 
     def _nothing_below(self, delta: str) -> Answer:
         promised = f"Theorem 3 promises {self.bags:,} bags of {self.bag_size:,} rows"

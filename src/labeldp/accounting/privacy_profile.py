@@ -1,8 +1,8 @@
 """A guarantee is a curve: δ at every ε, for one label or several, alone or with others.
 
 A law says what δ(ε) is; every inverse question (ε at δ, most bags, least noise, smallest bag) is
-answered in `invert`, to which a law says no more than where to look: `range_of_epsilon`, and
-`range_of` each of its parameters. Only `Bounds.upper` may reach a certificate.
+answered in `invert`, to which a law says no more than where to look: `epsilon_search`, and
+`parameter_search` each of its parameters. Only `Bounds.upper` may reach a certificate.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from labeldp.accounting.limits import LEAST_GROUP_EPSILON, MOST_EPSILON, MOST_GR
 from labeldp.errors import InputError, at_least, in_range
 
 if TYPE_CHECKING:
-    from labeldp.accounting.family import NeighborFamily
+    from labeldp.accounting.neighbors import NeighborFamily
 
 
 class SearchMethod(Enum):
@@ -38,7 +38,7 @@ class SearchMethod(Enum):
 
 
 @dataclass(frozen=True)
-class Range:
+class SearchRange:
     """Where ε, or the limit of a parameter, lies, and how to look for it.
 
     low, high, start: the ends, and where to begin, in the coordinate that suits the law; `value`
@@ -51,30 +51,30 @@ class Range:
     high: float
     start: float
     value: Callable[[Any], float] = lambda coordinate: coordinate
-    grows: bool = False
-    whole: bool = False
-    how: SearchMethod = SearchMethod.NEAR
-    hopeless: str = ""
+    increasing: bool = False
+    integer: bool = False
+    method: SearchMethod = SearchMethod.NEAR
+    error_message: str = ""
 
 
-Atoms = tuple[tuple[float, float], ...]
+DiscreteLoss = tuple[tuple[float, float], ...]
 """The values of a bounded loss and their probabilities under P, or a law above it."""
 
 
 @dataclass(frozen=True)
-class Factors:
+class LossFactors:
     """A loss in parts that add, by which curves compose: sketches, a Gaussian, bounded losses."""
 
     families: tuple[NeighborFamily, ...] = ()
     mu: float = 0.0
-    atoms: tuple[Atoms, ...] = ()
+    atoms: tuple[DiscreteLoss, ...] = ()
     slack: float = 0.0
     exact: bool = True
     """Not so if the points of a bounded loss lie above it: then there is no lower bound."""
 
-    def times(self, other: Factors) -> Factors:
+    def times(self, other: LossFactors) -> LossFactors:
         """Both losses together."""
-        return Factors(
+        return LossFactors(
             self.families + other.families,
             math.hypot(self.mu, other.mu),
             self.atoms + other.atoms,
@@ -90,7 +90,7 @@ class PrivacyProfile(ABC):
     def delta(self, epsilon: float) -> Bounds:
         """δ(ε), certified."""
 
-    def guess(self, epsilon: float) -> Bounds:
+    def quick_delta(self, epsilon: float) -> Bounds:
         """A quicker δ(ε) that is never above `delta`."""
         return self.delta(epsilon)
 
@@ -105,11 +105,11 @@ class PrivacyProfile(ABC):
         """What each of `size` single steps has; less than one label where a promise wears off."""
         return self
 
-    def factors(self) -> Factors | None:
+    def factors(self) -> LossFactors | None:
         """The loss in parts that compose exactly; None if the law has no such form."""
         return None
 
-    def drawn(self) -> tuple[float, PrivacyProfile] | None:
+    def subsampling(self) -> tuple[float, PrivacyProfile] | None:
         """The chance that a public draw takes the label, and the law then; None: no draw."""
         return None
 
@@ -117,23 +117,23 @@ class PrivacyProfile(ABC):
         """The releases that it is made of."""
         return (self,)
 
-    def simpler(self, delta: float) -> tuple[PrivacyProfile, float]:
+    def inner_profile(self, delta: float) -> tuple[PrivacyProfile, float]:
         """The curve inside, and the δ at which it answers the same question; else itself."""
         return self, delta
 
-    def pure(self) -> float:
+    def pure_epsilon(self) -> float:
         """The ε from which on δ is 0, as far as the law says; inf if it never is."""
         return math.inf
 
-    def range_of_epsilon(self, delta: float) -> Range | float:  # noqa: ARG002
+    def epsilon_search(self, delta: float) -> SearchRange | float:  # noqa: ARG002
         """Where to look for ε at δ > 0, or that ε if it is closed form."""
-        return Range(0.0, MOST_EPSILON, 1.0)
+        return SearchRange(0.0, MOST_EPSILON, 1.0)
 
-    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:  # noqa: ARG002
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:  # noqa: ARG002
         """Where to look for the limit of a parameter at (ε, δ), or the limit in closed form."""
         raise InputError(f"{type(self).__name__} has no parameter {name!r} to solve for")
 
-    def with_value(self, name: str, value: Any) -> PrivacyProfile:
+    def with_parameter(self, name: str, value: Any) -> PrivacyProfile:
         """The same law with another value of a parameter."""
         return replace(self, **{name: value})  # type: ignore[type-var]
 
@@ -163,12 +163,12 @@ class GroupPrivacy(PrivacyProfile):
     def group(self, size: int) -> PrivacyProfile:
         return replace(self, size=self.size * size)
 
-    def pure(self) -> float:
-        return round_up(self.size * self.curve.step(self.size).pure())
+    def pure_epsilon(self) -> float:
+        return round_up(self.size * self.curve.step(self.size).pure_epsilon())
 
-    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
+    def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
         least = LEAST_GROUP_EPSILON
-        return Range(least, MOST_GROUP_EPSILON, least, how=SearchMethod.STEPS)
+        return SearchRange(least, MOST_GROUP_EPSILON, least, method=SearchMethod.STEPS)
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class NonPrivate(PrivacyProfile):
     def group(self, size: int) -> PrivacyProfile:  # noqa: ARG002
         return self
 
-    def range_of_epsilon(self, delta: float) -> float:  # noqa: ARG002
+    def epsilon_search(self, delta: float) -> float:  # noqa: ARG002
         return math.inf
 
 

@@ -27,9 +27,9 @@ import numpy.typing as npt
 from scipy import special
 
 from labeldp.accounting.bounds import Bounds
-from labeldp.accounting.laplace import Bounded, LaplaceProfile
+from labeldp.accounting.laplace import BoundedLossProfile, LaplaceProfile
 from labeldp.accounting.limits import LEAST_CLAIM
-from labeldp.accounting.privacy_profile import Atoms, PrivacyProfile
+from labeldp.accounting.privacy_profile import DiscreteLoss, PrivacyProfile
 from labeldp.errors import at_least, in_range
 
 Reals = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ _HALVINGS = 60
 
 
 @dataclass(frozen=True)
-class Radial(Bounded):
+class RadialProfile(BoundedLossProfile):
     """Radial noise in two dimensions or more."""
 
     dimensions: int
@@ -68,7 +68,7 @@ class Radial(Bounded):
         return Bounds(value * (1 - _MARGIN), value, min(1.0, value * (1 + _MARGIN) + LEAST_CLAIM))
 
     @lru_cache(maxsize=256)  # noqa: B019  # a law is two numbers, and certificates ask it often
-    def atoms(self) -> Atoms:
+    def atoms(self) -> DiscreteLoss:
         """Cells of θ, each at the largest loss in it; what is cut off stands at the end."""
         edges = np.linspace(self._first, math.pi - self._first, _CELLS + 1)  # falling loss
         masses = [float(weights @ self._density(angles)) for angles, weights in _panels(edges)]
@@ -108,9 +108,9 @@ class Radial(Bounded):
         return np.asarray(np.exp(0.5 * a * (loss - 1.0) + powers) * (rest - loss * loss))
 
 
-def curve(epsilon: float, dimensions: int) -> PrivacyProfile:
+def radial_profile(epsilon: float, dimensions: int) -> PrivacyProfile:
     """What radial noise guarantees where a label moves the numbers by ε scales at most."""
-    return LaplaceProfile(epsilon) if dimensions == 1 else Radial(epsilon, dimensions)
+    return LaplaceProfile(epsilon) if dimensions == 1 else RadialProfile(epsilon, dimensions)
 
 
 def _panels(edges: Reals) -> list[tuple[Reals, Reals]]:

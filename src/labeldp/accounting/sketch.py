@@ -1,7 +1,7 @@
 """What aggregates with secret weights cost, alone or one from each bag (theory §3, §4, §6).
 
 `SketchProfile` is wtd-FLAg: m aggregates of a table whose residual sum of squares is at least `floor`.
-`Bags` is sampled-wtd-FLAg given its bags: one aggregate from each of many disjoint bags. One label
+`DisjointBagsProfile` is sampled-wtd-FLAg given its bags: one aggregate from each of many disjoint bags. One label
 touches one bag, so it is a `SketchProfile` with bags = 1 and these facts,
 
     rows           k, the size of a bag (not of the table)
@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 
 from labeldp.accounting import gaussian
 from labeldp.accounting.bounds import Bounds, round_up
-from labeldp.accounting.family import NeighborFamily, residual_cosine
 from labeldp.accounting.limits import (
     LEAST_LOG_FLOOR,
     MOST_BAG_SIZE,
@@ -31,7 +30,8 @@ from labeldp.accounting.limits import (
     MOST_EPSILON,
     MOST_LOG_FLOOR,
 )
-from labeldp.accounting.privacy_profile import Factors, PrivacyProfile, Range
+from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
+from labeldp.accounting.privacy_profile import LossFactors, PrivacyProfile, SearchRange
 from labeldp.common.arguments import plain_fields
 from labeldp.errors import InputError, PlanError, at_least, ordered, positive
 
@@ -129,47 +129,47 @@ class SketchProfile(PrivacyProfile):
     def delta(self, epsilon: float) -> Bounds:
         return self.family.delta(epsilon, self.seen).plus(self.slack)
 
-    def guess(self, epsilon: float) -> Bounds:
-        return self.family.guess(epsilon, self.seen).plus(self.slack)
+    def quick_delta(self, epsilon: float) -> Bounds:
+        return self.family.quick_delta(epsilon, self.seen).plus(self.slack)
 
     def group(self, size: int) -> SketchProfile:
         at_least(1, size=size)
         return replace(self, labels=size * self.labels)
 
-    def factors(self) -> Factors:
-        return Factors((self.family,), self.seen, slack=self.slack)
+    def factors(self) -> LossFactors:
+        return LossFactors((self.family,), self.seen, slack=self.slack)
 
-    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
-        return Range(0.0, MOST_EPSILON, float(self.labels))
+    def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
+        return SearchRange(0.0, MOST_EPSILON, float(self.labels))
 
-    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         if name == "bags":
             most = math.log(MOST_BAGS)
             likely = math.log(self.floor) - 2.0 * math.log(self.facts.width) - 3.0
             start = min(max(0.0, likely), most)
-            return Range(0.0, most, start, math.exp, grows=True, whole=True)
+            return SearchRange(0.0, most, start, math.exp, increasing=True, integer=True)
         if name == "floor":
             return self._floors(epsilon, delta)
-        return super().range_of(name, epsilon, delta)
+        return super().parameter_search(name, epsilon, delta)
 
-    def _floors(self, epsilon: float, delta: float) -> Range:
+    def _floors(self, epsilon: float, delta: float) -> SearchRange:
         if gaussian.upper(epsilon, self.seen) + self.slack >= delta:
             raise PlanError(
                 f"measuring the floor alone spends delta {delta} at epsilon {epsilon}; "
                 "measure it with more noise or a smaller slack"
             )
         scale = 2.0 * math.log(self.facts.width)
-        return Range(
+        return SearchRange(
             scale + LEAST_LOG_FLOOR,
             scale + MOST_LOG_FLOOR,
             scale + math.log(self.bags) + 3.0,
             math.exp,
-            hopeless=f"no residual floor makes {self.bags} bags private; ask for fewer bags",
+            error_message=f"no residual floor makes {self.bags} bags private; ask for fewer bags",
         )
 
 
 @dataclass(frozen=True)
-class Bags(PrivacyProfile):
+class DisjointBagsProfile(PrivacyProfile):
     """One aggregate from each of many disjoint bags, each of which is `each`.
 
     Labels changing at once may lie in one bag or in several. Bags are independent, so
@@ -186,19 +186,19 @@ class Bags(PrivacyProfile):
             return self.each.delta(epsilon)
         return self._spread([part.delta(share) for part, share in self._parts(epsilon)])
 
-    def guess(self, epsilon: float) -> Bounds:
+    def quick_delta(self, epsilon: float) -> Bounds:
         if self.labels == 1:
-            return self.each.guess(epsilon)
-        return self._spread([part.guess(share) for part, share in self._parts(epsilon)])
+            return self.each.quick_delta(epsilon)
+        return self._spread([part.quick_delta(share) for part, share in self._parts(epsilon)])
 
-    def group(self, size: int) -> Bags:
+    def group(self, size: int) -> DisjointBagsProfile:
         at_least(1, size=size)
         return replace(self, labels=size * self.labels)
 
-    def factors(self) -> Factors | None:
+    def factors(self) -> LossFactors | None:
         return self.each.factors() if self.labels == 1 else None
 
-    def simpler(self, delta: float) -> tuple[PrivacyProfile, float]:
+    def inner_profile(self, delta: float) -> tuple[PrivacyProfile, float]:
         return (self.each if self.labels == 1 else self), delta
 
     def _parts(self, epsilon: float) -> list[tuple[SketchProfile, float]]:
@@ -222,7 +222,7 @@ class Bags(PrivacyProfile):
 
 
 @dataclass(frozen=True)
-class SizedBag(PrivacyProfile):
+class BagOfSizeProfile(PrivacyProfile):
     """One aggregate of a bag of `bag_size` rows of residual mean square at least `residual_ms`.
 
     With `leverage_factor` no row has more than that many times the average leverage d/k of its
@@ -265,22 +265,22 @@ class SizedBag(PrivacyProfile):
     def delta(self, epsilon: float) -> Bounds:
         return self.sketch.delta(epsilon)
 
-    def guess(self, epsilon: float) -> Bounds:
-        return self.sketch.guess(epsilon)
+    def quick_delta(self, epsilon: float) -> Bounds:
+        return self.sketch.quick_delta(epsilon)
 
     def group(self, size: int) -> PrivacyProfile:
-        return Bags(self.sketch).group(size)
+        return DisjointBagsProfile(self.sketch).group(size)
 
-    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         if name != "bag_size":
-            return super().range_of(name, epsilon, delta)
+            return super().parameter_search(name, epsilon, delta)
         low, high = self.label_range
-        return Range(
+        return SearchRange(
             (self.features or 0) + 1,
             MOST_BAG_SIZE,
             round(4.0 * (high - low) ** 2 / self.residual_ms) + 1,
-            whole=True,
-            hopeless=f"no bag size makes a bag private at epsilon {epsilon}, delta {delta}; "
+            integer=True,
+            error_message=f"no bag size makes a bag private at epsilon {epsilon}, delta {delta}; "
             "a measured floor alone may spend them",
         )
 

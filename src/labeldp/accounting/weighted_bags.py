@@ -8,9 +8,9 @@ changing the label of row i shifts its mean by at most |w_i|Δ: a Gaussian mecha
 
 Two laws:
 
-realised   from the weights drawn: `Gaussian(max(realised_mu(…)))`, as one label is in one bag.
+realised   from the weights drawn: `GaussianProfile(max(realised_mu(…)))`: a label is in one bag.
            Weights know nothing of the labels, so a bag may be redrawn until it passes.
-a priori   before any draw: `RandomWeights`, the mean of δ(ε; μ_i) over weights and bags, for the
+a priori   before any draw: `RandomWeightsProfile`, the mean of δ(ε; μ_i) over weights and bags, for the
            worse of a row that carries noise and one that does not.
 
 Both given that the row is in a bag at all (`draw.OverDraw`).
@@ -33,7 +33,7 @@ from labeldp.accounting.limits import (
     MOST_MEAN_EPSILON,
     MOST_NOISY_BAG_SIZE,
 )
-from labeldp.accounting.privacy_profile import PrivacyProfile, Range, SearchMethod
+from labeldp.accounting.privacy_profile import PrivacyProfile, SearchMethod, SearchRange
 from labeldp.errors import InputError, at_least, ordered, positive
 
 Reals = npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ _ROUNDING = 1e-12  # relative, of a sum of 1e9 squares and a root
 
 
 @dataclass(frozen=True)
-class RandomWeights(PrivacyProfile):
+class RandomWeightsProfile(PrivacyProfile):
     """Bags of `bag_size` rows, labels in `label_range`, noise N(0, noise_std²), before any draw.
 
     noisy_fraction: ρ, the part of the rows whose labels carry noise.
@@ -108,42 +108,42 @@ class RandomWeights(PrivacyProfile):
             found.append(random_sensitivity.mean_delta(scale, epsilon, counts, True))
         return found
 
-    def range_of_epsilon(self, delta: float) -> Range:  # noqa: ARG002
-        return Range(0.0, MOST_MEAN_EPSILON, 1.0, how=SearchMethod.DOUBLING)
+    def epsilon_search(self, delta: float) -> SearchRange:  # noqa: ARG002
+        return SearchRange(0.0, MOST_MEAN_EPSILON, 1.0, method=SearchMethod.DOUBLING)
 
-    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         if name == "bag_size":
             return self._bag_sizes(epsilon, delta)
         if name == "noise_std":
             return self._deviations()
         if name == "noisy_fraction":
             return self._fractions(epsilon, delta)
-        return super().range_of(name, epsilon, delta)
+        return super().parameter_search(name, epsilon, delta)
 
-    def _bag_sizes(self, epsilon: float, delta: float) -> Range:
+    def _bag_sizes(self, epsilon: float, delta: float) -> SearchRange:
         """More rows hold more noisy rows, and δ falls with their number: every larger k passes."""
         cap = self._largest_bag
-        return Range(
+        return SearchRange(
             1,
             cap,
             min(cap, 2 + round(16.0 / self.noisy_fraction)),
-            whole=True,
-            hopeless=f"no bag of up to {cap:,} rows has epsilon {epsilon}, delta {delta}; "
+            integer=True,
+            error_message=f"no bag of up to {cap:,} rows has epsilon {epsilon}, delta {delta}; "
             "add more noise or make more rows noisy",
         )
 
-    def _deviations(self) -> Range:
+    def _deviations(self) -> SearchRange:
         most, width = MOST_LOG_NOISE, self.width
-        return Range(
+        return SearchRange(
             -most,
             most,
             1.0,
             lambda log_ratio: width * math.exp(log_ratio),
-            hopeless=f"with probability {{least}} a bag of {self.bag_size:,} rows holds no "
+            error_message=f"with probability {{least}} a bag of {self.bag_size:,} rows holds no "
             "noisy row, whatever the noise; make bags larger or more rows noisy",
         )
 
-    def _fractions(self, epsilon: float, delta: float) -> Range:
+    def _fractions(self, epsilon: float, delta: float) -> SearchRange:
         """Known rows are counted; else ρ is any number."""
         hopeless = (
             f"bags of {self.bag_size:,} rows are not private at epsilon {epsilon}, delta {delta} "
@@ -152,9 +152,9 @@ class RandomWeights(PrivacyProfile):
         rows = self.rows
         if rows is None:
             least = LEAST_NOISY_FRACTION
-            return Range(least, 1.0, 1.0, how=SearchMethod.HALVING, hopeless=hopeless)
-        return Range(
-            1, rows, 2, lambda count: fraction_of(count, rows), whole=True, hopeless=hopeless
+            return SearchRange(least, 1.0, 1.0, method=SearchMethod.HALVING, error_message=hopeless)
+        return SearchRange(
+            1, rows, 2, lambda count: fraction_of(count, rows), integer=True, error_message=hopeless
         )
 
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_laws, gaussian_mu
-from labeldp.accounting.draw import SubsampledProfile
 from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.common.arguments import checked
 from labeldp.errors import InputError, ReleaseError
 from labeldp.ledger.privacy_loss import STEP, WITHIN, PrivacyLoss, privacy_loss
@@ -47,7 +47,7 @@ class Joint:
     @checked
     def epsilon(self, delta: float) -> float:
         """The smallest ε that is certified at δ; inf if there is none."""
-        return calibrate.epsilon(self.law, delta)
+        return epsilon_at(self.law, delta)
 
     @property
     def mu(self) -> float | None:
@@ -184,7 +184,7 @@ def _together(claims: Sequence[Claim], laws: Sequence[PrivacyProfile]) -> Privac
     shared: dict[str, list[tuple[float, PrivacyProfile]]] = {}
     apart: list[PrivacyProfile] = []
     for claim, law in zip(claims, laws, strict=True):
-        drawn, told = law.drawn(), claim.to_json()["draw"]
+        drawn, told = law.subsampling(), claim.to_json()["draw"]
         if drawn is None or told is None:
             apart.append(law)
         else:

@@ -113,8 +113,8 @@ def _last(curve: PrivacyProfile, upper: Upper, step: float) -> int:
     A power of two will do, since it is how far points reach and not what they promise. `invert`
     finds the least ε at a δ, and none for a curve that ends above it.
     """
-    if curve.pure() <= MOST_LOSS:
-        place = math.ceil(curve.pure() / step * (1.0 - 1e-15))
+    if curve.pure_epsilon() <= MOST_LOSS:
+        place = math.ceil(curve.pure_epsilon() / step * (1.0 - 1e-15))
         return place + (upper(place) > 0.0)  # a multiple may round below
     for power in range(round(math.log2(MOST_LOSS))):
         place = math.ceil(2.0**power / step)

@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from labeldp.accounting import calibrate
 from labeldp.accounting.bounds import Answer
-from labeldp.accounting.draw import BagDraw, membership
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_probability
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.options import BagsQuestion, Question
 from labeldp.mechanisms.protocol import Panel, number
@@ -62,25 +62,25 @@ def check_bags(asked: BagsQuestion) -> None:
     if asked.bag_size is None and asked.bags is not None:
         raise InputError("`bags` needs `bag_size`: the chance of being in a bag depends on both")
     if asked.bag_size is not None:
-        membership(asked.rows, asked.bags or 1, asked.bag_size)
+        inclusion_probability(asked.rows, asked.bags or 1, asked.bag_size)
 
 
 def chance(asked: BagsQuestion) -> float | None:
     """mk/n, if bags and their size are given."""
     if asked.bags is None or asked.bag_size is None:
         return None
-    return membership(asked.rows, asked.bags, asked.bag_size)
+    return inclusion_probability(asked.rows, asked.bags, asked.bag_size)
 
 
-def over(asked: BagsQuestion, curve: PrivacyProfile) -> BagDraw:
+def over(asked: BagsQuestion, curve: PrivacyProfile) -> SubsampledBagsProfile:
     """The same over the draw of the bags that are asked about, or of one."""
-    return BagDraw(curve, asked.rows, asked.bag_size or 1, asked.bags or 1)
+    return SubsampledBagsProfile(curve, asked.rows, asked.bag_size or 1, asked.bags or 1)
 
 
 def limit(asked: Question, law: PrivacyProfile, name: str) -> Answer:
     """A limit, or why there is none."""
     try:
-        return Answer(calibrate.limit(law, name, *asked.budget))
+        return Answer(calibrate(law, name, *asked.budget))
     except PlanError as problem:
         return Answer(None, str(problem))
 
@@ -101,11 +101,11 @@ def priced(asked: BagsQuestion, law: PrivacyProfile) -> Found:
     """ε and δ when the row is in a bag, and over the draw."""
 
     def both(curve: PrivacyProfile, delta: float) -> Found:
-        epsilon = calibrate.epsilon(curve, asked.delta)
+        epsilon = epsilon_at(curve, asked.delta)
         return {"epsilon": epsilon if math.isfinite(epsilon) else None, "delta": delta}
 
     given, drawn = law.delta(asked.epsilon), chance(asked)
-    most = calibrate.limit(over(asked, law), "bags", *asked.budget)
+    most = calibrate(over(asked, law), "bags", *asked.budget)
     found: Found = {"conditional": both(law, given.upper), "max_bags": most}
     if drawn is not None:
         unconditional = both(over(asked, law), given.times(drawn).upper)

@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.accounting.draw import BagDraw, membership
 from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_probability
 from labeldp.data.rows import check_rows
 from labeldp.data.table import Source
 from labeldp.errors import DataError, InputError, PlanError
@@ -65,7 +65,7 @@ class Draw:
     """The guarantee is over the draw (theory §4), not given the bags."""
 
     def __post_init__(self) -> None:
-        membership(self.rows, self.bags, self.bag_size)
+        inclusion_probability(self.rows, self.bags, self.bag_size)
         if self.bags * self.bag_size > MOST_MEMBERS:
             raise InputError(
                 f"{self.bags:,} bags of {self.bag_size:,} rows are too many to hold; "
@@ -95,11 +95,15 @@ class Draw:
     @property
     def chance(self) -> float:
         """What δ is multiplied by: mk/n over the draw, 1 given the bags."""
-        return membership(self.rows, self.bags, self.bag_size) if self.over_draw else 1.0
+        return inclusion_probability(self.rows, self.bags, self.bag_size) if self.over_draw else 1.0
 
     def over(self, curve: PrivacyProfile) -> PrivacyProfile:
         """What is guaranteed if `curve` is the guarantee given the bags."""
-        return BagDraw(curve, self.rows, self.bag_size, self.bags) if self.over_draw else curve
+        return (
+            SubsampledBagsProfile(curve, self.rows, self.bag_size, self.bags)
+            if self.over_draw
+            else curve
+        )
 
     @cached_property
     def members(self) -> NDArray[np.int64]:
@@ -116,7 +120,7 @@ class Draw:
         return {
             "guarantee": "over-draw" if self.over_draw else "given-bags",
             "holds": OVER if self.over_draw else GIVEN,
-            "chance": membership(self.rows, self.bags, self.bag_size),
+            "chance": inclusion_probability(self.rows, self.bags, self.bag_size),
             "seed": self.seed,
             "random": self.random,
         }

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from labeldp.accounting.floor import FloorMode, added_variance
+from labeldp.accounting.residual_floor import FloorMode, added_variance
 from labeldp.mechanisms.checks import (
     FAR,
     SCARCE,

@@ -16,7 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.accounting.floor import FloorMode, Measurement, added_variance, default_measurement
+from labeldp.accounting.residual_floor import (
+    FloorMode,
+    Measurement,
+    added_variance,
+    default_measurement,
+)
 from labeldp.accounting.sketch import DatasetBounds
 from labeldp.errors import InputError, PlanError, SpentError
 from labeldp.exact.label_sums import LabelGrid
@@ -241,7 +246,7 @@ def measure_residual(
     noise: float,
     grid: int,
     randomness: Randomness,
-    law: rounded_noise.Noise = rounded_noise.NORMAL,
+    law: rounded_noise.NoiseLaw = rounded_noise.NORMAL,
 ) -> float:
     """σ̂ = σ + noise·x, σ the smallest root, x of the law, through the door (theory §6.2)."""
     scale = math.ldexp(1.0, -labels.exponent)

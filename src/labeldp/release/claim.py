@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from typing import Any, ClassVar
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate
 from labeldp.common.arguments import checked
@@ -160,7 +160,7 @@ class Claim(ABC):
     @checked
     def epsilon_for(self, group: int) -> float | None:
         """The ε for `group` rows, or persons, at once at this δ; None if there is none."""
-        answer = calibrate.epsilon(self.law.group(group), self.delta)
+        answer = epsilon_at(self.law.group(group), self.delta)
         return answer if math.isfinite(answer) else None
 
     def curve(self) -> list[list[float]]:

@@ -52,7 +52,7 @@ _MOST_BITS = 64 * 16
 _SERIES = 600
 """Degrees of freedom up to which χ's distribution is summed as a series."""
 _REACH = 45
-_BALLS = threading.RLock()
+_ARB_LOCK = threading.RLock()
 """The precision of ball arithmetic is one for all threads, so one at a time works with balls."""
 
 Exact = Callable[[int, int], tuple[Any, Any]]
@@ -63,7 +63,7 @@ Scale = float | Reals
 
 
 @dataclass(frozen=True)
-class Noise:
+class NoiseLaw:
     """A law symmetric about 0, of scale 1.
 
     `inverse`: the x < 0 with P[noise < x] = p, for p < 1/2, in doubles, to a relative
@@ -95,8 +95,8 @@ def _laplace_below(x: Any) -> Any:
     return x.exp() / 2
 
 
-NORMAL = Noise(_normal_inverse, _normal_below)
-LAPLACE = Noise(_laplace_inverse, _laplace_below)
+NORMAL = NoiseLaw(_normal_inverse, _normal_below)
+LAPLACE = NoiseLaw(_laplace_inverse, _laplace_below)
 
 
 def grid_for(scale: float) -> int:
@@ -111,7 +111,7 @@ def sample_rounded(
     grid: int,
     randomness: Randomness,
     exact: Exact,
-    noise: Noise = NORMAL,
+    noise: NoiseLaw = NORMAL,
 ) -> Reals:
     """round(mean + scale·noise) to multiples of 2**grid, one independent draw per mean.
 
@@ -145,7 +145,7 @@ def sample_rounded(
     certain = np.abs(scaled - cell) + error / step < 0.5
     for row in np.flatnonzero(~certain):
         # by ball arithmetic and more random bits
-        cell[row] = _cell_of(_Draw(int(row), int(bits[row]), grid, randomness, exact, noise))
+        cell[row] = _cell_of(_RoundedDraw(int(row), int(bits[row]), grid, randomness, exact, noise))
     return np.asarray(cell * step)
 
 
@@ -155,7 +155,7 @@ def sample_rounded_chi(freedom: int, grid: int, randomness: Randomness, exact: E
     `exact` gives std to any precision; its mean is not used.
     """
     word = int(words(randomness.labels, 1)[0])
-    draw = _ChiDraw(freedom, word, grid, randomness, exact)
+    draw = _RoundedChi(freedom, word, grid, randomness, exact)
     return math.ldexp(_cell_of(draw), grid)
 
 
@@ -181,7 +181,7 @@ def sample_rounded_radial(
     )
 
 
-def _cell_of(draw: _Draw) -> float:
+def _cell_of(draw: _RoundedDraw) -> float:
     """The exact cell of a draw."""
     cell = draw.nearest_cell()
     while draw.is_below(cell, -1):
@@ -196,7 +196,7 @@ def _precision(bits: int) -> Iterator[None]:
     """Ball arithmetic with this many bits inside the block."""
     from flint import ctx
 
-    with _BALLS:
+    with _ARB_LOCK:
         saved = ctx.prec
         ctx.prec = bits
         try:
@@ -205,7 +205,7 @@ def _precision(bits: int) -> Iterator[None]:
             ctx.prec = saved
 
 
-class _Draw:
+class _RoundedDraw:
     """One number mean + scale·F⁻¹(p) whose uniform p gets more bits on demand."""
 
     def __init__(
@@ -215,7 +215,7 @@ class _Draw:
         grid: int,
         randomness: Randomness,
         exact: Exact,
-        noise: Noise = NORMAL,
+        noise: NoiseLaw = NORMAL,
     ) -> None:
         self._row, self._grid, self._exact, self._noise = row, grid, exact, noise
         self._randomness = randomness
@@ -269,7 +269,7 @@ class _Draw:
         self._tail, self._length = (self._tail << 64) | word, self._length + 64
 
 
-class _ChiDraw(_Draw):
+class _RoundedChi(_RoundedDraw):
     """One number std·F⁻¹(p), F the distribution of χ with `freedom` degrees."""
 
     def __init__(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from labeldp import DatasetBounds
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.sketch import SketchProfile
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.result import Row
@@ -87,7 +87,7 @@ def sampled_epsilon(
         return no_privacy(f"one label moves a residual norm of {norm:.3g} by up to {width:g}")
     leverage = None if facts.leverage >= 1.0 else facts.leverage
     known = DatasetBounds(bag_size, label_range, None, leverage)
-    return judged(calibrate.epsilon(SketchProfile(known, 1, facts.residual_ss), delta))
+    return judged(epsilon_at(SketchProfile(known, 1, facts.residual_ss), delta))
 
 
 def judged(epsilon: float | None) -> Row:

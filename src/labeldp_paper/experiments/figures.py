@@ -14,9 +14,9 @@ from functools import partial
 import numpy as np
 
 from labeldp import DatasetBounds, forecast
-from labeldp.accounting import calibrate
-from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import SketchProfile
+from labeldp.accounting.theorems import Theorem1
 from labeldp.common.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import Design, Reals
@@ -155,7 +155,7 @@ def _bags(which: str, law: Covariance, data: Data, epsilon: int) -> dict[str, tu
         rows, limits, residual = law.rows, (float(low), float(high)), law.residual_ms
     theorem = Theorem1(rows, limits, residual).max_bags(epsilon, said.delta)
     sketch = SketchProfile(DatasetBounds(rows, limits), floor=residual * rows)
-    exact = int(calibrate.limit(sketch, "bags", epsilon, said.delta))
+    exact = int(calibrate(sketch, "bags", epsilon, said.delta))
     answers = {PAPER: (int(theorem.value or 0), theorem.reason), OURS: (exact, "")}
     if which == "criteo":
         halved = (-CRITEO_BOUND_USED, CRITEO_BOUND_USED)

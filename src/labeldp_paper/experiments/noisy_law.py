@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.weighted_bags import RandomWeights, realised_mu
+from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.errors import PlanError
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid
 from labeldp_paper.experiments.bag_law import MOST_EPSILON, judged, no_privacy
@@ -49,17 +49,17 @@ def kinds(grid: Grid, size: int) -> Row:
 def _a_priori(grid: Grid, size: int, fraction: float) -> float | None:
     if fraction == 0.0:
         return None
-    law = RandomWeights(size, grid.label_range, fraction, 1.0, grid.train_rows)
-    epsilon = calibrate.epsilon(law, grid.delta)
+    law = RandomWeightsProfile(size, grid.label_range, fraction, 1.0, grid.train_rows)
+    epsilon = epsilon_at(law, grid.delta)
     return epsilon if np.isfinite(epsilon) else None
 
 
 def _least_noise(grid: Grid, size: int, fraction: float, target: float) -> float | None:
     """In units of labels scaled to [−1, 1]; None if no noise is enough."""
     scaled = (-_SCALED / 2, _SCALED / 2)
-    law = RandomWeights(size, scaled, fraction, 1.0, grid.train_rows)
+    law = RandomWeightsProfile(size, scaled, fraction, 1.0, grid.train_rows)
     try:
-        return calibrate.limit(law, "noise_std", target, grid.delta)
+        return calibrate(law, "noise_std", target, grid.delta)
     except PlanError:
         return None
 
@@ -85,5 +85,5 @@ def _of_weights(mu: npt.NDArray[np.float64], delta: float) -> tuple[Row, float |
     law = GaussianProfile(float(mu.max()))
     if law.delta(MOST_EPSILON).upper > delta:
         return judged(None), None
-    epsilon = calibrate.epsilon(law, delta)
+    epsilon = epsilon_at(law, delta)
     return judged(epsilon), epsilon

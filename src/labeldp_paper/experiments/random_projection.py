@@ -6,9 +6,9 @@ import math
 from functools import partial
 
 from labeldp import DatasetBounds
-from labeldp.accounting import calibrate
-from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import SketchProfile
+from labeldp.accounting.theorems import Theorem1
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table
@@ -110,5 +110,5 @@ def _bags(said: Parameters, epsilon: int) -> Row:
         ),
         "theorem": int(theorem.value or 0),
         "theorem_reason": theorem.reason,
-        "exact_worst_case": int(calibrate.limit(law, "bags", epsilon, said.delta)),
+        "exact_worst_case": int(calibrate(law, "bags", epsilon, said.delta)),
     }

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from labeldp import LinearRegressor, forecast, plan
-from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.theorems import Theorem1
 from labeldp.common.pictures import Curve, Picture
 from labeldp_paper.experiments.bag_grid import mean_and_spread
 from labeldp_paper.experiments.cells import Cell

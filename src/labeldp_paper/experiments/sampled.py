@@ -14,8 +14,8 @@ from functools import partial
 import numpy as np
 
 from labeldp import DatasetBounds
-from labeldp.accounting import calibrate
-from labeldp.accounting.sketch import SizedBag, SketchProfile
+from labeldp.accounting.calibrate import calibrate
+from labeldp.accounting.sketch import BagOfSizeProfile, SketchProfile
 from labeldp.common.pictures import Picture
 from labeldp_paper.experiments.agreement import against, falls, near, nearness
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread
@@ -260,7 +260,7 @@ def _errors(grid: Grid, bags: int, size: int, seeds: int) -> Row:
 def added_std(grid: Grid, size: int, epsilon: float) -> float:
     """The noise on an aggregate label that makes any bag (ε, δ)-label-DP."""
     facts = DatasetBounds(size, grid.label_range)
-    return math.sqrt(calibrate.limit(SketchProfile(facts), "floor", epsilon, grid.delta))
+    return math.sqrt(calibrate(SketchProfile(facts), "floor", epsilon, grid.delta))
 
 
 def _rows(grid: Grid, cell: Row, exact: Row) -> list[Row]:
@@ -336,8 +336,8 @@ def _private_size(grid: Grid, instance: Row) -> str:
     """How large bags must be to need no noise, and what that leaves."""
     parts = []
     for target in TARGETS:
-        law = SizedBag(grid.label_range, instance["mse"])
-        size = int(calibrate.limit(law, "bag_size", target, grid.delta))
+        law = BagOfSizeProfile(grid.label_range, instance["mse"])
+        size = int(calibrate(law, "bag_size", target, grid.delta))
         bags = grid.design.train_rows // size
         excess = mean_excess(instance["rank"], bags) if bags else math.inf
         error = f"MSE {instance['mse'] * (1 + excess):.1f}" if excess < 1e3 else "too few to fit"

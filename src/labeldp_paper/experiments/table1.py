@@ -6,9 +6,9 @@ import math
 from functools import partial
 
 from labeldp import DatasetBounds
-from labeldp.accounting import calibrate
-from labeldp.accounting.paper import Theorem1
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import SketchProfile
+from labeldp.accounting.theorems import Theorem1
 from labeldp.common.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
@@ -62,7 +62,7 @@ def _row(dataset: str, epsilon: int, facts: Row | None) -> Row:
     return {
         "paper_printed": printed,
         "theorem": theorem,
-        "exact_worst_case": int(calibrate.limit(law, "bags", epsilon, said.delta)),
+        "exact_worst_case": int(calibrate(law, "bags", epsilon, said.delta)),
         "exact": _exact(facts, epsilon, said.delta) if facts else None,
         "disagrees": theorem != printed,
         "reason": "" if theorem == printed else _reason(dataset, epsilon, theorem, answer.reason),
@@ -75,7 +75,7 @@ def _exact(facts: Row, epsilon: int, delta: float) -> int:
         facts["rows"], tuple(facts["label_range"]), facts["rank"], facts["max_leverage"]
     )
     floor = facts["residual_ms"] * facts["rows"]
-    return int(calibrate.limit(SketchProfile(known, floor=floor), "bags", epsilon, delta))
+    return int(calibrate(SketchProfile(known, floor=floor), "bags", epsilon, delta))
 
 
 def _reason(dataset: str, epsilon: int, theorem: int, why: str) -> str:

@@ -42,10 +42,10 @@ class NoisyRowsClaim(NoiseClaim):
     @property
     def is_pure(self) -> bool:
         """Whether the guarantee holds with δ = 0."""
-        return self.law.pure() <= self.epsilon
+        return self.law.pure_epsilon() <= self.epsilon
 
     @property
-    def drawn(self) -> str:
+    def subsampling(self) -> str:
         return DRAWN[self.noise.name]
 
     @property

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labeldp.accounting.gaussian import GaussianProfile, most_mu
+from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.laplace import LaplaceProfile
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.sampling import rounded_noise as door
@@ -30,7 +30,7 @@ class Law:
     title: str
     pure: bool
     """Whether it spends no δ."""
-    door: door.Noise
+    door: door.NoiseLaw
     deviation: float
     norm: Callable[[int], float]
     """Of as many moves by 1, in the norm that counts."""
@@ -66,7 +66,7 @@ LAWS = {
         1.0,
         math.sqrt,
         GaussianProfile,
-        lambda epsilon, delta: most_mu(epsilon, delta) * _GAUSSIAN_ROOM,
+        lambda epsilon, delta: largest_mu(epsilon, delta) * _GAUSSIAN_ROOM,
         _normal_tail,
     ),
 }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting import calibrate
-from labeldp.accounting.gaussian import GaussianProfile, most_mu
+from labeldp.accounting.calibrate import calibrate
+from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.paper_bags import Theorem3
-from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError
 from labeldp.mechanisms import account
 
@@ -23,14 +23,14 @@ def answer(mechanism: str, asked: SampledNoisyWtdLagQuestion) -> Found:
     """The smallest private bag, or the price of bags of one size; a priori and realised."""
     account.check_bags(asked)
     fraction = account.need(mechanism, asked, "noisy_fraction")
-    realised: Found = {"target_mu": most_mu(*asked.budget)}
+    realised: Found = {"target_mu": largest_mu(*asked.budget)}
     if asked.bag_size is None:
         paper, exact = _smallest(asked, fraction)
         exact |= {"realised": realised}
     else:
         if asked.bags is not None:
             drawn = account.over(asked, GaussianProfile(1.0))
-            realised["unconditional_target_mu"] = calibrate.limit(drawn, "mu", *asked.budget)
+            realised["unconditional_target_mu"] = calibrate(drawn, "mu", *asked.budget)
         paper, a_priori = _priced(asked, fraction)
         exact = {"a_priori": a_priori, "realised": realised}
     found = {"accountants": {"paper": paper, "exact": exact}}
@@ -41,7 +41,7 @@ def _smallest(asked: SampledNoisyWtdLagQuestion, fraction: float) -> tuple[Found
     labels, std = asked.label_range, _noise_std(asked)
     laws = (
         Theorem3(labels, fraction, noise_std=std),
-        RandomWeights(1, labels, fraction, std, asked.rows),
+        RandomWeightsProfile(1, labels, fraction, std, asked.rows),
     )
     paper, exact = (account.limit(asked, law, "bag_size") for law in laws)
     return account.smallest(asked, paper), account.smallest(asked, exact)
@@ -49,7 +49,7 @@ def _smallest(asked: SampledNoisyWtdLagQuestion, fraction: float) -> tuple[Found
 
 def _priced(asked: SampledNoisyWtdLagQuestion, fraction: float) -> tuple[Found, Found]:
     labels, std, size = asked.label_range, _noise_std(asked), asked.bag_size or 1
-    law = RandomWeights(size, labels, fraction, std, asked.rows)
+    law = RandomWeightsProfile(size, labels, fraction, std, asked.rows)
     theorem = Theorem3(labels, fraction, size, asked.bags or 1, std)
     names = ("noise_std", "noisy_fraction")
     needs = {f"min_{name}": account.limit(asked, law, name).value for name in names}

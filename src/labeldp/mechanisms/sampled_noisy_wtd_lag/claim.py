@@ -11,7 +11,7 @@ import numpy as np
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.paper_bags import Theorem3
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.data.table import Source
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_bag_rows, check_members
@@ -87,7 +87,9 @@ class SampledNoisyWtdLagClaim(Claim):
             raise ValueError("an a priori claim needs the fraction of noisy rows")
         if self.accountant == "paper":
             return Theorem3(self.label_range, fraction, size, self.bags, self.noise_std)
-        return self.draw.over(RandomWeights(size, self.label_range, fraction, self.noise_std))
+        return self.draw.over(
+            RandomWeightsProfile(size, self.label_range, fraction, self.noise_std)
+        )
 
     def weights(self, source: Source | None) -> BagWeights:
         """The weights and noisy rows that the seed gives; a column of them stands in the table."""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from labeldp.accounting import calibrate
-from labeldp.accounting.draw import BagDraw
-from labeldp.accounting.gaussian import GaussianProfile, most_mu
+from labeldp.accounting.calibrate import calibrate
+from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.paper_bags import Theorem3
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.weighted_bags import RandomWeights
+from labeldp.accounting.subsampling import SubsampledBagsProfile
+from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.data.table import Source
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows, fresh_draw
@@ -110,7 +110,7 @@ def _drawn(
         target = None
         if request.accountant == "exact":
             law = draw.over(GaussianProfile(1.0))
-            target = calibrate.limit(law, "mu", request.epsilon, request.delta)
+            target = calibrate(law, "mu", request.epsilon, request.delta)
         return draw, draw_weights(draw, noisy, found.facts.width, std, target), target
 
     if request.options.bag_seed is None:
@@ -199,15 +199,15 @@ def _needed_noise(
 
     def over(law: PrivacyProfile, size: int) -> PrivacyProfile:
         over_draw = request.options.over_draw
-        return BagDraw(law, rows, size, bags_of(size)) if over_draw else law
+        return SubsampledBagsProfile(law, rows, size, bags_of(size)) if over_draw else law
 
     def needed(size: int) -> float:
         if request.accountant == "exact":
-            target = calibrate.limit(over(GaussianProfile(1.0), size), "mu", *budget)
+            target = calibrate(over(GaussianProfile(1.0), size), "mu", *budget)
             return sizing.realised_std(size, fraction, width, target)
         if request.accountant == "paper":
             return sizing.least_std(Theorem3(labels, fraction, size, bags_of(size)), *budget)
-        return sizing.least_std(over(RandomWeights(size, labels, fraction), size), *budget)
+        return sizing.least_std(over(RandomWeightsProfile(size, labels, fraction), size), *budget)
 
     return needed
 
@@ -219,7 +219,7 @@ def inspect(
     delta: float,
 ) -> dict[str, Any]:
     """The noise that bags of some sizes need."""
-    target = most_mu(epsilon, delta)
+    target = largest_mu(epsilon, delta)
     noise = {
         str(size): sizing.realised_std(size, 1.0, found.facts.width, target) for size in _INSPECTED
     }

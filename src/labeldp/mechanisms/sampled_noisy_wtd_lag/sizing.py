@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from labeldp.accounting import calibrate
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.limits import MOST_TRIED_BAG_SIZE
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.weighted_bags import realised_mu
@@ -47,7 +47,7 @@ def realised_std(bag_size: int, fraction: float, width: float, target_mu: float)
 def least_std(law: PrivacyProfile, epsilon: float, delta: float) -> float:
     """The noise that a law needs before any draw; infinite if none is enough."""
     try:
-        return round_up(calibrate.limit(law, "noise_std", epsilon, delta))
+        return round_up(calibrate(law, "noise_std", epsilon, delta))
     except PlanError:
         return math.inf
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting import calibrate
 from labeldp.accounting.bounds import Answer
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.paper_bags import Theorem2
 from labeldp.accounting.privacy_profile import NonPrivate
-from labeldp.accounting.sketch import DatasetBounds, SizedBag, SketchProfile, spans_labels
+from labeldp.accounting.sketch import BagOfSizeProfile, DatasetBounds, SketchProfile, spans_labels
 from labeldp.errors import InputError
 from labeldp.mechanisms import account
 
@@ -49,8 +49,10 @@ def _exact(asked: SampledWtdFlagQuestion, residual_ms: float, *, public: bool) -
     features, size = asked.features, asked.bag_size
     factor = asked.leverage_factor if public else None
     if size is None:
-        law = SizedBag(asked.label_range, residual_ms, 1, features, factor, centred=asked.centred)
-        return account.smallest(asked, Answer(calibrate.limit(law, "bag_size", *asked.budget)))
+        law = BagOfSizeProfile(
+            asked.label_range, residual_ms, 1, features, factor, centred=asked.centred
+        )
+        return account.smallest(asked, Answer(calibrate(law, "bag_size", *asked.budget)))
     if features is not None and (hopeless := spans_labels(size, features)):
         return _hopeless(asked, hopeless)
     leverage = asked.max_leverage if public else None

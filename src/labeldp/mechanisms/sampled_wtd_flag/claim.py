@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labeldp.accounting.floor import price
 from labeldp.accounting.paper_bags import Theorem2
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.accounting.sketch import Bags, DatasetBounds, SketchProfile
+from labeldp.accounting.residual_floor import measurement_cost
+from labeldp.accounting.sketch import DatasetBounds, DisjointBagsProfile, SketchProfile
 from labeldp.data.table import Source
 from labeldp.errors import PlanError
 from labeldp.exact.label_sums import LabelGrid
@@ -72,7 +72,9 @@ class SampledWtdFlagClaim(FloorClaim):
         if self.promise is not None:
             return self._theorem2(self.promise)
         return self.draw.over(
-            Bags(SketchProfile(self.known, 1, self.floor, *price(self.measurement)))
+            DisjointBagsProfile(
+                SketchProfile(self.known, 1, self.floor, *measurement_cost(self.measurement))
+            )
         )
 
     @property

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from labeldp.accounting import calibrate
-from labeldp.accounting.floor import FloorMode
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.paper_bags import Theorem2
-from labeldp.accounting.sketch import SizedBag, spans_labels
+from labeldp.accounting.residual_floor import FloorMode
+from labeldp.accounting.sketch import BagOfSizeProfile, spans_labels
 from labeldp.data.table import Source
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.features.feature_map import FeatureMap
@@ -144,7 +144,7 @@ def _floor(claim: SampledWtdFlagClaim, request: Request[SampledWtdFlagOptions]) 
             )
         return claim.expected_floor
     law = replace(claim, floor=1.0).law
-    needed = calibrate.limit(law, "floor", claim.epsilon, claim.delta)
+    needed = calibrate(law, "floor", claim.epsilon, claim.delta)
     size = claim.draw.bag_size
     whose = f"bags of {size:,} rows"
     promised = request.options.residual_ms
@@ -158,8 +158,8 @@ def inspect(
     facts = found.facts
     smallest: dict[str, Any]
     try:
-        law = SizedBag(facts.label_range, residual_ss / facts.rows)
-        least = calibrate.limit(law, "bag_size", epsilon, delta)
+        law = BagOfSizeProfile(facts.label_range, residual_ss / facts.rows)
+        least = calibrate(law, "bag_size", epsilon, delta)
         smallest = {"min_bag_size": least}
         if least > facts.rows:
             smallest["reason"] = f"more than the {facts.rows:,} rows of the table; add noise"

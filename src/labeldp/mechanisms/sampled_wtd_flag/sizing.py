@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from labeldp.accounting import calibrate
-from labeldp.accounting.draw import BagDraw
-from labeldp.accounting.floor import price
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.residual_floor import measurement_cost
 from labeldp.accounting.sketch import SketchProfile
+from labeldp.accounting.subsampling import SubsampledBagsProfile
 from labeldp.errors import PlanError
 from labeldp.mechanisms.forecast import bag_sizes, mean_excess
 from labeldp.mechanisms.residual_floor import FloorParameters
@@ -42,11 +42,11 @@ class BagSizes:
         share = _TYPICAL * (table.max_leverage or 1.0) * table.rows / bag_size
         known = share < 1.0 and terms.accountant == "exact" and not self.over_draw
         facts = replace(table, rows=bag_size, max_leverage=share if known else None)
-        mu, slack = price(terms.measurement)
+        mu, slack = measurement_cost(terms.measurement)
         law: PrivacyProfile = SketchProfile(facts, mu=mu, slack=slack)
         if self.over_draw:
-            law = BagDraw(law, table.rows, bag_size, self.bags(bag_size))
-        return calibrate.limit(law, "floor", terms.epsilon, terms.delta, certified=False)
+            law = SubsampledBagsProfile(law, table.rows, bag_size, self.bags(bag_size))
+        return calibrate(law, "floor", terms.epsilon, terms.delta, certified=False)
 
     def error(self, bag_size: int) -> float:
         """The forecast mean squared error; infinite where bags are too few or not private."""

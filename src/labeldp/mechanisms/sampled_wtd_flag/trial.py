@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labeldp.accounting.floor import FloorMode
+from labeldp.accounting.residual_floor import FloorMode
 from labeldp.data.table import Source
 from labeldp.mechanisms.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 from labeldp.mechanisms.bags import BagRows

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from labeldp.accounting import radial
 from labeldp.accounting.compose import compose
-from labeldp.accounting.gaussian import GaussianProfile, most_mu
+from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.laplace import LaplaceProfile
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.errors import InputError
@@ -54,7 +54,7 @@ class SumNoise:
     quantile: Callable[[float, int, float], float]
     """Of the squared error over its mean: (directions, aggregates, probability)."""
     publish: Publish
-    residual: rounded_noise.Noise
+    residual: rounded_noise.NoiseLaw
     """What the residual's root gets."""
     residual_spread: float
     """Deviation of that noise, if its scale is 1."""
@@ -78,7 +78,7 @@ class SumNoise:
 
 
 def _radial_curve(aggregates: float, residual: float, columns: int) -> PrivacyProfile:
-    noise = radial.curve(aggregates, columns)
+    noise = radial.radial_profile(aggregates, columns)
     return compose([noise, LaplaceProfile(residual)]) if residual else noise
 
 
@@ -113,7 +113,7 @@ NOISES = {
         "Gaussian mechanism",
         pure=False,
         power=2.0,
-        whole=most_mu,
+        whole=largest_mu,
         curve=lambda aggregates, residual, columns: GaussianProfile(  # noqa: ARG005
             math.hypot(aggregates, residual)
         ),

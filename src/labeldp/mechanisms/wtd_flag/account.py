@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from labeldp.accounting import calibrate
 from labeldp.accounting.accountants import ACCOUNTANTS
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.sketch import DatasetBounds
 from labeldp.errors import InputError
 from labeldp.mechanisms.account import need
@@ -49,7 +49,7 @@ def _by(accountant: str, asked: WtdFlagQuestion, floor: float) -> Found:
         found: Found = {"max_bags": most.value}
         return found | ({"reason": most.reason} if most.reason else {})
     law = ACCOUNTANTS[accountant](facts, asked.bags, floor)
-    epsilon = calibrate.epsilon(law, asked.delta)
+    epsilon = epsilon_at(law, asked.delta)
     found = {
         "epsilon": epsilon if math.isfinite(epsilon) else None,
         "delta": law.group(1).delta(asked.epsilon).upper,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from labeldp.accounting.accountants import ACCOUNTANTS
-from labeldp.accounting.gaussian import most_mu
+from labeldp.accounting.gaussian import largest_mu
 from labeldp.data.table import Source
 from labeldp.errors import PlanError
 from labeldp.mechanisms.design_summary import DesignSummary, most_rows, person_notes, surveyed
@@ -100,7 +100,7 @@ def least_added(request: Request[WtdFlagOptions], source: Source, engine: Engine
     Fewer bags need less of a floor, but not in proportion, so they add more (theory §6).
     """
     found = surveyed(request, source, engine)
-    mu = most_mu(request.epsilon, request.delta)
+    mu = largest_mu(request.epsilon, request.delta)
     facts = found.facts
     isotropic = found.factor.rank * float(found.leverage.maximum)
     return (facts.width / mu) ** 2 * isotropic / facts.rows

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from labeldp.accounting import calibrate
 from labeldp.accounting.accountants import ACCOUNTANTS
 from labeldp.accounting.bounds import Answer
+from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.limits import MOST_PUBLISHED_BAGS
-from labeldp.accounting.paper import Theorem1
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.sketch import DatasetBounds
+from labeldp.accounting.theorems import Theorem1
 from labeldp.errors import PlanError
 from labeldp.mechanisms.forecast import mean_excess
 from labeldp.mechanisms.options import fitting_aggregates
@@ -46,7 +46,7 @@ def check_number(bags: int) -> None:
 def needed_floor(terms: FloorParameters, bags: int, *, certified: bool = True) -> float:
     """The residual sum of squares, data's own and added, that this many bags need."""
     law = _law(terms, bags, 1.0)
-    return calibrate.limit(law, "floor", terms.epsilon, terms.delta, certified=certified)
+    return calibrate(law, "floor", terms.epsilon, terms.delta, certified=certified)
 
 
 def _law(terms: FloorParameters, bags: int, floor: float) -> PrivacyProfile:
@@ -63,7 +63,7 @@ def max_bags(
         promise = Theorem1(facts.rows, facts.label_range, floor / facts.rows)
         return promise.max_bags(epsilon, delta)
     law = ACCOUNTANTS[accountant](facts, 1, floor, None)
-    bags = calibrate.limit(law, "bags", epsilon, delta)
+    bags = calibrate(law, "bags", epsilon, delta)
     return Answer(bags, "" if bags else _too_little(facts, floor, epsilon, delta))
 
 
@@ -83,7 +83,7 @@ def _carried(terms: FloorParameters) -> int:
         floor = terms.measurement.lower_bound(once, 0.0, terms.facts.width) ** 2
     if floor == 0.0:
         return 0
-    return int(calibrate.limit(_law(terms, 1, floor), "bags", terms.epsilon, terms.delta))
+    return int(calibrate(_law(terms, 1, floor), "bags", terms.epsilon, terms.delta))
 
 
 def _expected_error(terms: FloorParameters, bags: int) -> float:

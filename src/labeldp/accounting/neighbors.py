@@ -101,7 +101,7 @@ class NeighborFamily:
         """
         return _supremum(self, epsilon, gaussian)
 
-    def guess(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
+    def quick_delta(self, epsilon: float, gaussian: float = 0.0) -> Bounds:
         """`delta` at the ends of the family only: quick, never above `delta`, mostly equal."""
         at_ends = [bounds for bounds, _ in self._ends(self._value(epsilon, gaussian))]
         return min(at_ends, key=lambda bounds: bounds.upper, default=NO_GUARANTEE)

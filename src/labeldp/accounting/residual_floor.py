@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from scipy import special
 
-from labeldp.accounting.gaussian import most_mu
+from labeldp.accounting.gaussian import largest_mu
 from labeldp.errors import at_least, in_range, positive
 
 
@@ -68,7 +68,7 @@ class Measurement:
         return max(0.0, bound * (1.0 - 1e-15))
 
 
-def price(measurement: Measurement | None) -> tuple[float, float]:
+def measurement_cost(measurement: Measurement | None) -> tuple[float, float]:
     """μ0 and δ0 of a measured floor; nothing without one."""
     return (measurement.mu, measurement.slack) if measurement else (0.0, 0.0)
 
@@ -89,5 +89,5 @@ def default_measurement(epsilon: float, delta: float, labels: int = 1) -> Measur
     So many labels that change at once move σ by √labels·Δ, so that one may cost less.
     """
     positive(epsilon=epsilon)
-    mu = most_mu(epsilon, delta)
+    mu = largest_mu(epsilon, delta)
     return Measurement(math.sqrt(0.1) * mu / math.sqrt(labels), delta / 10.0)

@@ -18,7 +18,7 @@ from fractions import Fraction
 from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds
 from labeldp.accounting.decimals import exact, log_ratio
 from labeldp.accounting.limits import LEAST_CLAIM, LEAST_THEOREM1_FLOOR
-from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile, Range, SearchMethod
+from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile, SearchMethod, SearchRange
 from labeldp.errors import at_least, ordered, positive
 
 HANSON_WRIGHT = Fraction(145, 1000)  # c0
@@ -95,22 +95,22 @@ class Theorem1(PrivacyProfile):
         root = math.sqrt(promised) - (size - 1) * (high - low)
         return replace(self, residual_ms=root**2 / self.rows) if root > 0.0 else NonPrivate()
 
-    def range_of_epsilon(self, delta: float) -> float:
+    def epsilon_search(self, delta: float) -> float:
         return self.epsilon(delta).or_infinite
 
-    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         if name == "bags":
             return self.max_bags(epsilon, delta).value or 0
         if name == "floor":
             low, high = self.label_range
             least = (high - low) ** 2 * LEAST_THEOREM1_FLOOR
-            return Range(least, math.inf, least, how=SearchMethod.STEPS)
-        return super().range_of(name, epsilon, delta)
+            return SearchRange(least, math.inf, least, method=SearchMethod.STEPS)
+        return super().parameter_search(name, epsilon, delta)
 
-    def with_value(self, name: str, value: float) -> PrivacyProfile:
+    def with_parameter(self, name: str, value: float) -> PrivacyProfile:
         if name == "floor":
             return replace(self, residual_ms=value / self.rows, floor=value)
-        return super().with_value(name, value)
+        return super().with_parameter(name, value)
 
     def _short_of_rows(self, *wanted: Fraction) -> str:
         """How many rows are missing for γn/B_Y² to reach what is wanted, and 16 in any case."""

@@ -12,29 +12,34 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from labeldp.accounting.bounds import Bounds, round_up
-from labeldp.accounting.privacy_profile import GroupPrivacy, PrivacyProfile, Range, SearchMethod
+from labeldp.accounting.privacy_profile import (
+    GroupPrivacy,
+    PrivacyProfile,
+    SearchMethod,
+    SearchRange,
+)
 from labeldp.errors import InputError, at_least
 
 
-class AfterDraw(PrivacyProfile):
-    """A law given the bags, times the chance to be in one: `drawn` says both.
+class ConditionalOnBags(PrivacyProfile):
+    """A law given the bags, times the chance to be in one: `subsampling` says both.
 
     One of several labels is in a bag with at most as many times the chance.
     """
 
     @abstractmethod
-    def drawn(self) -> tuple[float, PrivacyProfile]: ...
+    def subsampling(self) -> tuple[float, PrivacyProfile]: ...
 
     def delta(self, epsilon: float) -> Bounds:
-        chance, given = self.drawn()
+        chance, given = self.subsampling()
         return given.delta(epsilon).times(chance)
 
-    def guess(self, epsilon: float) -> Bounds:
-        chance, given = self.drawn()
-        return given.guess(epsilon).times(chance)
+    def quick_delta(self, epsilon: float) -> Bounds:
+        chance, given = self.subsampling()
+        return given.quick_delta(epsilon).times(chance)
 
     def group(self, size: int) -> PrivacyProfile:
-        chance, given = self.drawn()
+        chance, given = self.subsampling()
         several = given.group(size)
         if isinstance(
             several, GroupPrivacy
@@ -42,13 +47,13 @@ class AfterDraw(PrivacyProfile):
             return GroupPrivacy(SubsampledProfile(given, chance), size)
         return SubsampledProfile(several, min(1.0, size * chance))
 
-    def simpler(self, delta: float) -> tuple[PrivacyProfile, float]:
-        chance, given = self.drawn()
+    def inner_profile(self, delta: float) -> tuple[PrivacyProfile, float]:
+        chance, given = self.subsampling()
         return given, affordable_delta(delta, chance)
 
 
 @dataclass(frozen=True)
-class SubsampledProfile(AfterDraw):
+class SubsampledProfile(ConditionalOnBags):
     """`curve` given the bags, over a draw of which only the `chance` is known."""
 
     curve: PrivacyProfile
@@ -58,12 +63,12 @@ class SubsampledProfile(AfterDraw):
         if not 0.0 < self.chance <= 1.0:
             raise InputError(f"chance must lie above 0 and not above 1, not {self.chance}")
 
-    def drawn(self) -> tuple[float, PrivacyProfile]:
+    def subsampling(self) -> tuple[float, PrivacyProfile]:
         return self.chance, self.curve
 
 
 @dataclass(frozen=True)
-class BagDraw(AfterDraw):
+class SubsampledBagsProfile(ConditionalOnBags):
     """`curve` given the bags, over the draw of `bags` disjoint bags of `bag_size` rows each."""
 
     curve: PrivacyProfile
@@ -74,22 +79,27 @@ class BagDraw(AfterDraw):
     def __post_init__(self) -> None:
         at_least(1, rows=self.rows, bag_size=self.bag_size, bags=self.bags)
 
-    def drawn(self) -> tuple[float, PrivacyProfile]:
-        return membership(self.rows, self.bags, self.bag_size), self.curve
+    def subsampling(self) -> tuple[float, PrivacyProfile]:
+        return inclusion_probability(self.rows, self.bags, self.bag_size), self.curve
 
-    def range_of(self, name: str, epsilon: float, delta: float) -> Range | float:
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
         """All bags that fit if one is private given the draw; else as few as make mk/n small."""
         if name != "bags":
-            return super().range_of(name, epsilon, delta)
+            return super().parameter_search(name, epsilon, delta)
         given = Fraction(max(self.curve.delta(epsilon).upper, 5e-324))
         start = math.floor(Fraction(delta) * self.rows / (self.bag_size * given))
         fitting = self.rows // self.bag_size
-        return Range(
-            0, fitting, min(start, fitting), grows=True, whole=True, how=SearchMethod.STEPS
+        return SearchRange(
+            0,
+            fitting,
+            min(start, fitting),
+            increasing=True,
+            integer=True,
+            method=SearchMethod.STEPS,
         )
 
 
-def membership(rows: int, bags: int, bag_size: int) -> float:
+def inclusion_probability(rows: int, bags: int, bag_size: int) -> float:
     """mk/n, rounded up: the chance that a given row is in some bag."""
     at_least(1, rows=rows, bags=bags, bag_size=bag_size)
     if bags * bag_size > rows:
