@@ -419,7 +419,9 @@ def test_where_each_limit_is_looked_for():
     assert law.epsilon_search(0.1) == SearchRange(
         0.0, MOST_MEAN_EPSILON, 1.0, SearchRange.value, method=SearchMethod.DOUBLING
     )
-    with pytest.raises(InputError, match="RandomWeightsProfile has no parameter 'bags' to solve for"):
+    with pytest.raises(
+        InputError, match="RandomWeightsProfile has no parameter 'bags' to solve for"
+    ):
         law.parameter_search("bags", 1.0, 1e-3)
 
 

@@ -10,10 +10,10 @@ Two laws:
 
 realised   from the weights drawn: `GaussianProfile(max(realised_mu(…)))`: a label is in one bag.
            Weights know nothing of the labels, so a bag may be redrawn until it passes.
-a priori   before any draw: `RandomWeightsProfile`, the mean of δ(ε; μ_i) over weights and bags, for the
-           worse of a row that carries noise and one that does not.
+a priori   before any draw: `RandomWeightsProfile`, the mean of δ(ε; μ_i) over weights and bags,
+           for the worse of a row with noise and a row without.
 
-Both given that the row is in a bag at all (`draw.OverDraw`).
+Both given that the row is in a bag at all (`SubsampledProfile`).
 """
 
 from __future__ import annotations
