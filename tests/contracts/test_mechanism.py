@@ -360,7 +360,7 @@ def test_another_label_range_or_table_is_refused(made: Plan) -> None:
 def too_much(claim: Claim) -> list[dict[str, float]]:
     """Smaller budgets than a claim has spent; of pure ε any δ is true."""
     smaller = {"epsilon": 0.8 * claim.epsilon}, {"delta": 0.1 * claim.delta}
-    return list(smaller[:1] if claim.law.pure() <= claim.epsilon else smaller)
+    return list(smaller[:1] if claim.law.pure_epsilon() <= claim.epsilon else smaller)
 
 
 def test_a_plan_that_promises_too_much_is_refused_before_labels_are_read(made: Plan) -> None:

@@ -76,7 +76,7 @@ def test_releases_of_one_plan_share_their_bags() -> None:
     noisy = partial(plan, rows, mechanism="sampled-noisy-wtd-lag", over_draw=True, **asked)
     made, other = noisy(), noisy()
     shared, apart = joint([made.claim, made.claim]), joint([made.claim, other.claim])
-    drawn = made.claim.law.drawn()
+    drawn = made.claim.law.subsampling()
     assert drawn is not None
     chance, given = drawn
     expected = SubsampledProfile(compose_laws([given, given]), chance)

@@ -146,7 +146,7 @@ def test_laplace_noise_has_the_scale_of_the_move_over_epsilon_and_never_less() -
         with mpmath.workdps(40):
             exact = mpmath.mpf(width) * rows / mpmath.mpf(epsilon)
             assert exact <= mpmath.mpf(noise.scale) <= exact * (1 + mpmath.mpf(2) ** -47)
-        assert noise.curve(width, rows).pure() <= epsilon
+        assert noise.curve(width, rows).pure_epsilon() <= epsilon
         assert noise.std == pytest.approx(noise.scale * 2**0.5, rel=1e-15)
 
 
@@ -165,7 +165,7 @@ def test_what_is_claimed_is_never_less_than_the_move_over_the_scale() -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
         width, scale = (float(value) for value in rng.uniform(0.1, 3.0, 2))
-        claimed = RowNoise("laplace", scale).curve(width, 3).pure()
+        claimed = RowNoise("laplace", scale).curve(width, 3).pure_epsilon()
         with mpmath.workdps(40):
             exact = 3 * mpmath.mpf(width) / mpmath.mpf(scale)
             assert exact <= mpmath.mpf(claimed) <= exact * (1 + mpmath.mpf(2) ** -49)
