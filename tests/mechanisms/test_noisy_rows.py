@@ -106,7 +106,7 @@ def test_whatever_a_label_gives_its_neighbour_gives_too(law: str) -> None:
 
 @by_law
 def test_draws_in_doubt_are_settled_by_exact_numbers(law: str) -> None:
-    made, publish = made_plan(law), noisy_labels.__globals__["rounded_noise"].publish
+    made, publish = made_plan(law), noisy_labels.__globals__["rounded_noise"].sample_rounded
     plain = made.release(source(ROWS), randomness=Randomness.experiment(5))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
