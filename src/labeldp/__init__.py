@@ -40,13 +40,11 @@ if TYPE_CHECKING:
     from labeldp.passes.local import LocalEngine as LocalEngine
     from labeldp.planning.verbs import plan as plan
     from labeldp.release.files import Release as Release
-    from labeldp.signoff.auditing import Audit as Audit, audit as audit
     from labeldp.signoff.verification import Verification as Verification, verify as verify
     from labeldp.spark.engine import SparkEngine as SparkEngine
 
 _HOMES = {
     "ACCOUNTANTS": "labeldp.accounting.accountants",
-    "Audit": "labeldp.signoff.auditing",
     "BagRegressor": "labeldp.learners.estimators",
     "DataError": "labeldp.errors",
     "DatasetBounds": "labeldp.accounting.sketch",
@@ -69,7 +67,6 @@ _HOMES = {
     "Source": "labeldp.data.table",
     "SparkEngine": "labeldp.spark.engine",
     "Verification": "labeldp.signoff.verification",
-    "audit": "labeldp.signoff.auditing",
     "compose": "labeldp.ledger.compose",
     "forecast": "labeldp.mechanisms.forecast",
     "inspect": "labeldp.doctor.inspection",

@@ -65,5 +65,4 @@ MECHANISM = replace(
     sections={SECTION: OURS.sections["row_noise"]},
     files={"aggregates": of_ours(OURS.files["aggregates"])},
     meaning=of_ours(OURS.meaning),
-    trial=None,
 )

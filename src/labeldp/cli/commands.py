@@ -24,7 +24,6 @@ OWN = (
     "plan",
     "release",
     "verify",
-    "audit",
     "report",
     "describe",
     "compose",

@@ -7,7 +7,7 @@ what it refers to with `later` is imported when it is first called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from operator import attrgetter
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from labeldp.data.table import Source
-    from labeldp.mechanisms.audit_spec import Known, Reals, Rows
     from labeldp.mechanisms.bags import SimulationInputs
     from labeldp.mechanisms.design_summary import DesignSummary
     from labeldp.mechanisms.options import Request
@@ -91,25 +90,6 @@ class Inspection:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """How `labeldp audit` tries to break a mechanism's claim; see `trial.py`."""
-
-    moves: Callable[[Plan, Iterable[Reals]], Reals]
-    """(plan, all encoded rows before their scales, in pieces) ↦ how far each row's label moves what
-    is shown."""
-    most: Callable[[Plan], float]
-    """What the claim prices of that, for all rows that are covered together."""
-    know: Callable[[Plan, Source, Engine, Rows], Known]
-    """A table whose labels are known, and the rows whose labels an attacker asks about."""
-    private: tuple[str, ...] = ()
-    """What in a certificate, beside seal and digests, follows from labels and noise."""
-    any_labels: Callable[[Plan], bool] | None = None
-    """Whether any labels can be released, those that features explain too; None: always."""
-    refusal: Callable[[Plan], str | None] | None = None
-    """Why a plan cannot be tried, if it cannot."""
-
-
-@dataclass(frozen=True)
 class Mechanism:
     """One way to publish: how it is asked for, planned, run, read, checked and told."""
 
@@ -163,8 +143,6 @@ class Mechanism:
     rehearse: Callable[[Plan, Source, np.random.Generator], SimulationInputs | None] | None = None
     """Weights and noise of a release as it might be, to forecast the error of a fit by; None where
     the plan's forecast is exact."""
-    trial: Trial | None = None
-    """How its claim is audited; None: `labeldp audit` refuses it."""
 
     def allows(self, delta: float) -> bool:
         """Whether a guarantee with this δ can be asked for, as far as 0 is in question."""

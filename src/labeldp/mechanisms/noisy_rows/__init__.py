@@ -11,7 +11,6 @@ from labeldp.mechanisms.protocol import (
     Account,
     Inspection,
     Mechanism,
-    Trial,
     of_folder,
 )
 from labeldp.mechanisms.registry import read_schema
@@ -63,9 +62,4 @@ MECHANISM = Mechanism(
     meaning=_here("published:meaning"),
     account=Account(NoisyRowsQuestion, _here("account:answer"), _here("account:show")),
     inspection=Inspection(_here("account:inspect"), _here("account:show_inspection")),
-    trial=Trial(
-        _here("trial:moves"),
-        _here("trial:most"),
-        _here("trial:Rowwise"),
-    ),
 )

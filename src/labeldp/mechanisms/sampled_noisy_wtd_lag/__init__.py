@@ -11,7 +11,6 @@ from labeldp.mechanisms.protocol import (
     Description,
     Inspection,
     Mechanism,
-    Trial,
     describe_draw,
     later,
     number,
@@ -90,10 +89,4 @@ MECHANISM = Mechanism(
     ),
     inspection=Inspection(_here("plan:inspect"), _here("plan:show_inspection")),
     rehearse=_here("run:rehearse"),
-    trial=Trial(
-        _here("trial:moves"),
-        _here("trial:most"),
-        _here("trial:Lagged"),
-        refusal=_here("trial:refusal"),
-    ),
 )

@@ -18,7 +18,6 @@ from labeldp.mechanisms.protocol import (
     Description,
     Inspection,
     Mechanism,
-    Trial,
     describe_draw,
     describe_floor,
     later,
@@ -83,12 +82,4 @@ MECHANISM = Mechanism(
     ),
     inspection=Inspection(_here("plan:inspect"), _here("plan:show_inspection")),
     rehearse=_here("run:rehearse"),
-    trial=Trial(
-        _here("trial:moves"),
-        _here("trial:most"),
-        _here("trial:Sketched"),
-        private=("floor", "utility", "label_noise_std"),
-        any_labels=_here("trial:any_labels"),
-        refusal=_here("trial:refusal"),
-    ),
 )

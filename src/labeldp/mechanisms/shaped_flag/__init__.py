@@ -5,7 +5,7 @@ from pathlib import Path
 
 from labeldp.errors import InputError, at_least
 from labeldp.mechanisms.options import FeaturesQuestion, GuessOptions, option
-from labeldp.mechanisms.protocol import Account, Inspection, Mechanism, Trial, later, of_folder
+from labeldp.mechanisms.protocol import Account, Inspection, Mechanism, later, of_folder
 from labeldp.mechanisms.registry import read_schema
 
 RESIDUAL_SHARE = 0.05
@@ -82,10 +82,4 @@ MECHANISM = Mechanism(
     meaning=_here("published:meaning"),
     account=Account(ShapedFlagQuestion, _here("account:answer"), _here("account:show")),
     inspection=Inspection(_here("account:inspect"), _here("account:show_inspection")),
-    trial=Trial(
-        _here("trial:moves"),
-        _here("trial:most"),
-        _here("trial:Shaped"),
-        private=("residual_root",),
-    ),
 )

@@ -16,7 +16,6 @@ from labeldp.mechanisms.protocol import (
     Description,
     Inspection,
     Mechanism,
-    Trial,
     describe_floor,
     describe_person,
     later,
@@ -64,12 +63,4 @@ MECHANISM = Mechanism(
     meaning=later("labeldp.mechanisms.layouts:sketched"),
     account=Account(WtdFlagQuestion, _here("account:answer"), _here("account:show")),
     inspection=Inspection(_here("plan:inspect"), _here("plan:show_inspection")),
-    trial=Trial(
-        _here("trial:moves"),
-        _here("trial:most"),
-        _here("trial:Sketched"),
-        private=("floor", "utility", "label_noise_std"),
-        any_labels=_here("trial:any_labels"),
-        refusal=_here("trial:refusal"),
-    ),
 )

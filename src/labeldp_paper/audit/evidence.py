@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from labeldp.mechanisms.audit_spec import Known, Part, Reals, Shown
+from labeldp_paper.audit.audit_spec import Known, Part, Reals, Shown
 
 ALARM = 1e-5
 """A smaller p-value of a test is a failure."""

@@ -15,7 +15,7 @@ from labeldp.mechanisms.options import Encoding, option
 from labeldp.mechanisms.protocol import REMARKS, number
 
 if TYPE_CHECKING:
-    from labeldp.signoff.auditing import Audit
+    from labeldp_paper.audit.auditing import Audit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ def audit(
 
     No label of the table is read.
     """
-    from labeldp.signoff.auditing import audit as attempt
+    from labeldp_paper.audit.auditing import audit as attempt
 
     runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
     chosen = asked(context, budget, options, encoding) | vars(trying)

@@ -17,17 +17,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp import Audit, InputError, audit
+from labeldp import InputError
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.mechanisms.noisy_rows import run as noisy_rows
-from labeldp.mechanisms.registry import mechanism_named
 from labeldp.mechanisms.sampled_wtd_flag import bagwise
 from labeldp.mechanisms.shaped_flag import sizing
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.sampling import rounded_noise
-from labeldp.signoff import auditing as module
-from labeldp.signoff.evidence import ALARM, _alike, lower_bound
+from labeldp_paper.audit import auditing as module
+from labeldp_paper.audit.auditing import Audit, audit
+from labeldp_paper.audit.evidence import ALARM, _alike, lower_bound
 from tests.console import labeldp
 from tests.mechanisms.test_floors import THEOREM2, promised
 from tests.mechanisms.test_person import with_ids
@@ -258,9 +258,8 @@ def ignored(*_: Any) -> None:
 
 
 def test_mechanisms_that_do_not_say_how_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = replace(mechanism_named("noisy-rows"), trial=None)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "mechanism_named", lambda _: silent)
+        patch.delitem(module.TRIALS, "noisy-rows")
         with pytest.raises(InputError, match="noisy-rows does not say how it is audited"):
             tried(**LAPLACE)
     over = SKETCHED | {"over_draw": True, "bag_seed": None, "delta": 1e-3}

@@ -21,17 +21,16 @@ from labeldp.common.arguments import checked
 from labeldp.common.cards import Card, Shown, budget
 from labeldp.data.table import Source, as_source
 from labeldp.errors import InputError, positive
-from labeldp.mechanisms.audit_spec import Known, Part
 from labeldp.mechanisms.plans import Plan
-from labeldp.mechanisms.protocol import Trial
-from labeldp.mechanisms.registry import AUTO, DELTA, EPSILON, mechanism_named, mechanisms
+from labeldp.mechanisms.registry import AUTO, DELTA, EPSILON, mechanism_named
 from labeldp.passes.local import LocalEngine, engine_for
 from labeldp.passes.protocol import Engine
 from labeldp.planning.verbs import TABLE, plan
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
-from labeldp.signoff.evidence import ALARM, CONFIDENCE, Evidence, lower_bound
-from labeldp.signoff.neighbours import (
+from labeldp_paper.audit.audit_spec import Known, Part, Trial
+from labeldp_paper.audit.evidence import ALARM, CONFIDENCE, Evidence, lower_bound
+from labeldp_paper.audit.neighbours import (
     ENDS,
     FLAT,
     Worst,
@@ -41,6 +40,7 @@ from labeldp.signoff.neighbours import (
     with_labels,
     worst_rows,
 )
+from labeldp_paper.audit.trials import TRIALS
 
 SECONDS = 30.0
 """For the draws; whole releases take as long as they take."""
@@ -171,10 +171,10 @@ def audit(
 
     Examples
     --------
-    >>> import labeldp
+    >>> from labeldp_paper.audit.auditing import audit
     >>> table = {"age": list(range(20, 70)) * 20, "income": [30.0, 50.0] * 500}
     >>> asked = {"label": "income", "label_range": (0, 100), "mechanism": "noisy-rows"}
-    >>> labeldp.audit(table, epsilon=1, seconds=1, **asked).passed
+    >>> audit(table, epsilon=1, seconds=1, **asked).passed
     True
     """
     positive(seconds=seconds)
@@ -190,13 +190,13 @@ def audit(
 
 def trial_named(mechanism: str) -> Trial:
     """How a mechanism is audited; refused where it does not say so."""
-    trial = mechanism_named(mechanism).trial
-    if trial is None:
-        able = ", ".join(each.name for each in mechanisms() if each.trial is not None)
+    name = mechanism_named(mechanism).name  # an unknown one is refused
+    if name not in TRIALS:
         raise InputError(
-            f"{mechanism} does not say how it is audited; those that do (`mechanism`): {able}"
+            f"{mechanism} does not say how it is audited; those that do (`mechanism`): "
+            f"{', '.join(TRIALS)}"
         )
-    return trial
+    return TRIALS[name]
 
 
 def trial_of(made: Plan) -> Trial:

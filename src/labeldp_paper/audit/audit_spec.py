@@ -12,7 +12,7 @@ sums that releases are made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -25,6 +25,7 @@ from labeldp.data.table import Source
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.plans import Plan
+from labeldp.passes.protocol import Engine
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness
 
@@ -147,6 +148,25 @@ class Known(Protocol):
 
     def parts(self, shown: Shown) -> tuple[Part, ...]:
         """The same as noise about what this table's labels make of it."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How `labeldp audit` tries to break a mechanism's claim; see `trials.py`."""
+
+    moves: Callable[[Plan, Iterable[Reals]], Reals]
+    """(plan, all encoded rows before their scales, in pieces) ↦ how far each row's label moves what
+    is shown."""
+    most: Callable[[Plan], float]
+    """What the claim prices of that, for all rows that are covered together."""
+    know: Callable[[Plan, Source, Engine, Rows], Known]
+    """A table whose labels are known, and the rows whose labels an attacker asks about."""
+    private: tuple[str, ...] = ()
+    """What in a certificate, beside seal and digests, follows from labels and noise."""
+    any_labels: Callable[[Plan], bool] | None = None
+    """Whether any labels can be released, those that features explain too; None: always."""
+    refusal: Callable[[Plan], str | None] | None = None
+    """Why a plan cannot be tried, if it cannot."""
 
 
 def on_grid(labels: LabelGrid, values: Reals) -> Reals:

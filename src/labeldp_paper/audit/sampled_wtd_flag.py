@@ -13,7 +13,6 @@ import numpy as np
 
 from labeldp.accounting.residual_floor import FloorMode
 from labeldp.data.table import Source
-from labeldp.mechanisms.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.residual_floor import establish_floor
@@ -23,6 +22,7 @@ from labeldp.passes.protocol import Engine
 from labeldp.release.claim import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise
+from labeldp_paper.audit.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 
 _ROUNDING = 1e-9
 _RANK = 1e-9

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from labeldp.data.table import Source
-from labeldp.mechanisms.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
@@ -15,6 +14,7 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import BagWeights, label_grid
 from labeldp.passes.protocol import Engine
 from labeldp.release.files import Release
+from labeldp_paper.audit.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 
 _AT_ONCE = 1 << 20
 """Weights of a call."""

@@ -17,7 +17,6 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.mechanisms.audit_spec import NORMAL, Fit, Fresh, Part, Reals, Rows, Shown
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler, establish_floor
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
@@ -27,6 +26,7 @@ from labeldp.release.claim import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
+from labeldp_paper.audit.audit_spec import NORMAL, Fit, Fresh, Part, Reals, Rows, Shown
 
 _ROUNDING = 1e-9
 

@@ -21,11 +21,12 @@ from labeldp.data.spelling import Wording
 from labeldp.data.table import Source
 from labeldp.errors import InputError
 from labeldp.mechanisms.plans import Plan
-from labeldp.mechanisms.protocol import Trial
 from labeldp.sampling.streams import public_stream
+from labeldp_paper.audit.audit_spec import Trial
 
 Reals = NDArray[np.float64]
 Rows = NDArray[np.intp]
+
 FLAT, ENDS = "flat", "ends"
 """Made-up labels: all at the low end, so that features explain all of them; each at one end."""
 

@@ -7,7 +7,12 @@ from collections.abc import Iterable
 import numpy as np
 
 from labeldp.data.table import Source
-from labeldp.mechanisms.audit_spec import (
+from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
+from labeldp.mechanisms.noisy_rows.run import noisy_labels
+from labeldp.mechanisms.plans import Plan
+from labeldp.passes.protocol import Engine
+from labeldp.release.files import Release
+from labeldp_paper.audit.audit_spec import (
     LAPLACE,
     NORMAL,
     Fresh,
@@ -17,11 +22,6 @@ from labeldp.mechanisms.audit_spec import (
     Shown,
     on_grid,
 )
-from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
-from labeldp.mechanisms.noisy_rows.run import noisy_labels
-from labeldp.mechanisms.plans import Plan
-from labeldp.passes.protocol import Engine
-from labeldp.release.files import Release
 
 _LAWS = {"laplace": LAPLACE, "gaussian": NORMAL}
 

@@ -10,7 +10,15 @@ from labeldp.data.table import Source
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.weights import Weights
-from labeldp.mechanisms.audit_spec import (
+from labeldp.mechanisms.plans import Plan
+from labeldp.mechanisms.shaped_flag import RADIAL
+from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
+from labeldp.mechanisms.shaped_flag.run import aggregate_labels, residual_of, residual_root
+from labeldp.passes.protocol import Engine
+from labeldp.release.files import Release
+from labeldp.sampling import rounded_noise
+from labeldp.sampling.streams import Randomness
+from labeldp_paper.audit.audit_spec import (
     LAPLACE as ABSOLUTE,
     NORMAL as SQUARE,
     RADIAL as LENGTH,
@@ -21,14 +29,6 @@ from labeldp.mechanisms.audit_spec import (
     Rows,
     Shown,
 )
-from labeldp.mechanisms.plans import Plan
-from labeldp.mechanisms.shaped_flag import RADIAL
-from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.mechanisms.shaped_flag.run import aggregate_labels, residual_of, residual_root
-from labeldp.passes.protocol import Engine
-from labeldp.release.files import Release
-from labeldp.sampling import rounded_noise
-from labeldp.sampling.streams import Randomness
 
 _AT_ONCE = 1 << 20
 """Numbers of normal noise that are drawn by one call."""
