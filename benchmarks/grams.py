@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap

@@ -44,7 +44,7 @@ from timing import Timing, side_by_side
 from whole_release import whole_release
 
 from labeldp import kernels
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.features.feature_map import FeatureMap

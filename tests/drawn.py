@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import WEIGHTED

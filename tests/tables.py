@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 
 RANGE = (0.0, 10.0)
 

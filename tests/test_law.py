@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from labeldp.accounting.neighbors import roots
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import PlanError
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator

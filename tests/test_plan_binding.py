@@ -14,7 +14,7 @@ import pytest
 
 from labeldp import ACCOUNTANTS, DatasetBounds, InputError, Plan, PlanError, scan
 from labeldp.accounting.calibrate import calibrate
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.plans import plan

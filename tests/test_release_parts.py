@@ -19,7 +19,7 @@ import pytest
 from labeldp import PlanError, Release, ReleaseError
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
 from labeldp.release import (

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from labeldp import Plan, Release, scan
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.sampling.streams import Randomness
 from tests.plans import plan
 from tests.tables import source

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from labeldp.accounting.accountants import ACCOUNTANTS as ACCOUNTANTS
     from labeldp.accounting.residual_floor import FloorMode as FloorMode
     from labeldp.accounting.sketch import DatasetBounds as DatasetBounds
-    from labeldp.data.table import Source as Source, scan as scan
+    from labeldp.data.source import Source as Source, scan as scan
     from labeldp.doctor.inspection import inspect as inspect
     from labeldp.doctor.table import look as look
     from labeldp.errors import (
@@ -64,7 +64,7 @@ _HOMES = {
     "PlanError": "labeldp.errors",
     "Release": "labeldp.release.files",
     "ReleaseError": "labeldp.errors",
-    "Source": "labeldp.data.table",
+    "Source": "labeldp.data.source",
     "SparkEngine": "labeldp.spark.engine",
     "Verification": "labeldp.signoff.verification",
     "compose": "labeldp.ledger.compose",
@@ -72,7 +72,7 @@ _HOMES = {
     "inspect": "labeldp.doctor.inspection",
     "look": "labeldp.doctor.table",
     "plan": "labeldp.planning.verbs",
-    "scan": "labeldp.data.table",
+    "scan": "labeldp.data.source",
     "verify": "labeldp.signoff.verification",
 }
 __all__ = sorted(_HOMES)

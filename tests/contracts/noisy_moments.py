@@ -15,7 +15,7 @@ import numpy as np
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import positive
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts

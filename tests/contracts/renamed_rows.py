@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.mechanisms.noisy_rows import MECHANISM as OURS
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.options import Request

@@ -21,7 +21,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners import protocol

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import labeldp.mechanisms
 from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.mechanisms.registry import (
     certificate_schema,
     mechanism_named,

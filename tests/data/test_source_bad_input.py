@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import look
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.features.fit import fit_features
 

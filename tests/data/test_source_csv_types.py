@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labeldp.data.delimited import DelimitedReader
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import DataError
 from tests.tables import told
 

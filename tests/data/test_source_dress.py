@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import DataError, look
-from labeldp.data.table import scan
-from labeldp.data.values import to_float
+from labeldp.data.columns import to_float
+from labeldp.data.source import scan
 from labeldp.features.fit import fit_features
 
 NUMBERS: list[tuple[list[str], list[float]]] = [

@@ -16,7 +16,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.features.fit import fit_features
 from tests.realdata import real
 from tests.tables import told

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from tests.tables import told
 

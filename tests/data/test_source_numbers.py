@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, scan
-from labeldp.data.rows import take_numbered
+from labeldp.data.batches import take_numbered
 
 LABELS = [None, 1.0, 2.0, None, float("nan"), 5.0, 6.0, None]
 DATA = pa.table({"x": list(range(8)), "y": pa.array(LABELS)})

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.common.files import json_digest
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import MissingExtraError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from labeldp import scan
 from labeldp.data import readers
 from labeldp.data.files import joined
-from labeldp.data.table import _suitable_rows
+from labeldp.data.source import _suitable_rows
 
 
 def batch(start: int, rows: int) -> pa.RecordBatch:

@@ -14,10 +14,10 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, strategies as st
 
+from labeldp.data.columns import to_float
 from labeldp.data.numerals import numbers_among
+from labeldp.data.source import scan
 from labeldp.data.spelling import Spelling
-from labeldp.data.table import scan
-from labeldp.data.values import to_float
 from labeldp.errors import DataError, InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features

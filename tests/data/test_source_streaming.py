@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.features.fit import fit_features
 
 

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from labeldp import DataError, LinearRegressor, look, scan
-from labeldp.data.values import to_float
+from labeldp.data.columns import to_float
 from labeldp.features.fit import fit_features
 from tests.console import labeldp as run
 

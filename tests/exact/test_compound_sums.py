@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from labeldp import kernels
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 from labeldp.errors import DataError
 from labeldp.exact import leverage, quadratic_form
 from labeldp.exact.cholesky import verified_cholesky

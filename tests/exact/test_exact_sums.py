@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 from labeldp.errors import DataError
 from labeldp.exact.gram import MOST_ROWS, FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments

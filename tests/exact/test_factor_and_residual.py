@@ -13,7 +13,7 @@ import pytest
 from flint import arb, ctx, fmpq_mat, fmpz
 from hypothesis import given, settings, strategies as st
 
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 from labeldp.errors import DataError
 from labeldp.exact import cholesky as module
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp.data.persons import MARKS, marks_of
-from labeldp.data.table import Source, scan
+from labeldp.data.persons import PERSON_COLUMN, person_hashes
+from labeldp.data.source import Source, scan
 from labeldp.errors import DataError, InputError
 from labeldp.exact import persons
 from labeldp.exact.cholesky import verified_cholesky
@@ -168,19 +168,19 @@ def test_equal_ids_have_equal_marks_and_different_ids_have_not() -> None:
         "a",
         "\0",
     ]
-    marks = marks_of(pa.array(texts), "id")
+    marks = person_hashes(pa.array(texts), "id")
     assert len(set(marks.tolist())) == len(texts)
     for kind in (pa.large_string(), pa.string_view()):
-        again = marks_of(pa.array(texts).cast(pa.large_string()).cast(kind), "id")
+        again = person_hashes(pa.array(texts).cast(pa.large_string()).cast(kind), "id")
         assert (again == marks).all()
     shuffled = pa.array(texts * 2).dictionary_encode()[3:]
-    assert (marks_of(shuffled, "id") == np.tile(marks, 2)[3:]).all()
+    assert (person_hashes(shuffled, "id") == np.tile(marks, 2)[3:]).all()
     sliced = pa.array(texts).slice(100, 50)
-    assert (marks_of(sliced, "id") == marks[100:150]).all()
+    assert (person_hashes(sliced, "id") == marks[100:150]).all()
     numbers = np.arange(-3000, 3000)
-    assert len(set(marks_of(pa.array(numbers), "id").tolist())) == 6000
-    short = marks_of(pa.array(numbers.astype(np.int16)), "id")
-    assert (short == marks_of(pa.array(numbers), "id")).all()
+    assert len(set(person_hashes(pa.array(numbers), "id").tolist())) == 6000
+    short = person_hashes(pa.array(numbers.astype(np.int16)), "id")
+    assert (short == person_hashes(pa.array(numbers), "id")).all()
 
 
 def test_an_id_that_two_files_spell_in_two_ways_is_one_person(tmp_path: Path) -> None:
@@ -192,11 +192,11 @@ def test_an_id_that_two_files_spell_in_two_ways_is_one_person(tmp_path: Path) ->
     alike = [sevens, ["0", "000", "0.0", "-0"], ["-7", "-07.0", "-7e0"], accents, large, larger]
     apart = ["7", "70", "7.5", "7.07", "a7", "a07", "7 7", "0", "-7", "A", "a", "1e400", "7e-1"]
     for texts in alike:
-        assert len(set(marks_of(pa.array(texts), "id").tolist())) == 1
-    assert len(set(marks_of(pa.array(apart), "id").tolist())) == len(apart)
+        assert len(set(person_hashes(pa.array(texts), "id").tolist())) == 1
+    assert len(set(person_hashes(pa.array(apart), "id").tolist())) == len(apart)
     numbers = [7, 0, -7, 10**16]
-    spelt_out = marks_of(pa.array([str(number) for number in numbers]), "id")
-    assert (spelt_out == marks_of(pa.array(numbers), "id")).all()
+    spelt_out = person_hashes(pa.array([str(number) for number in numbers]), "id")
+    assert (spelt_out == person_hashes(pa.array(numbers), "id")).all()
     lines = ["x,id,label", *(f"{k % 9}.5,{k % 50},{k % 10}" for k in range(100))]
     (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
     spelt = [line.replace(f",{k % 50},", f",{k % 50}.0,") for k, line in enumerate(lines[1:])]
@@ -211,8 +211,8 @@ def test_ids_go_nowhere() -> None:
     rows = of(with_ids(IDS))
     assert "id" not in rows.names
     batch = next(iter(rows.feature_batches()))
-    assert batch.schema.names == [*rows.names, MARKS]
-    assert not set(batch[MARKS].to_pylist()) & set(IDS.tolist())
+    assert batch.schema.names == [*rows.names, PERSON_COLUMN]
+    assert not set(batch[PERSON_COLUMN].to_pylist()) & set(IDS.tolist())
     assert batch.num_rows == len(next(rows.labels(rows.label_check())))
 
 

@@ -16,7 +16,7 @@ from flint import arb, ctx, fmpz
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.exact import (
     cholesky as factors,

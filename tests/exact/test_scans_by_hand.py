@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import DataError
 from labeldp.exact import weight_scan as module
 from labeldp.exact.gram import GramAccumulator

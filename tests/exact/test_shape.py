@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 from labeldp.exact import shape as module, shape_routes as routes, weight_scan
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator

@@ -11,7 +11,7 @@ from flint import fmpq_mat, fmpz, nmod_mat
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.exact import stacked as module
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.exact.gram import GramAccumulator
 from labeldp.features.feature_map import FeatureMap

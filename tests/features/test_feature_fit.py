@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.features import fit as module
 from labeldp.features.accumulators import fold_in_order

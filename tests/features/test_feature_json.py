@@ -7,7 +7,7 @@ import copy
 import pyarrow as pa
 import pytest
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features

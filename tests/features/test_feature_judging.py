@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import DataError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features

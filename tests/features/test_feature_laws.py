@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import DataError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.features.fit import fit_features
 from tests.realdata import real
 

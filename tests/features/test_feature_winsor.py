@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, InputError, LocalEngine
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.features import winsor
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import LinearRegressor, plan
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 from labeldp.errors import InputError
 from labeldp.learners.effects import POINTS, Effect
 from labeldp.learners.pictures import picture, pictures

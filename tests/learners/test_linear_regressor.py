@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
 from labeldp.learners.estimators import LinearRegressor

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import labeldp.learners
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 from labeldp.errors import DataError, InputError, MissingExtraError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features

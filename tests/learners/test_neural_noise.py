@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import plan
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 from labeldp.errors import InputError
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.estimators import BagRegressor, LinearRegressor

@@ -21,7 +21,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features

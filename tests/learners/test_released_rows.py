@@ -15,7 +15,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeRegressor
 
 from labeldp import DataError, InputError, LinearRegressor, Plan, Release, ReleaseError, scan
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.learners import rows as module
 from labeldp.learners.rows import single_rows, whitened_rows
 from labeldp.sampling.streams import Randomness

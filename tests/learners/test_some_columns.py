@@ -69,7 +69,7 @@ def test_aggregates_of_secret_weights_have_columns_to_choose_from_too() -> None:
 
 
 def fit_features_of(rows: pa.Table) -> np.ndarray:
-    from labeldp.data.table import scan
+    from labeldp.data.source import scan
 
     chosen = rows.select(["hours", "job"])
     return fit_features(scan(chosen)).design(chosen)[:, 1:]

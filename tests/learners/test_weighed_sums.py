@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labeldp import InputError
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.features.fit import fit_features
 from labeldp.learners.whitened import weighed
 from labeldp.release.label_model import SumLabels

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import Plan, Release
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.mechanisms import bags
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.release.certificate import seal

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError, LocalEngine, scan
 from labeldp.data import readers
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact import stacked
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.stacked_fits import Fits

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, InputError, LinearRegressor, Plan, PlanError, scan
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms.registry import make_request, mechanism_named, mechanism_names
 from labeldp.passes.local import LocalEngine

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import InputError, Plan, PlanError, Release, scan, verify
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.mechanisms.checks import check_scatter
 from labeldp.mechanisms.residual_floor import FloorClaim
 from labeldp.sampling.streams import Randomness

@@ -21,7 +21,7 @@ from scipy import stats
 from labeldp import Plan, Release, scan
 from labeldp.accounting import gaussian
 from labeldp.accounting.neighbors import roots
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.mechanisms.bags import BagRows

@@ -14,7 +14,7 @@ from scipy import optimize, stats
 
 from labeldp import DataError, InputError, Plan, PlanError, scan, verify
 from labeldp.accounting.paper_bags import Theorem3
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from tests.console import labeldp as command
 from tests.mechanisms.cases import NOISY, ROWS, forged_claim, saved, small_plan
 from tests.tables import RANGE, source, table

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from labeldp import DataError, InputError, Plan, PlanError, Release, scan, verify
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.noisy_rows.check import check
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim

@@ -15,7 +15,7 @@ import pytest
 
 from labeldp import LocalEngine, Plan, PlanError, scan, verify
 from labeldp.accounting import gaussian
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact import persons
 from labeldp.mechanisms.registry import mechanisms
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim

@@ -13,7 +13,7 @@ import pytest
 from labeldp import LocalEngine, Plan, PlanError, plan, verify
 from labeldp.accounting import gaussian
 from labeldp.accounting.sketch import SketchProfile
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import FLAG, forged_claim, saved, small_plan

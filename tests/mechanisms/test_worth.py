@@ -16,7 +16,7 @@ import pytest
 import labeldp
 from labeldp import LinearRegressor, Plan, PlanError, scan
 from labeldp.cli.plan import MOST_NOTES
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.learners.afterwards import estimated
 from labeldp.mechanisms.forecast import shrunken_ms
 from labeldp.mechanisms.notes import Note, ranked

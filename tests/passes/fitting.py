@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.passes.local import engine_for

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp.data import readers
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 from labeldp.errors import DataError, InputError
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from labeldp import DataError
 from labeldp.data import readers
-from labeldp.data.table import scan
+from labeldp.data.source import scan
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid

@@ -11,7 +11,7 @@ from labeldp.common.pictures import Curve, Picture
 from labeldp.mechanisms.protocol import number
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.mechanisms.plans import Plan
     from labeldp.passes.protocol import Engine
     from labeldp.planning.verbs import Point

@@ -14,7 +14,7 @@ from labeldp.errors import in_range, positive
 from labeldp.mechanisms.protocol import REMARKS, number
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
 
 
 def demo(
@@ -34,7 +34,7 @@ def demo(
 
 
 def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
-    from labeldp.data.table import scan
+    from labeldp.data.source import scan
     from labeldp.datasets import CENSUS_RANGE, write_census_like
     from labeldp.doctor.inspection import inspect
     from labeldp.learners.estimators import LinearRegressor

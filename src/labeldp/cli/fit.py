@@ -15,7 +15,7 @@ from labeldp.errors import DataError, InputError
 from labeldp.mechanisms.options import option
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.learners.protocol import Learner, Model
     from labeldp.learners.summary import Summary
     from labeldp.release.files import Release

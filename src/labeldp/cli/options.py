@@ -15,7 +15,7 @@ from labeldp.mechanisms.options import column_names, option, required
 from labeldp.mechanisms.registry import DELTA, EPSILON
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.features.feature_map import FeatureMap
     from labeldp.mechanisms.plans import Plan
     from labeldp.passes.protocol import Engine
@@ -144,7 +144,7 @@ class Table(TextOptions, ColumnOptions, _Labelled):
 
     def source(self, engine: str, formula: str | None = None) -> Source:
         """The source that these options describe; what was found out is said."""
-        from labeldp.data.table import scan
+        from labeldp.data.source import scan
         from labeldp.features.formula import formula_label
 
         label = self.label or (None if formula is None else formula_label(formula))
@@ -288,7 +288,7 @@ def raw_rows(
     The label may be among the others, and messages about features quote their values.
     """
     from labeldp.data.roles import UnknownColumnError
-    from labeldp.data.table import scan
+    from labeldp.data.source import scan
 
     beside = tuple(name for name in kept if name not in features.columns)
     said = {name: value for name, value in spelling.items() if value is not None}

@@ -21,7 +21,7 @@ from labeldp.mechanisms.protocol import LINEAR, REMARKS, USES, number
 from labeldp.mechanisms.registry import AUTO, mechanism_named, mechanism_names, mechanisms
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.mechanisms.plans import Plan
     from labeldp.passes.protocol import Engine
 

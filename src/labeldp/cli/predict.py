@@ -15,7 +15,7 @@ from labeldp.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.learners.protocol import Model
 
 
@@ -76,10 +76,10 @@ def _schema(source: Source, kept: tuple[str, ...]) -> pa.Schema:
     """Kept columns as they are, but for dictionaries, which a CSV file does not have."""
     import pyarrow as pa
 
-    from labeldp.data.kinds import plain
+    from labeldp.data.columns import value_type
 
     stored = source.reader.schema
-    fields = [(name, plain(stored.field(name).type)) for name in kept]
+    fields = [(name, value_type(stored.field(name).type)) for name in kept]
     return pa.schema([*fields, ("prediction", pa.float64())])
 
 

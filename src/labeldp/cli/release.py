@@ -19,7 +19,7 @@ from labeldp.mechanisms.protocol import Demonstration, number
 from labeldp.mechanisms.registry import demonstrations, mechanism_named
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.learners.quality import Quality
     from labeldp.mechanisms.plans import Plan
     from labeldp.passes.protocol import Engine

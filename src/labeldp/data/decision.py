@@ -9,14 +9,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labeldp.data.columns import NUMBER, is_text, not_a_number
 from labeldp.data.dates import in_digits
 from labeldp.data.dress import Dress
-from labeldp.data.kinds import is_text
 from labeldp.data.looks import BATCH, Looks
 from labeldp.data.protocol import Reader, Wanted
 from labeldp.data.reading import Reading
 from labeldp.data.spelling import SOFT_BLANKS, Spelling, Wording, among_numbers, without_codes
-from labeldp.data.values import NUMBER, not_a_number
 from labeldp.errors import DataError
 
 _MOMENT, _INSTANT, _DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us")

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_numbers, no_value, numpy_numbers
 from labeldp.common.files import path_problem
-from labeldp.data.kinds import plain
+from labeldp.data.columns import value_type
 from labeldp.data.safe_names import NO_NAMES, tellable, told
 from labeldp.errors import DataError
 
@@ -113,7 +113,7 @@ def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
     for start in range(0, batch.num_rows, rows):
         piece = batch.slice(start, rows)
         for index, column in enumerate(piece.columns):
-            if pa.types.is_string_view(plain(column.type)):
+            if pa.types.is_string_view(value_type(column.type)):
                 name = piece.schema.names[index]
                 piece = piece.set_column(index, name, _without_views(column))
         yield piece

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from labeldp.data.columns import NUMBER
 from labeldp.data.margins import MOST, lines_above, lines_of
 from labeldp.data.reading import Reading
-from labeldp.data.values import NUMBER
 from labeldp.errors import DataError, InputError
 
 _MOST = 1 << 20

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from labeldp.data.columns import NULL_WORDS, NUMBER
 from labeldp.data.spelling import SOFT_BLANKS
-from labeldp.data.values import NULL_WORDS, NUMBER
 
 LOOKED_AT = 20
 """Rows that show what a column holds."""

@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_words, no_value
+from labeldp.data.columns import NUMBER, floats_of, in_any_case, is_number, is_text, value_type
 from labeldp.data.dress import MOST, Dress, letters_behind, same_unit
-from labeldp.data.kinds import is_number, is_text, plain
 from labeldp.data.numerals import in_ascii, numbers_among, units_of
 from labeldp.data.spelling import SOFT_BLANKS, Spelling, Wording
-from labeldp.data.values import NUMBER, floats_of, in_any_case
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
 
@@ -105,7 +104,7 @@ class LabelCheck:
 
 def check_label_type(field: pa.Field) -> None:
     """Refuse a label column whose type is no number and no text, which may spell numbers out."""
-    type_ = plain(field.type)
+    type_ = value_type(field.type)
     number = is_number(type_) or pa.types.is_boolean(type_) or pa.types.is_null(type_)
     if not (number or is_text(type_)):
         raise DataError(

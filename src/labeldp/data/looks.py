@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_words
+from labeldp.data.columns import NUMBER, check_breadth, is_number
 from labeldp.data.dates import (
     CLOCK,
     DAY,
@@ -28,12 +29,10 @@ from labeldp.data.dates import (
 )
 from labeldp.data.dates_in_english import in_english
 from labeldp.data.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
-from labeldp.data.kinds import check_breadth, is_number
 from labeldp.data.numerals import in_ascii, numbers_among, units_of
 from labeldp.data.protocol import Reader, Wanted
 from labeldp.data.reading import Reading, is_format
 from labeldp.data.spelling import SOFT_BLANKS, without_codes
-from labeldp.data.values import NUMBER
 
 BATCH = 1 << 16
 ALMOST = 0.9

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arrow import no_value
-from labeldp.data.kinds import is_moment, is_text, plain
+from labeldp.data.columns import is_moment, is_text, value_type
 from labeldp.errors import DataError
 
 _OF_DATES: dict[str, Callable[[pa.Array], pa.Array]] = {
@@ -56,7 +56,7 @@ def with_parts(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
         column, part = split_part(name)
         found = schema.field(column).type
         if of_text(part):
-            if not is_text(plain(found)):
+            if not is_text(value_type(found)):
                 raise DataError(
                     f"column {column!r} holds {found}, not text; leave it out of `text_parts`"
                 )

@@ -15,14 +15,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers, arrow_words, numpy_numbers
-from labeldp.data.kinds import is_text, plain
+from labeldp.data.columns import is_text, value_type
 from labeldp.errors import DataError
 from labeldp.kernels import mixed
 
-MARKS = "\0person"
+PERSON_COLUMN = "\0person"
 """The name of the column of marks in the batches of a source that has persons."""
 
-Marks = NDArray[np.uint64]
+PersonHashes = NDArray[np.uint64]
 
 _WHOLE = r"^(?:\+|(-))?0*(\d+)(?:\.0*)?$"
 _POWER = r"^[+-]?\d+\.?\d*[eE][+-]?\d{1,2}$"
@@ -33,7 +33,7 @@ _TEXT = np.uint64(0x9E3779B97F4A7C15)
 
 def check_person_type(field: pa.Field) -> None:
     """Refuse a column that holds neither texts nor integers."""
-    type_ = plain(field.type)
+    type_ = value_type(field.type)
     if not (is_text(type_) or pa.types.is_integer(type_)):
         raise DataError(
             f"person column {field.name!r} has type {field.type}; ids must be integers or text, so "
@@ -41,25 +41,26 @@ def check_person_type(field: pa.Field) -> None:
         )
 
 
-def marked(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+def with_person_hashes(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     """The batch with marks in the place of this column's ids."""
     place = batch.schema.get_field_index(name)
-    return batch.set_column(place, MARKS, arrow_numbers(marks_of(batch.column(place), name)))
+    hashes = person_hashes(batch.column(place), name)
+    return batch.set_column(place, PERSON_COLUMN, arrow_numbers(hashes))
 
 
-def unmarked(batch: pa.RecordBatch) -> pa.RecordBatch:
+def without_person_hashes(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The batch without marks."""
-    names = [name for name in batch.schema.names if name != MARKS]
+    names = [name for name in batch.schema.names if name != PERSON_COLUMN]
     return batch if len(names) == batch.num_columns else batch.select(names)
 
 
-def read_marks(batch: pa.RecordBatch) -> Marks | None:
+def read_person_hashes(batch: pa.RecordBatch) -> PersonHashes | None:
     """The marks of a batch, if its source has persons."""
-    place = batch.schema.get_field_index(MARKS)
+    place = batch.schema.get_field_index(PERSON_COLUMN)
     return None if place < 0 else numpy_numbers(batch.column(place)).astype(np.uint64, copy=False)
 
 
-def marks_of(ids: pa.Array, name: str) -> Marks:
+def person_hashes(ids: pa.Array, name: str) -> PersonHashes:
     """A mark of every row, the same for equal ids; a row without an id is refused."""
     if ids.null_count:
         raise DataError(
@@ -70,7 +71,7 @@ def marks_of(ids: pa.Array, name: str) -> Marks:
         places = numpy_numbers(ids.indices)
         used = np.unique(places)
         among = ids.dictionary.take(arrow_numbers(used))
-        return marks_of(among, name)[np.searchsorted(used, places)]
+        return person_hashes(among, name)[np.searchsorted(used, places)]
     if is_text(ids.type):
         return _of_spelt(_alike(ids.cast(pa.large_string())))
     return _of_integers(ids)
@@ -101,7 +102,7 @@ def _in_full(text: str) -> str:
     return str(int(number)) if number == number.to_integral_value() else text
 
 
-def _of_spelt(texts: pa.Array) -> Marks:
+def _of_spelt(texts: pa.Array) -> PersonHashes:
     """Of a whole number the mark that it has in a column of integers."""
     marks = _of_texts(texts.cast(pa.large_binary()))
     whole = pc.match_substring_regex(texts, _INTEGER)
@@ -109,12 +110,12 @@ def _of_spelt(texts: pa.Array) -> Marks:
     return marks
 
 
-def _of_integers(ids: pa.Array) -> Marks:
+def _of_integers(ids: pa.Array) -> PersonHashes:
     integers = numpy_numbers(ids)
     return mixed(integers.astype(np.int64 if integers.dtype.kind == "i" else np.uint64).view("u8"))
 
 
-def _of_texts(texts: pa.Array) -> Marks:
+def _of_texts(texts: pa.Array) -> PersonHashes:
     """Eight bytes after eight, texts of one length at a time."""
     lengths = numpy_numbers(pc.binary_length(texts))
     marks = lengths.astype(np.uint64) ^ _TEXT

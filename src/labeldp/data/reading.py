@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
+from labeldp.data.columns import NULL_WORDS
 from labeldp.data.dates import in_digits
-from labeldp.data.values import NULL_WORDS
 from labeldp.errors import InputError
 
 _MOST_LINES = 1000

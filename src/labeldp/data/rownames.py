@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from labeldp.data.values import NUMBER
+from labeldp.data.columns import NUMBER
 
 LOOKED_AT = 20
 _FEWEST = 2

@@ -19,13 +19,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.data.columns import NULL_WORDS, NUMBER, in_any_case, is_number, is_text, value_type
 from labeldp.data.conversion import in_unit, is_measure
 from labeldp.data.dates import digits, of_format, read_clock, read_times
 from labeldp.data.dress import Dress, bounds_among, is_dress, is_negative
-from labeldp.data.kinds import is_number, is_text, plain
 from labeldp.data.numerals import bare_number, in_ascii, numbers_among, scales, surely, units_of
 from labeldp.data.reading import Reading, is_format
-from labeldp.data.values import NULL_WORDS, NUMBER, in_any_case
 from labeldp.errors import DataError
 
 SOFT_BLANKS = (
@@ -55,7 +54,7 @@ class Spelling:
 
     type: pa.DataType
     way: Literal["plain", "numbers", "times", "clock"] = "plain"
-    """`plain`: as Arrow casts texts."""
+    """`value_type`: as Arrow casts texts."""
     direct: bool = False
     """Whether Arrow's reader of text files gives the same."""
     decimal: str = "."
@@ -114,11 +113,11 @@ class Spelling:
         else:
             bare = pc.replace_substring(bare, "-", "")
         other = "," if self.decimal == "." else "."
-        plain = _pointed(bare, self.decimal, self.thousands or other)
+        value_type = _pointed(bare, self.decimal, self.thousands or other)
         if self.dress is not None and self.dress.kind == "mixed":
             must = surely(texts, other, self.decimal, self.thousands)
-            plain = pc.if_else(must, _pointed(bare, other, self.decimal), plain)
-        values = numpy_numbers(_cast(plain, pa.float64(), name)).copy()
+            value_type = pc.if_else(must, _pointed(bare, other, self.decimal), value_type)
+        values = numpy_numbers(_cast(value_type, pa.float64(), name)).copy()
         minus = numpy_numbers(pc.if_else(negative.is_null(), _falses(len(texts)), negative))
         values[minus] *= -1
         values *= scales(texts)
@@ -224,7 +223,7 @@ class Wording:
             return column
         if spelling.way == "times" and is_number(column.type):
             column = digits(column)
-        return spelling.read(column, name) if is_text(plain(column.type)) else column
+        return spelling.read(column, name) if is_text(value_type(column.type)) else column
 
 
 def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from labeldp.data.columns import is_number, is_text, value_type
 from labeldp.data.dates import together
 from labeldp.data.decision import Decision, retyped, text_among_numbers
-from labeldp.data.kinds import is_number, is_text, plain
 from labeldp.data.looks import ALMOST, Looks, TextTypes
 from labeldp.data.parts import column_or_part, of_text, split_part, with_parts
 from labeldp.data.protocol import Reader, ReaderOf, Wanted
@@ -92,7 +92,7 @@ def wording_of(
     """
     numeric, categorical, reading = request.numeric, request.categorical, request.reading
     stored = {name: schema.field(name).type for name in request.features}
-    words = [name for name, type_ in stored.items() if is_text(plain(type_))]
+    words = [name for name, type_ in stored.items() if is_text(value_type(type_))]
     nulls = reading.nulls(False)
     dates = [n for n, type_ in stored.items() if is_number(type_) and reading.dated_in_digits(n)]
     open_ = [name for name in words if name not in categorical and is_text(stored[name])]

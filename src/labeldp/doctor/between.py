@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.data.kinds import is_number
-from labeldp.data.values import to_float
+from labeldp.data.columns import is_number, to_float
 from labeldp.doctor.column import Traits
 from labeldp.features.naming import named_like_an_id, names_a_person
 

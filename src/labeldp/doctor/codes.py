@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import numpy_numbers
-from labeldp.data.kinds import is_number
+from labeldp.data.columns import is_number
 from labeldp.data.numerals import numbers_among
 from labeldp.data.spelling import Spelling
 from labeldp.doctor.strays import different

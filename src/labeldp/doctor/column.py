@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.data.kinds import Column, is_clock, is_moment, is_text, plain
-from labeldp.data.values import to_float
+from labeldp.data.columns import Column, is_clock, is_moment, is_text, to_float, value_type
 from labeldp.doctor.compact import in_four_digits
 from labeldp.features.column_type import FEWEST, UNIQUE, ColumnType
 from labeldp.features.naming import cyclic, named_like_a_code, surely_id
@@ -60,7 +59,7 @@ def decoded(values: Any) -> Any:
         return values.cast(pa.string())
     if pa.types.is_float16(values.type):  # for which Arrow lacks most kernels
         return values.cast(pa.float32())
-    return values.cast(plain(values.type)) if pa.types.is_dictionary(values.type) else values
+    return values.cast(value_type(values.type)) if pa.types.is_dictionary(values.type) else values
 
 
 def _judged(

@@ -6,7 +6,7 @@ import math
 
 import pyarrow as pa
 
-from labeldp.data.kinds import Column
+from labeldp.data.columns import Column
 from labeldp.data.parts import split_part
 from labeldp.doctor.column import COSTLY, MANY_ROWS, Traits, describe, dummies
 from labeldp.doctor.pieces import pieces

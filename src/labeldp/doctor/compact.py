@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labeldp.data.columns import is_number, is_text
 from labeldp.data.dates import digits
-from labeldp.data.kinds import is_number, is_text
 
 _COMPACT = "%Y%m%d", "%d%m%Y", "%m%d%Y"
 _YEARS = 1880, 2100

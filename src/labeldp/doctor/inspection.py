@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from labeldp.common.arguments import checked, refuse_unknown
-from labeldp.data.table import as_source
+from labeldp.data.source import as_source
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelMoments
 from labeldp.exact.least_squares import ExactLeastSquares

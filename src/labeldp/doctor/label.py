@@ -11,11 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers
-from labeldp.data.kinds import is_number
+from labeldp.data.columns import is_number, to_float
 from labeldp.data.labels import to_labels
 from labeldp.data.reading import Reading
-from labeldp.data.table import Source, scan
-from labeldp.data.values import to_float
+from labeldp.data.source import Source, scan
 from labeldp.doctor.column import Traits
 from labeldp.doctor.strays import stray_words
 from labeldp.doctor.view import Known, View

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_words
-from labeldp.data.kinds import is_text
+from labeldp.data.columns import is_text
 from labeldp.data.parts import NUMBER, WORD, cut
 from labeldp.data.reading import Reading
 from labeldp.data.spelling import SOFT_BLANKS, among_numbers

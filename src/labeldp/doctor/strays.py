@@ -9,13 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from labeldp.data.columns import NULL_WORDS, is_text, value_type
 from labeldp.data.delimited import DelimitedReader
-from labeldp.data.kinds import is_text, plain
 from labeldp.data.looks import ALMOST, Looks, TextTypes
 from labeldp.data.parts import split_part
 from labeldp.data.reading import Reading
 from labeldp.data.spelling import SOFT_BLANKS, among_numbers
-from labeldp.data.values import NULL_WORDS
 from labeldp.doctor.column import Traits, decoded
 from labeldp.doctor.view import MOST_ROWS, Known
 
@@ -96,7 +95,7 @@ def different(reader: Any, name: str) -> Iterator[pa.Array]:
 
 def texts_of(schema: pa.Schema) -> list[str]:
     """The columns of text."""
-    return [field.name for field in schema if is_text(plain(field.type))]
+    return [field.name for field in schema if is_text(value_type(field.type))]
 
 
 def count_blanks(columns: Sequence[Traits], reader: Any, strays: Strays) -> None:

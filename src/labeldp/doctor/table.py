@@ -19,8 +19,8 @@ from typing import Any, Unpack
 import pyarrow as pa
 
 from labeldp.common.arguments import checked
+from labeldp.data.columns import is_usable
 from labeldp.data.frames import lasting
-from labeldp.data.kinds import usable
 from labeldp.data.opening import open_table
 from labeldp.data.reading import Text
 from labeldp.data.spelling import ANY_TEXT
@@ -107,7 +107,7 @@ def look(
 
 def _useless(schema: pa.Schema, taken: Sequence[str | None]) -> dict[str, str]:
     """Columns of types that no model here can use, and what is said of them."""
-    names = [each.name for each in schema if each.name not in taken and not usable(each.type)]
+    names = [each.name for each in schema if each.name not in taken and not is_usable(each.type)]
     why = "neither a number nor a category, left out"
     return {name: f"{name}: {schema.field(name).type}, {why}" for name in names}
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.data.reading import Reading
-from labeldp.data.table import Source, scan
+from labeldp.data.source import Source, scan
 from labeldp.doctor.column import decoded
 from labeldp.errors import InputError
 from labeldp.features.grid import check_size

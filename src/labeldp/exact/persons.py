@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.data.persons import Marks
+from labeldp.data.persons import PersonHashes
 from labeldp.errors import DataError
 from labeldp.exact.gram import no_rows
 from labeldp.exact.quadratic_form import QuadraticForm
@@ -113,9 +113,9 @@ class PersonScan:
     def _start(self) -> None:
         self._limit, self._rows, self._too_long = 1 << _FIRST_BITS, 0, False
         self._sums = np.zeros((self._limit, 2), np.int64)
-        self._marks: Marks = np.empty(0, np.uint64)
+        self._marks: PersonHashes = np.empty(0, np.uint64)
         self._held: Sums = np.empty((0, 2), np.int64)
-        self._waiting: list[tuple[Marks, Sums]] = []
+        self._waiting: list[tuple[PersonHashes, Sums]] = []
         self._scratch = Scratch()
 
     def of(self, wanted: NDArray[np.bool_]) -> PersonScan:
@@ -194,7 +194,7 @@ class PersonScan:
 
     def _settle(self) -> None:
         """Hold as many persons as there is room for: those of the smallest marks."""
-        marks: Marks = np.concatenate([self._marks, *(some for some, _ in self._waiting)])
+        marks: PersonHashes = np.concatenate([self._marks, *(some for some, _ in self._waiting)])
         sums = np.concatenate([self._held, *(some for _, some in self._waiting)])
         self._waiting = []
         marks, sums = _by_person(marks, sums)
@@ -231,11 +231,11 @@ class PersonScan:
         return Seen(largest, self._sums, self._limit, unit)
 
 
-def _first_bits(marks: Marks) -> NDArray[np.intp]:
+def _first_bits(marks: PersonHashes) -> NDArray[np.intp]:
     return (marks >> np.uint64(64 - _FIRST_BITS)).astype(np.intp)
 
 
-def _by_person(marks: Marks, values: Sums) -> tuple[Marks, Sums]:
+def _by_person(marks: PersonHashes, values: Sums) -> tuple[PersonHashes, Sums]:
     """Different marks in order, with the sums of their values."""
     if not len(marks):
         return marks, values

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers
 from labeldp.data.labels import LabelCheck
-from labeldp.data.persons import unmarked
-from labeldp.data.table import Source
+from labeldp.data.persons import without_person_hashes
+from labeldp.data.source import Source
 from labeldp.features.encoder import Encoded, Encoder, Rows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import kernels_for
@@ -166,7 +166,7 @@ def add_up(
 ) -> None:
     """Give every tally all of these rows, each with the number of the first."""
     encode: Callable[[Rows], Any] = (
-        unmarked if features is None else Encoder(features, kernels_for(features.rows))
+        without_person_hashes if features is None else Encoder(features, kernels_for(features.rows))
     )
     for first, rows, labels in numbered:
         ready = encode(rows)

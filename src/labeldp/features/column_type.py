@@ -15,7 +15,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
-from labeldp.data.kinds import Column
+from labeldp.data.columns import Column
 from labeldp.features.merging import merge_levels
 from labeldp.features.naming import are_names, named_like_a_code, named_like_an_id, surely_id
 from labeldp.features.tally import FEW, Extremes, Levels

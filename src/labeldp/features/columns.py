@@ -21,7 +21,7 @@ from labeldp.common.files import (
     is_whole,
     list_of,
 )
-from labeldp.data.values import NULL_WORDS, to_float
+from labeldp.data.columns import NULL_WORDS, to_float
 from labeldp.errors import DataError
 from labeldp.features.grid import Grid
 from labeldp.features.levels import (

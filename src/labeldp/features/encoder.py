@@ -14,8 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers, integer_kind, narrow_integers, numpy_numbers
-from labeldp.data.persons import Marks, read_marks
-from labeldp.data.values import is_narrow
+from labeldp.data.columns import is_narrow
+from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.derive import Deriver
@@ -44,7 +44,7 @@ class Encoded:
     numbers: NDArray[np.float64]
     codes: tuple[Codes, ...]
     compounds: JointCategoryCodes
-    persons: Marks | None = None
+    persons: PersonHashes | None = None
 
     @property
     def categories(self) -> tuple[NDArray[np.int32], ...]:
@@ -81,7 +81,7 @@ class Packed:
     num_rows: int
     numbers: tuple[pa.Array | NDArray[np.int32], ...]
     codes: tuple[Codes, ...]
-    persons: Marks | None = None
+    persons: PersonHashes | None = None
 
     @property
     def nbytes(self) -> int:
@@ -113,7 +113,7 @@ class Encoder:
         if isinstance(batch, Packed):
             numbers, codes, persons = batch.numbers, batch.codes, batch.persons
         else:
-            numbers, persons = self._numeric(batch), read_marks(batch)
+            numbers, persons = self._numeric(batch), read_person_hashes(batch)
             codes = self._encode_categories(batch, self._scratch)
         encoded = self._scratch("numbers", (self._width, batch.num_rows), np.float64).T
         at = 0
@@ -129,7 +129,7 @@ class Encoder:
         columns = zip(self._numbers, self._numeric(batch), strict=True)
         numbers = tuple(number.pack(column, room) for number, column in columns)
         codes = self._encode_categories(batch, lambda _key, shape, kind: np.empty(shape, kind))
-        return Packed(batch.num_rows, numbers, codes, read_marks(batch))
+        return Packed(batch.num_rows, numbers, codes, read_person_hashes(batch))
 
     def _numeric(self, batch: pa.RecordBatch) -> tuple[pa.Array, ...]:
         return tuple(_find(batch, number.column.name) for number in self._numbers)

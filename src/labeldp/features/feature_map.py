@@ -13,13 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.files import Check, is_count, is_flag, is_text, list_of, optional
+from labeldp.data.columns import NULL_WORDS
 from labeldp.data.opening import open_table, ready
 from labeldp.data.parts import split_part
 from labeldp.data.protocol import Wanted
 from labeldp.data.reading import Reading
+from labeldp.data.source import Source
 from labeldp.data.spelling import is_told
-from labeldp.data.table import Source
-from labeldp.data.values import NULL_WORDS
 from labeldp.errors import DataError, InputError
 from labeldp.features.basis import Basis
 from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from labeldp.data.kinds import MOST_COLUMNS, Column, check_breadth
-from labeldp.data.table import Source
+from labeldp.data.columns import MOST_COLUMNS, Column, check_breadth
+from labeldp.data.source import Source
 from labeldp.errors import DataError, at_least
 from labeldp.features.accumulators import Fold, fold_in_order
 from labeldp.features.basis_spec import LINEAR, PAIR_COLUMNS, BasisSpec

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, NoReturn
 
-from labeldp.data.kinds import Column
+from labeldp.data.columns import Column
 from labeldp.data.safe_names import short
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import InputError
 from labeldp.features.basis_spec import KNOTS, WAVES, BasisSpec, Pair, counted
 

@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import DataError
 from labeldp.features.accumulators import Fold, PassRequirements
 from labeldp.features.basis import Basis

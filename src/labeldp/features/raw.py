@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp.common.arrow import arrow_numbers, arrow_words, no_value
-from labeldp.data.values import to_float
+from labeldp.data.columns import to_float
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.levels import codes_of, names_of
 

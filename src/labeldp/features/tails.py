@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import numpy_numbers
-from labeldp.data.values import floats_of, to_float
+from labeldp.data.columns import floats_of, to_float
 from labeldp.features.accumulators import PassRequirements
 
 Numbers = NDArray[Any]

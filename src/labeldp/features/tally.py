@@ -17,8 +17,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers, numpy_numbers
-from labeldp.data.kinds import Column
-from labeldp.data.values import (
+from labeldp.data.columns import (
+    Column,
     beyond_exact,
     floats_of,
     integer_ends,

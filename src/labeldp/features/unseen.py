@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers, arrow_words, numpy_numbers
-from labeldp.data.values import to_float
+from labeldp.data.columns import to_float
 from labeldp.errors import InputError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.feature_map import FeatureMap

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from labeldp.data.kinds import Column
+from labeldp.data.columns import Column
 from labeldp.errors import DataError, end_share
 from labeldp.features.notes import Said, winsorised
 from labeldp.features.tails import Shares, depth_of

@@ -6,7 +6,7 @@ stand further down the road).
 
 from __future__ import annotations
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import InputError
 from labeldp.learners.linear import LinearOptions
 from labeldp.learners.linear_fit import fit_release

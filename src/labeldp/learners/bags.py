@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from labeldp.common.arrow import column_numbers
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap

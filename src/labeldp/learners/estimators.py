@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from labeldp.common.arguments import checked, named
 from labeldp.common.pictures import render
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import InputError, at_least
 from labeldp.learners import layers, linear, linear_fit, network
 from labeldp.learners.bags import WeightedBags

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.data.rows import take_rows
+from labeldp.data.batches import take_rows
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 

@@ -34,7 +34,7 @@ from labeldp.learners.quality import Quality
 
 if TYPE_CHECKING:
     from labeldp.common.pictures import Picture
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.learners.summary import Summary
     from labeldp.passes.protocol import Progress
     from labeldp.release.files import Release

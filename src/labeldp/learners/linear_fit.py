@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.data.rows import take_rows
-from labeldp.data.table import Source
+from labeldp.data.batches import take_rows
+from labeldp.data.source import Source
 from labeldp.errors import InputError, ReleaseError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners import rules

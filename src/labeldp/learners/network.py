@@ -10,7 +10,7 @@ import numpy as np
 
 from labeldp.common.cards import Card, Shown
 from labeldp.common.files import is_count, is_number, is_positive, is_text, list_of, optional
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.bags import WeightedBags

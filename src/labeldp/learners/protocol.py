@@ -36,7 +36,7 @@ from labeldp.common.files import (
     path_problem,
     refuse_existing,
 )
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, ReleaseError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.release.files import WANTS_TABLE

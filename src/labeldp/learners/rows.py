@@ -20,7 +20,7 @@ from labeldp.learners.whitened import Measured, NoisyNormalEquations, possible
 from labeldp.release.rows import labelled_rows
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.release.files import Release
     from labeldp.release.label_model import RowLabels
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from labeldp.features.accumulators import PassRequirements
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.features.encoder import Encoded
     from labeldp.features.feature_map import FeatureMap
     from labeldp.passes.protocol import Engine

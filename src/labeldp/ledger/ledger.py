@@ -33,7 +33,7 @@ from labeldp.ledger.fingerprint import identity, persons_identity
 from labeldp.mechanisms.registry import read_claim
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.mechanisms.plans import Plan
     from labeldp.passes.protocol import Engine
     from labeldp.release.claim import Claim

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_probability
-from labeldp.data.rows import check_rows
-from labeldp.data.table import Source
+from labeldp.data.batches import check_rows
+from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.features.accumulators import ChosenRows
 from labeldp.features.encoder import Encoded

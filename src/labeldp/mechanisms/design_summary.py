@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labeldp.accounting.sketch import DatasetBounds
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.exact.cholesky import VerifiedCholesky, spanned, verified_cholesky
 from labeldp.exact.gram import GramAccumulator

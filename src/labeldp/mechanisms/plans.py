@@ -19,7 +19,7 @@ from labeldp.common.arguments import checked
 from labeldp.common.cards import Card, Shown, budget
 from labeldp.common.files import check_target, json_digest, new_path, read_json
 from labeldp.data.opening import said_again
-from labeldp.data.table import Source, as_source
+from labeldp.data.source import Source, as_source
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.label_sums import LabelGrid

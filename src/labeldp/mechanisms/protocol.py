@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.mechanisms.bags import SimulationInputs
     from labeldp.mechanisms.design_summary import DesignSummary
     from labeldp.mechanisms.options import Request

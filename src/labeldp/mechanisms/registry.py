@@ -20,7 +20,7 @@ from labeldp.mechanisms.options import Encoding, Request, make_options, names, r
 from labeldp.mechanisms.protocol import Mechanism
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
     from labeldp.mechanisms.plans import Plan
     from labeldp.passes.protocol import Engine
     from labeldp.release.claim import Claim

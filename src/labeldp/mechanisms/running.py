@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning, PlanError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.plan_register import noted

@@ -14,7 +14,7 @@ import numpy as np
 
 from labeldp.common.arguments import plain
 from labeldp.common.threads import workers
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, at_least
 from labeldp.features.accumulators import (
     Accumulator,

@@ -27,8 +27,8 @@ import numpy as np
 from labeldp.common.arrow import avoid_large_pages
 from labeldp.data.files import FileState
 from labeldp.data.labels import LabelCheck
-from labeldp.data.persons import MARKS
-from labeldp.data.table import Source
+from labeldp.data.persons import PERSON_COLUMN
+from labeldp.data.source import Source
 from labeldp.errors import DataError
 from labeldp.features.accumulators import Labels, Pair, PassRequirements, pairs_of
 from labeldp.features.encoder import Encoder, Rows
@@ -55,7 +55,7 @@ class _Part:
     def given(self, needs: PassRequirements) -> list[Rows]:
         if self.form is not None:
             return self.batches
-        marks = [MARKS] if MARKS in self.batches[0].schema.names else []
+        marks = [PERSON_COLUMN] if PERSON_COLUMN in self.batches[0].schema.names else []
         return [batch.select([*needs.columns, *marks]) for batch in self.batches]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from labeldp.common.arrow import cast_integers, narrow_integers
-from labeldp.data.kinds import is_text
+from labeldp.data.columns import is_text
 from labeldp.features.levels import same_dictionary
 
 _UNSIGNED = (pa.uint8(), pa.uint16(), pa.uint32())

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError
 from labeldp.mechanisms.design_summary import surveyed
 from labeldp.mechanisms.notes import Note

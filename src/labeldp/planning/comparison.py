@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import LabelDPError, PlanError
 from labeldp.mechanisms.bags import BagRows, SimulationInputs
 from labeldp.mechanisms.plans import Plan

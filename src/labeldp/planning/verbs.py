@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
 from labeldp.common.arguments import checked, plain
-from labeldp.data.table import Source, as_source, scan
+from labeldp.data.source import Source, as_source, scan
 from labeldp.errors import InputError, PlanError
 from labeldp.features.formula import named_label
 from labeldp.mechanisms.options import Encoding, beside_formula

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import LabelDPError, PlanError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.design_summary import DesignSummary, surveyed

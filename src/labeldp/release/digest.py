@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_words, numpy_numbers
 from labeldp.common.threads import workers
-from labeldp.data.kinds import is_text
+from labeldp.data.columns import is_text
 
 
 class Batched(Protocol):

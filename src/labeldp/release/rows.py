@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import column_numbers, numpy_numbers
-from labeldp.data.rows import take_numbered
-from labeldp.data.table import Source, scan
+from labeldp.data.batches import take_numbered
+from labeldp.data.source import Source, scan
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.raw import raw_columns, raw_schema

@@ -22,7 +22,7 @@ from labeldp.common.arguments import checked
 from labeldp.common.cards import Card, Shown
 from labeldp.common.files import is_directory
 from labeldp.data.files import find
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, ReleaseError
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.mechanisms.structure import altered, misshapen

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from labeldp import errors
+from labeldp.data.columns import NULL_WORDS
 from labeldp.data.decision import Decision, retyped, text_among_numbers
 from labeldp.data.files import sliced, unique_names
 from labeldp.data.looks import TextTypes
@@ -31,11 +32,10 @@ from labeldp.data.protocol import TableReader, Wanted
 from labeldp.data.reading import Reading
 from labeldp.data.spelling import Spelling
 from labeldp.data.typed_text import wording_of
-from labeldp.data.values import NULL_WORDS
 from labeldp.errors import DataError, InputError, LabelDPError
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
 
 Result = TypeVar("Result")
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.plans import Plan

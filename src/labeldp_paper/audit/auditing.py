@@ -19,7 +19,7 @@ import numpy as np
 
 from labeldp.common.arguments import checked
 from labeldp.common.cards import Card, Shown, budget
-from labeldp.data.table import Source, as_source
+from labeldp.data.source import Source, as_source
 from labeldp.errors import InputError, positive
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.registry import AUTO, DELTA, EPSILON, mechanism_named

@@ -15,10 +15,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers
-from labeldp.data.persons import read_marks
+from labeldp.data.persons import read_person_hashes
 from labeldp.data.protocol import ReaderOf
+from labeldp.data.source import Source
 from labeldp.data.spelling import Wording
-from labeldp.data.table import Source
 from labeldp.errors import InputError
 from labeldp.mechanisms.plans import Plan
 from labeldp.sampling.streams import public_stream
@@ -118,7 +118,7 @@ def worst_rows(plan: Plan, trial: Trial, source: Source) -> Worst:
     batches = partial(source.feature_batches, plan.features.columns)
     encoded = (plan.features.integers(plan.features.encode(batch)) for batch in batches())
     each = trial.moves(plan, encoded)
-    marks = [whose for batch in batches() if (whose := read_marks(batch)) is not None]
+    marks = [whose for batch in batches() if (whose := read_person_hashes(batch)) is not None]
     if not marks:
         place = int(np.argmax(each))
         return Worst(np.array([place]), float(each[place]), trial.most(plan))

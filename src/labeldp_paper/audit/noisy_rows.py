@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.run import noisy_labels
 from labeldp.mechanisms.plans import Plan

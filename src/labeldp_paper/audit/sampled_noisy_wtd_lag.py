@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim

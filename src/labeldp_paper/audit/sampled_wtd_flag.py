@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from labeldp.accounting.residual_floor import FloorMode
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.residual_floor import establish_floor

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.exact.weights import Weights

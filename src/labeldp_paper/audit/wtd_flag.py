@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from labeldp.accounting.residual_floor import FloorMode
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts

@@ -10,7 +10,7 @@ import pyarrow as pa
 from scipy.special import bdtr
 
 from labeldp.common.arrow import arrow_numbers, numpy_numbers
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.gram import GramAccumulator
 from labeldp.features.encoder import Encoder
 from labeldp.features.raw import raw_columns

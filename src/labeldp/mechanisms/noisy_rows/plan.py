@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.feature_map import FeatureMap

@@ -17,7 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import DataError, PlanError
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid

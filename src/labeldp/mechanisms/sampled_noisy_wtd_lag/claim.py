@@ -12,7 +12,7 @@ from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.paper_bags import Theorem3
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_bag_rows, check_members
 from labeldp.mechanisms.checks import FAR, check_grid, check_label_exponent, check_numbers

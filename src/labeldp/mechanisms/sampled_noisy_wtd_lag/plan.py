@@ -13,7 +13,7 @@ from labeldp.accounting.paper_bags import Theorem3
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledBagsProfile
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.bags import BagRows, Draw, check_stable_rows, fresh_draw
 from labeldp.mechanisms.design_summary import DesignSummary, surveyed

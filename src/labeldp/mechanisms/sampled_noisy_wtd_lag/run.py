@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import PlanError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.bags import BagRows, SimulationInputs

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from labeldp.accounting.weighted_bags import realised_mu
-from labeldp.data.rows import take_rows
-from labeldp.data.table import Source
+from labeldp.data.batches import take_rows
+from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, PlanError
 from labeldp.mechanisms.bags import Draw
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import WEIGHTED

@@ -13,7 +13,7 @@ from labeldp.accounting.paper_bags import Theorem2
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.residual_floor import measurement_cost
 from labeldp.accounting.sketch import DatasetBounds, DisjointBagsProfile, SketchProfile
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import PlanError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.stacked import stacked_design

@@ -10,7 +10,7 @@ from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.paper_bags import Theorem2
 from labeldp.accounting.residual_floor import FloorMode
 from labeldp.accounting.sketch import BagOfSizeProfile, spans_labels
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.bags import BagRows, check_stable_rows, fresh_draw

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import PlanError
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.gram import FeatureGram, GramAccumulator

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import column_numbers
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.cholesky import ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.weights import Weights

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.persons import PersonScan, largest_persons
 from labeldp.exact.shape import NoiseCovariance
 from labeldp.exact.weight_scan import WeightScan, short_length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.exact.shape import FULL_COLUMNS, NoiseCovariance, find_ridged, find_shape
 from labeldp.exact.weight_scan import RowNormScan, WeightScan

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.common.arrow import arrow_numbers
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import PlanError
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import FeatureGram, GramAccumulator

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.cholesky import LARGE, VerifiedCholesky
 from labeldp.exact.ridge import Expected
 from labeldp.exact.shape import NoiseCovariance

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from labeldp.accounting.accountants import ACCOUNTANTS
 from labeldp.accounting.privacy_profile import PrivacyProfile
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.leverage import LeverageScan

@@ -7,7 +7,7 @@ from typing import Any
 
 from labeldp.accounting.accountants import ACCOUNTANTS
 from labeldp.accounting.gaussian import largest_mu
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import PlanError
 from labeldp.mechanisms.design_summary import DesignSummary, most_rows, person_notes, surveyed
 from labeldp.mechanisms.forecast import forecast

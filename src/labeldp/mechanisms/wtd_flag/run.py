@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from labeldp.common.threads import in_order, workers
-from labeldp.data.table import Source
+from labeldp.data.source import Source
 from labeldp.errors import PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import FeatureGram, GramAccumulator

@@ -13,7 +13,7 @@ from labeldp.common.arrow import arrow_numbers
 from labeldp.errors import DataError
 
 if TYPE_CHECKING:
-    from labeldp.data.table import Source
+    from labeldp.data.source import Source
 
 
 def take_rows(

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from labeldp.common.arguments import checked
 from labeldp.common.arrow import numpy_numbers
+from labeldp.data.columns import Column, column_of
 from labeldp.data.delimited import DelimitedReader
 from labeldp.data.files import FileState, joined, state_of
-from labeldp.data.kinds import Column, column_of
 from labeldp.data.labels import LabelCheck, check_label_type, present, to_labels
 from labeldp.data.opening import open_table, ready
 from labeldp.data.parts import SEASONS, split_part
-from labeldp.data.persons import check_person_type, marked
+from labeldp.data.persons import check_person_type, with_person_hashes
 from labeldp.data.protocol import Reader, Wanted
 from labeldp.data.reading import Reading, Told
 from labeldp.data.roles import check_codes, check_names, check_once, chosen, with_parts
@@ -145,7 +145,7 @@ class Source:
         person = self.person
         if person is None or person not in names:
             return batches
-        return (marked(batch, person) for batch in batches)
+        return (with_person_hashes(batch, person) for batch in batches)
 
     def _with_labels(
         self, names: list[str], shared: LabelCheck | None
