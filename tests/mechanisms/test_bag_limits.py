@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy import stats
 
 from labeldp import InputError, PlanError, Release, scan
 from labeldp.errors import DataError
@@ -363,17 +364,17 @@ def test_weights_are_numbers(noisy: Release, value: float) -> None:
 
 
 def test_sums_are_within_their_weights_and_noise(noisy: Release) -> None:
-    """Σ|w|·10, 7.2 deviations, and a step of the grid."""
-    told = ["aggregates.parquet has labels larger than those in the range can make them"]
+    """Between Σ min(w·y) and Σ max(w·y), with half a step and what 20 normals reach in 1e-12."""
+    told = ["aggregates.parquet has labels further from their range than the noise can take them"]
     name, bag = noisy.table.column_names[-1], 3
     values = noisy.files["bags"]["weight"].to_numpy().reshape(20, 16)
     step = 2.0 ** noisy.certificate["numerics"]["grid_exponent"]
-    top = max(map(abs, noisy.certificate["label_range"]))
-    most = np.abs(values[bag]).sum() * top + 7.2 * noisy.noise[bag] + step
-    for sign in (1, -1):
+    ends = np.multiply.outer(noisy.certificate["label_range"], values[bag])
+    far = stats.norm.isf(1e-12 / 20) * noisy.noise[bag] + step / 2
+    for sign, end in ((1, ends.max(axis=0).sum()), (-1, ends.min(axis=0).sum())):
         for steps, lines in ((0, []), (1, told)):
             other = np.asarray(noisy.labels).copy()
-            other[bag] = sign * (np.floor(most / step) + steps) * step
+            other[bag] = sign * (np.floor((sign * end + far) / step) + steps) * step
             assert list(check(altered(noisy, name, other))) == lines
 
 
@@ -421,8 +422,8 @@ def test_leverage_rank_and_inflation_are_no_less_than_those_of_the_bags(sampled:
 
 def test_what_few_bags_cannot_show_is_said(sampled: Release) -> None:
     assert list(untested(sampled)) == [
-        "scatter not testable: 12 aggregates of 10 columns leave too little to see whether labels "
-        "vary as the floor demands"
+        "whether labels vary as the floor demands: 12 aggregates of 10 columns leave too little to "
+        "see it"
     ]
 
 

@@ -192,12 +192,12 @@ def test_scatter_is_said_to_be_untested_where_labels_without_noise_would_pass() 
     assert 6 - 2 > SCARCE >= 5 - 2
     assert stats.chi2.cdf(2.0**-20, SCARCE) > 1e-12
     assert list(untested_floor(few, scatter=True)) == [
-        "scatter not testable: 5 aggregates of 2 columns leave too little to see whether labels "
-        "vary as the floor demands"
+        "whether labels vary as the floor demands: 5 aggregates of 2 columns leave too little to "
+        "see it"
     ]
     assert not list(untested_floor(many, scatter=True))
     assert list(untested_floor(many, scatter=False)) == [
-        "scatter not testable: bags of unlike residuals have no floor in common"
+        "whether labels vary as the floor demands: bags of unlike residuals have no floor in common"
     ]
 
 

@@ -34,6 +34,9 @@ def check_grid(release: Release, grid: int) -> Iterator[str]:
         if (cells != np.rint(cells)).any():
             yield f"{AGGREGATES} has labels off the public grid: their low bits may leak"
             return
+        if (np.signbit(labels) & (labels == 0)).any():
+            yield f"{AGGREGATES} has labels −0.0: the sign of a zero may carry one bit each"
+            return
 
 
 def check_label_exponent(

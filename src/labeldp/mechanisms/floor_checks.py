@@ -17,9 +17,10 @@ from labeldp.mechanisms.checks import (
     check_scatter,
 )
 from labeldp.mechanisms.design_summary import ROUNDING
+from labeldp.mechanisms.noise_checks import NORMAL, check_values
 from labeldp.mechanisms.residual_floor import FloorClaim
 from labeldp.release.files import Release
-from labeldp.release.pending import FEATURES
+from labeldp.release.pending import AGGREGATES, FEATURES
 from labeldp.sampling import rounded_noise
 
 _TOLERANCE = 1e-6
@@ -80,15 +81,22 @@ def check_floor_release(release: Release, claim: FloorClaim, *, scatter: bool) -
     yield from check_reach(release, claim.facts.rows * reach**2 + added)
     if scatter:
         yield from check_scatter(release, claim.floor)
+    if scatter and certificate["form"] == "rows":
+        scale, labels = math.sqrt(claim.floor), release.labels
+        for problem in check_values(NORMAL, scale, rounded_noise.grid_for(scale), labels):
+            yield f"{AGGREGATES} has {problem}"
 
 
 def untested_floor(release: Release, *, scatter: bool) -> Iterator[str]:
     """Where labels without noise would pass the check of their scatter."""
     freedom = release.bags - len(release.features.names)
     if not scatter:
-        yield "scatter not testable: bags of unlike residuals have no floor in common"
+        yield (
+            "whether labels vary as the floor demands: bags of unlike residuals have no floor in "
+            "common"
+        )
     elif freedom <= SCARCE:
         yield (
-            f"scatter not testable: {release.bags} aggregates of {len(release.features.names)} "
-            "columns leave too little to see whether labels vary as the floor demands"
+            f"whether labels vary as the floor demands: {release.bags} aggregates of "
+            f"{len(release.features.names)} columns leave too little to see it"
         )

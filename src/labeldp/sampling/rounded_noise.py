@@ -146,7 +146,8 @@ def sample_rounded(
     for row in np.flatnonzero(~certain):
         # by ball arithmetic and more random bits
         cell[row] = _cell_of(_RoundedDraw(int(row), int(bits[row]), grid, randomness, exact, noise))
-    return np.asarray(cell * step)
+    # `rint` makes −0.0 of what lies just below 0: its sign would tell more than the cell does.
+    return np.asarray(cell * step + 0.0)
 
 
 def sample_rounded_chi(freedom: int, grid: int, randomness: Randomness, exact: Exact) -> float:

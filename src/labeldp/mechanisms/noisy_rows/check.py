@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import bdtr
 
 from labeldp.common.arrow import arrow_numbers, numpy_numbers
 from labeldp.data.source import Source
@@ -16,6 +15,13 @@ from labeldp.features.encoder import Encoder
 from labeldp.features.raw import raw_columns
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_table
 from labeldp.mechanisms.design_summary import most_rows
+from labeldp.mechanisms.noise_checks import (
+    LAPLACE,
+    NORMAL,
+    NoisyLabels,
+    check_noise,
+    untested_noise,
+)
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim, read_claim
 from labeldp.mechanisms.noisy_rows.noise import least_noise
 from labeldp.passes.protocol import Engine
@@ -26,8 +32,7 @@ from labeldp.release.rows import labelled_rows
 
 _SPENT = 1e-6
 """Of the scale, what rounding may make of it."""
-_CHANCE = 1e-12
-"""A release that its law produces with less than this chance was not drawn from it."""
+_LAWS = {"laplace": LAPLACE, "gaussian": NORMAL}
 
 
 def check(release: Release) -> Iterator[str]:
@@ -46,7 +51,8 @@ def check(release: Release) -> Iterator[str]:
     unsound = list(_check_numbers(release))
     yield from unsound or check_grid(release, claim.noise.grid)
     if not unsound:
-        yield from _check_spread(release, claim)
+        for problem in check_noise(_noisy_labels(claim), release.label_chunks(), claim.rows):
+            yield f"{AGGREGATES} has {problem}"
         if not release.needs_rows:
             yield from _check_own_features(release)
 
@@ -66,37 +72,15 @@ def _check_numbers(release: Release) -> Iterator[str]:
         yield f"{AGGREGATES} leaves out rows, though none was dropped"
 
 
-def _check_spread(release: Release, claim: NoisyRowsClaim) -> Iterator[str]:
-    """Whether labels stray from their range as the noise would have them, and no further.
-
-    A label within the range gets out of it with a chance of P[|noise| > Δ/2] at least, which is
-    the chance in its middle, because the tails of both laws are convex. All rows together are
-    independent, so as few as were counted have at most the binomial's chance.
-    """
-    (low, high), noise = claim.label_range, claim.noise
-    half_step = math.ldexp(0.5, noise.grid)
-    outside, furthest = 0, 0.0
-    for labels in release.label_chunks():
-        away = np.maximum(low - labels, labels - high) + half_step
-        outside += int((away >= 0).sum())
-        furthest = max(furthest, float(away.max(initial=0.0)))
-    chance = 2 * noise.law.tail(claim.width / 2 / noise.scale)
-    if bdtr(outside, claim.rows, chance) < _CHANCE:
-        yield f"{AGGREGATES} has labels that stray less from their range than the noise demands"
-    beyond = max(0.0, furthest - 2 * half_step) / noise.scale
-    if 2 * claim.rows * noise.law.tail(beyond) < _CHANCE:
-        yield f"{AGGREGATES} has labels further from their range than the noise can take them"
+def _noisy_labels(claim: NoisyRowsClaim) -> NoisyLabels:
+    low, high = claim.label_range
+    return NoisyLabels(_LAWS[claim.noise.name], claim.noise.scale, low, high, claim.noise.grid)
 
 
 def untested(release: Release) -> Iterator[str]:
     """What `check` cannot see."""
     claim = read_claim(release.certificate)
-    chance = 2 * claim.noise.law.tail(claim.width / 2 / claim.noise.scale)
-    if bdtr(0, claim.rows, chance) >= _CHANCE:
-        yield (
-            f"scatter not testable: noise takes {chance:.2g} of {claim.rows:,} labels out of their "
-            "range, too few to see whether they carry it"
-        )
+    yield from untested_noise(_noisy_labels(claim), release.label_chunks(), claim.rows)
 
 
 def _check_own_features(release: Release) -> Iterator[str]:

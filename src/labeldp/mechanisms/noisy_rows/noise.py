@@ -38,14 +38,6 @@ class Law:
     """The guarantee where labels move by so many scales."""
     most: Callable[[float, float], float]
     """The largest such move within (ε, δ), but for rounding."""
-    tail: Callable[[float], float]
-    """P[noise > x]."""
-
-
-def _normal_tail(x: float) -> float:
-    from scipy.special import ndtr
-
-    return float(ndtr(-x))
 
 
 LAWS = {
@@ -57,7 +49,6 @@ LAWS = {
         float,
         LaplaceProfile,
         lambda epsilon, _delta: epsilon * _LAPLACE_ROOM,
-        lambda x: 0.5 * math.exp(-x),
     ),
     "gaussian": Law(
         "Gaussian",
@@ -67,7 +58,6 @@ LAWS = {
         math.sqrt,
         GaussianProfile,
         lambda epsilon, delta: largest_mu(epsilon, delta) * _GAUSSIAN_ROOM,
-        _normal_tail,
     ),
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.paper_bags import Theorem3
@@ -14,9 +15,12 @@ from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, PlanError
+from labeldp.exact.stacked import bags_at_once, stacked_design
+from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_bag_rows, check_members
-from labeldp.mechanisms.checks import FAR, check_grid, check_label_exponent, check_numbers
+from labeldp.mechanisms.checks import check_grid, check_label_exponent, check_numbers
 from labeldp.mechanisms.forecast import relative_excess, sketched_error
+from labeldp.mechanisms.noise_checks import check_bag_labels
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     BagWeights,
@@ -29,6 +33,8 @@ from labeldp.passes.protocol import Engine
 from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_head
 from labeldp.release.files import Release
 from labeldp.release.pending import AGGREGATES, FEATURES
+
+Reals = NDArray[np.float64]
 
 _ROUNDING = 1e-9
 BASIS = {
@@ -203,16 +209,30 @@ def check(release: Release) -> Iterator[str]:
     yield from check_label_exponent(claim.label_range, centred, exponent)
     unsound = list(check_numbers(release))
     yield from unsound or check_grid(release, label_grid(noise))
-    most = np.abs(weights.values).sum(axis=1) * max(map(abs, claim.label_range)) + FAR * noise
-    if not unsound and (np.abs(release.labels) > most + 2.0 ** label_grid(noise)).any():
-        yield f"{AGGREGATES} has labels larger than those in the range can make them"
+    if not unsound:
+        total = weights.values.sum(axis=1)[:, None]  # the design of a constant label
+        yield from _check_labels(release, claim, weights, total)
 
 
-def untested(release: Release) -> Iterator[str]:
+def _check_labels(
+    release: Release, claim: SampledNoisyWtdLagClaim, weights: BagWeights, design: Reals
+) -> Iterator[str]:
+    """Whether labels vary about their fit to public columns of the bags as their noise does."""
+    noise, (low, high) = weights.noise(claim.noise_std), claim.label_range
+    ends = np.sort([weights.values * low, weights.values * high], axis=0).sum(axis=2)
+    rounding = _ROUNDING * np.abs(ends).max(axis=0)
+    ends += np.array([-rounding, rounding])
+    for problem in check_bag_labels(
+        release.labels, noise, label_grid(noise), (ends[0], ends[1]), design
+    ):
+        yield f"{AGGREGATES} has {problem}"
+
+
+def untested(release: Release) -> Iterator[str]:  # noqa: ARG001
     """What `check` cannot see."""
     yield (
-        f"scatter not testable: {release.bags} labels of bags show their noise only beside the "
-        "table's features"
+        "whether labels of bags carry all of their noise: labels that vary widely within bags "
+        "can take its place"
     )
 
 
@@ -239,5 +259,16 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
     if problems:
         yield from problems
         return
+    weights = BagWeights.from_table(release.files["bags"], claim.draw)
     if claim.noisy_column is not None:
-        yield from _planned(claim, BagWeights.from_table(release.files["bags"], claim.draw), source)
+        yield from _planned(claim, weights, source)
+    yield from _check_labels(release, claim, weights, _weighted(rows, release.features, weights))
+
+
+def _weighted(rows: BagRows, features: FeatureMap, weights: BagWeights) -> Reals:
+    """Σ w·x of every bag, in integer design columns."""
+    sums = np.zeros((len(weights.values), len(features.names)))
+    for numbers, encoded in rows.blocks(bags_at_once(features, weights.values.shape[1])):
+        design = stacked_design(features, encoded, numbers.stop - numbers.start)
+        sums[numbers] = np.einsum("br,brc->bc", weights.values[numbers], design)
+    return sums

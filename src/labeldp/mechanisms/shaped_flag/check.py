@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammainc
 
 from labeldp.common.arrow import column_numbers
 from labeldp.data.source import Source
@@ -19,6 +20,12 @@ from labeldp.mechanisms.checks import (
     check_label_exponent,
     check_numbers,
     other_table,
+)
+from labeldp.mechanisms.noise_checks import (
+    CHANCE,
+    NORMAL,
+    check_scatter,
+    check_values,
 )
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
@@ -54,6 +61,7 @@ def check(release: Release) -> Iterator[str]:
     unsound = [problem] if problem else list(check_numbers(release))
     yield from unsound or check_grid(release, rounded_noise.grid_for(claim.noise_std))
     yield from [] if unsound else _check_reach(release, claim)
+    yield from [] if unsound else _check_noise(release, claim)
     if weights is not None and not unsound:
         yield from _check_error(release, weights, claim)
 
@@ -95,11 +103,32 @@ def _check_reach(release: Release, claim: ShapedFlagClaim) -> Iterator[str]:
         yield f"{AGGREGATES} has labels larger than those in the range can make them"
 
 
-def untested(release: Release) -> Iterator[str]:
+def _check_noise(release: Release, claim: ShapedFlagClaim) -> Iterator[str]:
+    """Whether labels are as long as the noise alone: means only add to that (Anderson).
+
+    Equal labels y = c have the means c·z, where z is the design column of the constant.
+    """
+    labels, grid = release.labels, rounded_noise.grid_for(claim.noise_std)
+    if claim.noise_law == GAUSSIAN:
+        constant = published_design(release)[:, : int(claim.intercept)]
+        noise = np.full(len(labels), claim.noise_std)
+        problems = {
+            *check_scatter(labels, noise, grid, constant),
+            *check_values(NORMAL, claim.noise_std, grid, labels),
+        }
+        yield from (f"{AGGREGATES} has {problem}" for problem in sorted(problems))
+    else:
+        rounding = math.sqrt(len(labels)) * math.ldexp(0.5, grid)
+        length = float(np.linalg.norm(labels)) + rounding
+        if gammainc(len(labels), length / claim.scale) < CHANCE:
+            yield f"{AGGREGATES} has labels that are smaller than the noise demands"
+
+
+def untested(release: Release) -> Iterator[str]:  # noqa: ARG001
     """What `check` cannot see."""
     yield (
-        f"scatter not testable: {release.bags} aggregates of as many columns leave nothing to see "
-        "the noise on labels in"
+        "whether noise was added to the labels: as many aggregates as columns fit any labels, so "
+        "public files cannot show it"
     )
 
 

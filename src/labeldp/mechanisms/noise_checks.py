@@ -1,0 +1,410 @@
+"""Tests of published labels against the law "any labels in the range, plus independent noise".
+
+The labels are unknown, so each test holds whatever they are; an honest release fails one with a
+probability of at most `CHANCE` (`SCALE_CHANCE` for the size of Laplace noise). Let q be the step of
+the public grid, s the scale of the noise, [low, high] the range and Δ its width.
+
+1. Outside the range. The tails of both laws are convex and log-concave. So the probability of a
+   published label above `high` is largest for a label at `high` and least for one at `low`; that of
+   one outside on either side is largest at an end and least in the middle. Given that it is
+   outside, the probability of being further out than x lies between tail(x + Δ)/tail(Δ) and
+   tail(x)/tail(0). Laplace noise has no memory: both are e^{−x/s}, the number of grid steps beyond
+   the end is geometric with ratio e^{−q/s}, and the sum of k such numbers is negative binomial.
+2. Size. For any c the sum of |t − c| is stochastically no less than that of the noise (Anderson's
+   inequality), which has the law Gamma(n, s) for Laplace noise; for Gaussian noise the squares
+   about the mean are no less than χ² with n − 1 degrees of freedom, and those about the middle no
+   more than noncentral χ².
+3. Values that come again. A cell of the grid has the probability P[|noise| ≤ q/2] at most, so no
+   value repeats more often than a binomial variable. The expected number of different values is a
+   concave function of the mean law of all rows, hence least if all labels are equal; it changes by
+   1 at most with one row (McDiarmid's inequality).
+4. Order. How far out labels are is independent from row to row: products of centred ranks at any
+   distance of rows are martingale differences.
+5. Frequencies. |E e^{iωt}| is at most the characteristic function of the noise, so labels on a
+   lattice, and coarser grids, show if they carry less noise (Hoeffding's inequality).
+
+What no test can see: numbers of this very law from a generator that the forger knows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, bdtrc, betainc, chdtr, gammainc, ndtr, ndtri
+
+CHANCE = 1e-12
+"""A release that its law produces with a smaller probability was not drawn from it."""
+SCALE_CHANCE = 1e-9
+"""The same for the sum of the distances outside the range. It is larger because 20,000 rows then
+show noise that is 7 % too small or too large with a probability of 95 %, instead of 75 %."""
+_THRESHOLDS = np.geomspace(1 / 16, 32, 28)
+"""Distances from the range, in scales, at which labels further out are counted."""
+_CENTRES_PER_SCALE, _MOST_CENTRES = 8, 65
+_FREQUENCIES = 1 << 16
+_ALIASES = 1e-6
+"""Rounding to the grid adds (q/s)²/4 to a characteristic function at most, and q ≤ s/1024."""
+_STRETCH = 1 << 20
+"""Rows whose values and order are looked at together."""
+_NOTICED = 0.07
+_POWER = 1.28
+"""Normal quantile of 90 %, the probability with which an error of the scale is noticed."""
+
+Reals = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NoiseLaw:
+    """A symmetric law of scale 1."""
+
+    tail: Callable[[Reals], Reals]
+    """P[noise > x] for x ≥ 0."""
+    characteristic: Callable[[Reals], Reals]
+    memoryless: bool
+
+
+LAPLACE = NoiseLaw(lambda x: 0.5 * np.exp(-x), lambda x: 1 / (1 + x**2), memoryless=True)
+NORMAL = NoiseLaw(lambda x: ndtr(-x), lambda x: np.exp(-0.5 * x**2), memoryless=False)
+
+
+@dataclass(frozen=True)
+class NoisyLabels:
+    """Labels within [low, high] with noise of a scale, rounded to multiples of 2**grid."""
+
+    law: NoiseLaw
+    scale: float
+    low: float
+    high: float
+    grid: int
+
+    @property
+    def width(self) -> float:
+        """Δ in scales."""
+        return (self.high - self.low) / self.scale
+
+    @property
+    def step(self) -> float:
+        """q in scales."""
+        return math.ldexp(1.0, self.grid) / self.scale
+
+    @property
+    def first(self) -> tuple[float, float]:
+        """The numbers of the first cells that lie wholly below and above the range."""
+        low, high = math.ldexp(self.low, -self.grid), math.ldexp(self.high, -self.grid)
+        return math.floor(low - 0.5), math.ceil(high + 0.5)
+
+    @property
+    def gaps(self) -> tuple[float, float]:
+        """The distances from the range to those cells, in scales."""
+        below, above = self.first
+        low, high = math.ldexp(self.low, -self.grid), math.ldexp(self.high, -self.grid)
+        return (low - 0.5 - below) * self.step, (above - 0.5 - high) * self.step
+
+    def outside(self) -> tuple[float, float]:
+        """The least and the largest probability that a published label is outside the range."""
+        tail, (below, above) = self._tail, self.gaps
+        ends = tail(below) + tail(above + self.width), tail(above) + tail(below + self.width)
+        return 2 * tail((below + above + self.width) / 2), max(ends)
+
+    def beyond_end(self, side: int) -> tuple[float, float]:
+        """The same of one end of the range: 0 is the lower one."""
+        return self._tail(self.gaps[side] + self.width), self._tail(self.gaps[side])
+
+    def survival(self, side: int, steps: Reals) -> tuple[Reals, Reals]:
+        """Bounds of P[at least so many steps beyond the first cell | outside at this end]."""
+        gap, distance = self.gaps[side], steps * self.step
+        tail = self.law.tail
+        if self.law.memoryless:
+            both = np.exp(-distance)
+            return both, both
+        far, near = np.array(gap + self.width), np.array(gap)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            least = np.nan_to_num(tail(far + distance) / tail(far))
+        return least, tail(near + distance) / tail(near)
+
+    def _tail(self, x: float) -> float:
+        return float(self.law.tail(np.array(x)))
+
+
+def check_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Iterator[str]:
+    """Where labels contradict their law; `labels` are on the grid and come in parts."""
+    totals, stretches = _Totals(noisy), max(1, math.ceil(rows / _STRETCH))
+    problems: set[str] = set()
+    for part in _stretches(labels):
+        totals.add(part)
+        problems |= set(_repeats(noisy.law, noisy.scale, noisy.grid, part, CHANCE / stretches))
+        problems |= set(_order(noisy, part, CHANCE / stretches))
+    yield from totals.problems()
+    yield from sorted(problems)
+
+
+def check_values(law: NoiseLaw, scale: float, grid: int, labels: Reals) -> Iterator[str]:
+    """Where labels, each with independent noise of this scale or a larger one, repeat values.
+
+    Nothing is assumed about where the labels lie.
+    """
+    yield from _repeats(law, scale, grid, labels, CHANCE)
+    spectrum = np.bincount(_wrapped(labels, grid), minlength=_FREQUENCIES)
+    yield from _frequencies(law, math.ldexp(1.0, grid) / scale, spectrum)
+
+
+def check_bag_labels(
+    labels: Reals, noise: Reals, grid: int, ends: tuple[Reals, Reals], design: Reals
+) -> Iterator[str]:
+    """Where sums of labels with Gaussian noise of known deviations contradict it.
+
+    The mean of each sum lies between its `ends`. `design` holds public columns, one row for each
+    sum: however the means vary about their fit to them, they only add to the residual squares.
+    """
+    rows, half_step = len(labels), math.ldexp(0.5, grid)
+    low, high = ends
+    away = np.maximum(low - labels, labels - high) - half_step
+    if rows * ndtr(-(away / noise).max()) < CHANCE:
+        yield "labels further from their range than the noise can take them"
+    beyond = max(int((labels < low - half_step).sum()), int((labels > high + half_step).sum()))
+    if _at_least(np.array(beyond), rows, np.array(0.5)) < CHANCE:
+        yield "more labels outside their range than the noise can take there"
+    yield from check_scatter(labels, noise, grid, design)
+    yield from check_values(NORMAL, float(noise.min()), grid, labels)
+
+
+def check_scatter(labels: Reals, noise: Reals, grid: int, design: Reals) -> Iterator[str]:
+    """Where labels vary less about their fit to public columns than Gaussian noise does.
+
+    The residual of the noise alone is χ² with rows − columns degrees of freedom, and any other
+    slope than the best only adds to it.
+    """
+    size = np.abs(design).max(axis=0, initial=0.0)
+    columns = design / np.where(size > 0, size, 1.0) / noise[:, None]
+    scaled, freedom = labels / noise, design.shape[0] - design.shape[1]
+    if freedom <= 0:
+        return
+    residual = scaled - columns @ np.linalg.lstsq(columns, scaled)[0]
+    rounding = math.sqrt(len(labels)) * math.ldexp(0.5, grid) / noise.min()
+    if chdtr(freedom, (float(np.linalg.norm(residual)) + rounding) ** 2) < CHANCE:
+        yield "labels that vary less about their fit than the noise demands"
+
+
+def unnoticed_error(noisy: NoisyLabels, outside: int, rows: int) -> float:
+    """The relative error of the scale that `check_noise` might not notice; 1 if any."""
+    if noisy.law.memoryless:
+        size = _POWER - float(ndtri(SCALE_CHANCE / 2))
+        error = size / math.sqrt(outside) if outside else 1.0
+    else:
+        # Labels at both ends may hide Δ²/4 of the missing variance.
+        size = _POWER - float(ndtri(CHANCE))
+        left = 1 - (noisy.width / 2) ** 2 - size * math.sqrt(2 / max(1, rows))
+        error = 1 - math.sqrt(max(0.0, left))
+    return min(1.0, error)
+
+
+def untested_noise(noisy: NoisyLabels, labels: Iterable[Reals], rows: int) -> Iterator[str]:
+    """What `check_noise` could not see in these labels."""
+    least, _ = noisy.outside()
+    if bdtr(0, rows, least) >= CHANCE:
+        yield (
+            f"whether labels carry noise: it takes {least:.2g} of {rows:,} labels out of their "
+            "range, or a few more, and these are too few to tell"
+        )
+        return
+    (below, above), count = noisy.first, 0
+    for part in labels:
+        cells = np.ldexp(part, -noisy.grid)
+        count += int(((cells <= below) | (cells >= above)).sum())
+    error = unnoticed_error(noisy, count, rows)
+    if error > _NOTICED:
+        yield (
+            f"whether noise is too small or too large by less than {error:.1%}: {count:,} of "
+            f"{rows:,} labels lie outside their range, and these show no smaller error for sure"
+        )
+
+
+class _Totals:
+    """Sums over all labels, part by part."""
+
+    def __init__(self, noisy: NoisyLabels) -> None:
+        self.noisy = noisy
+        self.steps = np.unique(np.ceil(_THRESHOLDS / noisy.step))
+        self.rows = 0
+        self.counts = np.zeros(2, np.int64)
+        self.beyond = np.zeros((2, len(self.steps)), np.int64)
+        self.sums = np.zeros(2)
+        self.furthest = np.full(2, -1.0)
+        centres = min(_MOST_CENTRES, 2 + math.ceil(noisy.width * _CENTRES_PER_SCALE))
+        self.centres = np.linspace(noisy.low, noisy.high, centres)
+        self.distances = np.zeros(centres)
+        self.moments = np.zeros(2)
+        self.spectrum = np.zeros(_FREQUENCIES, np.int64)
+
+    def add(self, labels: Reals) -> None:
+        noisy = self.noisy
+        cells, (below, above) = np.ldexp(labels, -noisy.grid), noisy.first
+        self.rows += len(labels)
+        for side, excess in enumerate((below - cells, cells - above)):
+            steps = np.sort(excess[excess >= 0])
+            self.counts[side] += len(steps)
+            self.beyond[side] += len(steps) - np.searchsorted(steps, self.steps)
+            self.sums[side] += steps.sum()
+            self.furthest[side] = max(self.furthest[side], steps[-1] if len(steps) else -1.0)
+        if noisy.law.memoryless:
+            for place, centre in enumerate(self.centres):
+                self.distances[place] += np.abs(labels - centre).sum() / noisy.scale
+        else:
+            shifted = (labels - (noisy.low + noisy.high) / 2) / noisy.scale
+            self.moments += shifted.sum(), shifted @ shifted
+        self.spectrum += np.bincount(_wrapped(labels, noisy.grid), minlength=_FREQUENCIES)
+
+    def problems(self) -> Iterator[str]:
+        yield from self._range()
+        yield from self._excess()
+        yield from self._size_laplace() if self.noisy.law.memoryless else self._size_gaussian()
+        yield from _frequencies(self.noisy.law, self.noisy.step, self.spectrum)
+
+    def _range(self) -> Iterator[str]:
+        noisy, rows = self.noisy, self.rows
+        tail, gaps = noisy.law.tail, np.array(noisy.gaps)
+        chances = tail(gaps + np.maximum(0.0, self.furthest) * noisy.step)
+        if 2 * rows * chances.min() < CHANCE:
+            yield "labels further from their range than the noise can take them"
+        bounds = [noisy.beyond_end(0), noisy.beyond_end(1), noisy.outside()]
+        least, most = np.array(bounds).T
+        counts = np.append(self.counts, self.counts.sum())
+        if (bdtr(counts, rows, least) < CHANCE).any():
+            yield "labels that stray less from their range than the noise demands"
+        if (_at_least(counts, rows, most) < CHANCE).any():
+            yield "more labels outside their range than the noise can take there"
+
+    def _excess(self) -> Iterator[str]:
+        """Distances from the range, at each end and at both."""
+        bounds = np.array([self.noisy.survival(side, self.steps) for side in (0, 1)])
+        least = np.vstack([bounds[:, 0], bounds[:, 0].min(axis=0)])
+        most = np.vstack([bounds[:, 1], bounds[:, 1].max(axis=0)])
+        counts = np.append(self.counts, self.counts.sum())[:, None]
+        beyond = np.vstack([self.beyond, self.beyond.sum(axis=0)])
+        few, many = bdtr(beyond, counts, least), _at_least(beyond, counts, most)
+        if beyond.size * min(few.min(), many.min()) < CHANCE:
+            yield "labels outside their range at distances that do not follow the law of the noise"
+
+    def _size_laplace(self) -> Iterator[str]:
+        for count, total, chance in (
+            (self.counts[0], self.sums[0], CHANCE),
+            (self.counts[1], self.sums[1], CHANCE),
+            (self.counts.sum(), self.sums.sum(), SCALE_CHANCE / 2),
+        ):
+            if count and betainc(count, total + 1, -math.expm1(-self.noisy.step)) < chance:
+                yield "labels outside their range that are nearer to it than the noise demands"
+            if count and total and betainc(total, count, math.exp(-self.noisy.step)) < chance:
+                yield "labels outside their range that are further from it than the noise allows"
+        # Rounding moved each label by half a step at most.
+        nearest = self.distances.min(initial=math.inf) + self.rows * self.noisy.step / 2
+        if len(self.centres) * gammainc(max(1, self.rows), nearest) < CHANCE:
+            yield "labels that differ less from one another than the noise demands"
+
+    def _size_gaussian(self) -> Iterator[str]:
+        rows, rounding = self.rows, math.sqrt(self.rows) * self.noisy.step / 2
+        total, square = self.moments
+        spread = math.sqrt(max(0.0, square - total**2 / max(1, rows))) + rounding
+        if rows > 1 and chdtr(rows - 1, spread**2) < CHANCE:
+            yield "labels that differ less from one another than the noise demands"
+        reach = max(0.0, math.sqrt(square) - rounding) ** 2
+        if _noncentral_tail(reach, rows, rows * (self.noisy.width / 2) ** 2) < CHANCE:
+            yield "labels that differ more from one another than range and noise allow"
+
+
+def _noncentral_tail(x: float, freedom: int, noncentrality: float) -> float:
+    """Chernoff's bound of P[χ² ≥ x]."""
+    if x <= freedom + noncentrality:
+        return 1.0
+    # The best exponent is (1 − 1/u)/2 with noncentrality·u² + freedom·u = x.
+    u = 2 * x / (freedom + math.sqrt(freedom**2 + 4 * noncentrality * x))
+    theta = (1 - 1 / u) / 2
+    return math.exp(noncentrality * theta * u + freedom / 2 * math.log(u) - theta * x)
+
+
+def _repeats(law: NoiseLaw, scale: float, grid: int, labels: Reals, chance: float) -> Iterator[str]:
+    """Where values come again more often than cells of the grid can be hit."""
+    rows, step = len(labels), math.ldexp(1.0, grid) / scale
+    if not rows:
+        return
+    _, counts = np.unique(labels, return_counts=True)
+    cell = 1 - 2 * float(law.tail(np.array(step / 2)))
+    if rows * _at_least(counts.max() - 1, rows - 1, np.array(cell)) < chance:
+        yield "one value more often than the noise can produce it"
+    # All labels equal and at a border between cells. At another place, or with a larger scale,
+    # there are no fewer values but for a few cells about the middle, for which 8 is enough.
+    tails = law.tail(np.arange(math.ceil(45 / step), dtype=np.float64) * step)
+    expected = 2 * -np.expm1(rows * np.diff(tails)).sum() - 8
+    if len(counts) < expected - math.sqrt(-0.5 * rows * math.log(chance)):
+        yield "fewer different values than the noise can produce"
+
+
+def _order(noisy: NoisyLabels, labels: Reals, chance: float) -> Iterator[str]:
+    """Where distances from the range depend on those of rows before them."""
+    cells, rows = np.ldexp(labels, -noisy.grid), len(labels)
+    centred, inexact = np.zeros(rows), 0.0
+    outside = np.zeros(rows, bool)
+    everywhere = np.arange(0.0, 12.0, 1 / 64) / noisy.step
+    for side, excess in enumerate((noisy.first[0] - cells, cells - noisy.first[1])):
+        beyond = excess >= 0
+        outside |= beyond
+        # The middle of the cell's two ends makes the mean of a rank exactly 1/2.
+        ends = [noisy.survival(side, excess[beyond] + more) for more in (0.0, 1.0)]
+        least, most = (np.mean(pair, axis=0) for pair in zip(*ends, strict=True))
+        centred[beyond] = (least + most) / 2 - 0.5
+        between = np.subtract(*reversed(noisy.survival(side, everywhere)))
+        inexact = max(inexact, 1.05 * float(between.max()) / 2)
+    # Uniform ranks, rounded or not, are sub-Gaussian with their variance 1/12; others with 1/4. So
+    # exp(λ·S − λ²·variance·V/2) is a supermartingale, S the sum of products of pairs and V that of
+    # the squares of their first factors. λ is the best one for the V to be expected of the pairs.
+    variance = 1 / 12 if noisy.law.memoryless else 1 / 4
+    mask = outside.astype(np.float64)
+    pairs = np.rint(_correlation(mask, mask))
+    apart = np.arange(1.0, len(pairs) + 1)  # Σ 1/(k(k + 1)) = 1 shares the chance among distances
+    surprise = np.log(2 * apart * (apart + 1) / chance)
+    best = np.sqrt(24 * surprise / (variance * np.maximum(pairs, 1.0)))
+    far = surprise / best + best * variance * _correlation(centred**2, mask) / 2
+    if (np.abs(_correlation(centred, centred)) > far + pairs * inexact / 2 + 1e-6).any():
+        yield "labels outside their range at distances that depend on those of other rows"
+
+
+def _correlation(first: Reals, second: Reals) -> Reals:
+    """Sums of products of numbers that are 1, 2, … rows apart."""
+    length = 1 << (2 * len(first)).bit_length()
+    product = np.conj(np.fft.rfft(first, length)) * np.fft.rfft(second, length)
+    return np.asarray(np.fft.irfft(product, length)[1 : max(1, len(first))])
+
+
+def _wrapped(labels: Reals, grid: int) -> NDArray[np.int64]:
+    """Numbers of cells modulo the number of frequencies."""
+    return np.nan_to_num(np.mod(np.ldexp(labels, -grid), _FREQUENCIES)).astype(np.int64)
+
+
+def _frequencies(law: NoiseLaw, step: float, spectrum: NDArray[np.int64]) -> Iterator[str]:
+    """Where a frequency is stronger than noise leaves it; `step` in scales."""
+    rows = int(spectrum.sum())
+    found = np.abs(np.fft.rfft(spectrum))[1:] / max(1, rows)
+    places = np.arange(1.0, len(found) + 1, dtype=np.float64)
+    most = law.characteristic(2 * np.pi * places / (_FREQUENCIES * step)) + _ALIASES
+    far = math.sqrt(4 * math.log(4 * len(found) / CHANCE) / max(1, rows))
+    if (found > most + far).any():
+        yield "labels with a regular pattern that the noise would have hidden"
+
+
+def _stretches(parts: Iterable[Reals]) -> Iterator[Reals]:
+    """The same labels in longer parts."""
+    held: list[Reals] = []
+    for part in parts:
+        held.append(part)
+        if sum(map(len, held)) >= _STRETCH:
+            yield np.concatenate(held)
+            held = []
+    if held:
+        yield np.concatenate(held)
+
+
+def _at_least(count: NDArray[np.int64], rows: NDArray[np.int64] | int, chance: Reals) -> Reals:
+    """P[binomial ≥ count]."""
+    return np.where(count > 0, bdtrc(np.maximum(count, 1) - 1, rows, chance), 1.0)
