@@ -225,6 +225,9 @@ def test_a_plan_file_loads_and_its_claim_costs_the_same(name: str, tmp_path: Pat
     shutil.copy(f"{name}/plan.json", copy)
     given = ["release", RELEASES[name]["table"], "--plan", copy, "--anyway", "--out", out]
     made = command(*given)
+    if document["floor"] and document["floor"]["mode"] == "measured":
+        for _ in range(4):  # a measurement may fall short by its noise: one in twenty here
+            made = command(*given, "--again") if made.code == 2 else made
     assert made.code == 0, made.err
     certificate = labeldp.Release.load(out).certificate
     then = RELEASES[name]["certificate"]
