@@ -45,7 +45,7 @@ class NoisyRowsClaim(NoiseClaim):
         return self.law.pure_epsilon() <= self.epsilon
 
     @property
-    def subsampling(self) -> str:
+    def drawn(self) -> str:
         return DRAWN[self.noise.name]
 
     @property
