@@ -54,7 +54,7 @@ def misshapen(folder: Path, release: Release) -> list[str]:
     certificate = release.certificate
     return (
         list(malformed(certificate))
-        or [*_files(folder, certificate), *_layouts(release)]
+        or [*_files(folder, certificate), *_layouts(release), *_roles(release)]
         or [*_counts(release), *_forms(folder, release), *_envelope(folder)]
     )
 
@@ -98,6 +98,19 @@ def _layouts(release: Release) -> Iterator[str]:
         if not shown.equals(expected):
             columns = ", ".join(map(_told, expected))
             yield f"{file_name(name)} does not have the columns that it should: {columns}"
+
+
+def _roles(release: Release) -> Iterator[str]:
+    """Whether label and person ids are columns of their own: both are never published."""
+    certificate, features = release.certificate, release.features.columns
+    label, person = certificate["labels"]["column"], certificate.get("person")
+    if label in features:
+        yield f"certificate: the label column {label!r} is a feature in {FEATURES}"
+    if person is not None and person["column"] in (*features, label):
+        yield (
+            f"certificate: person.column {person['column']!r} is the label or a feature in "
+            f"{FEATURES}; person ids are neither"
+        )
 
 
 def _told(field: pa.Field) -> str:

@@ -23,7 +23,7 @@ from labeldp.common.cards import Card, Shown
 from labeldp.common.files import is_directory
 from labeldp.data.files import find
 from labeldp.data.source import Source
-from labeldp.errors import DataError, InputError, ReleaseError
+from labeldp.errors import InputError, ReleaseError
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.mechanisms.structure import altered, misshapen
 from labeldp.passes.local import engine_for
@@ -201,8 +201,10 @@ def _table(release: Release, data: Any, engine: Engine | None) -> list[str]:
     try:
         source = data if isinstance(data, Source) else public_rows(release, data)
         return list(check(release, source, engine or engine_for(source)))
-    except DataError as problem:
+    except InputError as problem:
         return [f"the table is not that of the release: {problem}"]
+    except (KeyError, TypeError, ValueError, ArithmeticError) as problem:
+        return [f"the table cannot be read as the release says: {problem}"]
 
 
 def _claim(release: Release) -> list[str]:
