@@ -17,7 +17,7 @@ from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_laws
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.subsampling import SubsampledProfile
-from labeldp.ledger.compose import joint
+from labeldp.ledger.compose import compose_claims
 from labeldp.mechanisms.registry import read_claim
 from tests.console import labeldp
 from tests.plans import plan
@@ -75,7 +75,9 @@ def test_releases_of_one_plan_share_their_bags() -> None:
     asked: dict[str, Any] = {"bags": 20, "bag_size": 60, "epsilon": 2.0, "delta": 1e-3}
     noisy = partial(plan, rows, mechanism="sampled-noisy-wtd-lag", over_draw=True, **asked)
     made, other = noisy(), noisy()
-    shared, apart = joint([made.claim, made.claim]), joint([made.claim, other.claim])
+    shared, apart = (
+        compose_claims([made.claim, each], [1, 1]) for each in (made.claim, other.claim)
+    )
     drawn = made.claim.law.subsampling()
     assert drawn is not None
     chance, given = drawn

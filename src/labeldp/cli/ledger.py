@@ -63,6 +63,16 @@ def _show(book: Ledger, told: dict[str, Any]) -> None:
     if told["tables"]:
         columns = ("table", "releases", "ε spent", "of", "at δ", "for all labels of")
         emit_table("Tables", columns, map(_table, told["tables"]))
+    if told["persons"]:
+        rows = [
+            (
+                ", ".join(each["tables"]),
+                each["releases"],
+                *map(_short, (each["epsilon"], each["delta"])),
+            )
+            for each in told["persons"]
+        ]
+        emit_table("One person in several tables", ("tables", "releases", "ε spent", "at δ"), rows)
     if told["releases"]:
         names = ("entry", "at", "dataset", "mechanism", "epsilon", "delta", "total_epsilon", "run")
         emit_table(

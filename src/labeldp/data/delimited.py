@@ -33,6 +33,7 @@ from labeldp.data.margins import NO_MARGINS, Margins, left_out, lines_below
 from labeldp.data.protocol import TableReader, Wanted
 from labeldp.data.reading import Reading
 from labeldp.data.rownames import rows_are_named
+from labeldp.data.spelling import Wording
 from labeldp.data.streams import Stream
 from labeldp.errors import DataError
 
@@ -61,6 +62,8 @@ class DelimitedReader(TableReader):
     """Whether rows begin with a name for which the header has none (`rownames`)."""
     margins: Mapping[Path, Margins] = field(default_factory=dict, repr=False)
     """What stands above and below the table, by file."""
+    as_stored: bool = False
+    """Cells come as texts, whatever their bytes, and lines of another length are left out."""
 
     @classmethod
     def open(
@@ -112,8 +115,8 @@ class DelimitedReader(TableReader):
         """Yield the columns with the types of the schema."""
         types = {name: self.schema.field(name).type for name in columns}
         raw = {name: self.wording.raw(name, type_) for name, type_ in types.items()}
-        if self.reading.private in raw:  # which may be no text at all
-            raw[self.reading.private] = pa.binary()
+        doubtful = {name for name in raw if self.as_stored or name == self.reading.private}
+        raw.update(dict.fromkeys(doubtful, pa.binary()))  # which may be no text at all
         convert = csv.ConvertOptions(
             include_columns=list(columns),
             column_types=raw,
@@ -123,8 +126,16 @@ class DelimitedReader(TableReader):
         for path in self.paths:
             with self._parsing(path), self._open(path, convert) as stream:
                 for batch in stream:
-                    batch = with_text(batch, self.reading.private)
+                    for name in doubtful:
+                        batch = with_text(batch, name)
                     yield from sliced(self.wording.read(batch), batch_rows)
+
+    def stored(self) -> DelimitedReader:
+        """Every cell as its text: not what `na`, `skip_footer` or a type make of it."""
+        reading = replace(self.reading, na=(), skip_footer=None)
+        schema = pa.schema([(name, pa.string()) for name in self.schema.names])
+        whole = replace(self, schema=schema, wording=Wording(), reading=reading, as_stored=True)
+        return whole if self.reading.skip_footer is None else whole._with_ends()
 
     def looked(self, features: Sequence[str]) -> tuple[DelimitedReader, TextTypes]:
         """What the features look like, read in the encoding that fits them."""
@@ -202,7 +213,11 @@ class DelimitedReader(TableReader):
                 skip_rows=1 if short else 0,
                 skip_rows_after_names=1 if names and not short else 0,
             ),
-            parse_options=csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            parse_options=csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=(lambda _: "skip") if self.as_stored else None,
+            ),
             convert_options=convert,
         )
 
@@ -242,11 +257,9 @@ class DelimitedReader(TableReader):
                 ) from None
 
 
-def with_text(batch: pa.RecordBatch, private: str | None) -> pa.RecordBatch:
-    """The batch whose private column is text; bytes that are none become signs of no number."""
-    if private not in batch.schema.names:
-        return batch
-    place = batch.schema.get_field_index(private)
+def with_text(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """The batch whose column is text; bytes that are none become signs of no number."""
+    place = batch.schema.get_field_index(name)
     raw = batch.column(place)
     try:
         text = raw.cast(pa.string())
@@ -255,7 +268,7 @@ def with_text(batch: pa.RecordBatch, private: str | None) -> pa.RecordBatch:
             None if each is None else each.decode(errors="replace") for each in raw.to_pylist()
         )
         text = pa.array(words, pa.string(), size=len(raw))
-    return batch.set_column(place, private, text)
+    return batch.set_column(place, name, text)
 
 
 def _explain(path: Path, format: str, message: str) -> DataError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ def foreign_reader(paths: tuple[Path, ...], form: str, reading: Reading) -> Fram
     whole = pa.concat_tables(tables)
     sheets = dict.fromkeys(note for _, _, note in read if note)
     notes = (*sheets, *left_out([margins for _, margins, _ in read], reading))
+    uncut = partial(foreign_reader, paths, form, replace(reading, skip_footer=None))
     return FrameReader(
         frame=whole,
         schema=whole.schema,
@@ -36,6 +38,7 @@ def foreign_reader(paths: tuple[Path, ...], form: str, reading: Reading) -> Fram
         format=form,
         paths=paths,
         wording=Wording(notes=notes),
+        uncut=uncut if reading.skip_footer else None,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -87,6 +87,8 @@ class FrameReader(TableReader):
     frame: Any = field(repr=False)
     mixed: tuple[str, ...] = ()
     """Columns of numbers and texts, which are text here."""
+    uncut: Callable[[], Reader] | None = field(default=None, repr=False, compare=False)
+    """Opens the same file with the rows that `skip_footer` leaves out."""
 
     @classmethod
     def open(cls, frame: Any) -> FrameReader:
@@ -114,6 +116,9 @@ class FrameReader(TableReader):
             return found
         notes = (*self.wording.notes, *found.wording.notes)
         return SpeltReader(self, found.schema, replace(found.wording, notes=notes))
+
+    def stored(self) -> Reader:
+        return self if self.uncut is None else self.uncut()
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns."""

@@ -104,7 +104,7 @@ def _in_full(text: str) -> str:
 
 def _of_spelt(texts: pa.Array) -> PersonHashes:
     """Of a whole number the mark that it has in a column of integers."""
-    marks = _of_texts(texts.cast(pa.large_binary()))
+    marks = hash_texts(texts.cast(pa.large_binary()))
     whole = pc.match_substring_regex(texts, _INTEGER)
     marks[numpy_numbers(whole)] = _of_integers(texts.filter(whole).cast(pa.int64()))
     return marks
@@ -115,7 +115,7 @@ def _of_integers(ids: pa.Array) -> PersonHashes:
     return mixed(integers.astype(np.int64 if integers.dtype.kind == "i" else np.uint64).view("u8"))
 
 
-def _of_texts(texts: pa.Array) -> PersonHashes:
+def hash_texts(texts: pa.Array) -> PersonHashes:
     """Eight bytes after eight, texts of one length at a time."""
     lengths = numpy_numbers(pc.binary_length(texts))
     marks = lengths.astype(np.uint64) ^ _TEXT

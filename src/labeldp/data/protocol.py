@@ -64,6 +64,9 @@ class Reader(Protocol):
     def units(self) -> tuple[Reader, ...]:
         """Parts of the table, in order, that can be read at the same time; several know `rows`."""
 
+    def stored(self) -> Reader:
+        """Return a reader of all rows and columns as they are stored, whatever was said of text."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableReader(ABC):
@@ -90,6 +93,9 @@ class TableReader(ABC):
     def units(self) -> tuple[Reader, ...]:
         return (self,)
 
+    def stored(self) -> Reader:
+        return self
+
 
 @dataclass(frozen=True)
 class ReaderOf:
@@ -115,3 +121,6 @@ class ReaderOf:
 
     def prepared(self, _: Wanted, /) -> Self:
         return self
+
+    def stored(self) -> Reader:
+        return self.inner.stored()

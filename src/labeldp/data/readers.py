@@ -52,6 +52,11 @@ class ParquetReader(TableReader):
         texts = (name for name in names if is_text(value_type(self.schema.field(name).type)))
         return spelt(replace(self, dictionaries=tuple(texts)), request)
 
+    def stored(self) -> ParquetReader:
+        """All texts as dictionary codes."""
+        texts = (field.name for field in self.schema if is_text(value_type(field.type)))
+        return replace(self, dictionaries=tuple(texts))
+
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns; dictionaries may differ from batch to batch."""
         names = list(columns)

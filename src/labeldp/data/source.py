@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labeldp.common.arguments import checked
 from labeldp.common.arrow import numpy_numbers
-from labeldp.data.columns import Column, column_of
+from labeldp.data.columns import Column, column_of, is_usable
 from labeldp.data.delimited import DelimitedReader
 from labeldp.data.files import FileState, joined, state_of
 from labeldp.data.labels import LabelCheck, check_label_type, present, to_labels
@@ -134,6 +134,23 @@ class Source:
     def parts(self) -> tuple[Source, ...]:
         """The same table in pieces, in order, that can be read at the same time."""
         return tuple(replace(self, reader=reader) for reader in self.reader.units())
+
+    def stored(self) -> Source:
+        """Every row and every column but the label, as they are stored: all of them features."""
+        reader = self.reader.stored()
+        fields = [
+            each for each in reader.schema if each.name != self.label and is_usable(each.type)
+        ]
+        return replace(
+            self,
+            columns=tuple(Column(each.name, "categorical", str(each.type)) for each in fields),
+            label=None,
+            label_range=None,
+            drop_missing_labels=False,
+            person=None,
+            reader=reader,
+            wording=reader.wording,
+        )
 
     def _columns(self, columns: Sequence[str] | None) -> list[str]:
         """Feature columns to read, and last the one that says whose a row is."""

@@ -1,8 +1,8 @@
-"""A file that only grows: entries in SQLite, each with a digest of itself and of the one before.
+"""The append-only file of a ledger: entries in SQLite, each with a digest of the one before.
 
-Writers wait for each other and see all entries; what one has written is on disk before it goes on,
-and if it is killed nothing of it is there. Digests are made under a key that stands in the first
-entry: they notice what was altered by accident or by hand, not who rewrites the whole file.
+Writers wait for each other and see all entries. What a writer has appended is on disk before it
+goes on; if it is killed, nothing of it is there. Digests are made under a key that stands in the
+first entry: they show what was altered by accident or by hand, not who rewrites the whole file.
 Triggers refuse to alter or delete, and SQLite's `user_version` counts the entries. A file that is
 missing, or whose chain is broken, is refused; nothing here makes a new one in its place.
 """
@@ -24,9 +24,8 @@ from labeldp.common.files import canonical_json, new_path, path_problem
 from labeldp.errors import LedgerError
 
 FORMAT = "labeldp-ledger/1"
-FIRST = "create"
 _APPLICATION = 0x6C64706C  # of the SQLite header: "ldpl"
-_PATIENCE = 600.0  # seconds that a writer waits for others, each of which may compose for a while
+_TIMEOUT = 600.0  # seconds that a writer waits for others, each of which may compose for a while
 _SCHEMA = """
 create table entries (
     number integer primary key check (number > 0), at text not null, kind text not null,
@@ -37,7 +36,7 @@ create trigger entries_stay before update on entries
 create trigger entries_remain before delete on entries
     begin select raise(abort, 'entries of a ledger are never deleted'); end;
 """
-_ALL = "select number, at, kind, dataset, document, digest from entries order by number"
+_SELECT = "select number, at, kind, dataset, document, digest from entries order by number"
 
 
 @dataclass(frozen=True)
@@ -52,13 +51,13 @@ class Entry:
     digest: str = ""
 
     def chained(self, key: bytes, before: str) -> str:
-        """The digest that it must have after the one before."""
-        told = [before, self.number, self.at, self.kind, self.dataset, self.document]
-        return hmac.digest(key, canonical_json(told).encode(), "sha256").hex()
+        """Return the digest that it must have after the one before."""
+        content = [before, self.number, self.at, self.kind, self.dataset, self.document]
+        return hmac.digest(key, canonical_json(content).encode(), "sha256").hex()
 
 
 def key_of(entries: Sequence[Entry]) -> bytes:
-    """The key of a ledger's digests, in its first entry."""
+    """Return the key of a ledger's digests, which stands in its first entry."""
     return bytes.fromhex(entries[0].document["key"])
 
 
@@ -66,20 +65,19 @@ def key_of(entries: Sequence[Entry]) -> bytes:
 class Writer:
     """A transaction that no other writer enters."""
 
-    file: sqlite3.Connection
+    connection: sqlite3.Connection
     entries: list[Entry]
     """All so far."""
 
     def append(self, kind: str, dataset: str | None, document: Mapping[str, Any]) -> Entry:
-        """The next entry of the chain."""
+        """Write the next entry of the chain."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        fresh = Entry(len(self.entries) + 1, now, kind, dataset, document)
-        key = key_of([*self.entries, fresh])
+        entry = Entry(len(self.entries) + 1, now, kind, dataset, document)
         before = self.entries[-1].digest if self.entries else ""
-        entry = replace(fresh, digest=fresh.chained(key, before))
+        entry = replace(entry, digest=entry.chained(key_of([*self.entries, entry]), before))
         values = (entry.number, now, kind, dataset, canonical_json(document), entry.digest)
-        self.file.execute("insert into entries values (?, ?, ?, ?, ?, ?)", values)
-        self.file.execute(f"pragma user_version = {entry.number}")
+        self.connection.execute("insert into entries values (?, ?, ?, ?, ?, ?)", values)
+        self.connection.execute(f"pragma user_version = {entry.number}")
         self.entries.append(entry)
         return entry
 
@@ -104,34 +102,39 @@ class Chain:
 
     @classmethod
     def create(cls, path: Path, document: Mapping[str, Any]) -> Chain:
-        """A new file, whole or not at all, that only its owner reads."""
+        """Write a new file, whole or not at all, that only its owner reads."""
         first = {"format": FORMAT, "key": secrets.token_hex(32), **document}
-        with new_path(path, private=True) as partial, _connected(partial) as file:
-            file.executescript(f"pragma application_id = {_APPLICATION};{_SCHEMA}")
-            with _transaction(file):
-                Writer(file, []).append(FIRST, None, first)
+        with new_path(path, private=True) as partial, _connection(partial) as connection:
+            connection.executescript(f"pragma application_id = {_APPLICATION};{_SCHEMA}")
+            with _transaction(connection):
+                Writer(connection, []).append("create", None, first)
         return cls(path)
 
     def entries(self) -> list[Entry]:
-        """All of them, in order, checked."""
-        with _connected(self.path) as file:
-            return self._read(file)
+        """Return all of them, in order, checked."""
+        with _connection(self.path) as connection:
+            return self._read(connection)
 
     @contextmanager
     def writing(self) -> Iterator[Writer]:
-        """All entries, and the right to append: on disk when the block ends, or nothing of it."""
-        with _connected(self.path) as file, _transaction(file):
-            yield Writer(file, self._read(file))
+        """Give all entries, and the right to append: on disk when the block ends, or nothing."""
+        with _connection(self.path) as connection, _transaction(connection):
+            yield Writer(connection, self._read(connection))
 
-    def _read(self, file: sqlite3.Connection) -> list[Entry]:
-        if file.execute("pragma application_id").fetchone()[0] != _APPLICATION:
+    def _read(self, connection: sqlite3.Connection) -> list[Entry]:
+        if connection.execute("pragma application_id").fetchone()[0] != _APPLICATION:
             raise LedgerError(f"{self.path} is not a ledger; check the path")
-        count = file.execute("pragma user_version").fetchone()[0]
-        entries = [
-            Entry(number, at, kind, dataset, _document(text), digest)
-            for number, at, kind, dataset, text, digest in file.execute(_ALL).fetchall()
-        ]
-        if count != len(entries) or not _sound(entries):
+        count = connection.execute("pragma user_version").fetchone()[0]
+        rows = connection.execute(_SELECT).fetchall()
+        try:
+            entries = [
+                Entry(number, at, kind, dataset, json.loads(text), digest)
+                for number, at, kind, dataset, text, digest in rows
+            ]
+            sound = len(entries) == count and _follows(entries)
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+            sound = False  # an altered entry may hold anything
+        if not sound:
             raise LedgerError(
                 f"the ledger {self.path} was altered: its entries do not follow from each other; "
                 "nothing is released on it, go back to a copy that is whole"
@@ -140,16 +143,16 @@ class Chain:
 
 
 @contextmanager
-def _connected(path: Path) -> Iterator[sqlite3.Connection]:
-    """Every commit is on disk when it returns: "extra" is "full", and the directory as well."""
-    where = path.absolute().as_uri() + "?mode=rw"
+def _connection(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open the file; every commit is on disk when it returns."""
+    uri = path.absolute().as_uri() + "?mode=rw"
     try:
         with closing(
-            sqlite3.connect(where, uri=True, timeout=_PATIENCE, isolation_level=None)
-        ) as file:
-            file.execute("pragma synchronous = extra")
-            file.execute("pragma trusted_schema = off")
-            yield file
+            sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)
+        ) as connection:
+            connection.execute("pragma synchronous = extra")  # "full", and the directory as well
+            connection.execute("pragma trusted_schema = off")
+            yield connection
     except sqlite3.Error as problem:
         raise LedgerError(f"the ledger {path} cannot be used: {problem}") from None
     except UnicodeDecodeError:  # what SQLite says of a damaged schema has its bytes in it
@@ -157,37 +160,21 @@ def _connected(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _transaction(file: sqlite3.Connection) -> Iterator[None]:
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """All or nothing, alone among writers from its first line on."""
-    file.execute("begin immediate")
+    connection.execute("begin immediate")
     try:
         yield
-        file.execute("commit")
+        connection.execute("commit")
     except BaseException:
-        if file.in_transaction:
-            file.execute("rollback")
+        if connection.in_transaction:
+            connection.execute("rollback")
         raise
 
 
-def _document(text: str) -> dict[str, Any]:
-    """What an entry says; nothing, which breaks the chain, where that is no JSON object."""
-    try:
-        found = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _sound(entries: Sequence[Entry]) -> bool:
-    """Whether the chain holds from its first link, whatever stands in its entries."""
-    try:
-        return _follows(entries)
-    except (AttributeError, KeyError, TypeError, ValueError):
-        return False
-
-
 def _follows(entries: Sequence[Entry]) -> bool:
-    if not entries or entries[0].kind != FIRST or entries[0].document.get("format") != FORMAT:
+    """Return whether the chain holds from its first link on."""
+    if not entries or entries[0].kind != "create" or entries[0].document["format"] != FORMAT:
         return False
     key, before = key_of(entries), ""
     for number, entry in enumerate(entries, 1):

@@ -114,13 +114,27 @@ def compose(releases: Iterable[Release | str | Path] | Release | str | Path) -> 
     if not certificates:
         raise InputError("there is nothing to compose: name at least one release")
     _check_persons(certificates)
-    return joint([read_claim(each) for each in certificates])
+    claims = [read_claim(each) for each in certificates]
+    group_sizes, tables = _group_sizes(claims)
+    return compose_claims(claims, group_sizes, tables)
 
 
-def joint(claims: Sequence[Claim]) -> Joint:
-    """The same of claims."""
-    laws, unit = _of_one_unit(claims)
-    return Joint(_together(claims, laws), unit, tuple(claims))
+def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: int = 1) -> Joint:
+    """Compose claims that concern the same rows, or the same persons in so many tables.
+
+    A claim that protects single rows counts for as many of them as its group size says.
+    """
+    profiles = [
+        claim.law if claim.person is not None or size == 1 else claim.law.group(size)
+        for claim, size in zip(claims, group_sizes, strict=True)
+    ]
+    columns = sorted({claim.person.column for claim in claims if claim.person is not None})
+    unit = ONE_ROW
+    if columns:
+        where = "all releases of this table" if tables == 1 else f"{tables} tables"
+        ids = " and ".join(map(repr, columns))
+        unit = f"one person's labels, all rows in {where}: of one id in column {ids}"
+    return Joint(_over_shared_draws(claims, profiles), unit, tuple(claims))
 
 
 def _certificate(release: Release | str | Path) -> dict[str, Any]:
@@ -146,23 +160,26 @@ def _check_persons(certificates: Sequence[dict[str, Any]]) -> None:
                 )
 
 
-def _of_one_unit(claims: Sequence[Claim]) -> tuple[list[PrivacyProfile], str]:
-    """Every claim's law for the same unit, and its name."""
+def _group_sizes(claims: Sequence[Claim]) -> tuple[list[int], int]:
+    """Return how many rows of a person each claim is about, and how many tables there are.
+
+    Certificates do not say which table they are of. Tables of as many rows cannot be told apart.
+    """
     rows = [int(claim.to_json()["rows"]) for claim in claims]
     columns = {claim.person.column for claim in claims if claim.person is not None}
-    if not columns:
-        if len(set(rows)) > 1:
-            raise InputError(
-                f"releases of {min(rows):,} and of {max(rows):,} rows are not of one table, so no "
-                "row is in both; compose those of one table, or releases made with `person`"
-            )
-        return [claim.law for claim in claims], ONE_ROW
+    if not columns and len(set(rows)) > 1:
+        raise InputError(
+            f"releases of {min(rows):,} and of {max(rows):,} rows are not of one table, so no "
+            "row is in both; compose those of one table, or releases made with `person`"
+        )
     if len(columns) > 1:
         raise InputError(
             f"ids stand in columns {' and '.join(sorted(map(repr, columns)))}: nothing says that "
             "they are of the same persons; compose releases made with one `person` column"
         )
-    most: dict[int, int] = {}  # tables of as many rows cannot be told apart: the larger counts
+    if not columns:
+        return [1] * len(claims), 1
+    most: dict[int, int] = {}
     for n, claim in zip(rows, claims, strict=True):
         if claim.person is not None:
             most[n] = max(most.get(n, 0), claim.person.rows)
@@ -171,15 +188,10 @@ def _of_one_unit(claims: Sequence[Claim]) -> tuple[list[PrivacyProfile], str]:
             "how many rows a person has in a table is known of no release of "
             f"{min(set(rows) - most.keys()):,} rows; make it with `person`, or compose it apart"
         )
-    laws = [
-        claim.law if claim.person is not None else claim.law.group(most[n])
-        for n, claim in zip(rows, claims, strict=True)
-    ]
-    where = "all releases of this table" if len(most) == 1 else f"{len(most)} tables"
-    return laws, f"one person's labels, all rows in {where}: of one id in column {columns.pop()!r}"
+    return [most[n] for n in rows], len(most)
 
 
-def _together(claims: Sequence[Claim], laws: Sequence[PrivacyProfile]) -> PrivacyProfile:
+def _over_shared_draws(claims: Sequence[Claim], laws: Sequence[PrivacyProfile]) -> PrivacyProfile:
     """Laws of releases that drew the same bags are composed given these, then over the draw."""
     shared: dict[str, list[tuple[float, PrivacyProfile]]] = {}
     apart: list[PrivacyProfile] = []

@@ -1,19 +1,23 @@
-"""Which table it is: a keyed digest of each public feature column, whatever the order of its rows.
+"""Which table it is: keyed digests of its columns, and of the persons in it.
 
-A cell becomes a word of 64 bits under the key, words are added up modulo 2^64, twice; so parts of a
-table may be read in any order and on any machine. A number counts by its value, however it is
-spelt; text that is no number by its letters. Only who has the ledger, and with it the key, can tell
-whether a table is the one of a digest.
+A column is known by the multiset of its values, under a key that stands in the ledger: not by its
+name, its type, its place or the order of rows. All rows and all columns of the source count, before
+`na`, `drop_missing_labels` or a choice of features leave any of them out. One column is left out:
+the label. Whoever has the ledger has the key and could test a guess of the labels against a digest
+of them. For the same reason columns that are not features are compared with what the ledger holds,
+but their digests are not stored: they may be other labels, or copies of this one.
+
+Parts of a table may be read in any order and on any machine: a cell is a word of 64 bits, words are
+mixed under the key and added up modulo 2^64, twice.
 """
 
 from __future__ import annotations
 
-import hashlib
+import base64
 import hmac
 import math
-import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,146 +25,287 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from labeldp.common.arrow import arrow_numbers, arrow_words, numpy_numbers
+from labeldp.data.columns import is_number, is_text, value_type
+from labeldp.data.persons import hash_texts, person_hashes
 from labeldp.features.accumulators import PassRequirements
+from labeldp.kernels import mixed
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
-    from labeldp.features.encoder import Encoded
-    from labeldp.features.feature_map import FeatureMap
     from labeldp.passes.protocol import Engine
 
 Words = NDArray[np.uint64]
+
+MOST_IDS = 1 << 20
+"""Digests of persons that are stored; of more persons those of the smallest digests."""
+
+# What follows is part of the digests that ledgers hold. It must never change, whatever else is
+# read as missing or as a number elsewhere in the package.
 _SUMS = 2
-_MISSING = math.nan
+_MISSING = np.uint64(0x7FF8000000000000)  # the bits of the usual NaN
+_MISSING_WORDS = ("", "#n/a", "n/a", "na", "nan", "-nan", "null", "none", "<na>", "nat", ".")
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?inf(inity)?$"
+_WHOLE_SECONDS = r"^(\d{4}-\d\d-\d\d)[t ](\d\d:\d\d:\d\d)(?:\.0+)?(?:z|\+00:00)?$"
+_MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"
 
 
-def identity(source: Source, engine: Engine, key: bytes) -> dict[str, str]:
-    """A digest of every feature column by its name; the number of rows is in each."""
-    return engine.run_pass("which table", source, ColumnSums(source.names, key))
+@dataclass(frozen=True)
+class PersonIds:
+    """Whose the rows of a table are, by one column of ids."""
+
+    column: str
+    digest: str
+    """Of the ids of all rows: how many rows everybody has follows from it."""
+    ids: Words
+    """Keyed digests of the ids, each once, in increasing order."""
+    complete: bool = True
+    """Whether they are all ids; else those of the smallest digests."""
+
+    def in_common(self, other: PersonIds) -> int:
+        """Return how many persons are seen to be in both; of incomplete ids, among a sample."""
+        ends = [each.ids[-1] for each in (self, other) if not each.complete]
+        shared = np.intersect1d(self.ids, other.ids, assume_unique=True)
+        return int((shared <= min(ends)).sum()) if ends else len(shared)
+
+    def to_json(self) -> dict[str, Any]:
+        ids = base64.b64encode(self.ids.astype("<u8").tobytes()).decode()
+        return {
+            "column": self.column,
+            "digest": self.digest,
+            "ids": ids,
+            "complete": self.complete,
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> PersonIds:
+        ids = np.frombuffer(base64.b64decode(document["ids"]), dtype="<u8").astype(np.uint64)
+        return cls(document["column"], document["digest"], ids, document["complete"])
 
 
-def persons_identity(
-    source: Source, engine: Engine, key: bytes, features: FeatureMap
-) -> dict[str, str] | None:
-    """A digest of whose the rows are, by the column of ids; None without one."""
-    if source.person is None:
-        return None
-    told = engine.run_pass("whose rows", source, PersonSums(features, source.person, key))
-    return {"column": source.person, "digest": told}
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a table is known by."""
+
+    rows: int
+    columns: Mapping[str, str]
+    """The digest of every column of the source by its name; not of those that say nothing."""
+    names: frozenset[str]
+    """Of all columns of the source but the label."""
+    persons: Mapping[str, PersonIds]
+    """By their columns."""
 
 
-class ColumnSums:
-    """The tally behind `identity`."""
+def fingerprint(
+    source: Source, engine: Engine, key: bytes, id_columns: Collection[str] = ()
+) -> Fingerprint:
+    """Read all rows of a source once; persons are looked at in `id_columns`, where there are any.
 
-    def __init__(self, columns: Sequence[str], key: bytes) -> None:
-        self._columns, self._key = tuple(columns), key
+    A constant column, or one that numbers the rows, has no digest: it is the same in any table of
+    as many rows.
+    """
+    stored = source.stored()
+    fields = [each for each in stored.reader.schema if each.name in id_columns]
+    ids = [each.name for each in fields if _may_be_ids(value_type(each.type))]
+    return engine.apart().run_pass("which table", stored, TableSums(stored.names, key, ids))
+
+
+class TableSums:
+    """The accumulator behind `fingerprint`."""
+
+    def __init__(self, columns: Sequence[str], key: bytes, id_columns: Sequence[str]) -> None:
+        self._columns, self._key, self._id_columns = tuple(columns), key, tuple(id_columns)
         self._rows = 0
-        self._sums = {name: [0] * _SUMS for name in columns}
+        self._sums = {name: _ColumnSum() for name in columns}
+        self._ids = {name: _IdSet() for name in id_columns}
 
     @property
     def needs(self) -> PassRequirements:
-        return PassRequirements(self._columns, keep=True)
+        return PassRequirements(self._columns)
 
-    def new(self) -> ColumnSums:
-        return ColumnSums(self._columns, self._key)
+    def new(self) -> TableSums:
+        return TableSums(self._columns, self._key, self._id_columns)
 
     def add(self, rows: pa.RecordBatch, _labels: None, _first: int) -> None:
         self._rows += rows.num_rows
+        masks = _masks(self._key, "column")
         for name in self._columns:
-            bits = _cells(rows.column(name))
-            self._sums[name] = _plus(self._sums[name], _sums_of(bits, name, self._key))
+            self._sums[name].merge(_column_sum(rows.column(name), masks))
+        for name in self._id_columns:
+            hashes = person_hashes(rows.column(name).drop_null(), name)
+            self._ids[name].add(hashes, _masks(self._key, "person"))
 
-    def share(self) -> dict[str, Any]:
-        return {"rows": self._rows, "sums": self._sums}
+    def share(self) -> Any:
+        return self._rows, self._sums, self._ids
 
-    def merge(self, share: Mapping[str, Any]) -> None:
-        self._rows += share["rows"]
-        for name, sums in share["sums"].items():
-            self._sums[name] = _plus(self._sums[name], sums)
+    def merge(self, share: Any) -> None:
+        rows, sums, ids = share
+        self._rows += rows
+        for name, column in sums.items():
+            self._sums[name].merge(column)
+        for name, persons in ids.items():
+            self._ids[name].merge(persons)
 
-    def result(self, _row: object) -> dict[str, str]:
-        return {n: _digest(self._rows, n, self._sums[n], self._key) for n in self._columns}
+    def result(self, _row: object) -> Fingerprint:
+        columns = {
+            name: self._digest("column", each.sums)
+            for name, each in self._sums.items()
+            if not self._says_nothing(each)
+        }
+        persons = {
+            name: PersonIds(name, self._digest("person", each.sums), *each.smallest())
+            for name, each in self._ids.items()
+        }
+        return Fingerprint(self._rows, columns, frozenset(self._columns), persons)
 
+    def _digest(self, what: str, sums: Sequence[int]) -> str:
+        told = f"{what}:{self._rows}:{list(sums)}"
+        return hmac.digest(self._key, told.encode(), "sha256").hex()[:32]
 
-class PersonSums:
-    """The tally behind `persons_identity`: of the marks of ids, not of their spelling.
-
-    How many rows everybody has follows from them, and with it what a release costs a person.
-    """
-
-    def __init__(self, features: FeatureMap, column: str, key: bytes) -> None:
-        self._features, self._column, self._key = features, column, key
-        self._rows, self._sums = 0, [0] * _SUMS
-
-    @property
-    def needs(self) -> PassRequirements:
-        every = replace(self._features, kept=None)
-        return PassRequirements(every.columns, every)
-
-    def new(self) -> PersonSums:
-        return PersonSums(self._features, self._column, self._key)
-
-    def add(self, rows: Encoded, _labels: None, _first: int) -> None:
-        assert rows.persons is not None  # a source with persons gives them
-        self._rows += rows.rows
-        self._sums = _plus(self._sums, _sums_of(rows.persons, self._column, self._key))
-
-    def share(self) -> dict[str, Any]:
-        return {"rows": self._rows, "sums": self._sums}
-
-    def merge(self, share: Mapping[str, Any]) -> None:
-        self._rows += share["rows"]
-        self._sums = _plus(self._sums, share["sums"])
-
-    def result(self, _row: object) -> str:
-        return _digest(self._rows, self._column, self._sums, self._key)
+    def _says_nothing(self, column: _ColumnSum) -> bool:
+        """Whether the column is constant, or numbers the rows from some integer on."""
+        if column.least_word == column.largest_word:
+            return True
+        gap = abs(column.largest - column.least - (self._rows - 1))
+        if not gap <= abs(column.largest) * 2.0**-23 or column.least % 1:  # singles are rounded
+            return False
+        numbers, masks = _ColumnSum(), _masks(self._key, "column")
+        for start in range(0, self._rows, 1 << 20):
+            some = np.arange(start, min(start + (1 << 20), self._rows)) + column.least
+            numbers.merge(_sum_of(_number_words(some), None, masks))
+        return numbers.sums == column.sums
 
 
-def _sums_of(words: Words, name: str, key: bytes) -> list[int]:
-    """Of the words of a column, mixed under the key in several ways."""
-    seeds = [hmac.digest(key, f"{place}:{name}".encode(), "sha256") for place in range(_SUMS)]
-    numbers = [np.uint64(int.from_bytes(seed[:8], "little")) for seed in seeds]
-    return [int(_mixed(words ^ number).sum(dtype=np.uint64)) for number in numbers]
+@dataclass
+class _ColumnSum:
+    """Sums of the mixed words of a column, and its ends."""
+
+    sums: tuple[int, ...] = (0,) * _SUMS
+    least_word: int = 2**64
+    largest_word: int = -1
+    least: float = math.inf
+    """Of numbers; NaN if a cell is none."""
+    largest: float = -math.inf
+
+    def merge(self, other: _ColumnSum) -> None:
+        self.sums = _plus(self.sums, other.sums)
+        self.least_word = min(self.least_word, other.least_word)
+        self.largest_word = max(self.largest_word, other.largest_word)
+        self.least = float(np.minimum(self.least, other.least))
+        self.largest = float(np.maximum(self.largest, other.largest))
 
 
-def _plus(sums: Sequence[int], others: Sequence[int]) -> list[int]:
-    return [(mine + other) % 2**64 for mine, other in zip(sums, others, strict=True)]
+@dataclass
+class _IdSet:
+    """The sums of the ids of all rows, and the smallest different digests of ids."""
+
+    sums: tuple[int, ...] = (0,) * _SUMS
+    parts: tuple[Words, ...] = ()
+    complete: bool = True
+
+    def add(self, hashes: Words, masks: Words) -> None:
+        self.merge(_IdSet(_mixed_sums(hashes, None, masks), (np.unique(mixed(hashes ^ masks[0])),)))
+
+    def merge(self, other: _IdSet) -> None:
+        self.sums = _plus(self.sums, other.sums)
+        self.parts, self.complete = (*self.parts, *other.parts), self.complete and other.complete
+        if sum(map(len, self.parts)) > 2 * MOST_IDS:
+            self._shrink()
+
+    def smallest(self) -> tuple[Words, bool]:
+        self._shrink()
+        return self.parts[0], self.complete
+
+    def _shrink(self) -> None:
+        every = np.unique(np.concatenate([np.empty(0, np.uint64), *self.parts]))
+        self.parts = (every[:MOST_IDS],)
+        self.complete = self.complete and len(every) <= MOST_IDS
 
 
-def _digest(rows: int, name: str, sums: Sequence[int], key: bytes) -> str:
-    return hmac.digest(key, f"{rows}:{name}:{list(sums)}".encode(), "sha256").hex()[:32]
+def _column_sum(column: pa.Array, masks: Words) -> _ColumnSum:
+    if not pa.types.is_dictionary(column.type):
+        if _is_quantity(column.type):
+            return _sum_of(_words(column), None, masks)
+        column = column.cast(pa.large_string()) if is_text(column.type) else column
+        column = column.dictionary_encode()
+    # A word for each different value, times how often it occurs.
+    codes = numpy_numbers(column.indices.drop_null())
+    counts = np.bincount(codes, minlength=len(column.dictionary)).astype(np.uint64)
+    used = np.flatnonzero(counts)
+    words = np.append(_words(column.dictionary.take(arrow_numbers(used))), _MISSING)
+    counts = np.append(counts[used], np.uint64(column.null_count))
+    there = counts > 0
+    return _sum_of(words[there], counts[there], masks)
 
 
-def _cells(column: pa.Array) -> Words:
-    """Every cell as 64 bits: a float's, or those of a hash of text."""
-    kind = column.type
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        return _bits(pc.cast(column, pa.float64(), safe=False))
-    if pa.types.is_dictionary(kind):
-        column = column.dictionary_decode()
-    coded = pc.cast(column, pa.string()).dictionary_encode(null_encoding="encode")
-    texts = np.array([_text_bits(text) for text in coded.dictionary.to_pylist()], dtype=np.uint64)
-    return np.asarray(texts[coded.indices.to_numpy()])
+def _sum_of(words: Words, counts: Words | None, masks: Words) -> _ColumnSum:
+    """Sums of words that occur so often; None: once."""
+    if not len(words):
+        return _ColumnSum()
+    numbers = words.view(np.float64)  # a text's word is any number, and no row number in the end
+    return _ColumnSum(
+        _mixed_sums(words, counts, masks),
+        int(words.min()),
+        int(words.max()),
+        float(numbers.min()),
+        float(numbers.max()),
+    )
 
 
-def _bits(numbers: pa.Array) -> Words:
-    values = numbers.to_numpy(zero_copy_only=False) + 0.0  # −0 is 0
-    values[np.isnan(values)] = _MISSING
-    return np.asarray(values.view(np.uint64))
+def _mixed_sums(words: Words, counts: Words | None, masks: Words) -> tuple[int, ...]:
+    several = (mixed(words ^ mask) for mask in masks)
+    times = np.uint64(1) if counts is None else counts
+    return tuple(int((each * times).sum(dtype=np.uint64)) for each in several)
 
 
-def _text_bits(text: str | None) -> int:
-    plain = "" if text is None else text.strip()
-    try:
-        number = float(plain) if plain else _MISSING
-    except ValueError:
-        return int.from_bytes(hashlib.blake2b(plain.encode(), digest_size=8).digest(), "little")
-    number = _MISSING if math.isnan(number) else number + 0.0
-    return int(struct.unpack("<Q", struct.pack("<d", number))[0])
+def _plus(sums: Sequence[int], others: Sequence[int]) -> tuple[int, ...]:
+    return tuple((mine + other) % 2**64 for mine, other in zip(sums, others, strict=True))
 
 
-def _mixed(words: Words) -> Words:
-    """The finaliser of splitmix64: a permutation in which every bit moves every other."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
+def _masks(key: bytes, what: str) -> Words:
+    digests = [hmac.digest(key, f"{what}:{place}".encode(), "sha256") for place in range(_SUMS)]
+    return np.array([int.from_bytes(each[:8], "little") for each in digests], dtype=np.uint64)
+
+
+def _words(values: pa.Array) -> Words:
+    """The word of every value: a number's by its value, that of anything else by its text."""
+    kind = values.type
+    if pa.types.is_duration(kind):
+        values = values.cast(pa.int64())
+    if _is_quantity(kind):
+        return _number_words(numpy_numbers(pc.cast(values, pa.float64(), safe=False)))
+    if pa.types.is_timestamp(kind):
+        values = values.cast(pa.timestamp(kind.unit))  # an instant, in any time zone
+    return _text_words(values.cast(pa.large_string()))
+
+
+def _number_words(values: NDArray[Any]) -> Words:
+    """Bits of the nearest single: what a column keeps when it is written as float32 or int."""
+    with np.errstate(over="ignore"):
+        numbers = values.astype(np.float32).astype(np.float64) + 0.0  # −0 is 0
+    words = numbers.view(np.uint64)
+    words[np.isnan(numbers)] = _MISSING
+    return words
+
+
+def _text_words(texts: pa.Array) -> Words:
+    """Of a text that is a number the number's word, of one that means missing that of no value."""
+    texts = pc.if_else(texts.is_null(), arrow_words([""], texts.type)[0], texts)
+    texts = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
+    texts = pc.replace_substring_regex(texts, _WHOLE_SECONDS, r"\1 \2")
+    texts = pc.replace_substring_regex(texts, _MIDNIGHT, r"\1")
+    words = hash_texts(texts.cast(pa.large_binary()))
+    numbers = pc.match_substring_regex(texts, _NUMBER)
+    values = texts.filter(numbers).cast(pa.float64())
+    words[numpy_numbers(numbers)] = _number_words(numpy_numbers(values))
+    missing = pc.is_in(texts, value_set=arrow_words(_MISSING_WORDS, texts.type))
+    words[numpy_numbers(missing)] = _MISSING
+    return words
+
+
+def _is_quantity(kind: pa.DataType) -> bool:
+    return is_number(kind) or bool(pa.types.is_duration(kind))
+
+
+def _may_be_ids(kind: pa.DataType) -> bool:
+    return is_text(kind) or bool(pa.types.is_integer(kind))

@@ -1,18 +1,19 @@
 """The ledger: what was spent on every table of a data holder.
 
-A release is debited before its labels are read, in one transaction: the claims of all releases of
-the table so far and the new one are composed by their laws (theory §13), and an entry is written
-only if δ of all together, at the ε of the table's cap, is at most its δ. The entry is on disk
+A release is debited before its labels are read, in one transaction: the claims of all releases that
+count for the same rows or persons are composed with the new one (theory §13), and an entry is
+written only if δ of all together, at the ε of the cap, is at most the cap's δ. The entry is on disk
 before a label is read, so that a run that is killed has cost its budget and nothing else. Entries
 are
 
     create   the ledger's own number, the key of its digests, the cap of every table
     limit    another cap for one table
-    debit    a release: its claim, the table's identity, the total after it
+    debit    a release: its claim, what its table is known by, the total after it
     done     of a debit: the release is there, by its seal
     failed   of a debit: the run ended without one, and the debit stays
 
-and stand in a file that only grows (`chain.py`).
+and stand in a file that only grows (`chain.py`). Which releases count together is decided in
+`overlap.py`.
 """
 
 from __future__ import annotations
@@ -20,16 +21,20 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from labeldp.common.arguments import checked
+from labeldp.data.parts import split_part
 from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share
 from labeldp.ledger.chain import Chain, Entry, key_of
-from labeldp.ledger.compose import Joint, joint
-from labeldp.ledger.fingerprint import identity, persons_identity
+from labeldp.ledger.compose import ONE_ROW, Joint, compose_claims
+from labeldp.ledger.fingerprint import Fingerprint, PersonIds, fingerprint
+from labeldp.ledger.fingerprint_v1 import column_digests, person_digest
+from labeldp.ledger.overlap import Match, in_common, persons_of, same_table, tables_of, whole_table
 from labeldp.mechanisms.registry import read_claim
 
 if TYPE_CHECKING:
@@ -53,44 +58,61 @@ class Cap:
 
 @dataclass(frozen=True)
 class Account:
-    """A table in the ledger: its cap and its debits."""
+    """What counts for a table in the ledger: debits of it, and of others with the same persons."""
 
     dataset: str
-    cap: Cap
-    debits: tuple[Entry, ...] = ()
+    caps: Mapping[str, Cap]
+    """Of all tables that count, by name: every one of them holds."""
+    tables: tuple[tuple[Entry, ...], ...] = ()
+    """The debits that count, by table: first those of the table itself."""
+    reasons: Mapping[int, str] = field(default_factory=dict)
+    """Why a debit counts, by its number."""
 
     @property
-    def columns(self) -> dict[str, str]:
-        """The digests of all columns that its releases used."""
-        return {n: d for entry in self.debits for n, d in entry.document["columns"].items()}
+    def cap(self) -> Cap:
+        return self.caps[self.dataset]
 
     @property
-    def rows(self) -> set[int]:
-        """How many its releases had: one number."""
-        return {entry.document["claim"]["rows"] for entry in self.debits}
+    def debits(self) -> tuple[Entry, ...]:
+        """All that count, in order."""
+        return tuple(sorted(sum(self.tables, ()), key=lambda debit: debit.number))
 
     @property
     def claims(self) -> list[Claim]:
-        return [read_claim(dict(entry.document["claim"])) for entry in self.debits]
+        return [_claim(debit) for debit in self.debits]
 
-    @property
-    def together(self) -> Joint | None:
+    @cached_property
+    def total(self) -> Joint | None:
         """What was spent; None if nothing was."""
-        return joint(self.claims) if self.debits else None
+        return self.total_with(None)
 
     @property
     def spent(self) -> float:
         """ε of all releases at the cap's δ."""
-        return 0.0 if self.together is None else self.together.epsilon(self.cap.delta)
+        return 0.0 if self.total is None else self.total.epsilon(self.cap.delta)
+
+    def total_with(self, claim: Claim | None) -> Joint | None:
+        """Compose all claims, and a new one of the table itself."""
+        claims, sizes = [], []
+        for place, table in enumerate(self.tables):
+            every = [_claim(debit) for debit in table]
+            if claim is not None and place == 0:
+                every.append(claim)
+            # Where persons are protected, a claim for single rows counts for all rows of one.
+            most = max((each.person.rows for each in every if each.person is not None), default=1)
+            claims += every
+            sizes += [most] * len(every)
+        return compose_claims(claims, sizes, len(self.caps)) if claims else None
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
         return {
             "dataset": self.dataset,
-            "releases": len(self.debits),
+            "releases": sum(debit.dataset == self.dataset for debit in self.debits),
             "epsilon": self.spent,
             "cap": vars(self.cap),
-            "unit": None if self.together is None else self.together.unit,
+            "unit": None if self.total is None else self.total.unit,
+            "counted_with": [name for name in self.caps if name != self.dataset],
         }
 
 
@@ -119,8 +141,8 @@ class Ledger:
         """Another cap for one table; what was spent stays spent."""
         _check_name(dataset)
         cap = Cap(epsilon, delta)
-        with self._chain.writing() as book:
-            book.append("limit", dataset, vars(cap))
+        with self._chain.writing() as writer:
+            writer.append("limit", dataset, vars(cap))
 
     def entries(self) -> tuple[Entry, ...]:
         """All of them, in order, checked."""
@@ -131,45 +153,69 @@ class Ledger:
         """One table; a name without entries has the cap of all."""
         return _account(self.entries(), dataset)
 
-    def debit(self, plan: Plan, source: Source, engine: Engine, dataset: str) -> Receipt:
+    def debit(self, plan: Plan, source: Source, engine: Engine, dataset: str) -> Debit:
         """Pay for a release before its labels are read, or refuse."""
         _check_name(dataset)
-        claim = plan.claim
-        key = key_of(self.entries())
-        columns = identity(source, engine, key)
-        persons = persons_identity(source, engine, key, plan.features)
-        with self._chain.writing() as book:
-            _check_table(book.entries, dataset, columns, int(claim.to_json()["rows"]))
-            account = _account(book.entries, dataset)
-            _check_persons(account, persons)
-            table = {"columns": columns, "persons": persons}
-            told = {"label": source.label, "claim": claim.to_json(), **table}
-            entry = book.append("debit", dataset, told | _total(account, claim))
-            name = str(book.entries[0].document["ledger"])
-        return Receipt(self, entry, name, len(account.debits) + 1)
+        entries = self.entries()
+        key = key_of(entries)
+        table = fingerprint(source, engine, key, _id_columns(_debits(entries), source))
+        columns_v1, persons_v1 = set[tuple[str, str]](), None
+        if any("table" not in debit.document for debit in _debits(entries)):
+            columns_v1 = column_digests(source, engine, key)
+            persons_v1 = person_digest(source, engine, key, plan.features)
+        persons = None if source.person is None else table.persons[source.person]
+        with self._chain.writing() as writer:
+            debits = _debits(writer.entries)
+            matches = same_table(debits, table, str(source.label), columns_v1)
+            _check_new_name(debits, dataset, matches, persons)
+            _check_ids(debits, matches, persons, persons_v1)
+            account = _account(writer.entries, dataset, matches, persons)
+            _check_person(debits, account, table, persons)
+            total = _check_caps(account, plan.claim)
+            # Other columns may be labels of other releases, or copies of this one: they were
+            # compared, but no digest of them is stored.
+            public = {*source.names, *(split_part(name)[0] for name in source.names)}
+            document = {
+                "label": source.label,
+                "claim": plan.claim.to_json(),
+                "table": {
+                    "rows": table.rows,
+                    "columns": {n: d for n, d in table.columns.items() if n in public},
+                    "same_as": [[number, match.reason] for number, match in matches.items()],
+                },
+                "persons": None if persons is None else _stored_ids(debits, persons),
+                "epsilon": min(total, account.cap.epsilon),
+                "delta": account.cap.delta,
+            }
+            entry = writer.append("debit", dataset, document)
+            name = str(writer.entries[0].document["ledger"])
+        return Debit(self, entry, name, len(account.debits) + 1)
 
     def close(self, debit: Entry, kind: str, document: Mapping[str, Any]) -> None:
         """Say how the run of a debit ended."""
-        with self._chain.writing() as book:
-            book.append(kind, debit.dataset, {"debit": debit.number, **document})
+        with self._chain.writing() as writer:
+            writer.append(kind, debit.dataset, {"debit": debit.number, **document})
 
     def to_json(self, dataset: str | None = None) -> dict[str, Any]:
         """What it holds, for people: tables and their totals, debits and how their runs ended."""
         entries = self.entries()
-        first, accounts = entries[0].document, _accounts(entries)
-        shown = {n: account for n, account in accounts.items() if dataset in (None, n)}
-        if dataset is not None and not shown:
+        first = entries[0].document
+        names = dict.fromkeys(entry.dataset for entry in entries if entry.dataset is not None)
+        if dataset is not None and dataset not in names:
             raise LedgerError(f"the ledger {self.path} has no table {dataset!r}; check the name")
+        accounts = [_account(entries, name) for name in names if dataset in (None, name)]
+        shown = {debit.number: debit for account in accounts for debit in account.debits}
         return {
             "ledger": first["ledger"],
             "cap": {"epsilon": first["epsilon"], "delta": first["delta"]},
-            "tables": [account.to_json() for account in shown.values()],
-            "releases": [_told(each, entries) for a in shown.values() for each in a.debits],
+            "tables": [account.to_json() for account in accounts],
+            "persons": _persons_to_json(accounts),
+            "releases": [_debit_to_json(shown[number], entries) for number in sorted(shown)],
         }
 
 
 @dataclass(frozen=True)
-class Receipt:
+class Debit:
     """A debit: the run that it pays for is a `with` block, which says how it ended."""
 
     ledger: Ledger
@@ -177,8 +223,7 @@ class Receipt:
     name: str
     releases: int
 
-    @property
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """What the certificate says: the entry, and all that is spent on the table after it."""
         return {
             "ledger": self.name,
@@ -192,7 +237,7 @@ class Receipt:
         """The release is there."""
         self.ledger.close(self.entry, "done", {"seal": seal})
 
-    def __enter__(self) -> Receipt:
+    def __enter__(self) -> Debit:
         return self
 
     def __exit__(
@@ -215,19 +260,165 @@ def _check_name(dataset: str) -> None:
         raise InputError(f"`dataset` must be a name in plain letters, not {dataset!r}")
 
 
-def _accounts(entries: Sequence[Entry]) -> dict[str, Account]:
-    names = dict.fromkeys(entry.dataset for entry in entries if entry.dataset is not None)
-    return {name: _account(entries, name) for name in names}
+def _debits(entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.kind == "debit"]
 
 
-def _account(entries: Sequence[Entry], dataset: str) -> Account:
-    own = [entry for entry in entries if entry.dataset == dataset]
-    *_, cap = [entries[0], *(entry for entry in own if entry.kind == "limit")]
-    debits = tuple(entry for entry in own if entry.kind == "debit")
-    return Account(dataset, Cap(cap.document["epsilon"], cap.document["delta"]), debits)
+def _claim(debit: Entry) -> Claim:
+    return read_claim(dict(debit.document["claim"]))
 
 
-def _told(debit: Entry, entries: Sequence[Entry]) -> dict[str, Any]:
+def _cap(entries: Sequence[Entry], dataset: str | None) -> Cap:
+    limits = [each for each in entries if each.kind == "limit" and each.dataset == dataset]
+    document = [entries[0], *limits][-1].document
+    return Cap(document["epsilon"], document["delta"])
+
+
+def _account(
+    entries: Sequence[Entry],
+    dataset: str,
+    matches: Mapping[int, Match] | None = None,
+    persons: PersonIds | None = None,
+) -> Account:
+    """All that counts for a name, and for a table that was found to be that of other debits."""
+    debits = _debits(entries)
+    start = {debit.number: "the same name" for debit in debits if debit.dataset == dataset}
+    start |= {n: match.reason for n, match in (matches or {}).items() if n not in start}
+    reasons = whole_table(debits, start)
+    own = tuple(debit for debit in debits if debit.number in reasons)
+    ids = [*persons_of(own, debits), *([] if persons is None else [persons])]
+    tables = [own]
+    for table in tables_of([debit for debit in debits if debit.number not in reasons]):
+        shared = in_common(ids, persons_of(table, debits))
+        if shared:
+            tables.append(table)
+            reasons |= {debit.number: f"{shared:,} persons in common" for debit in table}
+    names = dict.fromkeys([dataset, *(d.dataset for table in tables for d in table)])
+    caps = {str(name): _cap(entries, name) for name in names}
+    return Account(dataset, caps, tuple(tables), reasons)
+
+
+def _id_columns(debits: Sequence[Entry], source: Source) -> set[str]:
+    """The person column, or those of earlier releases, which the source may have as well."""
+    if source.person is not None:
+        return {source.person}
+    known = [debit.document.get("persons") for debit in debits]
+    return {persons["column"] for persons in known if persons}
+
+
+def _stored_ids(debits: Sequence[Entry], persons: PersonIds) -> dict[str, Any]:
+    """The ids, unless an earlier debit has the very same."""
+    document = persons.to_json()
+    known = {(debit.document.get("persons") or {}).get("digest") for debit in debits}
+    if persons.digest in known:
+        del document["ids"]
+    return document
+
+
+def _check_new_name(
+    debits: Sequence[Entry], dataset: str, matches: Mapping[int, Match], persons: PersonIds | None
+) -> None:
+    """Refuse a second name of a table that is known: its cap could be another.
+
+    Tables of the same persons may share columns and have names of their own, one for each year.
+    """
+    if dataset in {debit.dataset for debit in debits}:
+        return
+    mine = [] if persons is None else [persons]
+    for debit in debits:
+        if debit.number in matches and not in_common(mine, persons_of([debit], debits)):
+            raise LedgerError(
+                f"the ledger knows this table as {debit.dataset!r} "
+                f"({matches[debit.number].reason} in entry {debit.number}); name it so "
+                f"(`dataset={debit.dataset!r}`): what was spent on it counts"
+            )
+
+
+def _check_ids(
+    debits: Sequence[Entry],
+    matches: Mapping[int, Match],
+    persons: PersonIds | None,
+    digest_v1: str | None,
+) -> None:
+    """The ids of one table are of the same persons in all releases, or nothing adds up."""
+    if persons is None:
+        return
+    sure = {number: match.reason for number, match in matches.items() if match.sure}
+    numbers = whole_table(debits, sure, by_name=False)
+    for debit in debits:
+        known = debit.document.get("persons")
+        if debit.number in numbers and known:
+            mine = persons.digest if "table" in debit.document else digest_v1
+            if known["digest"] != mine:
+                raise LedgerError(
+                    f"whose rows these are was told otherwise in entry {debit.number}: the ids of "
+                    f"person column {persons.column!r} are others, so that what a person has spent "
+                    "cannot be added up; take the ids and the column of that release"
+                )
+
+
+def _check_person(
+    debits: Sequence[Entry], account: Account, table: Fingerprint, persons: PersonIds | None
+) -> None:
+    """Refuse a release without `person` of a table that holds persons of other releases."""
+    if persons is not None or persons_of(account.tables[0], debits):
+        return
+    for column, ids in table.persons.items():
+        for debit in debits:
+            shared = in_common([ids], persons_of([debit], debits))
+            if shared:
+                raise LedgerError(
+                    f"column {column!r} holds {shared:,} persons of entry {debit.number} "
+                    f"({debit.dataset!r}); name it as `person`, so that what one of them spends "
+                    "in all tables is counted"
+                )
+
+
+def _check_caps(account: Account, claim: Claim) -> float:
+    """Return ε of all releases and this one at the cap's δ; refuse it if a cap does not hold."""
+    total = account.total_with(claim)
+    assert total is not None
+    for name, cap in account.caps.items():
+        if not total.delta(cap.epsilon) <= cap.delta:
+            spent = 0.0 if account.total is None else account.total.epsilon(cap.delta)
+            raise LedgerError(
+                f"table {name!r} has spent ε = {spent:.4g} of {cap.epsilon:g} at "
+                f"δ = {cap.delta:g}, and with this release it would be "
+                f"{total.epsilon(cap.delta):.4g}{_counted(account)}; ask for less, or stop"
+            )
+    return total.epsilon(account.cap.delta)
+
+
+def _counted(account: Account) -> str:
+    """Which releases count together, and why."""
+    by_reason: dict[tuple[str | None, str], list[int]] = {}
+    for debit in account.debits:
+        reason = account.reasons[debit.number]
+        by_reason.setdefault((debit.dataset, reason), []).append(debit.number)
+    told = [
+        f"{'entries' if len(numbers) > 1 else 'entry'} {', '.join(map(str, numbers))} "
+        f"of {dataset!r} ({reason})"
+        for (dataset, reason), numbers in by_reason.items()
+    ]
+    return f"; counted together: {', '.join(told)}" if told else ""
+
+
+def _persons_to_json(accounts: Sequence[Account]) -> list[dict[str, Any]]:
+    """What a person spends where several tables hold the same persons."""
+    shown: dict[tuple[int, ...], dict[str, Any]] = {}
+    for account in accounts:
+        if len(account.caps) > 1 and account.total is not None and account.total.unit != ONE_ROW:
+            delta = min(cap.delta for cap in account.caps.values())
+            shown[tuple(debit.number for debit in account.debits)] = {
+                "tables": sorted(account.caps),
+                "releases": len(account.debits),
+                "epsilon": account.total.epsilon(delta),
+                "delta": delta,
+            }
+    return list(shown.values())
+
+
+def _debit_to_json(debit: Entry, entries: Sequence[Entry]) -> dict[str, Any]:
     """A debit, and how its run ended: one that nobody has told of was killed, or runs still."""
     ends = [entry.kind for entry in entries if entry.document.get("debit") == debit.number]
     claim = debit.document["claim"]
@@ -241,45 +432,3 @@ def _told(debit: Entry, entries: Sequence[Entry]) -> dict[str, Any]:
         "total_delta": debit.document["delta"],
         "run": ends[0] if ends else "not finished",
     }
-
-
-def _check_table(
-    entries: Sequence[Entry], dataset: str, columns: Mapping[str, str], rows: int
-) -> None:
-    """A name is one table, and a table has one name."""
-    for name, account in _accounts(entries).items():
-        common = account.columns.keys() & columns.keys()
-        same = [account.columns[column] == columns[column] for column in common]
-        if name == dataset and (not all(same) or account.rows - {rows}):
-            raise LedgerError(
-                f"this is not the table that the ledger knows as {dataset!r}: rows or features "
-                "are others; name another `dataset`, or release that table"
-            )
-        if name != dataset and same and all(same):
-            raise LedgerError(
-                f"the ledger knows this table as {name!r}; name it so (`dataset={name!r}`): what "
-                "was spent on it counts"
-            )
-
-
-def _check_persons(account: Account, persons: Mapping[str, str] | None) -> None:
-    """The ids of one column are of the same persons in all releases, or nothing adds up."""
-    known = [entry.document.get("persons") for entry in account.debits]
-    if persons and any(each and each != persons for each in known):
-        raise LedgerError(
-            f"whose rows these are was told otherwise when {account.dataset!r} was released "
-            f"before: the ids of person column {persons['column']!r} are others, so that what a "
-            "person has spent cannot be added up; take the ids and the column of that release"
-        )
-
-
-def _total(account: Account, claim: Claim) -> dict[str, float]:
-    """ε of all releases and this one at the cap's δ, if the cap allows them."""
-    cap, together = account.cap, joint([*account.claims, claim])
-    total = together.epsilon(cap.delta)
-    if together.delta(cap.epsilon) <= cap.delta:
-        return {"epsilon": min(total, cap.epsilon), "delta": cap.delta}
-    raise LedgerError(
-        f"table {account.dataset!r} has spent ε = {account.spent:.4g} of {cap.epsilon:g} at "
-        f"δ = {cap.delta:g}, and with this release it would be {total:.4g}; ask for less, or stop"
-    )

@@ -25,13 +25,13 @@ UNNOTICED = "so that a second release would go unnoticed; keep a `ledger`, or co
 
 
 @contextmanager
-def noted(made: Plan, out: Path | None, *, again: bool) -> Iterator[None]:
+def mark_plan_released(plan: Plan, out: Path | None, *, again: bool) -> Iterator[None]:
     """Around the run of a plan, if it was read from a file, into `out` or into memory."""
-    path = made.path
+    path = plan.path
     if path is None:
         yield
         return
-    marker, seal = path.with_name(path.name + ".released"), made.to_json()["seal"]
+    marker, seal = path.with_name(path.name + ".released"), plan.to_json()["seal"]
     notes = _read(marker)
     if seal in notes and not again:
         raise InputError(

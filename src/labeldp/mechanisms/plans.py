@@ -28,7 +28,7 @@ from labeldp.mechanisms.forecast import Forecast, explained_ms
 from labeldp.mechanisms.plan_file import document_of, fields_of
 from labeldp.mechanisms.protocol import number
 from labeldp.mechanisms.registry import check_persons, mechanism_named
-from labeldp.mechanisms.running import Book, check_memory, released, run_fields
+from labeldp.mechanisms.running import Ledger, check_memory, released, run_fields
 from labeldp.passes.protocol import Engine
 from labeldp.release.claim import Claim, FloorOutcome, certify
 from labeldp.release.files import Release
@@ -67,7 +67,7 @@ class Plan(Shown):
     bases: tuple[dict[str, Any], ...] = field(default=(), compare=False)
     """What was tried, and what each would cost, where the basis was chosen (`curves.py`)."""
     path: Path | None = field(default=None, compare=False)
-    """The file that it was read from, beside which a release is noted (`once.py`)."""
+    """The file that it was read from, beside which a release is noted (`plan_register.py`)."""
     table: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """What was said about the labels and the text of its table (`Source.said`): a release reads
     them in the same way."""
@@ -137,7 +137,7 @@ class Plan(Shown):
         label: str | None = None,
         engine: Engine | None = None,
         randomness: Randomness | None = None,
-        ledger: Book | None = None,
+        ledger: Ledger | None = None,
         dataset: str | None = None,
         about: Any = None,
         again: bool = False,
@@ -207,7 +207,7 @@ class Plan(Shown):
         label: str | None = None,
         engine: Engine | None = None,
         randomness: Randomness | None = None,
-        ledger: Book | None = None,
+        ledger: Ledger | None = None,
         dataset: str | None = None,
         about: Any = None,
         again: bool = False,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning, PlanError
 from labeldp.exact.label_sums import LabelGrid
-from labeldp.mechanisms.plan_register import noted
+from labeldp.mechanisms.plan_register import mark_plan_released
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.passes.local import engine_for
 from labeldp.passes.protocol import Engine
@@ -33,9 +33,8 @@ _AFTERWARDS = "labeldp.learners.afterwards"
 class Debit(Protocol):
     """What a release was paid with; a `with` block around the run, which says how it ended."""
 
-    @property
-    def told(self) -> dict[str, Any] | None:
-        """What the certificate says of it."""
+    def to_json(self) -> dict[str, Any] | None:
+        """Return what the certificate says of it."""
 
     def done(self, seal: str) -> None:
         """The release is there."""
@@ -45,7 +44,7 @@ class Debit(Protocol):
     def __exit__(self, *problem: Any) -> None: ...
 
 
-class Book(Protocol):
+class Ledger(Protocol):
     """A ledger (`ledger/ledger.py`)."""
 
     def debit(self, plan: Plan, source: Source, engine: Engine, dataset: str) -> Debit:
@@ -55,7 +54,8 @@ class Book(Protocol):
 class NoLedger:
     """No ledger is kept."""
 
-    told = None
+    def to_json(self) -> None:
+        """Return what the certificate says: nothing."""
 
     def done(self, seal: str) -> None:
         """Nobody is told."""
@@ -82,7 +82,7 @@ def released(
     target: Path | None,
     engine: Engine | None,
     randomness: Randomness | None,
-    ledger: Book | None,
+    ledger: Ledger | None,
     dataset: str | None,
     about: Any,
     again: bool,
@@ -94,13 +94,13 @@ def released(
     """
     said, engine = read_about(about), engine or engine_for(source)
     with (
-        noted(plan, target, again=again or ledger is not None),
-        paid(plan, source, engine, ledger, dataset) as receipt,
+        mark_plan_released(plan, target, again=again or ledger is not None),
+        paid(plan, source, engine, ledger, dataset) as debit,
     ):
         keys = randomness or Randomness.from_os()
         drawing = mechanism_named(plan.claim.mechanism).run(plan, source, engine, keys)
         drawing = drawing.telling(
-            ledger=receipt.told,
+            ledger=debit.to_json(),
             about=None if said is None else said.to_json(),
             released_at=now() if keys.private else None,
         )
@@ -108,7 +108,7 @@ def released(
             table, certificate = drawing.collect()
         else:
             certificate = drawing.write(target)
-        receipt.done(certificate["seal"])
+        debit.done(certificate["seal"])
     if target is None:
         made = Release(table, drawing.features, Certificate(certificate), drawing.files)
     else:
@@ -121,7 +121,7 @@ def released(
 
 
 def paid(
-    plan: Plan, source: Source, engine: Engine, ledger: Book | None, dataset: str | None
+    plan: Plan, source: Source, engine: Engine, ledger: Ledger | None, dataset: str | None
 ) -> Debit:
     """The debit of a run that is sound, before a label is read."""
     if (ledger is None) != (dataset is None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -65,6 +65,10 @@ class LocalEngine:
     def run_pass(self) -> Fold:
         """One pass over all rows (see `labeldp.features.accumulators`)."""
         return self._fold
+
+    def apart(self) -> LocalEngine:
+        """With a memory of its own."""
+        return replace(self, memory=Memory(), checkpoint=None)
 
     def _fold(self, task: str, source: Source, /, *tallies: Accumulator[Any]) -> Any:
         """What is known of rows in memory is not tallied again."""

@@ -27,6 +27,9 @@ class Engine(Protocol):
     def threads(self) -> int:
         """How many threads work here, where the release is drawn; 0: one for each core."""
 
+    def apart(self) -> Engine:
+        """An engine for another source, so that this one still remembers the rows of its own."""
+
     @property
     def run_pass(self) -> Fold:
         """One pass over all rows; what is tallied is no concern of an engine."""

@@ -40,6 +40,10 @@ class SparkEngine:
         """One pass over all rows (see `labeldp.features.accumulators`)."""
         return self._fold
 
+    def apart(self) -> SparkEngine:
+        """It remembers no rows."""
+        return self
+
     def _fold(self, task: str, source: Source, /, *tallies: Accumulator[Any]) -> Any:
         """Tallies that were made for certain rows refuse others."""
         asked = [tally.needs for tally in tallies]

@@ -30,7 +30,7 @@ from labeldp.data.files import sliced, unique_names
 from labeldp.data.looks import TextTypes
 from labeldp.data.protocol import TableReader, Wanted
 from labeldp.data.reading import Reading
-from labeldp.data.spelling import Spelling
+from labeldp.data.spelling import Spelling, Wording
 from labeldp.data.typed_text import wording_of
 from labeldp.errors import DataError, InputError, LabelDPError
 
@@ -116,6 +116,13 @@ class ClusterReader(TableReader):
         wording = Decision(request, asked.nulls).worded(types.looks)
         schema = retyped(self.schema, wording)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
+
+    def stored(self) -> ClusterReader:
+        """What was read as something else is text again."""
+        schema = self.schema
+        for name in self.wording.spellings:
+            schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
+        return replace(self, schema=schema, wording=Wording(), nulls=("",))
 
     def _stray(self, reading: Reading, name: str) -> DataError | None:
         where = "its Spark partition"

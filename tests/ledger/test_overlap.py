@@ -1,0 +1,357 @@
+"""Which releases a ledger counts together: by all rows and columns of a table, and by its persons.
+
+Every release costs ε = 1 at δ = 1e-6, and two of them 1.455, which is above the cap.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+
+import labeldp
+from labeldp import Ledger, LedgerError, scan
+from labeldp.ledger import fingerprint
+from tests.console import labeldp as command
+from tests.plans import plan
+
+CAP = 1.2
+RANGE = (0.0, 10.0)
+ROWS = 600
+GAUSSIAN: dict[str, Any] = {
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "mechanism": "shaped-flag",
+    "noise": "gaussian",
+}
+
+
+def table(seed: int = 0) -> pa.Table:
+    """Two measures, a code with gaps, a town, two labels of which the first has gaps."""
+    rng = np.random.default_rng(seed)
+    age, dose = rng.integers(18, 90, ROWS), np.round(rng.normal(5, 2, ROWS), 2)
+    town = rng.choice(["Ulm", "Hof", "Jena"], ROWS)
+    code = rng.choice([1.0, 2.0, 3.0, 99.0], ROWS)
+    pay = np.clip(np.round(age / 12 + rng.normal(size=ROWS), 1), *RANGE)
+    pay = np.where(rng.random(ROWS) < 0.05, np.nan, pay)
+    sick = np.clip(np.round(dose + rng.normal(size=ROWS), 1), *RANGE)
+    columns = {"age": age, "dose": dose, "town": town, "code": code}
+    return pa.table({**columns, "pay": pa.array(pay, from_pandas=True), "sick": sick})
+
+
+def release(ledger: Ledger, name: str, data: Any, **options: Any) -> labeldp.Release:
+    options = {"label": "sick", "label_range": RANGE, "drop": ["pay"]} | options
+    source = scan(data, **options)
+    return plan(source, **GAUSSIAN).release(source, ledger=ledger, dataset=name)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """A ledger in which the table was released once."""
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=CAP)
+    release(ledger, "a", table())
+    return ledger
+
+
+def replaced(name: str, values: Any, called: str | None = None) -> pa.Table:
+    data = table()
+    return data.set_column(data.column_names.index(name), called or name, pa.array(values))
+
+
+def rescaled(*names: str) -> pa.Table:
+    data = table()
+    for name in names:
+        place = data.column_names.index(name)
+        data = data.set_column(place, name, pa.array(data[name].to_numpy() * 2.54 + 1))
+    return data
+
+
+def as_file(data: pa.Table, ending: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        path = folder / f"table.{ending}"
+        if ending == "csv":
+            csv.write_csv(data, path)
+        elif ending == "parquet":
+            pq.write_table(data, path)
+        else:
+            data.to_pandas().to_excel(path, index=False)
+        return path
+
+    return write
+
+
+def everything_as_text() -> pa.Table:
+    data = table()
+    return pa.table({name: data[name].cast(pa.string()) for name in data.column_names})
+
+
+BACKWARDS = np.arange(ROWS)[::-1]
+COUNTED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "the same again": (table(), {}),
+    "another code for missing values": (as_file(table(), "csv"), {"na": ["code=99"]}),
+    "no usual codes for missing values": (as_file(table(), "csv"), {"na": []}),
+    "another label": (table(), {"label": "pay", "drop_missing_labels": True, "drop": ["sick"]}),
+    "a label that was no column before": (
+        table().append_column("new", pa.array([1.0, 2.0] * (ROWS // 2))),
+        {"label": "new"},
+    ),
+    "the label is a feature now": (
+        table(),
+        {"label": "pay", "drop_missing_labels": True, "drop": ["age", "dose", "code", "town"]},
+    ),
+    "one feature": (table(), {"features": ["dose"], "drop": ()}),
+    "features left out": (table(), {"drop": ["pay", "age", "town"]}),
+    "rows whose label is missing left out": (
+        replaced("sick", [None, None, *table()["sick"].to_pylist()[2:]]),
+        {"drop_missing_labels": True},
+    ),
+    "a word that means no label": (
+        as_file(table(), "csv"),
+        {"drop_missing_labels": True, "na": ["sick=0"]},
+    ),
+    "the last row taken for a footer": (as_file(table(), "csv"), {"skip_footer": 1}),
+    "the last row of a sheet taken for a footer": (as_file(table(), "xlsx"), {"skip_footer": 1}),
+    "rows in another order": (table().take(pa.array(BACKWARDS)), {}),
+    "columns in another order": (table().select(table().column_names[::-1]), {}),
+    "columns added": (
+        table().append_column("one", pa.array([1] * ROWS)).append_column("x", pa.array(BACKWARDS)),
+        {},
+    ),
+    "one column renamed": (table().rename_columns({"age": "years"}), {}),
+    "all columns renamed": (
+        table().rename_columns(["v1", "v2", "v3", "v4", "v5", "v6"]),
+        {"label": "v6", "drop": ["v5"]},
+    ),
+    "the label renamed": (table().rename_columns({"sick": "ill"}), {"label": "ill"}),
+    "all but one column rescaled": (rescaled("age", "code").drop_columns("town"), {}),
+    "columns that were no features before, in another file": (
+        table().select(["pay", "dose", "sick"]),
+        {"features": ["pay"], "drop": ()},
+    ),
+    "whole numbers as decimals": (replaced("age", table()["age"].cast(pa.float64())), {}),
+    "single precision": (
+        replaced("dose", table()["dose"].cast(pa.float32())).drop_columns(["age", "town", "code"]),
+        {},
+    ),
+    "numbers as text": (everything_as_text(), {}),
+    "categories for numbers": (table(), {"categorical": ["age", "code"]}),
+    "a CSV file": (as_file(table(), "csv"), {}),
+    "a Parquet file": (as_file(table(), "parquet"), {}),
+    "an Excel file": (as_file(table(), "xlsx"), {}),
+    "labels clipped to another range": (table(), {"label_range": (0.0, 5.0), "clip": True}),
+    "other features of the same label": (
+        pa.table({"height": BACKWARDS * 7 % 100, "sick": table()["sick"]}),
+        {"drop": ()},
+    ),
+}
+"""Data, a function that writes them or a table; and what `scan` is told."""
+
+
+@pytest.mark.parametrize("case", COUNTED)
+def test_the_same_table_has_one_cap(case: str, ledger: Ledger, tmp_path: Path) -> None:
+    """Under its name it is refused by the cap; under another it is told the name."""
+    data, options = COUNTED[case]
+    data = data(tmp_path) if callable(data) else data
+    with pytest.raises(LedgerError, match=r"would be 1\.4\d+; counted together: entry 2 of 'a'"):
+        release(ledger, "a", data, **options)
+    with pytest.raises(LedgerError, match="knows this table as 'a' ") as refusal:
+        release(ledger, "b", data, **options)
+    assert "dataset='a'" in str(refusal.value)
+    assert "another" not in str(refusal.value)
+    assert len(ledger.entries()) == 3, "nothing was debited"
+
+
+def test_a_label_and_the_only_feature_change_places(tmp_path: Path) -> None:
+    """Neither column may be compared: each is a label in one of the releases."""
+    ledger, data = Ledger.create(tmp_path / "l", epsilon=CAP), table().select(["dose", "sick"])
+    release(ledger, "a", data, drop=())
+    with pytest.raises(LedgerError, match="knows this table as 'a' "):
+        release(ledger, "b", data, label="dose", label_range=(-9, 30), drop=())
+
+
+def test_what_two_releases_share_is_remembered(tmp_path: Path) -> None:
+    """The third file has no column of the first release, but one of the second."""
+    ledger = Ledger.create(tmp_path / "l", epsilon=1.6)
+    data = table().drop_columns(["pay", "town", "code"])
+    release(ledger, "a", data, features=["age"], drop=())
+    release(ledger, "a", data, features=["dose"], drop=())
+    other = table().select(["dose", "sick"]).rename_columns(["x", "ill"])
+    with pytest.raises(LedgerError, match=r"would be 1\.8\d+; counted together: entries 2"):
+        release(ledger, "a", other, label="ill", drop=())
+    with pytest.raises(LedgerError, match="column 'x', there 'dose', has the same values"):
+        release(ledger, "b", other, label="ill", drop=())
+
+
+def test_a_table_of_two_known_tables_counts_for_both(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "l", epsilon=1.6)
+    ages, doses = table().select(["age", "sick"]), table().select(["dose", "pay"])
+    release(ledger, "ages", ages, drop=())
+    release(ledger, "doses", doses, label="pay", drop=(), drop_missing_labels=True)
+    with pytest.raises(LedgerError, match=r"would be 1\.8\d+; counted together") as refusal:
+        release(ledger, "ages", table())
+    assert "entry 2 of 'ages' (the same name)" in str(refusal.value)
+    assert "entry 4 of 'doses' (column 'dose' has the same values)" in str(refusal.value)
+
+
+def test_the_smallest_cap_of_all_names_holds(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "l", epsilon=9)
+    release(ledger, "ages", table().select(["age", "sick"]), drop=())
+    release(
+        ledger,
+        "doses",
+        table().select(["dose", "pay"]),
+        label="pay",
+        drop=(),
+        clip=True,
+        drop_missing_labels=True,
+    )
+    ledger.limit("doses", epsilon=1.2)
+    with pytest.raises(LedgerError, match=r"table 'doses' has spent ε = 1\.\d+ of 1\.2"):
+        release(ledger, "ages", table())
+
+
+def test_one_name_has_one_cap_whatever_it_is_given_to(ledger: Ledger) -> None:
+    """A part of the rows cannot be recognised, but may be in the table that has the name."""
+    for data in (table().slice(100), table(seed=1)):
+        with pytest.raises(LedgerError, match=r"would be 1\.4\d+; counted .* \(the same name\)"):
+            release(ledger, "a", data)
+
+
+def test_other_tables_have_caps_of_their_own(ledger: Ledger) -> None:
+    """With as many rows, the same names, and columns that any table of as many rows may have."""
+    beside = {"one": [1] * ROWS, "row": list(range(ROWS)), "from": list(range(1000, 1000 + ROWS))}
+    for seed in (1, 2):
+        data = table(seed)
+        for name, values in beside.items():
+            data = data.append_column(name, pa.array(values))
+        release(ledger, f"other {seed}", data)
+    assert [each["counted_with"] for each in ledger.to_json()["tables"]] == [[], [], []]
+
+
+def test_what_escapes_is_what_the_docs_say(ledger: Ledger) -> None:
+    """A part of the rows, or changed cells in every column, under a new name."""
+    release(ledger, "part", table().slice(1))
+    other = rescaled("age", "dose", "code")
+    release(ledger, "changed", other.drop_columns("town"))
+
+
+# --- labels stay out of it -----------------------------------------------------------------------
+
+
+def test_no_entry_depends_on_a_label(tmp_path: Path) -> None:
+    """Neighbours leave the same debit under the same key, and so do other labels and copies."""
+    Ledger.create(tmp_path / "one", epsilon=CAP)
+    shutil.copy(tmp_path / "one", tmp_path / "two")
+    documents = []
+    for name, first in (("one", 1.0), ("two", 9.0)):
+        labels = [first, *table()["sick"].to_pylist()[1:]]
+        data = replaced("sick", labels).append_column("copy", pa.array(labels))
+        release(Ledger(tmp_path / name), "a", data, drop=["copy", "pay"])
+        documents.append(json.dumps(Ledger(tmp_path / name).entries()[1].document))
+    assert documents[0] == documents[1]
+
+
+def test_columns_that_are_no_features_are_not_stored(ledger: Ledger) -> None:
+    stored = ledger.entries()[1].document["table"]
+    assert stored["columns"].keys() == {"age", "dose", "town", "code"}
+    assert stored["rows"] == ROWS
+
+
+# --- persons -------------------------------------------------------------------------------------
+
+
+def year(which: int, first: int = 0, column: str = "who") -> pa.Table:
+    """A table of a year: other rows, the same persons, two rows each."""
+    ids = [f"person-{first + k // 2}" for k in range(ROWS)]
+    return table(seed=which).append_column(column, pa.array(ids))
+
+
+def test_four_years_of_one_person_have_one_cap(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    assert command("ledger", "create", path, "--epsilon", "1").code == 0
+    asked = ["--label", "sick", "--label-range", "0", "10", "--drop", "pay", "--person", "who"]
+    asked += ["--epsilon", "1", "--delta", "1e-6", "--mechanism", "shaped-flag", "--anyway"]
+    codes = []
+    for which in range(4):
+        pq.write_table(year(2020 + which), tmp_path / f"{which}.parquet")
+        book = ["--ledger", path, "--dataset", f"y{which}", "--out", tmp_path / f"out{which}"]
+        done = command("release", tmp_path / f"{which}.parquet", *asked, *book)
+        codes.append(done.code)
+    assert codes == [0, 2, 2, 2]
+    assert "entry 2 of 'y0' (300 persons in common)" in done.error
+    assert "another" not in done.error
+
+
+def test_show_says_what_a_person_spends_over_all_tables(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "l", epsilon=3)
+    release(ledger, "y1", year(1), person="who")
+    release(ledger, "y2", year(2, first=299, column="id"), person="id")
+    release(ledger, "apart", year(3, first=5000), person="who")
+    shown = ledger.to_json()
+    assert [each["epsilon"] for each in shown["tables"]] == pytest.approx(
+        [1.455, 1.455, 1.0], abs=5e-4
+    )
+    assert [each["counted_with"] for each in shown["tables"]] == [["y2"], ["y1"], []]
+    (persons,) = shown["persons"]
+    assert persons["tables"] == ["y1", "y2"]
+    assert persons["epsilon"] == pytest.approx(1.455, abs=5e-4)
+    told = command("ledger", "show", ledger.path).out
+    assert "One person in several tables" in told
+    assert "y1, y2" in told
+    certificate = release(ledger, "y2", year(2, 299, "id"), person="id").certificate["ledger"]
+    assert certificate["releases"] == 3
+    assert certificate["epsilon"] == pytest.approx(1.809, abs=5e-3)
+
+
+def test_the_same_features_of_another_year_count_by_their_persons(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "l", epsilon=3)
+    for name in ("y1", "y2"):
+        release(ledger, name, year(1), person="who")
+    (persons,) = ledger.to_json()["persons"]
+    assert persons["tables"] == ["y1", "y2"]
+    assert persons["epsilon"] == pytest.approx(1.455, abs=5e-4)
+
+
+def test_ids_are_stored_once_and_only_as_keyed_digests(tmp_path: Path) -> None:
+    documents = []
+    for name in ("one", "two"):
+        ledger = Ledger.create(tmp_path / name, epsilon=3)
+        for _ in range(2):
+            release(ledger, "t", year(1), person="who")
+        first, second = (e.document["persons"] for e in ledger.entries() if e.kind == "debit")
+        assert "ids" not in second
+        assert first["digest"] == second["digest"]
+        documents.append(first)
+    assert not {*documents[0].values()} & {*documents[1].values()} - {"who", True}
+    assert b"person-" not in (tmp_path / "one").read_bytes()
+
+
+def test_a_release_without_person_of_persons_that_are_known_is_refused(tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "l", epsilon=3)
+    release(ledger, "y1", year(1), person="who")
+    with pytest.raises(
+        LedgerError, match=r"holds 300 persons of entry 2 .'y1'.; name it as `person`"
+    ):
+        release(ledger, "y2", year(2))
+    release(ledger, "other", year(2, first=5000))
+    release(ledger, "y1", year(1))  # the same rows: they count for two rows of a person
+
+
+def test_of_very_many_persons_a_sample_is_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fingerprint, "MOST_IDS", 64)
+    ledger = Ledger.create(tmp_path / "l", epsilon=CAP)
+    release(ledger, "y1", year(1), person="who")
+    assert not ledger.entries()[1].document["persons"]["complete"]
+    with pytest.raises(LedgerError, match="persons in common"):
+        release(ledger, "y2", year(2, first=100), person="who")
+    release(ledger, "y3", year(3, first=5000), person="who")
