@@ -9,8 +9,8 @@ from hypothesis import example, given, strategies as st
 
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.calibrate import (
-    _bracketed_root,
     _largest_integer,
+    _root,
     _smallest_integer,
     calibrate,
     epsilon_at,
@@ -22,14 +22,14 @@ PLACES = st.floats(-50.0, 700.0)
 
 @given(PLACES, PLACES)
 def test_a_root_is_found_from_any_start(place, start):
-    found = _bracketed_root(lambda x: math.atan(place - x), -50.0, 700.0, start)
+    found = _root(lambda x: math.atan(place - x), -50.0, 700.0, start)
     assert found == pytest.approx(place, rel=1e-10, abs=1e-11)
 
 
 @pytest.mark.parametrize("start", [0.0, 0.3, 1.0, 9.0, 10.0])
 def test_without_a_root_the_end_towards_it_is_returned(start):
-    assert _bracketed_root(lambda x: 1.0 + x, 0.0, 10.0, start) == 10.0
-    assert _bracketed_root(lambda x: -1.0 - x, 0.0, 10.0, start) == 0.0
+    assert _root(lambda x: 1.0 + x, 0.0, 10.0, start) == 10.0
+    assert _root(lambda x: -1.0 - x, 0.0, 10.0, start) == 0.0
 
 
 SMALL = st.integers(0, 12)
@@ -53,7 +53,7 @@ def test_few_values_are_needed():
         asked.append(x)
         return 3.0 - x - 0.1 * x * x
 
-    _bracketed_root(gap, 0.0, 1e6, 1.0)
+    _root(gap, 0.0, 1e6, 1.0)
     assert len(asked) < 15
 
 

@@ -393,7 +393,7 @@ def test_labels_in_several_bags_cost_the_dearest_way_to_share_them(rows, labels)
         parts = (getattr(bare.group(size), side)(epsilon * size / labels).upper for size in way)
         return math.fsum(parts)
 
-    for side in ("delta", "guess"):
+    for side in ("delta", "quick_delta"):
         dearest = max(cost(way, side) for way in partitions(labels, min(rows, labels)))
         found = getattr(law, side)(epsilon)
         assert found.upper == pytest.approx(min(1.0, dearest + 1e-5), rel=1e-12)

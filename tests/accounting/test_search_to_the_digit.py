@@ -10,10 +10,8 @@ import pytest
 
 from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.calibrate import (
-    _between,
-    _bracketed_root,
-    _interpolated,
     _largest_integer,
+    _root,
     _smallest_integer,
     _smallest_real,
     calibrate,
@@ -248,56 +246,6 @@ def test_beyond_the_cap_there_is_none():
     assert _smallest_real(lambda x: False, 0.0, 1e-3) == math.inf  # noqa: ARG005
 
 
-@pytest.mark.parametrize(
-    "gap",
-    [
-        lambda x: 2.0 - x,
-        lambda x: 8.0 - x**3,
-        lambda x: math.exp(-x) - math.exp(-2.0),
-        lambda x: math.atan(50.0 * (2.0 - x)),
-        lambda x: math.copysign(1.0, 2.0 - x),
-        lambda x: (2.0 - x) ** 9,
-    ],
-)
-@pytest.mark.parametrize(("first", "second"), [(0.0, 10.0), (10.0, 0.0), (1.9, 2.3), (2.0, 5.0)])
-def test_a_zero_is_found_to_the_digits_asked_for_and_quickly(gap, first, second):
-    asked = []
-
-    def counted(x: float) -> float:
-        asked.append(x)
-        return gap(x)
-
-    found = _between(counted, first, second, absolute=1e-12, relative=1e-11)
-    assert gap(found) == 0.0 or abs(found - 2.0) <= 2.5e-11
-    assert len(asked) < 200
-    rough = _between(gap, first, second, absolute=1e-3, relative=0.0)
-    assert gap(rough) == 0.0 or abs(rough - 2.0) <= 1e-3
-
-
-def test_smooth_functions_need_few_values():
-    for gap, most in [(lambda x: 8.0 - x**3, 14), (lambda x: math.exp(-x) - 1e-3, 16)]:
-        asked = []
-
-        def counted(x: float, gap=gap, asked=asked) -> float:
-            asked.append(x)
-            return gap(x)
-
-        _between(counted, 0.0, 30.0, absolute=1e-12, relative=1e-12)
-        assert len(asked) <= most + 4
-
-
-def test_a_step_is_that_of_the_line_or_of_the_inverse_parabola():
-    """Through (x, y) with x a quadratic in y, its value at y = 0 is exact."""
-    assert _interpolated((1.0, 3.0), (2.0, 1.0), (1.0, 3.0)) == pytest.approx(0.5)
-
-    def x(y: float) -> float:
-        return 4.0 + 3.0 * y + 0.5 * y * y
-
-    points = [(x(y), y) for y in (2.0, 0.5, -1.0)]
-    assert points[1][0] + _interpolated(*points) == pytest.approx(4.0, rel=1e-14)
-    assert _interpolated((1.0, 2.0), (3.0, 5.0), (2.0, 2.0)) == math.inf
-
-
 def test_a_root_is_bracketed_by_steps_away_from_the_start():
     asked = []
 
@@ -305,11 +253,11 @@ def test_a_root_is_bracketed_by_steps_away_from_the_start():
         asked.append(x)
         return 1000.0 - x
 
-    assert _bracketed_root(gap, 0.0, 1e6, 1.0) == pytest.approx(1000.0, rel=1e-11)
+    assert _root(gap, 0.0, 1e6, 1.0) == pytest.approx(1000.0, rel=1e-11)
     assert len(asked) == len(set(asked))
     assert asked[:3] == [1.0, 1.5, 3.5]
     asked.clear()
-    assert _bracketed_root(gap, 0.0, 1e6, 4000.0) == pytest.approx(1000.0, rel=1e-11)
+    assert _root(gap, 0.0, 1e6, 4000.0) == pytest.approx(1000.0, rel=1e-11)
     assert asked[:3] == [4000.0, 2000.0, 0.0]
 
 

@@ -1,21 +1,24 @@
-"""Every inverse question: ε at δ, and the largest or smallest parameter within (ε, δ).
+"""Inverse questions about a privacy profile: ε at δ, and the best parameter within (ε, δ).
 
-    epsilon(curve, delta)                the smallest ε at which the curve's δ is at most `delta`
-    limit(curve, name, epsilon, delta)   the largest (or smallest) bags, floor, bag size, noise
-                                         deviation, noisy fraction or μ that is (ε, δ)-DP
+    epsilon_at(profile, delta)                   the smallest ε whose δ is at most `delta`
+    calibrate(profile, name, epsilon, delta)     the largest (or smallest) number of bags, floor,
+                                                 bag size, noise deviation, noisy fraction or μ
+                                                 that is (ε, δ)-DP
 
-Both err on the private side: what they return has passed with the certified `Bounds.upper`, but
-for laws in closed form, which round by themselves. Nothing else in the package searches.
+Both err on the private side: the answer has passed a test with the certified `Bounds.upper`.
+(Profiles whose inverse is closed form return it directly, rounded to the private side.)
+No other module searches for a parameter that a claim rests on.
 
-The law says where to look and how, this file looks. `calibrate(Gaussian(1.0), "mu", 1.0, 1e-6)` asks
+The profile says where to search and by which method (`SearchRange`); this module searches.
+For example `calibrate(GaussianProfile(1.0), "mu", 1.0, 1e-6)` calls
 
-    curve.range_of("mu", 1.0, 1e-6)   a `SearchRange`: log μ lies between these ends, δ grows with it, and
-                                      it is closed form (`SearchMethod.SHARP`)
-    curve.with_value("mu", 0.2)       the law at one μ, as often as needed: is its δ at most 1e-6?
+    profile.parameter_search("mu", 1.0, 1e-6)   the range of log μ, that δ increases with it, and
+                                                that δ is closed form (`SearchMethod.SHARP`)
+    profile.with_parameter("mu", 0.2)           the profile at one μ, as often as needed
 
-and each `SearchMethod` has its function here. A curve around another (a draw of bags, say) is asked for a
-`inner_profile` one first: the law inside, at the δ that is left to it.
-"""  # noqa: E501
+A profile around another one (subsampled bags, say) may offer an `inner_profile` that answers the
+same question at another δ; then the inner one is searched.
+"""
 
 from __future__ import annotations
 
@@ -34,160 +37,175 @@ from labeldp.errors import PlanError, in_range, share
 Function = Callable[[float], float]
 
 
-def epsilon_at(curve: PrivacyProfile, delta: float) -> float:
-    """The smallest ε whose certified δ is at most `delta`; inf if there is none."""
+def epsilon_at(profile: PrivacyProfile, delta: float) -> float:
+    """Return the smallest ε whose certified δ is at most `delta`; inf if there is none."""
     share(delta=delta)
     if delta == 0.0:
-        return curve.pure_epsilon()
-    curve, delta = _innermost(curve, delta)
+        return profile.pure_epsilon()
+    profile, delta = _innermost(profile, delta)
     if delta >= 1.0:
         return 0.0
-    where = curve.epsilon_search(delta)
-    if not isinstance(where, SearchRange):
-        return where
-    return _SEARCHES[where.method](where, _Question(lambda e: (curve, e), delta, where))
+    search = profile.epsilon_search(delta)
+    if not isinstance(search, SearchRange):
+        return search
+    return _SEARCHES[search.method](_Test(lambda epsilon: (profile, epsilon), delta, search))
 
 
 def calibrate(
-    curve: PrivacyProfile, name: str, epsilon_at: float, delta: float, *, certified: bool = True
+    profile: PrivacyProfile, name: str, epsilon: float, delta: float, *, certified: bool = True
 ) -> float:
-    """The largest parameter within (ε, δ) if δ grows with it, else the smallest.
+    """Return the largest value of a parameter within (ε, δ) if δ increases with it, else the least.
 
-    The parameter's value in `curve` is not used. A number of bags is 0 if not even one passes;
-    any other limit that does not exist is a `PlanError`. What is not certified rests on the quick
-    guess: it is for choices of utility, never for a claim.
+    The parameter's value in `profile` is not used. A number of bags is 0 if not even one passes;
+    any other answer that does not exist is a `PlanError`. With certified=False the answer rests on
+    `quick_delta`: for choices of utility only, never for a claim.
     """
     in_range(0.0, 1.0, delta=delta)
-    curve, delta = _innermost(curve, delta, name)
-    where = curve.parameter_search(name, epsilon_at, delta)
-    if not isinstance(where, SearchRange):
-        return where
+    profile, delta = _innermost(profile, delta, name)
+    search = profile.parameter_search(name, epsilon, delta)
+    if not isinstance(search, SearchRange):
+        return search
     if delta >= 1.0:
-        return math.inf if where.increasing else 0.0
-    question = _Question if certified else _Guess
-    ask = question(lambda x: (curve.with_parameter(name, x), epsilon_at), delta, where)
-    if where.integer:
-        found = _most(where, ask) if where.increasing else _fewest(where, ask)
+        return math.inf if search.increasing else 0.0
+    kind = _Test if certified else _QuickTest
+    test = kind(lambda value: (profile.with_parameter(name, value), epsilon), delta, search)
+    if search.integer:
+        answer = _most(test) if search.increasing else _fewest(test)
     else:
-        found = _SEARCHES[where.method](where, ask)
-    if math.isinf(found):
-        least = ask.quick_delta(where.value(where.high)).upper
-        raise PlanError(where.error_message.format(least=f"{least:.3g}"))
-    return found
+        answer = _SEARCHES[search.method](test)
+    if math.isinf(answer):
+        least = test.quick_delta(search.value(search.high)).upper
+        raise PlanError(search.error_message.format(least=f"{least:.3g}"))
+    return answer
 
 
-def _innermost(curve: PrivacyProfile, delta: float, name: str = "") -> tuple[PrivacyProfile, float]:
-    """The simplest curve that answers the same question, if need be the one with a parameter."""
-    if name in (field.name for field in fields(curve)):  # type: ignore[arg-type]
-        return curve, delta
-    inner, given = curve.inner_profile(delta)
-    return (curve, delta) if inner is curve else _innermost(inner, given, name)
+def _innermost(
+    profile: PrivacyProfile, delta: float, name: str = ""
+) -> tuple[PrivacyProfile, float]:
+    """Return the innermost profile (with the parameter `name`, if given) and its δ."""
+    if name in (field.name for field in fields(profile)):  # type: ignore[arg-type]
+        return profile, delta
+    inner, inner_delta = profile.inner_profile(delta)
+    return (profile, delta) if inner is profile else _innermost(inner, inner_delta, name)
 
 
 @dataclass(frozen=True)
-class _Question:
-    """Is δ at most `delta`? `at` gives the curve, and the ε, of a value of what is looked for."""
+class _Test:
+    """Is δ at most `delta`? `at` gives the profile and the ε for a value of what is searched."""
 
     at: Callable[[float], tuple[PrivacyProfile, float]]
     delta: float
-    where: SearchRange
-    near: ClassVar[float] = 1e-11
-    """How closely the root of the guess is looked for."""
+    search: SearchRange
+    tolerance: ClassVar[float] = 1e-11
+    """Relative tolerance for the root of `quick_delta`."""
 
     def passes(self, value: float) -> bool:
-        """Certified."""
-        curve, epsilon_at = self.at(value)
-        return curve.delta(epsilon_at).upper <= self.delta
+        """Whether the certified δ is at most `delta`."""
+        profile, epsilon = self.at(value)
+        return profile.delta(epsilon).upper <= self.delta
 
     def quick_delta(self, value: float) -> Bounds:
-        curve, epsilon_at = self.at(value)
-        return curve.quick_delta(epsilon_at)
+        profile, epsilon = self.at(value)
+        return profile.quick_delta(epsilon)
 
     def may_pass(self, value: float) -> bool:
-        """Never false where `passes` is true."""
+        """Quick; never False where `passes` is True, since quick_delta ≤ delta."""
         return self.quick_delta(value).upper <= self.delta
 
-    def gap(self, coordinate: float) -> float:
-        """log δ − log `delta` of the guess: negative or zero where it passes."""
-        upper = self.quick_delta(self.where.value(coordinate)).upper
+    def log_excess(self, coordinate: float) -> float:
+        """Return log(quick δ / `delta`): at most 0 where the value may pass."""
+        upper = self.quick_delta(self.search.value(coordinate)).upper
         if upper <= self.delta:
             return min(0.0, math.log(max(upper, LEAST_CLAIM) / self.delta))
         return max(5e-324, math.log(upper / self.delta))
 
-    def sharp_gap(self, coordinate: float) -> float:
-        """The same of the estimate, for a law in closed form."""
-        estimate = self.quick_delta(self.where.value(coordinate)).estimate
+    def sharp_log_excess(self, coordinate: float) -> float:
+        """The same for the estimate of a closed form, which has no bracket around it."""
+        estimate = self.quick_delta(self.search.value(coordinate)).estimate
         return math.log(max(estimate, LEAST_CLAIM)) - math.log(self.delta)
 
 
-class _Guess(_Question):
-    """About the same of the quick guess."""
+class _QuickTest(_Test):
+    """The same by `quick_delta` alone, up to 2 % of δ."""
 
-    near = 1e-4
+    tolerance = 1e-4
 
     def passes(self, value: float) -> bool:
         return self.quick_delta(value).upper <= self.delta * (1.0 + 2e-2)
 
 
-def _near(where: SearchRange, ask: _Question) -> float:
-    place = _bracketed_root(ask.gap, where.low, where.high, where.start, ask.near)
-    if place == where.high and ask.gap(place) > 0.0:
+def _near(test: _Test) -> float:
+    """Find the root of quick δ, then step up until the certified δ passes."""
+    search = test.search
+    root = _root(test.log_excess, search.low, search.high, search.start, test.tolerance)
+    if root == search.high and test.log_excess(root) > 0.0:
         return math.inf
-    return _smallest_real(ask.passes, where.value(place), where.value(where.high))
+    return _smallest_real(test.passes, search.value(root), search.value(search.high))
 
 
-def _doubling(where: SearchRange, ask: _Question) -> float:
-    if ask.gap(where.low) <= 0.0:
-        return where.value(where.low)
-    low, high = where.low, where.start
-    while ask.gap(high) > 0.0:
+def _doubling(test: _Test) -> float:
+    """The same, but bracket the root by doubling: δ is slow to compute far out."""
+    search = test.search
+    if test.log_excess(search.low) <= 0.0:
+        return search.value(search.low)
+    low, high = search.low, search.start
+    while test.log_excess(high) > 0.0:
         low, high = high, 2.0 * high
-        if high > where.high:
+        if high > search.high:
             return math.inf
-    guess = where.value(_bracketed_root(ask.gap, low, high, high, ask.near))
-    return _smallest_real(ask.passes, guess, where.value(where.high))
+    root = _root(test.log_excess, low, high, high, test.tolerance)
+    return _smallest_real(test.passes, search.value(root), search.value(search.high))
 
 
-def _steps(where: SearchRange, ask: _Question) -> float:
-    return _smallest_real(ask.passes, where.value(where.start), where.value(where.high))
+def _steps(test: _Test) -> float:
+    """Step up from `start` by the certified δ alone."""
+    search = test.search
+    return _smallest_real(test.passes, search.value(search.start), search.value(search.high))
 
 
-def _sharp(where: SearchRange, ask: _Question) -> float:
-    if where.increasing:
-        place = _between(ask.sharp_gap, where.low, where.high, absolute=1e-14, relative=2.0**-50)
-        guess, lengths = where.value(place), _lengths()
-        while not ask.passes(guess):
-            guess *= 1.0 - next(lengths)
-        return guess
-    if ask.passes(where.low):
-        return where.low
-    if not ask.passes(where.high):
+def _sharp(test: _Test) -> float:
+    """Find the root of a closed form to its last digits, then step to the private side."""
+    search = test.search
+    if search.increasing:
+        root = search.low  # where even the least is too much, the steps below go on from there
+        if test.sharp_log_excess(root) < 0.0:
+            root = _brent(
+                test.sharp_log_excess, root, search.high, absolute=1e-14, relative=2.0**-50
+            )
+        value, lengths = search.value(root), _step_lengths()
+        while not test.passes(value):
+            value *= 1.0 - next(lengths)
+        return value
+    if test.passes(search.low):
+        return search.low
+    if not test.passes(search.high):
         return math.inf
-    guess = _between(ask.sharp_gap, where.low, where.high, absolute=1e-14, relative=1e-14)
-    lengths = _lengths()
-    while not ask.passes(guess):
-        guess += next(lengths) * (1.0 + guess)
-    return guess
+    value = _brent(test.sharp_log_excess, search.low, search.high, absolute=1e-14, relative=1e-14)
+    lengths = _step_lengths()
+    while not test.passes(value):
+        value += next(lengths) * (1.0 + value)
+    return value
 
 
-def _lengths() -> Iterator[float]:
-    """Of steps to the safe side: short, then ever longer, since a δ near 1 hardly moves."""
+def _step_lengths() -> Iterator[float]:
+    """Lengths of steps to the private side: short, then longer, since a δ near 1 hardly moves."""
     return (min(0.5, 1e-13 * 1.1 ** max(0, taken - 100)) for taken in count())
 
 
-def _halving(where: SearchRange, ask: _Question) -> float:
-    low, high = where.low, where.high
-    if not ask.passes(high):
+def _halving(test: _Test) -> float:
+    """Bisect the ratio of the ends by the certified δ."""
+    low, high = test.search.low, test.search.high
+    if not test.passes(high):
         return math.inf
-    if not ask.passes(high * (1.0 - 1e-12)):
+    if not test.passes(high * (1.0 - 1e-12)):
         return high
     while high - low > 1e-9 * high:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if ask.passes(middle) else (middle, high)
+        low, high = (low, middle) if test.passes(middle) else (middle, high)
     return high
 
 
-_SEARCHES: dict[SearchMethod, Callable[[SearchRange, _Question], float]] = {
+_SEARCHES: dict[SearchMethod, Callable[[_Test], float]] = {
     SearchMethod.NEAR: _near,
     SearchMethod.DOUBLING: _doubling,
     SearchMethod.STEPS: _steps,
@@ -196,33 +214,38 @@ _SEARCHES: dict[SearchMethod, Callable[[SearchRange, _Question], float]] = {
 }
 
 
-def _most(where: SearchRange, ask: _Question) -> int:
-    """The quick guess never refuses what passes, so the answer is at most its largest."""
-    cap, start = round(where.value(where.high)), where.value(where.start)
-    if where.method is SearchMethod.NEAR:
-        if not ask.may_pass(1):
+def _most(test: _Test) -> int:
+    """Return the largest integer that passes; 0 if none does."""
+    search = test.search
+    cap, start = round(search.value(search.high)), search.value(search.start)
+    if search.method is SearchMethod.NEAR:
+        if not test.may_pass(1):
             return 0
-        start = where.value(
-            _bracketed_root(lambda x: -ask.gap(x), where.low, where.high, where.start)
+        root = _root(
+            lambda place: -test.log_excess(place), search.low, search.high, search.start, 1e-11
         )
-    guess = _largest_integer(ask.may_pass, round(start), cap)
-    return _largest_integer(ask.passes, guess, guess)
+        start = search.value(root)
+    # quick δ never refuses what passes, so the answer is at most the largest that may pass
+    most = _largest_integer(test.may_pass, round(start), cap)
+    return _largest_integer(test.passes, most, most)
 
 
-def _fewest(where: SearchRange, ask: _Question) -> float:
-    low, start, high = round(where.low), round(where.start), round(where.high)
-    value = where.value
-    guess = _smallest_integer(lambda n: ask.may_pass(value(n)), low, start, high)
-    if guess is None:
+def _fewest(test: _Test) -> float:
+    """Return the value of the smallest integer that passes; inf if none does."""
+    search = test.search
+    low, start, high = round(search.low), round(search.start), round(search.high)
+    value = search.value
+    least = _smallest_integer(lambda n: test.may_pass(value(n)), low, start, high)
+    if least is None:
         return math.inf
-    found = _smallest_integer(lambda n: ask.passes(value(n)), guess, guess + 1, high)
-    return math.inf if found is None else value(found)
+    answer = _smallest_integer(lambda n: test.passes(value(n)), least, least + 1, high)
+    return math.inf if answer is None else value(answer)
 
 
 def _smallest_integer(
     passes: Callable[[int], bool], lowest: int, guess: int, cap: int
 ) -> int | None:
-    """The smallest n in [lowest, cap] that passes, for a test that passes from some n on."""
+    """Return the smallest n in [lowest, cap] that passes, if all larger ones pass too."""
     if passes(lowest):
         return lowest
     low, high = lowest, min(max(lowest + 1, guess), cap)
@@ -237,9 +260,9 @@ def _smallest_integer(
 
 
 def _largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int:
-    """The largest n in [0, cap] that passes, for a test that fails from some n on.
+    """Return the largest n in [0, cap] that passes, if all smaller ones pass too.
 
-    0 passes by convention. The bracket is found by steps doubling away from `quick_delta`.
+    0 passes by convention. The bracket is found by steps that double away from `guess`.
     """
     low, high, step = 0, cap + 1, 1
     n = min(max(guess, 1), cap)
@@ -256,9 +279,9 @@ def _largest_integer(passes: Callable[[int], bool], guess: int, cap: int) -> int
 
 
 def _smallest_real(passes: Callable[[float], bool], guess: float, cap: float) -> float:
-    """A number that passes, at most a relative 1e-9 above the smallest; inf beyond `cap`.
+    """Return a number that passes, at most a relative 1e-9 above the smallest; inf beyond `cap`.
 
-    For a test that passes from some x on. Starts at `quick_delta`, which is at or below it.
+    For a test that passes from some x on; `guess` is at or below it.
     """
     if passes(guess):
         return guess
@@ -273,67 +296,32 @@ def _smallest_real(passes: Callable[[float], bool], guess: float, cap: float) ->
     return trial
 
 
-def _bracketed_root(
-    gap: Function, low: float, high: float, start: float, relative: float = 1e-11
+def _root(
+    function: Function, low: float, high: float, start: float, relative: float = 1e-11
 ) -> float:
-    """Where a decreasing `gap` changes sign, about; an end if it does not.
+    """Return where a decreasing function changes sign, about; an end if it does not.
 
-    The bracket is found by steps doubling away from `start`, a number between the two.
+    The bracket is found by steps that grow away from `start`, a number between the two.
     """
-    gap = cache(gap)  # the ends of the bracket are asked for again
+    function = cache(function)  # the ends of the bracket are asked for again
     first, step = start, 0.5 * max(1.0, abs(start))
-    up = gap(start) > 0.0
+    upwards = function(start) > 0.0
     while True:
-        second = min(high, first + step) if up else max(low, first - step)
-        if (gap(second) > 0.0) != up:
+        second = min(high, first + step) if upwards else max(low, first - step)
+        if (function(second) > 0.0) != upwards:
             break
         if second in (low, high):
             return second
         first, step = second, 4.0 * step
-    return _between(gap, first, second, absolute=1e-12, relative=relative)
+    return _brent(function, first, second, absolute=1e-12, relative=relative)
 
 
-def _between(
-    gap: Function, first: float, second: float, *, absolute: float, relative: float
+def _brent(
+    function: Function, first: float, second: float, *, absolute: float, relative: float
 ) -> float:
-    """A zero of `gap`, of opposite signs at the two ends, by Brent's method (1973, chapter 4).
+    """Return a zero of a function with opposite signs at the two ends."""
+    # imported here: it is the only use of scipy.optimize, which costs each command a tenth of a
+    # second, and not every command searches
+    from scipy.optimize import brentq
 
-    `here` is the best number so far, `last` the one before it, `there` one beyond the zero. A
-    step is interpolated where that is short, and halves what is left where it is not.
-    """
-    last, here, at_last, at_here = first, second, gap(first), gap(second)
-    there, at_there, step, before = last, at_last, here - last, here - last
-    if at_last == 0.0:
-        return last
-    while at_here != 0.0:
-        if (at_last > 0.0) != (at_here > 0.0):
-            there, at_there = last, at_last
-            step = before = here - last
-        if abs(at_there) < abs(at_here):
-            last, here, there = here, there, here
-            at_last, at_here, at_there = at_here, at_there, at_here
-        close, half = (absolute + relative * abs(here)) / 2.0, (there - here) / 2.0
-        if abs(half) < close:
-            break
-        trial = math.inf
-        if abs(before) > close and abs(at_here) < abs(at_last):
-            trial = _interpolated((last, at_last), (here, at_here), (there, at_there))
-        short = 2.0 * abs(trial) < min(abs(before), 3.0 * abs(half) - close)
-        before, step = (step, trial) if short else (half, half)
-        last, at_last = here, at_here
-        here += step if abs(step) > close else math.copysign(close, half)
-        at_here = gap(here)
-    return here
-
-
-Point = tuple[float, float]
-
-
-def _interpolated(last: Point, here: Point, there: Point) -> float:
-    """The step to the zero of the line, or inverse parabola, through the points; inf if none."""
-    (x0, y0), (x1, y1), (x2, y2) = last, here, there
-    if x0 == x2:
-        return -y1 * (x1 - x0) / (y1 - y0)
-    slope0, slope2 = (y0 - y1) / (x0 - x1), (y2 - y1) / (x2 - x1)
-    bottom = slope2 * slope0 * (y2 - y0)
-    return -y1 * (y2 * slope2 - y0 * slope0) / bottom if bottom else math.inf
+    return float(brentq(function, first, second, xtol=absolute, rtol=relative, maxiter=1000))
