@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.paper_bags import Theorem2, Theorem3
+from labeldp.accounting.theorems import Theorem2, Theorem3
 from labeldp.errors import InputError, PlanError
 
 CENSUS = (131_903_910, (0.0, 51.0), 64.22)

@@ -33,10 +33,9 @@ from labeldp.accounting.limits import (
     MOST_THEOREM3_NOISE,
     MOST_TRIED_BAG_SIZE,
 )
-from labeldp.accounting.paper_bags import Theorem3
 from labeldp.accounting.privacy_profile import GroupPrivacy, SearchRange
 from labeldp.accounting.sketch import BagOfSizeProfile, DatasetBounds, SketchProfile
-from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.theorems import Theorem1, Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.options import check_budget

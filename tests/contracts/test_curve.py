@@ -13,7 +13,6 @@ from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.compose import compose
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.laplace import LaplaceProfile, PureProfile
-from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.accounting.privacy_profile import GroupPrivacy, NonPrivate, PrivacyProfile
 from labeldp.accounting.radial import RadialProfile
 from labeldp.accounting.sketch import (
@@ -23,7 +22,7 @@ from labeldp.accounting.sketch import (
     SketchProfile,
 )
 from labeldp.accounting.subsampling import SubsampledBagsProfile, SubsampledProfile
-from labeldp.accounting.theorems import Theorem1
+from labeldp.accounting.theorems import Theorem1, Theorem2, Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError
 from tests.oracles import gaussian_law, groups

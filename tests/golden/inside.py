@@ -23,7 +23,6 @@ from labeldp.accounting.bounds import Bounds
 from labeldp.accounting.calibrate import calibrate, epsilon_at
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
-from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate, group_delta
 from labeldp.accounting.residual_floor import Measurement, added_variance, default_measurement
 from labeldp.accounting.sketch import BagOfSizeProfile, DisjointBagsProfile, SketchProfile
@@ -33,6 +32,7 @@ from labeldp.accounting.subsampling import (
     affordable_delta,
     inclusion_probability,
 )
+from labeldp.accounting.theorems import Theorem2, Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
 from labeldp.common.files import json_digest
 from labeldp.exact.gram import GramAccumulator

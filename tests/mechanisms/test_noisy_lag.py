@@ -13,7 +13,7 @@ from pyarrow import csv
 from scipy import optimize, stats
 
 from labeldp import DataError, InputError, Plan, PlanError, scan, verify
-from labeldp.accounting.paper_bags import Theorem3
+from labeldp.accounting.theorems import Theorem3
 from labeldp.data.source import Source
 from tests.console import labeldp as command
 from tests.mechanisms.cases import NOISY, ROWS, forged_claim, saved, small_plan

@@ -1,27 +1,63 @@
-"""The paper's own guarantees, in computable form (theory 2): accountant "paper".
+"""The paper's Theorems 1–3 in computable form (theory §2): accountant "paper".
 
 Theorem 1 (wtd-FLAg). With |y_i| ≤ B_Y = Δ/2 and opt ≥ γn, m aggregates are (ε, δ)-label-DP if
 
     n ≥ (16B_Y²/γ)·max{1, 25 ln²(2/δ)/(c0²ε²)}   and
     m ≤ (εγn/160B_Y²)·min{1, 2c0ε/(5 ln(2/δ))}.
 
-Everything is computed in exact fractions of the decimal numbers given, the logarithm to 50
-digits, so that `floor` never gains a bag to rounding.
+Theorem 2 (sampled-wtd-FLAg). With |y_i| ≤ B_Y = Δ/2, ‖x_i‖ ≤ B_X, σ_min([X|y])² ≥ nλ* and
+q = (n−1)/(nλ* − B_Y² − B_X²) > 0, bags of k rows are (ε, δ)-label-DP for ε ≤ 10 if k is at least
+
+    2,   1 + 2q(B_Y²+B_X²)·ln((2d+2)/δ)/(1−ln 2),   640B_Y²q/ε,   1600B_Y²q·ln²(4/δ)/(c0²ε²).
+
+Two slips of the paper are corrected here. Its statement prints −B_Y²+B_X² in one denominator; the
+proof subtracts both. And its matrix Chernoff bound at half the mean is (2/e)^{μ/2R}, where the
+proof writes (2/e)^{μ/R}: the second term is printed without the factor 2 that it has here.
+
+Theorem 3 (sampled-noisy-wtd-LAg) is stated with O() and Ω(). The steps of its proof give, for
+unit noise and κ = 4B_Y/(√ρ·k^{1/4}) ≤ 1/2,
+
+    δ = δ1 + m·e^{−ρk(2 ln 2 − 1)/8} + m·e^{−ρ²k/2} + mk√(2/π)·e^{−√k/2},
+    ε = κ² + (2+2√2)κ√ln(2/δ1) + 2κ ln(2/δ1).
+
+The proof has e^{−ρk/16} for the probability that the squares of ρk/2 weights sum to less than half
+their mean; e^{−rθ²/2} is above Cramér's rate and fails for large r, so Chernoff's bound
+(½e^{½})^{r/2} at r = ρk/2 is used here. Noise of deviation s counts as B_Y/s.
+
+Theorems 1 and 2 are evaluated in exact fractions of the decimal numbers given, logarithms to 50
+digits, so that rounding never gains a bag. The theorems stay in this package because certificates
+may rest on them and `verify` must recompute them.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 from labeldp.accounting.bounds import NO_GUARANTEE, Answer, Bounds
 from labeldp.accounting.decimals import exact, log_ratio
-from labeldp.accounting.limits import LEAST_CLAIM, LEAST_THEOREM1_FLOOR
-from labeldp.accounting.privacy_profile import NonPrivate, PrivacyProfile, SearchMethod, SearchRange
-from labeldp.errors import at_least, ordered, positive
+from labeldp.accounting.limits import (
+    LEAST_CLAIM,
+    LEAST_THEOREM1_FLOOR,
+    LEAST_THEOREM3_NOISE,
+    MOST_THEOREM2_EPSILON,
+    MOST_THEOREM3_BAG_SIZE,
+    MOST_THEOREM3_NOISE,
+)
+from labeldp.accounting.privacy_profile import (
+    NonPrivate,
+    PrivacyProfile,
+    SearchMethod,
+    SearchRange,
+)
+from labeldp.errors import InputError, at_least, in_range, ordered, positive
 
 HANSON_WRIGHT = Fraction(145, 1000)  # c0
+_ROUNDING = 1e-13
+_TURN = 16  # k·e^{−√k/2} falls from here on
+_LINEAR = 2.0 + 2.0 * math.sqrt(2.0)
 
 
 @dataclass(frozen=True)
@@ -119,3 +155,231 @@ class Theorem1(PrivacyProfile):
             return ""
         needed = math.ceil(most * self.rows / ratio)
         return f"Theorem 1 needs {needed:,} rows here and has {self.rows:,}"
+
+
+@dataclass(frozen=True)
+class Theorem2(PrivacyProfile):
+    """Bags of `bag_size` of `rows` rows, over the draw, under the promise σ_min([X|y])² ≥ nλ*.
+
+    min_eigenvalue: λ*. feature_bound: B_X, the largest norm of a row. features: d.
+    """
+
+    rows: int
+    label_range: tuple[float, float]
+    min_eigenvalue: float
+    feature_bound: float
+    features: int
+    bag_size: int = 2
+
+    def __post_init__(self) -> None:
+        at_least(2, rows=self.rows)
+        at_least(1, features=self.features)
+        positive(min_eigenvalue=self.min_eigenvalue, feature_bound=self.feature_bound)
+        ordered(*self.label_range, name="label_range")
+
+    @property
+    def label_ss(self) -> Fraction:
+        """B_Y²."""
+        low, high = map(exact, self.label_range)
+        return (high - low) ** 2 / 4
+
+    @property
+    def row_ss(self) -> Fraction:
+        """B_Y² + B_X²."""
+        return self.label_ss + exact(self.feature_bound) ** 2
+
+    @property
+    def reason(self) -> str:
+        """Why the theorem does not apply, or nothing."""
+        whole, both = self.rows * exact(self.min_eigenvalue), self.row_ss
+        if whole > both:
+            return ""
+        return (
+            f"Theorem 2 needs rows times the smallest eigenvalue, {float(whole):.4g}, "
+            f"above B_Y² + B_X² = {float(both):.4g}"
+        )
+
+    @property
+    def q(self) -> Fraction:
+        """(n−1)/(nλ* − B_Y² − B_X²), where the theorem applies."""
+        return (self.rows - 1) / (self.rows * exact(self.min_eigenvalue) - self.row_ss)
+
+    @property
+    def unit(self) -> Fraction:
+        """2q(B_Y²+B_X²)/(1−ln 2), rounded up."""
+        with localcontext() as context:
+            context.prec = 50
+            rate = Fraction((1 - Decimal(2).ln().next_plus()).next_minus())
+        return 2 * self.q * self.row_ss / rate
+
+    def terms(self, epsilon: float, delta: float) -> list[Fraction]:
+        """The four bag sizes of which the theorem asks the largest; none if it does not apply."""
+        if self.reason:
+            return []
+        eps, log, labels = exact(epsilon), log_ratio(4, delta), self.q * self.label_ss
+        last = 1600 * labels * (log / (HANSON_WRIGHT * eps)) ** 2
+        return [Fraction(2), self._spectral(delta), 640 * labels / eps, last]
+
+    def _spectral(self, delta: float) -> Fraction:
+        """1 + 2q(B_Y²+B_X²)·ln((2d+2)/δ)/(1−ln 2)."""
+        return 1 + self.unit * log_ratio(2 * self.features + 2, delta)
+
+    def answer(self, epsilon: float) -> Answer:
+        """The smallest δ, rounded up, or why there is none."""
+        positive(epsilon=epsilon)
+        if refused := self.reason or _too_large(epsilon):
+            return Answer(None, refused)
+        labels = self.q * self.label_ss
+        least = math.ceil(max(Fraction(2), 640 * labels / exact(epsilon)))
+        if self.bag_size < least:
+            return self._too_small(f"at least {least:,} at epsilon {epsilon:g}")
+        share = float(labels) / self.bag_size
+        by_labels = math.log(4.0) - float(HANSON_WRIGHT) * epsilon / (40.0 * math.sqrt(share))
+        by_rows = math.log(2.0 * self.features + 2.0) - (self.bag_size - 1) / float(self.unit)
+        delta = math.exp(max(by_labels, by_rows) * (1.0 - _ROUNDING)) * (1.0 + _ROUNDING)
+        if delta >= 1.0:
+            return self._too_small("more for any delta below 1")
+        return Answer(max(delta, LEAST_CLAIM))
+
+    def epsilon(self, delta: float) -> Answer:
+        """The smallest ε, rounded up, or why there is none.
+
+        An ε ≤ 10 that the last term allows, the third allows as well: 640B_Y²q/k ≤ 4c0²ε/ln²(4/δ).
+        """
+        if self.reason:
+            return Answer(None, self.reason)
+        least = math.ceil(max(Fraction(2), self._spectral(delta)))
+        if self.bag_size < least:
+            return self._too_small(f"at least {least:,} at any epsilon")
+        share = float(self.q * self.label_ss) / self.bag_size
+        log = float(log_ratio(4, delta))
+        epsilon = 40.0 * math.sqrt(share) * log / float(HANSON_WRIGHT) * (1.0 + _ROUNDING)
+        if epsilon > MOST_THEOREM2_EPSILON:
+            return self._too_small(f"more for any epsilon up to {MOST_THEOREM2_EPSILON}")
+        return Answer(epsilon)
+
+    def min_bag_size(self, epsilon: float, delta: float) -> Answer:
+        """The smallest bag the theorem allows; None with the reason when it allows none."""
+        positive(epsilon=epsilon)
+        if refused := self.reason or _too_large(epsilon):
+            return Answer(None, refused)
+        size = math.ceil(max(self.terms(epsilon, delta)))
+        if size > self.rows:
+            short = f"Theorem 2 needs bags of {size:,} rows here and the table has {self.rows:,}"
+            return Answer(None, short)
+        return Answer(size)
+
+    def delta(self, epsilon: float) -> Bounds:
+        found = self.answer(epsilon) if epsilon > 0.0 else Answer(None)
+        return NO_GUARANTEE if found.value is None else found.bounds
+
+    def step(self, size: int) -> PrivacyProfile:
+        """Each of `size` single steps may shrink σ_min([X|y]) by Δ."""
+        low, high = self.label_range
+        root = math.sqrt(self.rows * self.min_eigenvalue) - (size - 1) * (high - low)
+        return replace(self, min_eigenvalue=root**2 / self.rows) if root > 0.0 else NonPrivate()
+
+    def epsilon_search(self, delta: float) -> float:
+        return self.epsilon(delta).or_infinite
+
+    def _too_small(self, wanted: str) -> Answer:
+        return Answer(None, f"bags have {self.bag_size:,} rows and Theorem 2 needs {wanted}")
+
+
+def _too_large(epsilon: float) -> str:
+    if epsilon <= MOST_THEOREM2_EPSILON:
+        return ""
+    return f"Theorem 2 needs epsilon at most {MOST_THEOREM2_EPSILON}, not {epsilon:g}"
+
+
+@dataclass(frozen=True)
+class Theorem3(PrivacyProfile):
+    """`bags` bags of `bag_size` rows, noise of deviation `noise_std` on a part of their labels."""
+
+    label_range: tuple[float, float]
+    noisy_fraction: float
+    bag_size: int = 1
+    bags: int = 1
+    noise_std: float = 1.0
+
+    def __post_init__(self) -> None:
+        ordered(*self.label_range, name="label_range")
+        positive(noisy_fraction=self.noisy_fraction, noise_std=self.noise_std)
+        at_least(1, bag_size=self.bag_size, bags=self.bags)
+        if self.noisy_fraction > 1.0:
+            raise InputError(f"`noisy_fraction` must be at most 1, not {self.noisy_fraction}")
+
+    @property
+    def width(self) -> float:
+        return self.label_range[1] - self.label_range[0]
+
+    @property
+    def kappa(self) -> float:
+        """4B_Y/(s√ρ·k^{1/4}), rounded up."""
+        root = math.sqrt(self.noisy_fraction) * math.sqrt(math.sqrt(self.bag_size))
+        return 2.0 * self.width / (self.noise_std * root) * (1.0 + _ROUNDING)
+
+    @property
+    def rare(self) -> float:
+        """The chance that some bag has too few noisy rows, too little noise or a large weight."""
+        k, fraction = float(self.bag_size), self.noisy_fraction
+        little = math.exp(-fraction * k * (2.0 * math.log(2.0) - 1.0) / 8.0)
+        few = math.exp(-0.5 * fraction**2 * k)
+        large = k * math.sqrt(2.0 / math.pi) * math.exp(-0.5 * math.sqrt(k))
+        return self.bags * (little + few + large) * (1.0 + _ROUNDING)
+
+    @property
+    def reason(self) -> str:
+        """Why the theorem does not apply, or nothing."""
+        if self.kappa <= 0.5:
+            return ""
+        wanted = math.ceil(self.bag_size * (2.0 * self.kappa) ** 4)
+        return (
+            f"bags have {self.bag_size:,} rows and Theorem 3 needs at least {wanted:,} "
+            "for its kappa ≤ 1/2"
+        )
+
+    def answer(self, epsilon: float) -> Answer:
+        """The δ with the constants of the theorem's proof, rounded up, or why there is none."""
+        positive(epsilon=epsilon)
+        if self.reason:
+            return Answer(None, self.reason)
+        kappa = self.kappa
+        root = math.sqrt(_LINEAR**2 + 8.0 * max(0.0, epsilon / kappa - kappa))
+        first = 2.0 * math.exp(-(((root - _LINEAR) / 4.0) ** 2) * (1.0 - _ROUNDING))
+        delta = (first + self.rare) * (1.0 + _ROUNDING)
+        return self._nothing_below("1") if delta >= 1.0 else Answer(max(delta, LEAST_CLAIM))
+
+    def epsilon(self, delta: float) -> Answer:
+        """The ε with the constants of the theorem's proof, rounded up, or why there is none."""
+        in_range(0.0, 1.0, delta=delta)
+        if self.reason:
+            return Answer(None, self.reason)
+        first = delta - self.rare * (1.0 + _ROUNDING)
+        if first <= 0.0:
+            return self._nothing_below(f"{delta:g}")
+        log, kappa = math.log(2.0 / first) + _ROUNDING, self.kappa
+        epsilon = kappa * (kappa + _LINEAR * math.sqrt(log) + 2.0 * log)
+        return Answer(epsilon * (1.0 + _ROUNDING))
+
+    def delta(self, epsilon: float) -> Bounds:
+        return self.answer(epsilon).bounds if epsilon > 0.0 else NO_GUARANTEE
+
+    def epsilon_search(self, delta: float) -> float:
+        return self.epsilon(delta).or_infinite
+
+    def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
+        """Bags have 16 rows or more: below, δ need not fall with them."""
+        if name == "bag_size":
+            most = MOST_THEOREM3_BAG_SIZE
+            hopeless = f"Theorem 3 needs bags of more than {most:.0e} rows here"
+            return SearchRange(_TURN, most, 4 * _TURN, integer=True, error_message=hopeless)
+        if name == "noise_std":
+            low, high = self.width * LEAST_THEOREM3_NOISE, self.width * MOST_THEOREM3_NOISE
+            hopeless = "Theorem 3 promises these bags nothing, whatever the noise"
+            return SearchRange(low, high, low, method=SearchMethod.STEPS, error_message=hopeless)
+        return super().parameter_search(name, epsilon, delta)
+
+    def _nothing_below(self, delta: str) -> Answer:
+        promised = f"Theorem 3 promises {self.bags:,} bags of {self.bag_size:,} rows"
+        return Answer(None, f"{promised} no delta below {delta}")

@@ -13,9 +13,9 @@ from typing import Any
 
 from labeldp.accounting.bounds import Answer
 from labeldp.accounting.calibrate import calibrate, epsilon_at
-from labeldp.accounting.paper_bags import Theorem2, Theorem3
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_probability
+from labeldp.accounting.theorems import Theorem2, Theorem3
 from labeldp.errors import InputError, PlanError
 from labeldp.mechanisms.options import BagsQuestion, Question
 from labeldp.mechanisms.protocol import Panel, number

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile, largest_mu
-from labeldp.accounting.paper_bags import Theorem3
+from labeldp.accounting.theorems import Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.errors import InputError
 from labeldp.mechanisms import account

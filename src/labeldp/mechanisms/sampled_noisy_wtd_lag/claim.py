@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.accounting.paper_bags import Theorem3
 from labeldp.accounting.privacy_profile import PrivacyProfile
+from labeldp.accounting.theorems import Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, PlanError

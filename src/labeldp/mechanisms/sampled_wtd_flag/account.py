@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from labeldp.accounting.bounds import Answer
 from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.paper_bags import Theorem2
 from labeldp.accounting.privacy_profile import NonPrivate
 from labeldp.accounting.sketch import BagOfSizeProfile, DatasetBounds, SketchProfile, spans_labels
+from labeldp.accounting.theorems import Theorem2
 from labeldp.errors import InputError
 from labeldp.mechanisms import account
 

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labeldp.accounting.paper_bags import Theorem2
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.residual_floor import measurement_cost
 from labeldp.accounting.sketch import DatasetBounds, DisjointBagsProfile, SketchProfile
+from labeldp.accounting.theorems import Theorem2
 from labeldp.data.source import Source
 from labeldp.errors import PlanError
 from labeldp.exact.label_sums import LabelGrid

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from labeldp.accounting.calibrate import calibrate
-from labeldp.accounting.paper_bags import Theorem2
 from labeldp.accounting.residual_floor import FloorMode
 from labeldp.accounting.sketch import BagOfSizeProfile, spans_labels
+from labeldp.accounting.theorems import Theorem2
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPError, PlanError
 from labeldp.features.feature_map import FeatureMap
