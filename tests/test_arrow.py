@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from labeldp.common.arrow import arrow_numbers, arrow_words, integer_kind, no_value, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, arrow_words, integer_kind, no_value, numpy_numbers
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 

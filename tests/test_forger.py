@@ -23,7 +23,7 @@ import pytest
 
 import labeldp.signoff.verification as verification
 from labeldp import FeatureMap, InputError, Release, scan, verify
-from labeldp.common.files import json_digest
+from labeldp.io_util import json_digest
 from labeldp.release.certificate import seal
 from labeldp.release.claim import claimed_fields
 from labeldp.release.croissant import CROISSANT, croissant_of

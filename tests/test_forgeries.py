@@ -19,7 +19,7 @@ import pytest
 
 import labeldp.signoff.verification as verification
 from labeldp import FeatureMap, Release, scan, verify
-from labeldp.common.files import json_digest
+from labeldp.io_util import json_digest
 from labeldp.release.certificate import seal
 from labeldp.release.claim import claimed_fields
 from labeldp.release.digest import table_digest

@@ -15,7 +15,7 @@ import labeldp
 ROOT = Path(labeldp.__file__).parent
 
 PACKAGES = (
-    "errors", "common", "kernels", "sampling",
+    "errors", "io_util", "display", "threads", "arrow_util", "common", "kernels", "sampling",
     "data", "features", "exact", "passes", "spark", "accounting", "release",
     "mechanisms", "planning", "doctor", "signoff", "ledger", "learners",
     "datasets", "cli", "__main__",

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import LinearRegressor, Release, ReleaseError, verify
-from labeldp.common.files import parse_json
 from labeldp.errors import InputError
+from labeldp.io_util import parse_json
 from labeldp.release.parquet import METADATA_KEY, _struct, _whole, check_form
 from tests.console import labeldp
 from tests.forging import write

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import LabelDPWarning, Release, ReleaseError, verify
-from labeldp.common.files import canonical_json, json_digest, new_directory, new_path, read_json
+from labeldp.io_util import canonical_json, json_digest, new_directory, new_path, read_json
 from labeldp.release.digest import table_digest
 from labeldp.release.stored import StoredTable
 from tests.plans import plan
@@ -242,8 +242,8 @@ MOMENTS = {
         "after",
     ),
     "the aggregates are written": ("labeldp.release.pending.pq.ParquetWriter", "close", 1, "after"),
-    "one file is on the disk": ("labeldp.common.files", "_sync", 1, "after"),
-    "every file is on the disk": ("labeldp.common.files", "_sync", 4, "after"),
+    "one file is on the disk": ("labeldp.io_util", "_sync", 1, "after"),
+    "every file is on the disk": ("labeldp.io_util", "_sync", 4, "after"),
     "it is about to be renamed": ("pathlib.Path", "rename", 1, "before"),
     "it has just been renamed": ("pathlib.Path", "rename", 1, "after"),
 }

@@ -17,11 +17,11 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.common.files import json_digest
 from labeldp.data.source import scan
 from labeldp.errors import MissingExtraError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
+from labeldp.io_util import json_digest
 
 ROWS = 240
 _START = datetime.datetime(2019, 12, 30, 22)

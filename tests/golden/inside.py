@@ -34,9 +34,9 @@ from labeldp.accounting.subsampling import (
 )
 from labeldp.accounting.theorems import Theorem2, Theorem3
 from labeldp.accounting.weighted_bags import RandomWeightsProfile, realised_mu
-from labeldp.common.files import json_digest
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
+from labeldp.io_util import json_digest
 from labeldp.mechanisms import bags as bags_module, registry
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding

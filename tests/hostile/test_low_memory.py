@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from labeldp import threads as pool
 from labeldp.cli import room
-from labeldp.common import threads as pool
 from tests.cli.conftest import LABEL, Write
 from tests.console import labeldp
 from tests.hostile.counting import Tried

@@ -62,7 +62,7 @@ MOMENTS = {
     "labels are summed": ("labeldp.passes.local:_Pass._round", 1),
     "aggregates are written": ("pyarrow.parquet:ParquetWriter.write_table", 1),
     "a table is closed": ("pyarrow.parquet:ParquetWriter.close", 1),
-    "files are put on the disk": ("labeldp.common.files._sync", 1),
+    "files are put on the disk": ("labeldp.io_util._sync", 1),
 }
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -20,7 +20,7 @@ from labeldp.errors import DataError, SpentError
 from labeldp.mechanisms import running
 from labeldp.mechanisms.design_summary import most_rows, person_notes, surveyed
 from labeldp.mechanisms.options import Request
-from labeldp.mechanisms.plan_register import noted
+from labeldp.mechanisms.plan_register import mark_plan_released
 from labeldp.mechanisms.registry import (
     certificate_schema,
     check_persons,
@@ -60,14 +60,14 @@ def notes(path: Path) -> list[str]:
 
 
 def run(made: Any, out: Path | None, *, again: bool = False, problem: Any = None) -> None:
-    with noted(made, out, again=again):
+    with mark_plan_released(made, out, again=again):
         if problem is not None:
             raise problem
 
 
 def test_a_plan_file_is_released_once_unless_again_is_said(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
-    with noted(planned(path), None, again=False):
+    with mark_plan_released(planned(path), None, again=False):
         assert notes(path) == [ONE], "before a label is read"
     with pytest.raises(InputError, match=r"^.*plan\.json was released before \(plan\.json\.rel"):
         run(planned(path), None)

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import LocalEngine, Release, ReleaseError, verify
-from labeldp.common.threads import in_order
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.wtd_flag import run
 from labeldp.mechanisms.wtd_flag.run import block_rows, draw_aggregates
@@ -25,6 +24,7 @@ from labeldp.passes.protocol import Progress, quiet
 from labeldp.release.digest import Digest, table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness, words
+from labeldp.threads import in_order
 from tests.plans import plan
 from tests.tables import source
 from tests.test_law import Sketcher, table

@@ -21,7 +21,7 @@ FORBIDDEN = {("datasets", "theory")}
 
 PUBLIC = (
     "labeldp", "labeldp.accounting", "labeldp.cli", "labeldp.datasets", "labeldp.errors",
-    "labeldp.features", "labeldp.common.files", "labeldp.learners", "labeldp.mechanisms",
+    "labeldp.features", "labeldp.io_util", "labeldp.learners", "labeldp.mechanisms",
     "labeldp.mechanisms.account", "labeldp.mechanisms.workbench", "labeldp.common.pictures",
     "labeldp.exact",
 )  # fmt: skip

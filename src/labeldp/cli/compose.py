@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json
 from labeldp.cli.output import emit_facts, emit_json, emit_table
-from labeldp.common.files import new_path
+from labeldp.io_util import new_path
 from labeldp.mechanisms.protocol import number
 
 if TYPE_CHECKING:

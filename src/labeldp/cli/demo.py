@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from labeldp.cli.derived import told
 from labeldp.cli.options import Budget, Json
 from labeldp.cli.output import emit_facts, emit_json, emit_table, progress
-from labeldp.common.files import check_target
 from labeldp.errors import in_range, positive
+from labeldp.io_util import check_target
 from labeldp.mechanisms.protocol import REMARKS, number
 
 if TYPE_CHECKING:

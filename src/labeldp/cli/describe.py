@@ -7,7 +7,7 @@ from typing import Annotated
 
 from labeldp.cli.derived import told
 from labeldp.cli.options import ReleaseDirectory
-from labeldp.common.files import check_target, new_path
+from labeldp.io_util import check_target, new_path
 
 
 def describe(

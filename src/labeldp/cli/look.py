@@ -9,7 +9,7 @@ from labeldp.cli.derived import told
 from labeldp.cli.options import ColumnOptions, Data, Json, TextOptions
 from labeldp.cli.output import emit_facts, emit_json, emit_table, in_flags, note
 from labeldp.cli.terminal import say
-from labeldp.common.files import check_target, new_path
+from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.protocol import REMARKS
 
 _NO_LABEL = (

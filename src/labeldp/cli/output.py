@@ -113,8 +113,8 @@ def _print(title: str, body: Any) -> None:
 
 def draw_all(pictures: Iterable[Picture], folder: Path) -> None:
     """Pictures as files of a new directory, for light and dark pages."""
-    from labeldp.common.files import new_directory
     from labeldp.common.pictures import draw
+    from labeldp.io_util import new_directory
 
     with new_directory(folder) as partial:
         for picture in pictures:

@@ -13,9 +13,9 @@ from labeldp.cli.curve import along_epsilon, curve_picture, show_curve
 from labeldp.cli.derived import given, merged
 from labeldp.cli.options import Budget, Json, PassOptions, Table, Verbose
 from labeldp.cli.output import draw_all, emit_facts, emit_json, emit_table, in_flags, note
-from labeldp.common.files import check_target, new_path
 from labeldp.common.pictures import need_matplotlib
 from labeldp.errors import InputError
+from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.options import Encoding, option
 from labeldp.mechanisms.protocol import LINEAR, REMARKS, USES, number
 from labeldp.mechanisms.registry import AUTO, mechanism_named, mechanism_names, mechanisms

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Data, Json, SpellingOptions, names, raw_rows
 from labeldp.cli.output import emit_json, note
-from labeldp.common.files import check_target, new_path
 from labeldp.errors import InputError
+from labeldp.io_util import check_target, new_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,7 @@ def _predictions(
 ) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
 
-    from labeldp.common.arrow import arrow_numbers
+    from labeldp.arrow_util import arrow_numbers
 
     schema = _schema(source, kept)
     for batch in source.feature_batches():

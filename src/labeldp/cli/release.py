@@ -12,8 +12,8 @@ from labeldp.cli.derived import given, told
 from labeldp.cli.options import Budget, Json, LedgerOptions, PassOptions, Table, Verbose
 from labeldp.cli.output import emit_facts, emit_json, note
 from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, show_notes
-from labeldp.common.files import check_target
 from labeldp.errors import InputError
+from labeldp.io_util import check_target
 from labeldp.mechanisms.options import Encoding, names, option
 from labeldp.mechanisms.protocol import Demonstration, number
 from labeldp.mechanisms.registry import demonstrations, mechanism_named

@@ -9,7 +9,7 @@ from labeldp.cli.derived import told
 from labeldp.cli.options import Json, ReleaseDirectory
 from labeldp.cli.output import emit_json
 from labeldp.cli.plan import write_report
-from labeldp.common.files import check_target
+from labeldp.io_util import check_target
 
 
 def report(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from labeldp.common.threads import addresses
+from labeldp.threads import addresses
 
 _LEAST = 600
 _THREAD = 10

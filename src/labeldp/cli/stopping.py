@@ -2,7 +2,7 @@
 
 Ctrl-C, `kill` and a terminal that hangs up all unwind the command, so that what was half written,
 or drawn, is removed. SIGKILL and a lost machine cannot be waited for: what they leave is for its
-owner alone, and the next run finds it (see `labeldp.common.files`).
+owner alone, and the next run finds it (see `labeldp.io_util`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from labeldp.common.files import written
+from labeldp.io_util import written
 
 _SIGNALS = [
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)

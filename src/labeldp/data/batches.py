@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers
+from labeldp.arrow_util import arrow_numbers
 from labeldp.errors import DataError
 
 if TYPE_CHECKING:

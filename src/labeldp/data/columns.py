@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.errors import DataError
 
 Kind = Literal["numeric", "categorical", "integer"]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import numpy_numbers
+from labeldp.arrow_util import numpy_numbers
 
 _FAMILIES: dict[str, dict[float, str]] = {
     "kg": {

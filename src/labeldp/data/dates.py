@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.data.dates_in_english import in_english
 
 _LEAP = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"

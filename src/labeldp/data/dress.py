@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arrow import arrow_numbers, arrow_words, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, arrow_words, numpy_numbers
 from labeldp.data.conversion import are_one, measured_in
 from labeldp.data.numerals import RATE, body_pattern, numbers_among
 

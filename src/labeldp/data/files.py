@@ -14,11 +14,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arrow import arrow_numbers, no_value, numpy_numbers
-from labeldp.common.files import path_problem
+from labeldp.arrow_util import arrow_numbers, no_value, numpy_numbers
 from labeldp.data.columns import value_type
 from labeldp.data.safe_names import NO_NAMES, tellable, told
 from labeldp.errors import DataError
+from labeldp.io_util import path_problem
 
 FORMATS = {
     ".parquet": "Parquet",

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_words, no_value
+from labeldp.arrow_util import arrow_words, no_value
 from labeldp.data.columns import NUMBER, floats_of, in_any_case, is_number, is_text, value_type
 from labeldp.data.dress import MOST, Dress, letters_behind, same_unit
 from labeldp.data.numerals import in_ascii, numbers_among, units_of

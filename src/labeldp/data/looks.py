@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arrow import arrow_words
+from labeldp.arrow_util import arrow_words
 from labeldp.data.columns import NUMBER, check_breadth, is_number
 from labeldp.data.dates import (
     CLOCK,

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_words, numpy_numbers
+from labeldp.arrow_util import arrow_words, numpy_numbers
 
 UNITS = (
     r"[A-Z]{1,3}\$|\p{Sc}|USD|EUR|GBP|CHF|BRL|CAD|AUD|JPY|CNY|INR|SEK|NOK|DKK|PLN|kr|zł|Kč|"

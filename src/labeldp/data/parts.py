@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arrow import no_value
+from labeldp.arrow_util import no_value
 from labeldp.data.columns import is_moment, is_text, value_type
 from labeldp.errors import DataError
 

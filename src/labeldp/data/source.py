@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp.arrow_util import numpy_numbers
 from labeldp.common.arguments import checked
-from labeldp.common.arrow import numpy_numbers
 from labeldp.data.columns import Column, column_of, is_usable
 from labeldp.data.delimited import DelimitedReader
 from labeldp.data.files import FileState, joined, state_of

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers, arrow_words, no_value, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, arrow_words, no_value, numpy_numbers
 from labeldp.data.columns import NULL_WORDS, NUMBER, in_any_case, is_number, is_text, value_type
 from labeldp.data.conversion import in_unit, is_measure
 from labeldp.data.dates import digits, of_format, read_clock, read_times

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import numpy_numbers
+from labeldp.arrow_util import numpy_numbers
 from labeldp.data.columns import is_number
 from labeldp.data.numerals import numbers_among
 from labeldp.data.spelling import Spelling

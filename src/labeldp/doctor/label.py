@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers
+from labeldp.arrow_util import arrow_numbers
 from labeldp.data.columns import is_number, to_float
 from labeldp.data.labels import to_labels
 from labeldp.data.reading import Reading

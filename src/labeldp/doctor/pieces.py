@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arrow import arrow_words
+from labeldp.arrow_util import arrow_words
 from labeldp.data.columns import is_text
 from labeldp.data.parts import NUMBER, WORD, cut
 from labeldp.data.reading import Reading

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers
+from labeldp.arrow_util import arrow_numbers
 from labeldp.data.labels import LabelCheck
 from labeldp.data.persons import without_person_hashes
 from labeldp.data.source import Source

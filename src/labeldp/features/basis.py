@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from labeldp.common.files import Check, list_of
 from labeldp.features.columns import check_fields
 from labeldp.features.random_fourier import RandomFourierFeatures
 from labeldp.features.terms import Interaction, LinearSpline, Term
+from labeldp.io_util import Check, list_of
 
 
 @dataclass(frozen=True)

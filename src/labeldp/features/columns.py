@@ -11,16 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.files import (
-    Check,
-    is_count,
-    is_flag,
-    is_number,
-    is_positive,
-    is_text,
-    is_whole,
-    list_of,
-)
 from labeldp.data.columns import NULL_WORDS, to_float
 from labeldp.errors import DataError
 from labeldp.features.grid import Grid
@@ -31,6 +21,16 @@ from labeldp.features.levels import (
     other_spelling,
     place_name,
     whole_number,
+)
+from labeldp.io_util import (
+    Check,
+    is_count,
+    is_flag,
+    is_number,
+    is_positive,
+    is_text,
+    is_whole,
+    list_of,
 )
 from labeldp.kernels import Kernels, Positions
 

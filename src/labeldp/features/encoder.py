@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers, integer_kind, narrow_integers, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, integer_kind, narrow_integers, numpy_numbers
 from labeldp.data.columns import is_narrow
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.files import Check, is_count, is_flag, is_text, list_of, optional
 from labeldp.data.columns import NULL_WORDS
 from labeldp.data.opening import open_table, ready
 from labeldp.data.parts import split_part
@@ -26,6 +25,7 @@ from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fie
 from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.joint_codes import JointCategoryCodes
 from labeldp.features.terms import Derived, Fitted, Term
+from labeldp.io_util import Check, is_count, is_flag, is_text, list_of, optional
 
 INTERCEPT = "intercept"
 _BATCH = 65_536

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arrow import arrow_numbers, integer_kind, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, integer_kind, numpy_numbers
 from labeldp.data.columns import is_clock, is_moment, is_text
 from labeldp.errors import DataError
 from labeldp.kernels import Positions, positions

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common.files import Check, is_positive, is_text, is_whole, list_of
 from labeldp.errors import DataError
 from labeldp.features.columns import check_fields
 from labeldp.features.terms import Derived, Fitted, Numbers, Sight, Writer
+from labeldp.io_util import Check, is_positive, is_text, is_whole, list_of
 
 SEED = "1"
 WIDTH = 2.0

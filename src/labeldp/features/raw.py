@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.common.arrow import arrow_numbers, arrow_words, no_value
+from labeldp.arrow_util import arrow_numbers, arrow_words, no_value
 from labeldp.data.columns import to_float
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.levels import codes_of, names_of

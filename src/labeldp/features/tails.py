@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import numpy_numbers
+from labeldp.arrow_util import numpy_numbers
 from labeldp.data.columns import floats_of, to_float
 from labeldp.features.accumulators import PassRequirements
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.columns import (
     Column,
     beyond_exact,

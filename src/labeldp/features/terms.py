@@ -17,8 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common.files import Check, is_count, is_text, is_whole, list_of
 from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
+from labeldp.io_util import Check, is_count, is_text, is_whole, list_of
 
 LARGEST_CODE = 2**19
 Numbers = NDArray[np.float64]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers, arrow_words, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, arrow_words, numpy_numbers
 from labeldp.data.columns import to_float
 from labeldp.errors import InputError
 from labeldp.features.columns import CategoricalColumn, NumericColumn

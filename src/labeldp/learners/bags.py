@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp.common.arrow import column_numbers
+from labeldp.arrow_util import column_numbers
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
 from labeldp.features.encoder import Encoded

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from labeldp.common.arrow import arrow_numbers, arrow_words
-from labeldp.common.files import is_number, is_text, list_of, optional
+from labeldp.arrow_util import arrow_numbers, arrow_words
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.feature_map import FeatureMap
+from labeldp.io_util import is_number, is_text, list_of, optional
 from labeldp.learners.protocol import Array, checked
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ How it is learnt stands in `linear_fit`, which predicting does not import.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from labeldp.common.arguments import plain_fields
-from labeldp.common.cards import Card, Shown
-from labeldp.common.files import is_count, is_flag, is_number, is_text, list_of, optional
+from labeldp.display import ReprMixin
 from labeldp.errors import InputError, at_least, in_range, positive
 from labeldp.features.feature_map import FeatureMap
+from labeldp.io_util import is_count, is_flag, is_number, is_text, list_of, optional
 from labeldp.learners.effects import Effect
 from labeldp.learners.layers import row_products
 from labeldp.learners.protocol import (
@@ -84,7 +84,7 @@ class LinearOptions:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class LinearModel(Shown):
+class LinearModel(ReprMixin):
     """All of a fitted linear model; what the fields are stands at `LinearRegressor`."""
 
     options: LinearOptions
@@ -102,8 +102,7 @@ class LinearModel(Shown):
     releases: tuple[dict[str, Any], ...] = ()
     effects: tuple[Effect, ...] = ()
 
-    @property
-    def _card(self) -> Card:
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         told = ", ".join(f"{name} {value}" for name, value in self.rule.items())
         facts = [("columns", f"{self.width:,}"), ("chosen by", told or "least squares")]
         if self.label_range is not None:
@@ -113,7 +112,7 @@ class LinearModel(Shown):
             ("release", f"{each['mechanism']}, ε = {each['epsilon']}, δ = {each['delta']}")
             for each in self.releases
         ]
-        return Card("Linear model", tuple((name, value) for name, value in facts if value))
+        return ("Linear model", tuple((name, value) for name, value in facts if value))
 
     @property
     def width(self) -> int:

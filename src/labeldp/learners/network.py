@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labeldp.common.cards import Card, Shown
-from labeldp.common.files import is_count, is_number, is_positive, is_text, list_of, optional
 from labeldp.data.source import Source
+from labeldp.display import ReprMixin
 from labeldp.errors import InputError, MissingExtraError
 from labeldp.features.feature_map import FeatureMap
+from labeldp.io_util import is_count, is_number, is_positive, is_text, list_of, optional
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.inputs import Inputs
 from labeldp.learners.layers import Layers, Matrix, averaged
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NetworkModel(Shown):
+class NetworkModel(ReprMixin):
     """All of a fitted network; what the fields are stands at `BagRegressor`."""
 
     options: Settings
@@ -59,15 +60,14 @@ class NetworkModel(Shown):
     quality: Quality | None = None
     label_range: tuple[float, float] | None = None
 
-    @property
-    def _card(self) -> Card:
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         widths = " × ".join(str(len(matrix)) for matrix in self.layers.matrices)
         facts = (
             ("columns", f"{self.width:,}"),
             ("layers", widths),
             ("epochs", f"{len(self.losses)}, the best was {self.best_epoch}"),
         )
-        return Card("Network", facts)
+        return ("Network", facts)
 
     @property
     def width(self) -> int:

@@ -27,7 +27,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common.files import (
+from labeldp.data.source import Source
+from labeldp.errors import InputError, LabelDPError, ReleaseError
+from labeldp.features.feature_map import FeatureMap
+from labeldp.io_util import (
     Check,
     is_number,
     json_digest,
@@ -36,9 +39,6 @@ from labeldp.common.files import (
     path_problem,
     refuse_existing,
 )
-from labeldp.data.source import Source
-from labeldp.errors import InputError, LabelDPError, ReleaseError
-from labeldp.features.feature_map import FeatureMap
 from labeldp.release.files import WANTS_TABLE
 
 if TYPE_CHECKING:

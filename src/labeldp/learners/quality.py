@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common.files import is_number, optional
+from labeldp.io_util import is_number, optional
 from labeldp.learners.protocol import Array, checked
 from labeldp.learners.rules import FitRule, mean_direction
 from labeldp.learners.whitened import Measured, NoisyNormalEquations, form_error, square

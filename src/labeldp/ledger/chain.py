@@ -20,8 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from labeldp.common.files import canonical_json, new_path, path_problem
 from labeldp.errors import LedgerError
+from labeldp.io_util import canonical_json, new_path, path_problem
 
 FORMAT = "labeldp-ledger/1"
 _APPLICATION = 0x6C64706C  # of the SQLite header: "ldpl"

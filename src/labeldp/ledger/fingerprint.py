@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers, arrow_words, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, arrow_words, numpy_numbers
 from labeldp.data.columns import is_number, is_text, value_type
 from labeldp.data.persons import hash_texts, person_hashes
 from labeldp.features.accumulators import PassRequirements

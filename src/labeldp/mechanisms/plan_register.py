@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labeldp.common.files import path_problem
 from labeldp.errors import InputError, LabelDPError, SpentError
+from labeldp.io_util import path_problem
 
 if TYPE_CHECKING:
     from labeldp.mechanisms.plans import Plan

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from labeldp.common.arguments import checked
-from labeldp.common.cards import Card, Shown, budget
-from labeldp.common.files import check_target, json_digest, new_path, read_json
 from labeldp.data.opening import said_again
 from labeldp.data.source import Source, as_source
+from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import InputError, PlanError
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.feature_map import FeatureMap
+from labeldp.io_util import check_target, json_digest, new_path, read_json
 from labeldp.mechanisms.forecast import Forecast, explained_ms
 from labeldp.mechanisms.plan_file import document_of, fields_of
 from labeldp.mechanisms.protocol import number
@@ -47,7 +47,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(Shown):
+class Plan(ReprMixin):
     """What will be published and what it promises; every field is public."""
 
     claim: Claim
@@ -72,12 +72,11 @@ class Plan(Shown):
     """What was said about the labels and the text of its table (`Source.said`): a release reads
     them in the same way."""
 
-    @property
-    def _card(self) -> Card:
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         claim, (low, high) = self.claim, self.labels.range
         about = claim.to_json()
-        return Card(
-            f"Plan: {claim.mechanism}, {budget(claim.epsilon, claim.delta)}",
+        return (
+            f"Plan: {claim.mechanism}, {format_budget(claim.epsilon, claim.delta)}",
             (
                 ("rows", f"{self.features.rows:,}"),
                 ("design columns", f"{len(self.features.names):,}"),

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.common.files import json_digest
 from labeldp.errors import InputError, ReleaseError
 from labeldp.features.notes import foreign_notes
+from labeldp.io_util import json_digest
 from labeldp.mechanisms.certificate_form import malformed
 from labeldp.mechanisms.registry import mechanism_named, mechanisms
 from labeldp.release.certificate import seal

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common.files import json_digest
 from labeldp.errors import InputError, LabelDPWarning
+from labeldp.io_util import json_digest
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from labeldp.common.arguments import plain
-from labeldp.common.threads import workers
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, at_least
 from labeldp.features.accumulators import (
@@ -30,6 +29,7 @@ from labeldp.passes.checkpoint import Checkpoint, Finished
 from labeldp.passes.memory import Memory
 from labeldp.passes.protocol import Engine, Progress, quiet
 from labeldp.passes.streams import Streams
+from labeldp.threads import workers
 
 MOST_THREADS = 1024
 _SUMS = 1 << 30

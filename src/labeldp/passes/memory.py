@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common.arrow import avoid_large_pages
+from labeldp.arrow_util import avoid_large_pages
 from labeldp.data.files import FileState
 from labeldp.data.labels import LabelCheck
 from labeldp.data.persons import PERSON_COLUMN

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from labeldp.common.arrow import cast_integers, narrow_integers
+from labeldp.arrow_util import cast_integers, narrow_integers
 from labeldp.data.columns import is_text
 from labeldp.features.levels import same_dictionary
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.common.arguments import plain
-from labeldp.common.files import read_small
 from labeldp.errors import InputError
+from labeldp.io_util import read_small
 
 MOST_LETTERS = 2000
 

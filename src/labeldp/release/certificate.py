@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeldp.common.files import json_digest
+from labeldp.io_util import json_digest
 
 
 class Certificate(dict[str, Any]):

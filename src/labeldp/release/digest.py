@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_words, numpy_numbers
-from labeldp.common.threads import workers
+from labeldp.arrow_util import arrow_words, numpy_numbers
 from labeldp.data.columns import is_text
+from labeldp.threads import workers
 
 
 class Batched(Protocol):

@@ -7,7 +7,7 @@ are read only as far as they are looked at.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -17,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp.arrow_util import column_numbers, numpy_numbers
 from labeldp.common.arguments import checked
-from labeldp.common.arrow import column_numbers, numpy_numbers
-from labeldp.common.cards import Card, Shown
-from labeldp.common.files import is_directory, path_problem, read_json
+from labeldp.display import ReprMixin
 from labeldp.errors import ReleaseError
 from labeldp.features.feature_map import FeatureMap
+from labeldp.io_util import is_directory, path_problem, read_json
 from labeldp.release.certificate import Certificate
 from labeldp.release.label_model import LabelModel, SketchedLabels
 from labeldp.release.pending import (
@@ -56,7 +56,7 @@ _NOT_FILES = ("aggregates", "features", "feature_sums")
 
 
 @dataclass(frozen=True, repr=False)
-class Release(Shown):
+class Release(ReprMixin):
     """What may be published. Every field is public."""
 
     table: pa.Table | StoredTable
@@ -70,14 +70,13 @@ class Release(Shown):
     def __post_init__(self) -> None:
         object.__setattr__(self, "certificate", Certificate(self.certificate))
 
-    @property
-    def _card(self) -> Card:
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         """What the certificate says; it may be anyone's, so nothing in it is relied on."""
         said = {name: str(value) for name, value in self.certificate.items()}
         names = ("mechanism", "epsilon", "delta", "rows", "bags", "bag_size", "label_range")
         stored = isinstance(self.table, StoredTable)
         where = str(self.table.path.parent) if stored else "memory; save it, it has been paid for"
-        return Card(
+        return (
             "Release",
             (
                 *((name.replace("_", " "), said.get(name, "?")) for name in names),

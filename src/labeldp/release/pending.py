@@ -28,9 +28,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers
-from labeldp.common.files import new_directory
+from labeldp.arrow_util import arrow_numbers
 from labeldp.features.feature_map import FeatureMap
+from labeldp.io_util import new_directory
 from labeldp.release.certificate import seal
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.digest import Digest, table_digest

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import column_numbers, numpy_numbers
+from labeldp.arrow_util import column_numbers, numpy_numbers
 from labeldp.data.batches import take_numbered
 from labeldp.data.source import Source, scan
 from labeldp.errors import InputError, MissingExtraError, ReleaseError

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.common.files import canonical_json, read_json
 from labeldp.errors import ReleaseError
+from labeldp.io_util import canonical_json, read_json
 from labeldp.release.stored import check_plain
 
 SIGNATURES = "release.intoto.json"

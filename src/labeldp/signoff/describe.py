@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labeldp.common.files import read_json
 from labeldp.errors import InputError, ReleaseError
+from labeldp.io_util import read_json
 from labeldp.release.croissant import JSON, PARQUET, File, croissant_of, described, files_of, title
 from labeldp.release.files import Release
 from labeldp.release.pending import CERTIFICATE

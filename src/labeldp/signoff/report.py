@@ -10,8 +10,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from labeldp.common.files import read_json
 from labeldp.errors import ReleaseError
+from labeldp.io_util import read_json
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.release.claim import claimed_fields

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labeldp.common.files import check_target, read_small
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
+from labeldp.io_util import check_target, read_small
 from labeldp.release.files import Release
 from labeldp.release.statement import SIGNATURES, Envelope, Signature, statement
 from labeldp.signoff.verification import verify

@@ -9,7 +9,7 @@ the aggregates must look like draws from the law that the claim rests on.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +19,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from labeldp.common.arguments import checked
-from labeldp.common.cards import Card, Shown
-from labeldp.common.files import is_directory
 from labeldp.data.files import find
 from labeldp.data.source import Source
+from labeldp.display import ReprMixin
 from labeldp.errors import InputError, ReleaseError
+from labeldp.io_util import is_directory
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.mechanisms.structure import altered, misshapen
 from labeldp.passes.local import engine_for
@@ -39,7 +39,7 @@ _MOST_SHOWN = 600
 
 
 @dataclass(frozen=True, repr=False)
-class Verification(Shown):
+class Verification(ReprMixin):
     """The answer: valid when nothing disagreed."""
 
     problems: tuple[str, ...]
@@ -56,14 +56,13 @@ class Verification(Shown):
         """Whether nothing disagreed."""
         return not self.problems
 
-    @property
-    def _card(self) -> Card:
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         facts = [("problem", text) for text in self.problems[:_SHOWN]]
         more = len(self.problems) - _SHOWN
         facts += [("", f"and {more} more")] if more > 0 else []
         facts += [("weak", text) for text in self.weak]
         facts += [("not tested", text) for text in self.untested]
-        return Card(f"Valid: {self.summary}" if self.valid else "NOT valid", tuple(facts))
+        return (f"Valid: {self.summary}" if self.valid else "NOT valid", tuple(facts))
 
 
 class Key(Protocol):

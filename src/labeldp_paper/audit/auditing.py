@@ -10,7 +10,7 @@ and attack). An audit that passes proves nothing: it has not found what it looke
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from labeldp.common.arguments import checked
-from labeldp.common.cards import Card, Shown, budget
 from labeldp.data.source import Source, as_source
+from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import InputError, positive
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.registry import AUTO, DELTA, EPSILON, mechanism_named
@@ -70,7 +70,7 @@ class Check:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(Shown):
+class Audit(ReprMixin):
     """What was tried, and whether anything broke the claim."""
 
     mechanism: str
@@ -111,11 +111,10 @@ class Audit(Shown):
         whole = {"passed": self.passed, **fields, "least_p": self.least_p}
         return {**whole, "checks": [asdict(check) for check in self.checks]}
 
-    @property
-    def _card(self) -> Card:
+    def _repr_facts(self) -> tuple[str, Iterable[tuple[str, str]]]:
         verdict = "passed" if self.passed else "FAILED"
-        return Card(
-            f"Audit of {self.mechanism}, {budget(self.epsilon, self.delta)}: {verdict}",
+        return (
+            f"Audit of {self.mechanism}, {format_budget(self.epsilon, self.delta)}: {verdict}",
             (
                 ("lower bound of ε", f"{self.lower_bound:.3g}"),
                 ("smallest p-value", f"{self.least_p:.2g} of {len(self.checks)} checks"),

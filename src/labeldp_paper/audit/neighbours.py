@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers
+from labeldp.arrow_util import arrow_numbers
 from labeldp.data.persons import read_person_hashes
 from labeldp.data.protocol import ReaderOf
 from labeldp.data.source import Source

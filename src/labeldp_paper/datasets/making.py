@@ -13,8 +13,8 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from labeldp.common.files import check_target, new_path
 from labeldp.errors import InputError, at_least, positive
+from labeldp.io_util import check_target, new_path
 from labeldp_paper.datasets.catalogue import find
 from labeldp_paper.datasets.declaration import Dataset, Model, Options
 from labeldp_paper.datasets.projection import projected

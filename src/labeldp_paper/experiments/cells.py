@@ -16,7 +16,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
-from labeldp.common.files import json_digest
+from labeldp.io_util import json_digest
 from labeldp_paper.datasets.reading import Progress
 from labeldp_paper.experiments.result import Row
 

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from labeldp import InputError
-from labeldp.common.files import new_directory
 from labeldp.data.source import Source
 from labeldp.features.feature_map import FeatureMap
+from labeldp.io_util import new_directory
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_stable_rows, members_table
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from labeldp.common.arrow import arrow_numbers, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.source import Source
 from labeldp.exact.gram import GramAccumulator
 from labeldp.features.encoder import Encoder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from labeldp.common.arrow import column_numbers
+from labeldp.arrow_util import column_numbers
 from labeldp.mechanisms.layouts import MEMBERS
 from labeldp.release.files import Release
 from labeldp.release.label_model import BagLabels

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc
 
-from labeldp.common.arrow import column_numbers
+from labeldp.arrow_util import column_numbers
 from labeldp.data.source import Source
 from labeldp.exact.cholesky import ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator

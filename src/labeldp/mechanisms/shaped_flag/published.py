@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from labeldp.common.arrow import column_numbers
+from labeldp.arrow_util import column_numbers
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.shaped_flag import RADIAL
 from labeldp.release.files import Release

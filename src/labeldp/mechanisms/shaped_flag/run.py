@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.common.arrow import arrow_numbers
+from labeldp.arrow_util import arrow_numbers
 from labeldp.data.source import Source
 from labeldp.errors import PlanError
 from labeldp.exact.cholesky import verified_cholesky

@@ -25,7 +25,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from labeldp.common.threads import in_order, workers
 from labeldp.data.source import Source
 from labeldp.errors import PlanError
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
@@ -43,6 +42,7 @@ from labeldp.passes.protocol import Engine
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
+from labeldp.threads import in_order, workers
 
 _MOST_ROWS, _FEWEST_ROWS, _NUMBERS = 1 << 14, 1 << 10, 1 << 19
 """A block has at most so many rows, and no more than so many numbers unless it has the fewest."""
