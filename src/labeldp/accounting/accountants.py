@@ -1,10 +1,10 @@
-"""The accountants of wtd-FLAg: each makes a curve of public facts, bags and a residual floor.
+"""The accountants of wtd-FLAg: from public bounds, bags and a floor to a privacy profile.
 
-    exact              the law of the release with the public features' largest leverage
-    exact-worst-case   the same law when nothing is known of the features
+    exact              the exact law of the loss, with the largest leverage of the public features
+    exact-worst-case   the same law for any features
     paper              Theorem 1
 
-`measurement` prices a floor that was measured (theory §6), which the theorem cannot.
+`measurement` is the cost of a measured floor (theory §6), which Theorem 1 does not cover.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from labeldp.errors import PlanError
 
 
 class Accountant(Protocol):
-    """What bags over a floor cost."""
+    """Return the profile of `bags` aggregates over a residual floor."""
 
     def __call__(
         self, facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
@@ -30,23 +30,23 @@ class Accountant(Protocol):
 def exact(
     facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
 ) -> PrivacyProfile:
-    """The exact law of the privacy loss, the supremum over neighbours certified by cells."""
+    """The exact law of the privacy loss; the supremum over neighbours is certified."""
     return SketchProfile(facts, bags, floor, *measurement_cost(measurement))
 
 
 def exact_worst_case(
     facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
 ) -> PrivacyProfile:
-    """The same for any features."""
+    """The same law for any features."""
     return exact(replace(facts, max_leverage=None), bags, floor, measurement)
 
 
 def paper(
     facts: DatasetBounds, bags: int, floor: float, measurement: Measurement | None = None
 ) -> PrivacyProfile:
-    """Theorem 1 with γ = floor/rows; a group is so many single steps.
+    """Theorem 1 with γ = floor/rows; groups by generic group privacy.
 
-    `inflation` is not used: the theorem's constants leave room for it many times over.
+    `inflation` is not used: the theorem's constants cover it many times over.
     """
     if measurement is not None:
         raise PlanError(

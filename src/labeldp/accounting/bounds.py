@@ -1,4 +1,4 @@
-"""The shapes of an answer: a bracket whose upper end is the claim, and a number or a reason."""
+"""What accountants return: bounds whose upper end is the claim, or a number with a reason."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Bounds:
     upper: float
 
     def plus(self, slack: float) -> Bounds:
-        """Add a failure probability, rounding the upper end up."""
+        """Return the bounds plus a failure probability, the upper end rounded up."""
         if slack == 0.0:
             return self
         return Bounds(
@@ -25,7 +25,7 @@ class Bounds:
         )
 
     def times(self, chance: float) -> Bounds:
-        """δ over a draw from δ given the draw, rounding the upper end up."""
+        """Return the bounds times the probability of being sampled, the upper end rounded up."""
         if chance == 1.0:
             return self
         return Bounds(self.lower * chance, self.estimate * chance, round_up(self.upper * chance))
@@ -36,7 +36,7 @@ NO_GUARANTEE = Bounds(1.0, 1.0, 1.0)
 
 @dataclass(frozen=True)
 class Answer:
-    """A number, or why there is none. `value` is 0 bags, or None for anything else, if refused."""
+    """A number, or the reason why there is none (then `value` is 0 bags, or None)."""
 
     value: float | None
     reason: str = ""
@@ -54,5 +54,5 @@ class Answer:
 
 
 def round_up(value: float) -> float:
-    """The next float: a claim never gains by rounding."""
+    """Return the next larger float, so that rounding never makes a claim smaller."""
     return math.nextafter(value, math.inf)

@@ -1,4 +1,4 @@
-"""Several releases of one table: what they cost together (theory §6, §13).
+"""Composition: the profile of several releases of one table together (theory §6, §13).
 
 Losses of independent releases add, so E[e^{zL}] multiplies. Sketches and Gaussians are one contour
 integral; Gaussians alone are one of √Σμ²; sketches of one family are one with the bags added. A
@@ -8,8 +8,8 @@ sketches is certified by branch and bound, a parameter for each family, as in `f
 
 A guarantee over the draw of bags is the mean over who is in one, which is public: independent draws
 are a law for each set of releases that took the label, times the chance of that set. Releases that
-share a draw are not independent: they are composed given the bags first (`draw.OverDraw` around
-`compose`).
+share a draw are not independent: they are composed given the bags first (`SubsampledProfile`
+around `compose`).
 
 What has no such form (theorems, means over weights) is added by a split of the budget:
 δ(ε) ≤ δ1(t1·ε) + δ2(t2·ε) + … for every t1 + t2 + … = 1, the best of a few.
@@ -48,10 +48,10 @@ _ROUNDING = 1e-12  # of sums of a few losses
 
 
 def compose(curves: Iterable[PrivacyProfile]) -> PrivacyProfile:
-    """The guarantee of all of them together."""
+    """Return the profile of all of them together."""
     parts = [part for curve in curves for part in curve.parts()]
     if not parts:
-        raise InputError("there is nothing to compose: give at least one curve")
+        raise InputError("there is nothing to compose: give at least one privacy profile")
     if len(parts) == 1:
         return parts[0]
     found = [mu for part in parts if (mu := gaussian_mu(part)) is not None]
@@ -61,7 +61,7 @@ def compose(curves: Iterable[PrivacyProfile]) -> PrivacyProfile:
 
 
 def gaussian_mu(curve: PrivacyProfile) -> float | None:
-    """μ of the Gaussian mechanism whose curve this is; None if it is another's."""
+    """Return μ if this is the profile of a Gaussian mechanism, else None."""
     factors = curve.factors()
     return None if factors is None or factors != LossFactors(mu=factors.mu) else factors.mu
 
@@ -106,10 +106,11 @@ Sets = list[tuple[float, tuple[PrivacyProfile, ...]]]
 
 
 def _taken(curves: tuple[PrivacyProfile, ...]) -> Sets:
-    """Who is in a bag of which release; of equal releases only how many took the label matters.
+    """Return, for every set of releases whose bags hold the label, its probability and profiles.
 
-    Chances of a draw are rounded up, which costs: more releases see no less of a label. Beyond some
-    sets a draw is not looked into: its law is one for the split of ε.
+    Of equal releases only the number of those that hold the label matters. Inclusion probabilities
+    are rounded up, which is safe: more releases see no less of a label. With too many sets a
+    release is treated as a whole, by the split of ε.
     """
     sets: Sets = [(1.0, ())]
     for curve, times in Counter(curves).items():
@@ -131,7 +132,7 @@ def _binomial(times: int, count: int, share: float) -> float:
 
 
 def _given(laws: tuple[PrivacyProfile, ...], epsilon: float, certified: bool) -> Bounds:
-    """What these releases cost together; none of them sees nothing of the label."""
+    """Return δ of these releases together; δ = 0 if there is none."""
     whole, others = LossFactors(), []
     for law in laws:
         factors = law.factors()
@@ -145,7 +146,7 @@ def _given(laws: tuple[PrivacyProfile, ...], epsilon: float, certified: bool) ->
 
 
 def _split(laws: list[PrivacyProfile], epsilon: float, certified: bool) -> Bounds:
-    """The sum of δ over the best way to deal out shares of ε."""
+    """Return the least sum of δ over splits of ε into shares, by dynamic programming."""
 
     @cache
     def at(law: PrivacyProfile, share: float) -> Bounds:

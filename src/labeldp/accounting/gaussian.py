@@ -1,6 +1,6 @@
-"""The Gaussian mechanism, exactly: δ(ε; μ) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (theory 4).
+"""The Gaussian mechanism: δ(ε; μ) = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) (theory §4).
 
-μ is sensitivity over noise.
+μ is the sensitivity divided by the noise deviation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
 def delta(epsilon: float, mu: float) -> float:
-    """δ at any real ε; relative error below 1e-12 down to δ = 1e-300.
+    """Return δ at any real ε, with a relative error below 1e-12 down to δ = 1e-300.
 
     With x = ε/μ − μ/2 and Mills' ratio R(x) = Φ(−x)/φ(x), δ = φ(x)(R(x) − R(x+μ)).
     For small μ the difference is the integral of −R' = 1 − sR(s), which does not cancel.
@@ -45,17 +45,16 @@ def delta(epsilon: float, mu: float) -> float:
 
 
 def upper(epsilon: float, mu: float) -> float:
-    """`delta` with its rounding error added: the number a claim may use."""
+    """Return `delta` with its rounding error added: the number a claim may use."""
     value = delta(epsilon, mu)
     return min(1.0, max(value * (1.0 + _MARGIN), LEAST_CLAIM)) if mu > 0.0 else value
 
 
 @dataclass(frozen=True)
 class GaussianProfile(PrivacyProfile):
-    """A number of sensitivity μ published with noise N(0, 1).
+    """Numbers of sensitivity μ published with noise N(0, 1).
 
-    A group moves it by as many times as much, in one number or in several. μ = inf is a number
-    without noise: no guarantee.
+    k labels move them by at most k·μ. μ = inf means no noise: no guarantee.
     """
 
     mu: float
@@ -92,7 +91,7 @@ class GaussianProfile(PrivacyProfile):
 
 
 def largest_mu(epsilon: float, delta: float) -> float:
-    """The largest μ within (ε, δ); 0 with δ = 0, which no Gaussian noise keeps."""
+    """Return the largest μ within (ε, δ); 0 for δ = 0, which no Gaussian noise satisfies."""
     return calibrate(GaussianProfile(1.0), "mu", epsilon, delta) if delta else 0.0
 
 

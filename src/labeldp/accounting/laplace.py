@@ -1,4 +1,4 @@
-"""Losses that are bounded: pure ε, and Laplace noise on one number (theory §9, §11, §13).
+"""Profiles of bounded losses: pure ε-DP, and Laplace noise on one number (theory §9, §11, §13).
 
 Of all pure-ε₀ releases the two-point law is the worst: L = ±ε₀ with P(L = ε₀) = 1/(1 + e^{−ε₀}),
 so δ(ε) = (e^{ε₀} − e^ε)/(1 + e^{ε₀}) for |ε| ≤ ε₀. Laplace noise of scale Δ/ε₀ on a number that
@@ -34,21 +34,21 @@ _CELLS = 64
 
 @dataclass(frozen=True)
 class BoundedLossProfile(PrivacyProfile):
-    """A loss within ±`epsilon`: of noise, what a label can move over its scale.
+    """A privacy loss within ±`epsilon` (for noise: sensitivity over scale).
 
-    A group moves the same numbers by as many times as much.
+    k labels move the numbers by at most k times as much.
     """
 
     epsilon: float
     exact: ClassVar[bool] = False
-    """Whether `atoms` are the law itself, and not one above it."""
+    """Whether `atoms` are the law of the loss itself, not one that dominates it."""
 
     def __post_init__(self) -> None:
         positive(epsilon=self.epsilon)
 
     @abstractmethod
     def atoms(self) -> DiscreteLoss:
-        """The law of the loss in points."""
+        """Return the law of the loss as points with probabilities."""
 
     def group(self, size: int) -> Self:
         at_least(1, size=size)
@@ -66,7 +66,7 @@ class BoundedLossProfile(PrivacyProfile):
 
 @dataclass(frozen=True)
 class PureProfile(BoundedLossProfile):
-    """Any release that is ε₀-DP with δ = 0, by the two-point law."""
+    """Any release that is ε₀-DP with δ = 0; the two-point law is the worst of them."""
 
     exact = True
 

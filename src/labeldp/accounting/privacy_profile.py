@@ -1,8 +1,8 @@
-"""A guarantee is a curve: δ at every ε, for one label or several, alone or with others.
+"""Privacy profiles: δ(ε) of a release, for one changed label or several, alone or composed.
 
-A law says what δ(ε) is; every inverse question (ε at δ, most bags, least noise, smallest bag) is
-answered in `invert`, to which a law says no more than where to look: `epsilon_search`, and
-`parameter_search` each of its parameters. Only `Bounds.upper` may reach a certificate.
+A `PrivacyProfile` gives certified bounds of δ(ε). Inverse questions (ε at δ, most bags, least
+noise, smallest bag) are answered in `calibrate`; a profile only says where to search
+(`epsilon_search`, `parameter_search`). Only `Bounds.upper` may reach a certificate.
 """
 
 from __future__ import annotations
@@ -23,28 +23,30 @@ if TYPE_CHECKING:
 
 
 class SearchMethod(Enum):
-    """How a limit is looked for, as suits the law."""
+    """How `calibrate` searches for a value."""
 
     NEAR = auto()
-    """A root of the quick guess from `start`, then small steps until the certified δ passes."""
+    """Find the root of `quick_delta` from `start`, then step until the certified δ passes."""
     SHARP = auto()
-    """δ is closed form: a root between the ends, to the last digits."""
+    """δ is closed form: find its root between the ends to the last digits."""
     DOUBLING = auto()
-    """δ is slow far out: `start` is doubled until the root is bracketed."""
+    """δ is slow to compute far out: double `start` until the root is bracketed."""
     STEPS = auto()
-    """Certified from the first: growing steps from `start`, then halving."""
+    """Use the certified δ from the beginning: growing steps from `start`, then bisection."""
     HALVING = auto()
-    """Halving the ratio of the ends."""
+    """Bisect the ratio of the ends by the certified δ."""
 
 
 @dataclass(frozen=True)
 class SearchRange:
-    """Where ε, or the limit of a parameter, lies, and how to look for it.
+    """Where ε, or the best value of a parameter, lies, and how to search for it.
 
-    low, high, start: the ends, and where to begin, in the coordinate that suits the law; `value`
-    makes the parameter of it. (Bags are looked for by their logarithm: `value` is exp.)
-    grows: δ grows with the parameter, so that the largest is asked for; else the smallest.
-    hopeless: what to say if there is none; "{least}" stands for the δ at the end of the range.
+    low, high, start: the ends and the first guess, in the coordinate that suits the profile;
+        `value` turns a coordinate into the parameter (bags are searched by their logarithm, so
+        there `value` is exp).
+    increasing: δ increases with the parameter, so the largest value is wanted; else the smallest.
+    integer: only whole numbers count.
+    error_message: what to say if there is none; "{least}" stands for δ at the end of the range.
     """
 
     low: float
@@ -58,22 +60,26 @@ class SearchRange:
 
 
 DiscreteLoss = tuple[tuple[float, float], ...]
-"""The values of a bounded loss and their probabilities under P, or a law above it."""
+"""Values of a bounded privacy loss with their probabilities under P, or a law that dominates it."""
 
 
 @dataclass(frozen=True)
 class LossFactors:
-    """A loss in parts that add, by which curves compose: sketches, a Gaussian, bounded losses."""
+    """A privacy loss as a sum of independent parts, by which profiles compose.
+
+    families: sketches. mu: all Gaussian parts together. atoms: bounded losses. slack: a failure
+    probability that is added to δ. exact: False if the atoms dominate the loss instead of being
+    its law; then there is no lower bound.
+    """
 
     families: tuple[NeighborFamily, ...] = ()
     mu: float = 0.0
     atoms: tuple[DiscreteLoss, ...] = ()
     slack: float = 0.0
     exact: bool = True
-    """Not so if the points of a bounded loss lie above it: then there is no lower bound."""
 
     def times(self, other: LossFactors) -> LossFactors:
-        """Both losses together."""
+        """Return the factors of both losses together."""
         return LossFactors(
             self.families + other.families,
             math.hypot(self.mu, other.mu),
@@ -84,66 +90,69 @@ class LossFactors:
 
 
 class PrivacyProfile(ABC):
-    """δ(ε) of a release, for a change of one label unless its law says otherwise."""
+    """δ(ε) of a release when one label changes, unless a subclass says otherwise."""
 
     @abstractmethod
     def delta(self, epsilon: float) -> Bounds:
-        """δ(ε), certified."""
+        """Return certified bounds of δ(ε)."""
 
     def quick_delta(self, epsilon: float) -> Bounds:
-        """A quicker δ(ε) that is never above `delta`."""
+        """Return bounds whose upper end is never above that of `delta`, faster to compute."""
         return self.delta(epsilon)
 
     def group(self, size: int) -> PrivacyProfile:
-        """The guarantee for `size` labels changed at once; for one, the curve (or a hair above).
+        """Return the profile for `size` labels changed at once.
 
-        So many single steps, unless a law knows better.
+        Generic group privacy (`size` single steps), unless a subclass knows a better bound.
         """
         return GroupPrivacy(self, size)
 
     def step(self, size: int) -> PrivacyProfile:  # noqa: ARG002
-        """What each of `size` single steps has; less than one label where a promise wears off."""
+        """Return the profile of each of `size` single steps.
+
+        It differs from `self` where a promise about the data wears off with every changed label.
+        """
         return self
 
     def factors(self) -> LossFactors | None:
-        """The loss in parts that compose exactly; None if the law has no such form."""
+        """Return the loss as independent parts; None if it has no such form."""
         return None
 
     def subsampling(self) -> tuple[float, PrivacyProfile] | None:
-        """The chance that a public draw takes the label, and the law then; None: no draw."""
+        """Return the probability of being in a bag and the profile given that; None: no bags."""
         return None
 
     def parts(self) -> tuple[PrivacyProfile, ...]:
-        """The releases that it is made of."""
+        """Return the profiles that were composed into this one."""
         return (self,)
 
     def inner_profile(self, delta: float) -> tuple[PrivacyProfile, float]:
-        """The curve inside, and the δ at which it answers the same question; else itself."""
+        """Return a simpler profile and the δ at which it answers the same inverse question."""
         return self, delta
 
     def pure_epsilon(self) -> float:
-        """The ε from which on δ is 0, as far as the law says; inf if it never is."""
+        """Return an ε from which on δ is exactly 0; inf if there is none."""
         return math.inf
 
     def epsilon_search(self, delta: float) -> SearchRange | float:  # noqa: ARG002
-        """Where to look for ε at δ > 0, or that ε if it is closed form."""
+        """Return where to search for ε at δ > 0, or that ε if it is closed form."""
         return SearchRange(0.0, MOST_EPSILON, 1.0)
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:  # noqa: ARG002
-        """Where to look for the limit of a parameter at (ε, δ), or the limit in closed form."""
+        """Return where to search for the best value of a parameter, or that value."""
         raise InputError(f"{type(self).__name__} has no parameter {name!r} to solve for")
 
     def with_parameter(self, name: str, value: Any) -> PrivacyProfile:
-        """The same law with another value of a parameter."""
+        """Return this profile with another value of one parameter."""
         return replace(self, **{name: value})  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)
 class GroupPrivacy(PrivacyProfile):
-    """`size` labels as so many single steps: (ε/k, δ) at each gives (ε, δ(1 + … + e^{(k−1)ε/k})).
+    """`size` labels as single steps: (ε/k, δ) at each gives (ε, δ(1 + … + e^{(k−1)ε/k})).
 
-    The sum is shown as it is, also above 1, where it promises nothing. With a declared floor the
-    promise must hold at every step; an added floor holds always.
+    The sum is returned as it is, even above 1, where it promises nothing. With a declared floor
+    the promise must hold at every step; an added floor always holds.
     """
 
     curve: PrivacyProfile
@@ -154,9 +163,9 @@ class GroupPrivacy(PrivacyProfile):
 
     def delta(self, epsilon: float) -> Bounds:
         step = epsilon / self.size
-        each = self.curve.step(self.size).delta(step)
-        upper = group_delta(step, each.upper, self.size)
-        if each is NO_GUARANTEE or math.isinf(upper):
+        single = self.curve.step(self.size).delta(step)
+        upper = group_delta(step, single.upper, self.size)
+        if single is NO_GUARANTEE or math.isinf(upper):
             return NO_GUARANTEE
         return Bounds(0.0, upper, upper)
 
@@ -173,7 +182,7 @@ class GroupPrivacy(PrivacyProfile):
 
 @dataclass(frozen=True)
 class NonPrivate(PrivacyProfile):
-    """No guarantee whatever."""
+    """No guarantee: δ = 1 at every ε."""
 
     def delta(self, epsilon: float) -> Bounds:  # noqa: ARG002
         return NO_GUARANTEE
@@ -188,9 +197,10 @@ class NonPrivate(PrivacyProfile):
 def best_true_positive_rate(
     points: Iterable[tuple[float, float]], false_positive_rate: float = 0.001
 ) -> float:
-    """The most any attack can detect at a false-positive rate, by every point of a curve.
+    """Return the best true-positive rate of any attack at a false-positive rate.
 
-    (ε, δ) both ways bounds it by e^ε·fpr + δ and by 1 − e^{−ε}(1 − δ − fpr).
+    Every point (ε, δ) of a profile, in both directions, bounds it by e^ε·fpr + δ and by
+    1 − e^{−ε}(1 − δ − fpr); the smallest bound counts.
     """
     in_range(0.0, 1.0, false_positive_rate=false_positive_rate)
     fpr = false_positive_rate
@@ -201,7 +211,7 @@ def best_true_positive_rate(
 
 
 def group_delta(epsilon: float, delta: float, size: int) -> float:
-    """δ of `size` steps of an (ε, δ) guarantee: δ(1 + e^ε + … + e^{(size−1)ε})."""
+    """Return δ of `size` steps of an (ε, δ) guarantee: δ(1 + e^ε + … + e^{(size−1)ε})."""
     if epsilon == 0.0:
         return size * delta
     if (size - 1) * epsilon > 700.0:

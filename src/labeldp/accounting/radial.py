@@ -11,7 +11,7 @@ Neighbours that are less far apart are no worse: δ grows with a, since its deri
 of the density over the border of the set {L > ε}, whose normal has a part along v. In one dimension
 it is Laplace noise.
 
-**The size.** The noise is χ_{d+1}·N(0, I) (see `door.publish_radial`), so that a coordinate in any
+**The size.** The noise is χ_{d+1}·N(0, I) (see `sample_rounded_radial`). A coordinate in any
 direction is χ_{d+1}·N(0, 1), of variance d+1, and squares are products of two independent χ².
 """
 
@@ -109,12 +109,12 @@ class RadialProfile(BoundedLossProfile):
 
 
 def radial_profile(epsilon: float, dimensions: int) -> PrivacyProfile:
-    """What radial noise guarantees where a label moves the numbers by ε scales at most."""
+    """Return the profile of radial noise when a label moves the numbers by at most ε scales."""
     return LaplaceProfile(epsilon) if dimensions == 1 else RadialProfile(epsilon, dimensions)
 
 
 def _panels(edges: Reals) -> list[tuple[Reals, Reals]]:
-    """Nodes and weights of Gauss's rule between every two edges."""
+    """Return nodes and weights of the Gauss rule between every two edges."""
     nodes, weights = _GAUSS
     return [
         (0.5 * (high + low) + 0.5 * (high - low) * nodes, 0.5 * (high - low) * weights)
@@ -136,10 +136,9 @@ def _bessel_ratio(dimensions: int, x: float) -> float:
 
 @lru_cache(maxsize=4096)  # plan, certificate and verification ask the same
 def product_quantile(first: float, second: float, probability: float) -> float:
-    """The quantile of the product of two independent χ² of so many degrees of freedom.
+    """Return a quantile of the product of two independent χ² with these degrees of freedom.
 
-    Of how far off an answer may be, which is utility: its halvings are no search for a limit of
-    privacy, and do not err to one side as those of `invert` do.
+    Used for statements about error (utility), so the bisection need not err to the private side.
     """
     at_least(1.0, first=first, second=second)
     in_range(0.0, 1.0, probability=probability)
@@ -160,5 +159,5 @@ def product_quantile(first: float, second: float, probability: float) -> float:
 
 
 def deviations(dimensions: int, confidence: float) -> float:
-    """So many standard deviations hold a coordinate with this probability."""
+    """Return how many standard deviations contain a coordinate with this probability."""
     return math.sqrt(product_quantile(1.0, dimensions + 1.0, confidence) / (dimensions + 1.0))

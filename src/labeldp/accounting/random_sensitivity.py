@@ -47,9 +47,9 @@ _CHUNK = 2_000_000  # terms in memory at once
 
 @dataclass(frozen=True)
 class Counts:
-    """The law of the number of other noisy rows in a bag: P(lowest + i) = weights[i].
+    """The distribution of the number of other noisy rows in a bag: P(lowest + i) = weights[i].
 
-    lost: the probability left out on either side.
+    lost: the probability that the truncation leaves out.
     """
 
     lowest: int
@@ -58,7 +58,7 @@ class Counts:
 
 
 def fixed(count: int) -> Counts:
-    """Always the same number."""
+    """Return the distribution of a constant."""
     return Counts(count, np.ones(1), 0.0)
 
 
@@ -92,7 +92,7 @@ def hypergeometric(draws: int, noisy: int, population: int) -> Counts:
 
 
 def mean_delta(scale: float, epsilon: float, counts: Counts, row_is_noisy: bool) -> Bounds:
-    """E[δ(ε; μ)] for a row of the kind given, μ = `scale` times its random share."""
+    """Return E[δ(ε; μ)] for a row with or without noise, μ = `scale` times its random share."""
     start = 1 if counts.lowest == 0 else 0
     alone = float(counts.weights[0]) if start else 0.0
     alone *= gaussian.upper(epsilon, scale) if row_is_noisy else 1.0
@@ -112,7 +112,7 @@ def mean_delta(scale: float, epsilon: float, counts: Counts, row_is_noisy: bool)
 def _unimodal(
     log_ratio: Callable[[Reals], Reals], mode: int, spread: float, least: int, most: int
 ) -> Counts:
-    """Probabilities from the ratios of neighbours, outwards from the mode, normalised."""
+    """Return normalised probabilities from ratios of neighbours, outwards from the mode."""
     mode, reach = min(max(mode, least), most), math.ceil(_DEVIATIONS * spread) + _EXTRA
     low, high = max(least, mode - reach), min(most, mode + reach)
     logs = log_ratio(np.arange(low, high, dtype=float))
@@ -138,7 +138,7 @@ class _Integral:
     row_is_noisy: bool
 
     def value(self) -> tuple[float, float]:
-        """The integral and a bound of its error."""
+        """Return the integral and a bound of its error."""
         ends = self._range()
         if ends is None:
             return 0.0, _NOTHING + self._cut_off(float(_SCAN[0]), float(_SCAN[-1]))
@@ -154,7 +154,7 @@ class _Integral:
         return total, 10.0 * change + self._cut_off(low, high)
 
     def _cut_off(self, low: float, high: float) -> float:
-        """A bound of what lies outside [low, high]: δ(μ) below, T·(1 − δ(μ)) above.
+        """Return a bound of the integral outside [low, high]: δ(μ) below, T·(1 − δ(μ)) above.
 
         1 − δ(μ) = Φ(−a) + e^εΦ(−a − 2ε/μ) ≤ 2Φ(−a) with a = μ/2 − ε/μ, by Mills' ratio. A row
         with noise has μ < c, and its δ rises by at most e^{−a²/2}·(c − μ), a the nearest to 0.
@@ -186,7 +186,7 @@ class _Integral:
         return np.nan_to_num(log, nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
 
     def _range(self) -> tuple[float, float] | None:
-        """Where the integrand matters, within where it may: T(x) ≤ z^{r/2}, r the smallest."""
+        """Return where the integrand matters; first by T(x) ≤ z^{r/2} at the smallest r."""
         envelope = self._log_slope(_SCAN) - 0.5 * self.lowest * np.logaddexp(0.0, 2.0 * _SCAN)
         ends = _above(_SCAN, envelope, 10.0 * _DROP)
         if ends is None:
@@ -199,7 +199,7 @@ class _Integral:
         return np.asarray(np.exp(self._log_slope(x)) * self._tail(x))
 
     def _tail(self, x: Reals) -> Reals:
-        """T(x), the probability that μ exceeds its value at x."""
+        """Return T(x), the probability that μ exceeds its value at x."""
         share, z = special.expit(2.0 * x), special.expit(-2.0 * x)
         log_z = -np.logaddexp(0.0, 2.0 * x)
         out = np.zeros_like(x)

@@ -1,4 +1,4 @@
-"""Where the residual floor σ_lb comes from (theory 6).
+"""Where the lower bound of the residual, the floor, comes from, and what it costs (theory §6).
 
 declared        the curator asserts it; an assumption, named as such
 measured        σ̂ = σ + N(0, s0²) is published and σ_lb read off it
@@ -19,7 +19,7 @@ from labeldp.errors import at_least, in_range, positive
 
 
 class FloorMode(StrEnum):
-    """How a release came by its floor."""
+    """How a release establishes its residual floor."""
 
     DECLARED = "declared"
     MEASURED = "measured"
@@ -28,12 +28,12 @@ class FloorMode(StrEnum):
 
     @property
     def measures(self) -> bool:
-        """A part of the budget goes into measuring σ."""
+        """Whether a part of the budget is spent on measuring σ."""
         return self in (FloorMode.MEASURED, FloorMode.MEASURED_ADDED)
 
     @property
     def adds(self) -> bool:
-        """Aggregate labels may carry noise."""
+        """Whether noise may be added to aggregate labels."""
         return self in (FloorMode.ADDED, FloorMode.MEASURED_ADDED)
 
 
@@ -53,12 +53,12 @@ class Measurement:
         in_range(0.0, 0.5, slack=self.slack)
 
     def noise(self, width: float) -> float:
-        """s0 = Δ/μ0, rounded up."""
+        """Return the deviation of the noise, s0 = Δ/μ0, rounded up."""
         positive(width=width)
         return math.nextafter(width / self.mu, math.inf)
 
     def lower_bound(self, measured: float, grid_half_width: float, width: float) -> float:
-        """σ_lb = σ̂ − s0·Φ⁻¹(1−δ0) − half a grid cell, at least 0, rounded down.
+        """Return σ_lb = σ̂ − s0·Φ⁻¹(1−δ0) − half a grid cell, at least 0, rounded down.
 
         Above σ with probability at most δ0: a σ_lb of 0 never is.
         """
@@ -69,12 +69,12 @@ class Measurement:
 
 
 def measurement_cost(measurement: Measurement | None) -> tuple[float, float]:
-    """μ0 and δ0 of a measured floor; nothing without one."""
+    """Return μ0 and δ0 of a measured floor; zeros without a measurement."""
     return (measurement.mu, measurement.slack) if measurement else (0.0, 0.0)
 
 
 def added_variance(needed: float, lower_bound: float) -> float:
-    """s² = max(0, F − σ_lb²), rounded up, for a needed floor F and a lower bound of σ."""
+    """Return s² = max(0, F − σ_lb²), rounded up, for a needed floor F and a lower bound of σ."""
     positive(needed=needed)
     at_least(0.0, lower_bound=lower_bound)
     square = math.nextafter(lower_bound * lower_bound, 0.0)
@@ -84,9 +84,10 @@ def added_variance(needed: float, lower_bound: float) -> float:
 
 
 def default_measurement(epsilon: float, delta: float, labels: int = 1) -> Measurement:
-    """A tenth of the budget: μ0² = μ²/10 of the Gaussian mechanism worth (ε, δ), δ0 = δ/10.
+    """Return a measurement for a tenth of the budget: μ0² = μ²/10, δ0 = δ/10.
 
-    So many labels that change at once move σ by √labels·Δ, so that one may cost less.
+    μ is that of the Gaussian mechanism with (ε, δ). Several labels that change at once move σ by
+    √labels·Δ, so the cost per label is smaller.
     """
     positive(epsilon=epsilon)
     mu = largest_mu(epsilon, delta)

@@ -1,8 +1,8 @@
-"""What aggregates with secret weights cost, alone or one from each bag (theory §3, §4, §6).
+"""Profiles of aggregates with secret Gaussian weights (theory §3, §4, §6).
 
-`SketchProfile` is wtd-FLAg: m aggregates of a table whose residual sum of squares is at least `floor`.
-`DisjointBagsProfile` is sampled-wtd-FLAg given its bags: one aggregate from each of many disjoint bags. One label
-touches one bag, so it is a `SketchProfile` with bags = 1 and these facts,
+`SketchProfile` is wtd-FLAg: m aggregates of a table whose residual sum of squares is at least
+`floor`. `DisjointBagsProfile` is sampled-wtd-FLAg given its bags: one aggregate from each of many
+disjoint bags. One label touches one bag, so it is a `SketchProfile` with bags = 1 and these bounds,
 
     rows           k, the size of a bag (not of the table)
     features       the largest rank of a bag's features
@@ -10,11 +10,11 @@ touches one bag, so it is a `SketchProfile` with bags = 1 and these facts,
 
 and a floor that every bag's residual sum of squares reaches.
 
-A floor that was measured (theory §6.2) costs a Gaussian of parameter `mu` and a failure chance
-`slack`: the total is the sketch composed with that Gaussian, plus δ0. Added noise that depends on
-the measured floor needs no adaptive composition: unless the measurement fails (δ0), the noise is
-at least max(0, F − σ²), and adding more is post-processing of adding just that.
-"""  # noqa: E501
+A measured floor (theory §6.2) costs a Gaussian mechanism of parameter `mu` and a failure
+probability `slack`: the total is the sketch composed with that Gaussian, plus δ0. Added noise that
+depends on the measured floor needs no adaptive composition: unless the measurement fails (δ0), the
+noise is at least max(0, F − σ²), and adding more is post-processing of adding just that.
+"""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from labeldp.errors import InputError, PlanError, at_least, ordered, positive
 
 @dataclass(frozen=True)
 class DatasetBounds:
-    """What is public about a data set.
+    """Public bounds of a data set.
 
     features: rank of the feature columns, None if unknown.
     max_leverage: the largest h_i, None if the accountant must assume the worst.
     centred: the column space holds the constant vector, so labels may be shifted freely.
-    inflation: room left for the sampler's rounding, as a fraction of u and v.
+    inflation: margin for the rounding of aggregated features, as a fraction of u and v.
     """
 
     rows: int
@@ -79,11 +79,11 @@ class DatasetBounds:
 
     @property
     def radius(self) -> float:
-        """B of theory 3e: how far a label lies from a point the features can shift away."""
+        """B of theory §3e: the largest distance of a label from a constant in the column space."""
         return 0.5 * self.width if self.centred else max(map(abs, self.label_range))
 
     def family(self, bags: float, floor: float, labels: int = 1) -> NeighborFamily:
-        """Every neighbour these facts allow once σ² ≥ `floor`, `labels` changing at once.
+        """Return all neighbours within these bounds if σ² ≥ `floor` and `labels` labels change.
 
         A change of k labels is t·e with e a unit vector on k rows and |t| ≤ √k·Δ. Theory 3b
         holds for any unit vector, with h = eᵀHe ≤ k·h_max and |rᵀe| ≤ √k·max|r_i|.
@@ -123,7 +123,7 @@ class SketchProfile(PrivacyProfile):
 
     @property
     def seen(self) -> float:
-        """μ of what the measurement sees."""
+        """μ of the floor's measurement for this many labels."""
         return math.sqrt(self.labels) * self.mu
 
     def delta(self, epsilon: float) -> Bounds:
@@ -172,7 +172,7 @@ class SketchProfile(PrivacyProfile):
 class DisjointBagsProfile(PrivacyProfile):
     """One aggregate from each of many disjoint bags, each of which is `each`.
 
-    Labels changing at once may lie in one bag or in several. Bags are independent, so
+    Labels that change at once may lie in one bag or in several. Bags are independent, so
     p1 + p2 + … labels in several bags cost at most δ(p1; ε1) + δ(p2; ε2) + … with
     ε1 + ε2 + … = ε, here in proportion to p. (Several bags can cost more than one: at small ε
     they do.)
@@ -202,15 +202,15 @@ class DisjointBagsProfile(PrivacyProfile):
         return (self.each if self.labels == 1 else self), delta
 
     def _parts(self, epsilon: float) -> list[tuple[SketchProfile, float]]:
-        """A bag with 1, 2, … of the labels, and its share of ε."""
+        """Return the profile of a bag with 1, 2, … of the labels, and its share of ε."""
         largest, bag = min(self.labels, self.each.facts.rows), replace(self.each, slack=0.0)
         sizes = range(1, largest + 1)
         return [(bag.group(size), epsilon * size / self.labels) for size in sizes]
 
     def _spread(self, parts: list[Bounds]) -> Bounds:
-        """δ in the costliest partition into bags; `lower` has all labels in one bag.
+        """Return δ of the costliest partition of the labels into bags, by dynamic programming.
 
-        A partition's cost is a sum over its parts, so the costliest is found part by part.
+        A partition's cost is a sum over its parts. `lower` has all labels in one bag.
         """
         dearest = [0.0]
         for labels in range(1, self.labels + 1):
@@ -286,7 +286,7 @@ class BagOfSizeProfile(PrivacyProfile):
 
 
 def spans_labels(bag_size: int, features: int) -> str:
-    """Why bags of so few rows have no privacy whatever, or nothing if they may have some.
+    """Return why bags of so few rows are not private at all, or "" if they may be private.
 
     With k ≤ d independent features the labels lie in the column space: an aggregate of
     features tells the aggregate label of D for certain, and that of D' differs.

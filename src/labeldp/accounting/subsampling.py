@@ -1,7 +1,7 @@
-"""A guarantee over the draw of the bags as well (theory §4, §14).
+"""Profiles over the random choice of bags (theory §4, §14).
 
-The bags are drawn without looking at the labels and are published, so δ over the draw is the mean
-of δ given the bags: the chance mk/n that the row is in a bag at all, times it.
+Bags are drawn without looking at the labels and are published. So δ over the draw is the mean of δ
+given the bags: the probability mk/n that the row is in a bag at all, times δ given that it is.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from labeldp.errors import InputError, at_least
 
 
 class ConditionalOnBags(PrivacyProfile):
-    """A law given the bags, times the chance to be in one: `subsampling` says both.
+    """δ given the bags, times the probability of being in one; `subsampling` returns both.
 
-    One of several labels is in a bag with at most as many times the chance.
+    For k labels that probability is at most k times as large.
     """
 
     @abstractmethod
@@ -54,7 +54,7 @@ class ConditionalOnBags(PrivacyProfile):
 
 @dataclass(frozen=True)
 class SubsampledProfile(ConditionalOnBags):
-    """`curve` given the bags, over a draw of which only the `chance` is known."""
+    """`curve` given the bags; `chance` is the probability of being in a bag."""
 
     curve: PrivacyProfile
     chance: float
@@ -83,7 +83,7 @@ class SubsampledBagsProfile(ConditionalOnBags):
         return inclusion_probability(self.rows, self.bags, self.bag_size), self.curve
 
     def parameter_search(self, name: str, epsilon: float, delta: float) -> SearchRange | float:
-        """All bags that fit if one is private given the draw; else as few as make mk/n small."""
+        """All bags that fit if one is private given the draw; else as many as mk/n allows."""
         if name != "bags":
             return super().parameter_search(name, epsilon, delta)
         given = Fraction(max(self.curve.delta(epsilon).upper, 5e-324))
@@ -100,7 +100,7 @@ class SubsampledBagsProfile(ConditionalOnBags):
 
 
 def inclusion_probability(rows: int, bags: int, bag_size: int) -> float:
-    """mk/n, rounded up: the chance that a given row is in some bag."""
+    """Return mk/n, rounded up: the probability that a given row is in some bag."""
     at_least(1, rows=rows, bags=bags, bag_size=bag_size)
     if bags * bag_size > rows:
         raise InputError(

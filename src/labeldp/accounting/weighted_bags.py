@@ -1,4 +1,4 @@
-"""What sampled-noisy-wtd-LAg costs: a weighted sum of labels from each of m disjoint bags.
+"""Profiles of sampled-noisy-wtd-LAg: a weighted sum of labels from each of m disjoint bags.
 
 Bags, weights and the set of noisy rows are published and do not depend on the labels. Given
 them, the aggregate label of a bag is Gaussian with variance s²·Σw² over its noisy rows, and
@@ -76,7 +76,7 @@ class RandomWeightsProfile(PrivacyProfile):
 
     @property
     def noisy_rows(self) -> int | None:
-        """⌊ρn⌋, None if n is unknown."""
+        """Return ⌊ρn⌋; None if n is unknown."""
         return None if self.rows is None else math.floor(exact(self.noisy_fraction) * self.rows)
 
     @property
@@ -88,7 +88,7 @@ class RandomWeightsProfile(PrivacyProfile):
         return max(self.kinds(epsilon), key=lambda bounds: bounds.upper)
 
     def kinds(self, epsilon: float) -> list[Bounds]:
-        """δ of a row without noise and of one with, those that exist.
+        """Return δ of a row without noise and of a row with noise, as far as they exist.
 
         If the other rows are noisy by their own coins, a row without noise is never the better
         off: the others are the same and its own noise is missing.
@@ -121,7 +121,7 @@ class RandomWeightsProfile(PrivacyProfile):
         return super().parameter_search(name, epsilon, delta)
 
     def _bag_sizes(self, epsilon: float, delta: float) -> SearchRange:
-        """More rows hold more noisy rows, and δ falls with their number: every larger k passes."""
+        """δ falls with the number of noisy rows in a bag, so every larger bag passes too."""
         cap = self._largest_bag
         return SearchRange(
             1,
@@ -144,7 +144,7 @@ class RandomWeightsProfile(PrivacyProfile):
         )
 
     def _fractions(self, epsilon: float, delta: float) -> SearchRange:
-        """Known rows are counted; else ρ is any number."""
+        """With known rows ρ is searched by counts of rows; else it is any real number."""
         hopeless = (
             f"bags of {self.bag_size:,} rows are not private at epsilon {epsilon}, delta {delta} "
             "even if every row is noisy; make bags larger or add more noise"
@@ -161,7 +161,7 @@ class RandomWeightsProfile(PrivacyProfile):
 def realised_mu(
     weights: npt.ArrayLike, noisy: npt.ArrayLike, width: float, noise_std: float
 ) -> Reals:
-    """The largest μ_i of every bag, rounded up; inf for a bag without noise.
+    """Return the largest μ_i of every bag, rounded up; inf for a bag without noise.
 
     `weights` and the mask `noisy` have one row per bag and one column per row in it.
     """
@@ -182,7 +182,7 @@ def realised_mu(
 
 
 def fraction_of(count: int, rows: int) -> float:
-    """A number ρ with ⌊ρ·rows⌋ = count."""
+    """Return a number ρ with ⌊ρ·rows⌋ = count."""
     fraction = count / rows
     while math.floor(exact(fraction) * rows) < count:
         fraction = math.nextafter(fraction, 2.0)

@@ -1,13 +1,13 @@
-"""The one door: exactly rounded noise on a public grid.
+"""Exactly rounded noise on a public grid: the only way by which labels reach a release.
 
-Everything that depends on labels and is published is a number of the form
+Everything published that depends on labels is a number of the form
 
     round(mean + scale·noise)   to a multiple of a public power of two,
 
 where mean and/or scale depend on labels and the noise is N(0,1) or Laplace's e^{−|x|}/2 (in a
-compact release one number is std·χ instead, see `sample_rounded_chi`; radial noise makes several numbers
-at once, see `sample_rounded_radial`). The rounding is that of the
-*ideal real number*, so what is published is post-processing of the ideal mechanism and the
+compact release one number is std·χ instead, see `sample_rounded_chi`; radial noise makes several
+numbers at once, see `sample_rounded_radial`). The rounding is that of the *ideal real number*, so
+what is published is post-processing of the ideal mechanism and the
 certificate holds with no numerical slack (plain float64 sums leave gaps in the set of reachable
 numbers, and the gaps move when a label does).
 
@@ -23,7 +23,7 @@ bits, of which the first 64 are drawn at once. Float64 with a rigorous error bou
 almost every cell. The few draws whose cell is in doubt (about one in 1e9) are settled by
 comparing p with the distribution at the cell's border in ball arithmetic, on exact numbers, with
 as many further bits as it takes.
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 

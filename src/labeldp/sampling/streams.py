@@ -1,4 +1,4 @@
-"""One policy for randomness.
+"""Random streams: ChaCha20 keyed by the operating system for releases, seeded for experiments.
 
 A release is drawn from ChaCha20 keyed by the operating system, because the published
 aggregates show enough of the stream to find a small seed, and a known stream gives the
