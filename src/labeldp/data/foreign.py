@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 
 from labeldp.data.files import same_schema, unique_names
-from labeldp.data.frames import FrameReader
+from labeldp.data.frames import FrameReader, with_label_texts
 from labeldp.data.header import told_apart
 from labeldp.data.headings import LOOKED_AT, lines_beneath
+from labeldp.data.labels import label_texts
 from labeldp.data.margins import MOST, NO_MARGINS, Margins, left_out, rows_above, rows_below
 from labeldp.data.reading import Reading
 from labeldp.data.spelling import Wording
@@ -47,7 +48,7 @@ def _read(path: Path, form: str, reading: Reading) -> tuple[pa.Table, Margins, s
     try:
         if form == "Excel":
             return _excel(path, reading)
-        return _statistical(_READERS[form], path), NO_MARGINS, ""
+        return _statistical(_READERS[form], path, reading.private), NO_MARGINS, ""
     except ModuleNotFoundError:
         raise MissingExtraError(f"reading {form} files", "tables") from None
     except PermissionError:
@@ -90,7 +91,11 @@ def _excel(path: Path, reading: Reading) -> tuple[pa.Table, Margins, str]:
     filled, inside = _without_headings(filled, names, _place(names, reading))
     columns = [[row[place] for row in filled] for place in range(len(names))]
     margins = replace(inside, above=above, below=below)
-    return pa.table([_array(column) for column in columns], names=names), margins, note
+    arrays = [
+        label_texts(column) if name == reading.private else _array(column)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return pa.table(arrays, names=names), margins, note
 
 
 def _names(sheet: Any, wanted: Sequence[str]) -> bool:
@@ -118,15 +123,15 @@ def _array(values: list[Any]) -> pa.Array:
     """Values of one kind as they are; of several as the text that a CSV file would have."""
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         return pa.array([None if value is None else str(value) for value in values])
 
 
-def _statistical(reader: str, path: Path) -> pa.Table:
+def _statistical(reader: str, path: Path, private: str | None) -> pa.Table:
     """By a reader of pyreadstat: values, not their printed labels."""
     import pyreadstat
 
-    frame, _ = getattr(pyreadstat, reader)(str(path))
+    frame = with_label_texts(getattr(pyreadstat, reader)(str(path))[0], private)
     return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from labeldp.data.files import sliced, unique_names
+from labeldp.data.labels import label_texts
 from labeldp.data.protocol import Reader, TableReader, Wanted
 from labeldp.data.typed_text import SpeltReader, spelt
 from labeldp.errors import DataError
@@ -38,8 +39,8 @@ _CURES = {
 """By the package or the name of a type that is no table."""
 
 
-def frame_reader(frame: Any) -> Reader:
-    """The reader of a frame; a reader is its own."""
+def frame_reader(frame: Any, private: str | None = None) -> Reader:
+    """The reader of a frame; a reader is its own. `private` is the label's column."""
     if hasattr(type(frame), "units"):
         reader: Reader = frame
         return reader
@@ -48,14 +49,17 @@ def frame_reader(frame: Any) -> Reader:
             found: Reader | None = import_module(room).reader_of(frame)
             if found is not None:
                 return found
-    return FrameReader.open(frame)
+    return FrameReader.open(frame, private)
 
 
-def lasting(data: Any) -> Any:
+def lasting(data: Any, private: str | None = None) -> Any:
     """The same data as something that can be read again and again."""
     if isinstance(data, Mapping):
+        columns = dict(data)
+        if isinstance(columns.get(private), list | tuple):
+            columns[private] = label_texts(columns[private])
         with _exporting("dictionary", "its values must be lists of one length, by column"):
-            return pa.table(dict(data))
+            return pa.table(columns)
     if type(data).__name__ == "LazyFrame":
         return _collected(data)
     if hasattr(data, "read_next_batch"):
@@ -91,9 +95,9 @@ class FrameReader(TableReader):
     """Opens the same file with the rows that `skip_footer` leaves out."""
 
     @classmethod
-    def open(cls, frame: Any) -> FrameReader:
+    def open(cls, frame: Any, private: str | None = None) -> FrameReader:
         """Read the schema of a frame; refuse what is none."""
-        name, frame = _name(frame), lasting(frame)
+        name, frame = _name(frame), with_label_texts(lasting(frame, private), private)
         kind, package = type(frame).__name__, type(frame).__module__.partition(".")[0]
         cure = _CURES.get(kind) or _CURES.get(package) or _KNOWN
         if isinstance(frame, list | tuple) and any(isinstance(e, str | Path) for e in frame):
@@ -129,6 +133,29 @@ class FrameReader(TableReader):
                 yield from sliced(batch.select(names), batch_rows)
         if rows == 0 and self.rows is None:
             raise DataError(f"the {self.format} gave no rows; it is empty or can be read only once")
+
+
+def with_label_texts(frame: Any, private: str | None) -> Any:
+    """Return the frame with the label column as texts if its type would follow from its values.
+
+    That is so of Python objects (pandas, polars) and of polars' integers of 128 bits.
+    """
+    package = type(frame).__module__.partition(".")[0]
+    if package not in ("pandas", "polars") or type(frame).__name__ != "DataFrame":
+        return frame
+    if list(frame.columns).count(private) != 1:
+        return frame
+    column = frame[private]
+    if package == "pandas":
+        kind = getattr(column.dtype, "categories", column).dtype
+        if str(kind) != "object":
+            return frame
+        return frame.assign(**{str(private): label_texts(column.tolist()).to_numpy(False)})
+    if str(column.dtype) not in ("Object", "Int128", "UInt128"):
+        return frame
+    return frame.with_columns(
+        import_module("polars").Series(private, label_texts(column.to_list()))
+    )
 
 
 def _of_one_type(frame: Any) -> tuple[Any, tuple[str, ...]]:

@@ -8,8 +8,11 @@ the range, so whatever a caller computes meanwhile obeys the public range.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from decimal import Decimal
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +22,7 @@ from numpy.typing import NDArray
 from labeldp.arrow_util import arrow_words, no_value
 from labeldp.data.columns import NUMBER, floats_of, in_any_case, is_number, is_text, value_type
 from labeldp.data.dress import MOST, Dress, letters_behind, same_unit
-from labeldp.data.numerals import in_ascii, numbers_among, units_of
+from labeldp.data.numerals import in_ascii, number_text, numbers_among, units_of
 from labeldp.data.spelling import SOFT_BLANKS, Spelling, Wording
 from labeldp.errors import DataError
 from labeldp.kernels import kernels_for
@@ -31,6 +34,8 @@ and a word that not all have."""
 _MORE = r"[^\d.,\s'’()+−-]"
 """More than digits and what may stand between them."""
 _INFINITE = r"^[+-]?[iI][nN][fF]([iI][nN][iI][tT][yY])?$"
+_NO_NUMBER = "no number (0)"
+"""A date or another object. It holds a digit, so that it never counts as missing."""
 _TRUE = in_any_case("true|yes|y|ja|oui|sí|si|sim|да|tak|evet")
 _FALSE = in_any_case("false|no|n|nein|non|não|нет|nie|hayır")
 """Answers among labels, whatever the others are: 1 and 0."""
@@ -100,6 +105,30 @@ class LabelCheck:
                 f"{who} has values outside the range {self.low:g} to {self.high:g}; widen the "
                 f"range or pass `clip=True` ({_UNNAMED})"
             )
+
+
+def label_texts(values: Iterable[Any]) -> pa.Array:
+    """Return cells of any types as texts, from which `to_labels` reads the same numbers.
+
+    Excel sheets and columns of Python objects have no type of their own, and one inferred from the
+    values would depend on labels: on the first cell, or on the largest integer. A value that is no
+    number becomes a text that is refused with the other labels, after the last row.
+    """
+    return pa.array([_label_text(value) for value in values], pa.string())
+
+
+def _label_text(value: Any) -> str | None:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, str | bool):
+        return str(value)
+    if isinstance(value, Integral):
+        value = Decimal(int(value))
+    elif isinstance(value, float | np.floating):
+        value = Decimal(repr(float(value)))
+    if not isinstance(value, Decimal):
+        return _NO_NUMBER
+    return None if value.is_nan() else number_text(value)
 
 
 def check_label_type(field: pa.Field) -> None:

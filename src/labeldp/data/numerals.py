@@ -9,6 +9,7 @@ A column has one unit or it is none of numbers; that is decided where columns ar
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +55,18 @@ _SPACES = " \u00a0\u2009\u202f'’"
 _SIGN = "[-+−]?"
 _INSIDE = {".": f"(?:,|[{_SPACES}])", ",": rf"(?:\.|[{_SPACES}])"}
 """By the decimal sign: what may stand between groups of three digits, in India of two as well."""
+
+
+def number_text(number: Decimal) -> str:
+    """Return a number as digits and a power of ten, so that it has no decimal sign to mistake."""
+    sign, digits, exponent = number.as_tuple()
+    if not isinstance(exponent, int):
+        return str(number)  # Infinity
+    kept = "".join(map(str, digits)).rstrip("0") or "0"
+    power = exponent + len(digits) - len(kept) if any(digits) else 0
+    if 0 <= power <= 20:
+        kept, power = kept + "0" * power, 0
+    return f"{'-' * sign}{kept}{f'e{power}' if power else ''}"
 
 
 def numbers_among(texts: pa.Array, decimal: str, thousands: str | None) -> pa.Array:

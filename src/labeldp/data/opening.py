@@ -25,7 +25,7 @@ _LINES, _BYTES = ("skip_lines", "skip_footer"), ("delimiter", "encoding")
 def open_table(data: Any, reading: Reading | None = None) -> Reader:
     """The reader of a path or a frame; how text is read counts for files of text alone."""
     if not _is_path(data):
-        reader = frame_reader(data)
+        reader = frame_reader(data, reading.private if reading else None)
         _refuse_for_text(f"the {reader.format}", reading)
         return reader
     paths, form = find(fsdecode(data))

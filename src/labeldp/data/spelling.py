@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
@@ -23,7 +24,15 @@ from labeldp.data.columns import NULL_WORDS, NUMBER, in_any_case, is_number, is_
 from labeldp.data.conversion import in_unit, is_measure
 from labeldp.data.dates import digits, of_format, read_clock, read_times
 from labeldp.data.dress import Dress, bounds_among, is_dress, is_negative
-from labeldp.data.numerals import bare_number, in_ascii, numbers_among, scales, surely, units_of
+from labeldp.data.numerals import (
+    bare_number,
+    in_ascii,
+    number_text,
+    numbers_among,
+    scales,
+    surely,
+    units_of,
+)
 from labeldp.data.reading import Reading, is_format
 from labeldp.errors import DataError
 
@@ -243,7 +252,8 @@ def without_codes(column: pa.Array, codes: Sequence[str]) -> pa.Array:
         return pc.if_else(missing, no_value(column.type), column)
     else:
         spelt = column.cast(pa.string())
-    missing = pc.is_in(spelt, value_set=arrow_words(codes, spelt.type))
+    numbers = [number_text(Decimal(code)) for code in codes if _says(code)]  # as labels have them
+    missing = pc.is_in(spelt, value_set=arrow_words([*codes, *numbers], spelt.type))
     if ANY_TEXT in codes and is_text(column.type):
         missing = pc.or_kleene(missing, pc.invert(among_numbers(spelt, Reading())))
     return pc.if_else(missing, no_value(column.type), column)
