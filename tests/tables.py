@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +16,17 @@ import pyarrow as pa
 from labeldp.data.source import Source, scan
 
 RANGE = (0.0, 10.0)
+_FOLDER = tempfile.TemporaryDirectory(prefix="labeldp-tests-")
+
+
+def csv_of(columns: Mapping[str, Sequence[Any]]) -> Path:
+    """These columns in a new text file, where texts may be numbers and dates."""
+    path = Path(_FOLDER.name) / f"{len(os.listdir(_FOLDER.name))}.csv"
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(columns)
+        out.writerows(zip(*columns.values(), strict=True))
+    return path
 
 
 @cache

@@ -16,8 +16,8 @@ from labeldp.errors import DataError
 UNNAMED = "(the rows are not named because labels are private)"
 WORDS = {
     "text": "label column 'y' holds text that is not a number (in a text file it may be a delimiter"
-    " or quote too many in a line); correct it, or say what means missing (`na`; with "
-    "`drop_missing_labels` every text without a digit does) " + UNNAMED,
+    " or quote too many in a line); correct it, give answers a number each, or name the "
+    "texts that mean missing (`na`) " + UNNAMED,
     "infinite": "label column 'y' holds infinities; replace or remove those rows " + UNNAMED,
     "missing": "label column 'y' has missing values; pass `drop_missing_labels` (the row count then"
     " shows how many are missing) or remove those rows " + UNNAMED,
@@ -209,9 +209,9 @@ def test_labels_of_any_text_are_not_told_apart_by_their_units() -> None:
 
 @pytest.mark.parametrize("encode", [False, True])
 def test_rows_that_have_a_label_are_those_without_a_blank(encode: bool) -> None:
-    """A word is a blank, but for answers and infinities; what has a digit is not."""
-    blanks = [None, " NA ", "x", "-", "", "Keine Angabe", "ABS"]
-    others = ["1", "1O0", "$9", "x2", "yes", "False", "inf", "-Infinity"]
+    """Only usual words for missing are blanks: others may be answers."""
+    blanks = [None, " NA ", "?", "-", "", "Unknown", "k.A.", "none"]
+    others = ["1", "1O0", "$9", "x", "ABS", "Keine Angabe", "nil", "yes", "False", "inf"]
     texts = pa.array([*blanks, *others])
     shown = present(texts.dictionary_encode() if encode else texts, wording())
     assert shown.to_pylist() == [False] * len(blanks) + [True] * len(others)

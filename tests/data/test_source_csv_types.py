@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 from labeldp.data.delimited import DelimitedReader
 from labeldp.data.source import scan
 from labeldp.errors import DataError
+from labeldp.features.feature_map import FeatureMap
+from labeldp.features.fit import fit_features
 from tests.tables import told
 
 
@@ -56,18 +59,40 @@ def test_a_decimal_far_down_decides(tmp_path):
     assert source.total_rows == 700_001
 
 
-def test_a_text_among_numbers_is_named(tmp_path):
-    rows = [str(i) for i in range(50)]
-    rows[36] = "3O"
+@pytest.mark.parametrize(
+    ("strays", "kind"),
+    [
+        (["forty", "see below", "forty"], "double"),
+        (["3O"], "double"),
+        (["V57", "E909", "V58"], "string"),  # codes
+        ([f"{chr(65 + k)} " * 2 for k in range(21)], "string"),
+    ],
+)
+def test_texts_among_numbers_are_no_reason_to_refuse(strays, kind, tmp_path):
+    """A few count as missing; of many, or with digits such as codes have, they are levels."""
+    rows = [f"{i / 8}" for i in range(270 - len(strays))] + strays
     path = write(tmp_path / "t.csv", "x", rows)
-    with pytest.raises(DataError, match=r"'x'.*'3O' at row 37 of .*categorical"):
-        scan(path)
+    source = scan(path)
+    assert types(source)["x"] == kind
+    assert source.notes[0].startswith("x: texts such as" if kind == "double" else "x: numbers and")
+    (batch,) = source.feature_batches()
+    assert batch.column(0).null_count == (len(strays) if kind == "double" else 0)
     assert types(scan(path, categorical=["x"]))["x"] == "string"
+    assert types(scan(path, numeric=["x"]))["x"] == "double"
+
+
+def test_predictions_count_other_texts_as_missing_too(tmp_path):
+    rows = [f"{i / 8},a" for i in range(200)] + ["forty,b"] * 9
+    features = fit_features(scan(write(tmp_path / "t.csv", "x,k", rows)))
+    again = FeatureMap.from_json(features.to_json())
+    table = pa.table({"x": ["fifty", "2.5", "forty"], "k": ["a", "b", "a"]})
+    (batch,) = again.batches(table)
+    assert batch.column(0).to_pylist() == [None, 2.5, None]
 
 
 def test_declared_numeric_with_text(tmp_path):
     path = write(tmp_path / "t.csv", "x", ["a", "1", "b"])
-    with pytest.raises(DataError, match=r"'x'.*'a' at row 1"):
+    with pytest.raises(DataError, match=r"'x' is declared numeric, but most values are texts"):
         scan(path, numeric=["x"])
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from labeldp import DataError, look, scan
 from labeldp.data.dates import MOMENT
+from tests.tables import csv_of
 
 MOMENTS = [
     datetime.datetime(2019, 1, 1) + datetime.timedelta(days=3 * k, minutes=7 * k * k % 1440)
@@ -53,7 +54,7 @@ DAYS = {
 
 def days_of(texts: list[str]) -> np.ndarray:
     """As a feature has them, in days since 1970."""
-    (batch,) = scan({"d": texts, "x": np.arange(len(texts))}, features=["d"]).feature_batches()
+    (batch,) = scan(csv_of({"d": texts, "x": range(len(texts))}), features=["d"]).feature_batches()
     assert pa.types.is_timestamp(batch.column(0).type), texts[0]
     return batch.column(0).to_numpy(zero_copy_only=False).astype("datetime64[s]")
 
@@ -154,7 +155,7 @@ def test_look_finds_times_in_four_digits() -> None:
 
 def test_durations_in_days() -> None:
     texts = [f"{k} days {k % 24:02d}:30:00" for k in range(200)]
-    (batch,) = scan({"d": texts, "x": range(200)}, features=["d"]).feature_batches()
+    (batch,) = scan(csv_of({"d": texts, "x": range(200)}), features=["d"]).feature_batches()
     minutes = batch.column(0).to_numpy(zero_copy_only=False).astype("timedelta64[m]").astype(int)
     assert minutes.tolist() == [k * 1440 + k % 24 * 60 + 30 for k in range(200)]
 

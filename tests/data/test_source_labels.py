@@ -70,12 +70,28 @@ def test_labels_spelt_out_in_text_are_read_in_every_format(form, tmp_path):
 
 def test_a_label_of_several_fields_is_not_taken_for_missing(tmp_path):
     """Which would drop its row, where a stray delimiter is to be refused."""
-    (tmp_path / "t.csv").write_text("x,y\n1,2\n2,withheld\n3,4\n")
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n2,unknown\n3,4\n")
     said = {"label_range": (0, 9), "drop_missing_labels": True}
     np.testing.assert_array_equal(labels_of(tmp_path / "t.csv", **said), [2, 4])
     (tmp_path / "t.csv").write_text("x,y\n1,2\n2,a,b\n3,4\n")
     with pytest.raises(DataError, match="holds text that is not a number"):
         labels_of(tmp_path / "t.csv", **said)
+
+
+@pytest.mark.parametrize("answer", ["A", "U", "withheld", "refused", "nil", "n.d.", "No answer"])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_an_answer_is_not_taken_for_missing(answer, form, tmp_path):
+    """To leave its row out would show who gave it."""
+    columns = pa.table({"x": [1, 2, 3, 4], "y": ["2", answer, " NA ", "4"]})
+    path = tmp_path / f"t.{form}"
+    frame = columns.to_pandas()
+    frame.to_csv(path, index=False) if form == "csv" else frame.to_parquet(path)
+    said = {"label_range": (0, 9), "drop_missing_labels": True}
+    with pytest.raises(DataError, match="holds text that is not a number"):
+        labels_of(path, **said)
+    source = scan(path, label="y", **said)
+    assert sum(batch.num_rows for batch in source.feature_batches()) == 3
+    np.testing.assert_array_equal(labels_of(path, **said, na=[answer]), [2, 4])
 
 
 @pytest.mark.parametrize("type_", [pa.binary(), pa.timestamp("us"), pa.list_(pa.int8())])

@@ -6,11 +6,12 @@ import pyarrow as pa
 import pytest
 
 from labeldp import scan
+from tests.tables import csv_of
 
 
 def values_of(texts: list[str]) -> pa.Array:
     table = {"d": texts, "x": list(range(len(texts)))}
-    (batch,) = scan(table, features=["d"]).feature_batches()
+    (batch,) = scan(csv_of(table), features=["d"]).feature_batches()
     return batch.column(0)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from labeldp.data.columns import NUMBER, is_text, not_a_number
+from labeldp.data.columns import NUMBER, is_text
 from labeldp.data.dates import in_digits
 from labeldp.data.dress import Dress
 from labeldp.data.looks import BATCH, Looks
@@ -153,16 +153,64 @@ def retyped(schema: pa.Schema, wording: Wording) -> pa.Schema:
     return schema
 
 
-def text_among_numbers(reader: Reader, name: str, reading: Reading, where: str) -> DataError | None:
-    """The refusal of the first text among the numbers of a column, if it has one."""
-    row = 0
+_MOST_STRAYS = 20
+"""Different texts among numbers or dates that may count as missing."""
+_NEARLY_ALL, _HALF = 0.99, 0.5
+"""Shares of numbers from which texts with digits count as missing, and from which all texts do if
+somebody calls the column numeric."""
+
+FindStrays = Callable[[str, bool], set[str]]
+"""Finds the texts among the numbers of a column; among dates (True), those without digits."""
+
+
+def without_strays(
+    request: Wanted, looks: Mapping[str, Looks], find: FindStrays
+) -> tuple[Wanted, list[str]]:
+    """Return the request with stray texts as missing values, and a note for each such column.
+
+    A column of numbers or dates with a few other texts keeps its type, and the texts count as
+    missing; with many of them, or with texts that hold digits such as codes do, it is a category.
+    """
+    missing, categories, notes = list[str](), list[str](), list[str]()
+    for name, look in looks.items():
+        dates = look.nearly_dates or look.nearly_dressed
+        declared = name in request.numeric
+        if name in request.categorical or not (dates or look.misspelt(declared, False)):
+            continue
+        texts = find(name, dates)
+        share = look.numbers / look.values
+        if declared and share < _HALF and not dates:
+            raise DataError(
+                f"column {name!r} is declared numeric, but most values are texts such as "
+                f"{min(texts)[:40]!r}; leave it out of `numeric`"
+            )
+        few = len(texts) <= _MOST_STRAYS
+        digits = not dates and any(re.search(r"\d", text) for text in texts)
+        if declared or (few and (share >= _NEARLY_ALL or not digits)):
+            missing += [f"{name}={text}" for text in sorted(texts)] if dates else [f"{name}=*"]
+            shown = ", ".join(map(repr, sorted(texts)[:3])) + ", …" * (len(texts) > 3)
+            notes.append(f"{name}: texts such as {shown} count as missing; `categorical` to change")
+        else:
+            categories.append(name)
+            notes.append(f"{name}: numbers and texts, read as a category; `numeric` to change")
+    if not notes:
+        return request, notes
+    said = request.reading.na
+    na = ("", *missing) if said == () else (*(said or ()), *missing)
+    reading = replace(request.reading, na=na if missing else said)
+    named = (*request.categorical, *categories)
+    return replace(request, categorical=named, reading=reading), notes
+
+
+def stray_texts(reader: Reader, name: str, reading: Reading, dates: bool) -> set[str]:
+    """Return some texts of a column that are no numbers; among dates, those without digits."""
+    texts = set[str]()
     for batch in reader.batches([name], BATCH):
-        values = without_codes(batch.column(0), reading.codes.get(name, ())).cast(pa.string())
-        plain = pc.match_substring_regex(values, NUMBER)
-        right = pc.or_kleene(pc.or_kleene(values.is_null(), plain), among_numbers(values, reading))
-        soft = Spelling(pa.string(), blanks=SOFT_BLANKS).read(values, name).is_null()
-        first = pc.index(pc.invert(pc.or_(right, soft)), True).as_py()
-        if first >= 0:
-            return not_a_number(name, values[first].as_py(), f"row {row + first + 1} of {where}")
-        row += batch.num_rows
-    return None
+        values = without_codes(batch.column(0), reading.codes.get(name, ()))
+        values = pc.utf8_trim_whitespace(values.cast(pa.string()).drop_null().unique())
+        usual = pc.match_substring_regex(values, r"\d") if dates else among_numbers(values, reading)
+        texts.update(values.filter(pc.invert(usual)).to_pylist())
+        texts -= {*SOFT_BLANKS, *reading.nulls(False)}
+        if len(texts) > _MOST_STRAYS:
+            break
+    return texts

@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
-from labeldp.data.decision import Decision, retyped, text_among_numbers
+from labeldp.data.decision import Decision, retyped, stray_texts, without_strays
 from labeldp.data.files import (
     DELIMITERS,
     reading as reading_file,
@@ -103,11 +103,17 @@ class DelimitedReader(TableReader):
         That pass also shows whether features are in the encoding that the header is in.
         """
         asked, types = replace(self, reading=request.reading).looked(request.features)
-        wrong = types.misspelt(request)
-        if wrong is not None:
-            raise asked._refusal(wrong)
-        wording = Decision(request, request.reading.nulls(True)).worded(types.looks)
-        wording = replace(wording, notes=(*asked._notes(), *wording.notes))
+
+        def find(name: str, dates: bool) -> set[str]:
+            return stray_texts(asked, name, request.reading, dates)
+
+        settled, strays = without_strays(request, types.looks, find)
+        if settled.reading != request.reading:
+            again = [name for name in request.features if name in settled.reading.codes]
+            _, changed = replace(asked, reading=settled.reading).looked(again)
+            types = replace(types, looks=types.looks | changed.looks)
+        wording = Decision(settled, settled.reading.nulls(True)).worded(types.looks)
+        wording = replace(wording, notes=(*asked._notes(), *strays, *wording.notes))
         schema = retyped(self.schema, wording)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
 
@@ -233,15 +239,6 @@ class DelimitedReader(TableReader):
         yield from left_out([*self.margins.values()], self.reading)
         for name in filter(None, self.repeated):
             yield f"several columns are named {name!r}: the later ones are '{name} (2)' and so on"
-
-    def _refusal(self, name: str) -> DataError:
-        """Find the first text among the numbers; reads one column once more."""
-        for path in self.paths:
-            one = replace(self, paths=(path,))
-            found = text_among_numbers(one, name, self.reading, str(path))
-            if found is not None:
-                return found
-        return DataError(f"column {name!r} changed while it was read; leave the files alone")
 
     @contextmanager
     def _parsing(self, path: Path) -> Iterator[None]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from labeldp.data.columns import is_text
 from labeldp.data.files import same_schema, unique_names
 from labeldp.data.frames import FrameReader, with_label_texts
 from labeldp.data.header import told_apart
@@ -32,12 +33,14 @@ def foreign_reader(paths: tuple[Path, ...], form: str, reading: Reading) -> Fram
     sheets = dict.fromkeys(note for _, _, note in read if note)
     notes = (*sheets, *left_out([margins for _, margins, _ in read], reading))
     uncut = partial(foreign_reader, paths, form, replace(reading, skip_footer=None))
+    texts = [each.name for each in whole.schema if is_text(each.type)]
     return FrameReader(
         frame=whole,
         schema=whole.schema,
         rows=whole.num_rows,
         format=form,
         paths=paths,
+        mixed=tuple(texts) if form == "Excel" else (),  # where numbers are often typed as text
         wording=Wording(notes=notes),
         uncut=uncut if reading.skip_footer else None,
     )

@@ -41,6 +41,19 @@ _FALSE = in_any_case("false|no|n|nein|non|não|нет|nie|hayır")
 """Answers among labels, whatever the others are: 1 and 0."""
 
 
+_ANSWERS = {
+    "*", "/",
+    *in_any_case(
+        "nil|n.c.|nc|n.d.|nd|n/d|s/d|b.d.|bd|n/s|refused|pending|unavailable|undisclosed|withheld|"
+        "keine angabe|not applicable|not stated|not reported|no answer|no response"
+    ),
+}  # fmt: skip
+"""Texts that mean missing among features, but may be an answer where they stand for a label: "nil"
+is 0, "b.d." below detection."""
+MISSING_LABELS = tuple(word for word in SOFT_BLANKS if word not in _ANSWERS)
+"""Texts that mean "missing" among labels, besides those that do everywhere."""
+
+
 @dataclass
 class LabelCheck:
     """Checks the labels of one pass, batch by batch; `finish` refuses.
@@ -83,8 +96,8 @@ class LabelCheck:
         if "text" in self._raised:
             raise DataError(
                 f"{who} holds text that is not a number (in a text file it may be a delimiter or "
-                f"quote too many in a line); correct it, or say what means missing (`na`; with "
-                f"`drop_missing_labels` every text without a digit does) ({_UNNAMED})"
+                f"quote too many in a line); correct it, give answers a number each, or name the "
+                f"texts that mean missing (`na`) ({_UNNAMED})"
             )
         units, words = (
             {flag.removeprefix(kind) for flag in self._raised if flag.startswith(kind)}
@@ -158,22 +171,19 @@ def to_labels(array: pa.Array, wording: Wording) -> tuple[NDArray[np.float64], f
 def present(array: pa.Array, wording: Wording) -> pa.Array:
     """Return a mask of the rows that have a label: neither null nor NaN nor a word for that.
 
-    Any word is one for that, but for answers and infinities: what has a digit may be a number
-    that is misspelt, which is the curator's to mend.
+    Any other text is a label, although no number: it may be an answer (A, U, refused), and to
+    leave its row out would show who gave it. The check of labels refuses it.
     """
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if is_text(array.type):
-        array = _without_blanks(_answered(array), wording)
-        array = in_ascii(array)
-        said = pc.match_substring_regex(array, rf"\pN|{_INFINITE}")
-        return pc.and_kleene(array.is_valid(), said)
+        return _without_blanks(pc.utf8_trim_whitespace(array), wording).is_valid()
     return pc.invert(pc.is_null(array, nan_is_null=True))
 
 
 def _without_blanks(words: pa.Array, wording: Wording) -> pa.Array:
-    """Null in the place of "NA", "-", "?" and their like, as among numbers of features."""
-    return Spelling(words.type, blanks=(*wording.nulls, *SOFT_BLANKS)).read(words, "label")
+    """Null in the place of "NA", "-", "?" and their like."""
+    return Spelling(words.type, blanks=(*wording.nulls, *MISSING_LABELS)).read(words, "label")
 
 
 def _answered(text: pa.Array) -> pa.Array:

@@ -30,7 +30,7 @@ from labeldp.data.dates import (
 from labeldp.data.dates_in_english import in_english
 from labeldp.data.dress import KINDS, MOST, Dress, Dresses, dress_of, dressed, dresses, one_unit
 from labeldp.data.numerals import in_ascii, numbers_among, units_of
-from labeldp.data.protocol import Reader, Wanted
+from labeldp.data.protocol import Reader
 from labeldp.data.reading import Reading, is_format
 from labeldp.data.spelling import SOFT_BLANKS, without_codes
 
@@ -336,10 +336,3 @@ class TextTypes:
     def __add__(self, other: TextTypes) -> TextTypes:
         known = {name: self.looks.get(name, Looks()) + look for name, look in other.looks.items()}
         return TextTypes(self.rows + other.rows, self.looks | known)
-
-    def misspelt(self, request: Wanted) -> str | None:
-        """The first column that should be numbers and is not."""
-        for name, look in self.looks.items():
-            if look.misspelt(name in request.numeric, name in request.categorical):
-                return name
-        return None

@@ -67,6 +67,9 @@ class Reader(Protocol):
     def stored(self) -> Reader:
         """Return a reader of all rows and columns as they are stored, whatever was said of text."""
 
+    def count_rows(self) -> int:
+        """Return the number of rows; the data are read if it is not known."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableReader(ABC):
@@ -96,6 +99,11 @@ class TableReader(ABC):
     def stored(self) -> Reader:
         return self
 
+    def count_rows(self) -> int:
+        if self.rows is not None:
+            return self.rows
+        return sum(batch.num_rows for batch in self.batches(self.schema.names[:1], 1 << 16))
+
 
 @dataclass(frozen=True)
 class ReaderOf:
@@ -124,3 +132,6 @@ class ReaderOf:
 
     def stored(self) -> Reader:
         return self.inner.stored()
+
+    def count_rows(self) -> int:
+        return self.inner.count_rows()

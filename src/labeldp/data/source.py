@@ -75,6 +75,13 @@ class Source:
         """Rows in the data before `drop_missing_labels` removes any; None if not known yet."""
         return self.reader.rows
 
+    def rows_left_out(self, rows: int) -> int | None:
+        """Return how many rows have no label, if `rows` of them have one; None: none may lack it.
+
+        What `drop_missing_labels` leaves out is visible anyway; here it is counted.
+        """
+        return self.reader.count_rows() - rows if self.drop_missing_labels else None
+
     @property
     def numbered(self) -> bool:
         """Whether rows have numbers; where they are read on several machines they have none."""

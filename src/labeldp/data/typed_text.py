@@ -1,8 +1,7 @@
-"""Text columns of typed tables, read as the same texts in a delimited file would be.
+"""Text columns of typed tables: categories, unless they are meant to be something else.
 
-A date, a number or "NA" that arrives as text in a Parquet file or a frame means what it means in
-a CSV file, so that the same rows make the same design wherever they are kept. A category by its
-type (a dictionary) stays one.
+Whoever wrote a Parquet file or made a frame chose the types, so text is not taken for numbers or
+dates by its looks: ICD codes such as 250.83 are texts. "NA" means missing as in a CSV file.
 """
 
 from __future__ import annotations
@@ -13,22 +12,16 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from labeldp.data.columns import is_number, is_text, value_type
-from labeldp.data.dates import together
-from labeldp.data.decision import Decision, retyped, text_among_numbers
-from labeldp.data.looks import ALMOST, Looks, TextTypes
+from labeldp.data.decision import Decision, FindStrays, retyped, stray_texts, without_strays
+from labeldp.data.looks import TextTypes
 from labeldp.data.parts import column_or_part, of_text, split_part, with_parts
 from labeldp.data.protocol import Reader, ReaderOf, Wanted
+from labeldp.data.reading import Reading
 from labeldp.data.spelling import Spelling, Wording
-from labeldp.errors import DataError, InputError
+from labeldp.errors import InputError
 
-_NAMES = "{name}: whole numbers but for a few words, read as names; `numeric` and `na` to change"
-SAMPLE = 1 << 12
-"""First rows of a typed table that show which text columns may be something else."""
-
-Ask = Callable[[Sequence[str], int | None], TextTypes]
-"""Looks at these columns: at all of their rows, or at the first."""
-Refuse = Callable[[str], DataError | None]
-"""The refusal of the first text among the numbers of a column."""
+Ask = Callable[[Sequence[str], Reading], TextTypes]
+"""Looks at all rows of these columns."""
 
 
 @dataclass(frozen=True)
@@ -59,70 +52,56 @@ class SpeltReader(ReaderOf):
 
 
 def spelt(reader: Reader, request: Wanted, mixed: Collection[str] = ()) -> Reader:
-    """The reader of a typed table, with the text among these columns read.
+    """The reader of a typed table, with those texts read that are meant to be numbers or dates.
 
     `mixed` columns held numbers and texts, and are text for that alone.
     """
 
-    def ask(names: Sequence[str], most: int | None) -> TextTypes:
-        return TextTypes.of(reader, names, request.reading, most)
+    def ask(names: Sequence[str], reading: Reading) -> TextTypes:
+        return TextTypes.of(reader, names, reading)
 
-    def refuse(name: str) -> DataError | None:
-        return text_among_numbers(reader, name, request.reading, f"the {reader.format} table")
+    def find(name: str, dates: bool) -> set[str]:
+        return stray_texts(reader, name, request.reading, dates)
 
-    wording = wording_of(reader.schema, request, ask, refuse, mixed)
+    wording = wording_of(reader.schema, request, ask, find, mixed)
     if wording == Wording():
         return reader
     return SpeltReader(reader, retyped(reader.schema, wording), wording)
 
 
 def wording_of(
-    schema: pa.Schema,
-    request: Wanted,
-    ask: Ask,
-    refuse: Refuse,
-    mixed: Collection[str] = (),
+    schema: pa.Schema, request: Wanted, ask: Ask, find: FindStrays, mixed: Collection[str] = ()
 ) -> Wording:
     """How the text columns of a typed table are read.
 
-    Whole numbers with a few words are names, as the type says, and a note says so; where they have
-    decimals, somebody calls them numbers, or they are text only for being `mixed`, words among them
-    are refused.
-    A column whose first rows are words is words: only others are looked at from end to end.
+    A column of text is a category, as its type says, unless somebody calls it numeric, it is text
+    only for being `mixed`, it was something else when features were fitted, or all its texts are
+    dates of a format that was named.
     """
-    numeric, categorical, reading = request.numeric, request.categorical, request.reading
+    reading = request.reading
     stored = {name: schema.field(name).type for name in request.features}
     words = [name for name, type_ in stored.items() if is_text(value_type(type_))]
-    nulls = reading.nulls(False)
-    dates = [n for n, type_ in stored.items() if is_number(type_) and reading.dated_in_digits(n)]
-    open_ = [name for name in words if name not in categorical and is_text(stored[name])]
-    if open_:
-        sample = ask(open_, SAMPLE).looks
-        open_ = [name for name in open_ if name in numeric or _undecided(sample[name])]
-    dates = [name for name in dates if name not in (*numeric, *categorical)]
-    types = ask([*open_, *dates], None) if open_ or dates else TextTypes()
-    looks, notes = types.looks, list[str]()
-    for name, look in looks.items():
-        if look.misspelt(name in numeric, False):
-            sure = name in numeric or name in mixed or look.decimal + look.spelt > 0
-            refusal = refuse(name) if sure else None
-            if refusal is not None:
-                raise refusal
-            notes.append(_NAMES.format(name=name))
-    seen = {name: look for name, look in looks.items() if look.values}
-    found = Decision(request, nulls).worded(seen)
-    numbers = [n for n in dates if n in found.spellings and found.spellings[n].way != "times"]
-    found = found.without(numbers)
+    open_ = [name for name in words if name not in request.categorical and is_text(stored[name])]
+    meant = [n for n in open_ if n in request.numeric or n in mixed or n in reading.known]
+    undecided = [*request.numeric, *request.categorical]
+    days = [n for n, type_ in stored.items() if is_number(type_) and reading.dated_in_digits(n)]
+    dates = [name for name in days if name not in undecided]
+    if reading.date_format is not None:
+        dates += [name for name in open_ if name not in meant]
+    types = ask([*meant, *dates], reading) if meant or dates else TextTypes()
+    strays = {name: types.looks[name] for name in meant}
+    settled, notes = without_strays(request, strays, find)
+    if settled.reading != reading:
+        changed = ask([name for name in meant if name in settled.reading.codes], settled.reading)
+        types = replace(types, looks=types.looks | changed.looks)
+    seen = {name: look for name, look in types.looks.items() if look.values}
+    nulls = settled.reading.nulls(False)
+    found = Decision(settled, nulls).worded(seen)
+    no_dates = [n for n in dates if n in found.spellings and found.spellings[n].way != "times"]
+    found = found.without(no_dates)
     spellings = {name: Spelling(pa.string(), blanks=nulls) for name in words if nulls}
-    notes = [*found.notes, *notes]
-    return replace(found, spellings=spellings | dict(found.spellings), notes=tuple(notes))
-
-
-def _undecided(look: Looks) -> bool:
-    dates = sum(look.dates[form] for form in together(look.dates))
-    else_ = (dates, *map(look.dressed, ".,"), look.lapse)
-    words = look.text - max(else_)
-    return words <= (1 - ALMOST) * look.values
+    told = [note for note in found.notes if note.split(":")[0] not in no_dates]
+    return replace(found, spellings=spellings | dict(found.spellings), notes=(*told, *notes))
 
 
 def with_their_parts(reader: Reader, names: Sequence[str]) -> Reader:

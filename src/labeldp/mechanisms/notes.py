@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+ROWS_LEFT_OUT = "rows without a label"
+
 
 class Note(str):
     """A note that says how much it matters; plain text, such as on a column's encoding, is last."""
@@ -28,6 +30,20 @@ def spared(law: str, pure: bool, delta: float) -> list[str]:
         return []
     words = f"{law} noise is the smaller here and has pure ε: nothing of δ is spent"
     return [Note(words, Note.CHOICE)]
+
+
+def left_out_note(left_out: int | None, rows: int) -> list[str]:
+    """Say how many rows without a label are left out, of those and the `rows` that have one."""
+    if left_out is None:
+        return []
+    return [Note(f"{ROWS_LEFT_OUT}: {left_out_words(left_out, rows)}", Note.NOISE + 1)]
+
+
+def left_out_words(left_out: int, rows: int) -> str:
+    """How many rows are left out, of those and the `rows` that have a label."""
+    total = left_out + rows
+    share = f"{left_out / total:.1%}"
+    return f"{left_out:,} of {total:,} ({share}) left out; who lacks a label becomes visible"
 
 
 def ranked(notes: Iterable[str]) -> tuple[str, ...]:

@@ -354,7 +354,9 @@ class Plan(ReprMixin):
             return certify(
                 self.claim,
                 outcome,
-                **run_fields(self.claim.drawn, source, self.labels, grid, randomness),
+                **run_fields(
+                    self.claim.drawn, self.features.rows, source, self.labels, grid, randomness
+                ),
                 anyway=self.anyway,
                 digests={
                     "bags": None,

@@ -140,9 +140,10 @@ def now() -> str:
 
 
 def run_fields(
-    drawn: str, source: Source, labels: LabelGrid, grid: int, randomness: Randomness
+    drawn: str, rows: int, source: Source, labels: LabelGrid, grid: int, randomness: Randomness
 ) -> dict[str, Any]:
     """How numbers were rounded, drawn and read: all of it public, fixed before labels are read."""
+    left_out = source.rows_left_out(rows)
     return {
         "numerics": {
             "aggregate_labels": drawn,
@@ -156,6 +157,7 @@ def run_fields(
             "column": source.label,
             "outside_range": "clipped" if source.clip else "refused",
             "missing": "rows dropped" if source.drop_missing_labels else "refused",
+            **({} if left_out is None else {"rows_left_out": left_out}),
             **({"na": words} if (words := _dropped_words(source)) else {}),
         },
         "ledger": None,

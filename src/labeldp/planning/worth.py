@@ -22,7 +22,7 @@ from labeldp.data.source import Source
 from labeldp.errors import LabelDPError, PlanError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.design_summary import DesignSummary, surveyed
-from labeldp.mechanisms.notes import ranked
+from labeldp.mechanisms.notes import left_out_note, ranked
 from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.plans import ENOUGH_KEPT, Plan
 from labeldp.mechanisms.protocol import number
@@ -53,9 +53,11 @@ def utility_check(
     `asked` are the keywords of `plan` that led to it, from which cures are tried, and `known` is
     what was found out on the way.
     """
+    rows = made.features.rows
+    left_out = left_out_note(source.rows_left_out(rows), rows)
     made = replace(
         made,
-        notes=ranked(made.notes),
+        notes=ranked((*made.notes, *left_out)),
         anyway=anyway and not made.worthwhile,
         table=source.said,
     )

@@ -7,14 +7,17 @@ It is a pure function of a certificate (or of what a plan claims) and of the ans
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from labeldp.errors import ReleaseError
 from labeldp.io_util import read_json
+from labeldp.mechanisms.notes import ROWS_LEFT_OUT, left_out_words
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.registry import mechanism_named
 from labeldp.release.claim import claimed_fields
+from labeldp.release.files import Release
 from labeldp.release.pending import CERTIFICATE
 from labeldp.release.statement import SIGNATURES, Envelope
 from labeldp.signoff import risk
@@ -50,14 +53,18 @@ def release_report(directory: str | Path) -> dict[str, Any]:
             f"{folder} does not verify, so there is nothing to sign: {checked.problems[0]}"
         )
     certificate = read_json(folder / CERTIFICATE)
-    return report(certificate) | {"release": folder.name, "checked": _checked(folder, checked)}
+    columns = Release.load(folder).features.columns
+    told = {"release": folder.name, "checked": _checked(folder, checked)}
+    return report(certificate, columns) | told
 
 
 def plan_report(made: Plan) -> dict[str, Any]:
     """Of a plan: nothing has been published, and no label was read."""
     claimed = claimed_fields(made.claim) | {"labels": {"column": None}, "seal": made.feature_sums}
-    said = ["nothing has been published yet, and no label was read"]
-    return report(claimed) | {"release": None, "checked": said}
+    left_out = [note for note in made.notes if note.startswith(ROWS_LEFT_OUT)]
+    read = "of the labels only which are missing was read" if left_out else "no label was read"
+    said = [f"nothing has been published yet, and {read}", *left_out]
+    return report(claimed, made.features.columns) | {"release": None, "checked": said}
 
 
 def _checked(folder: Path, checked: Verification) -> list[str]:
@@ -81,14 +88,14 @@ def _signed(folder: Path, command: str) -> list[str]:
     ]
 
 
-def report(certificate: dict[str, Any]) -> dict[str, Any]:
-    """All that follows from the certificate."""
+def report(certificate: dict[str, Any], columns: Sequence[str] = ()) -> dict[str, Any]:
+    """All that follows from the certificate, and from the names of the public columns."""
     curve = [(float(e), float(d)) for e, d in certificate["curve"]]
     epsilon, delta = certificate["epsilon"], certificate["delta"]
     return {
         "title": (certificate.get("about") or {}).get("name") or "A label-private release",
         **_about(certificate.get("about") or {}),
-        "published": _published(certificate),
+        "published": _published(certificate, columns),
         "epsilon": epsilon,
         "delta": delta,
         "unit": certificate["unit"],
@@ -131,17 +138,30 @@ def _about(told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _published(certificate: dict[str, Any]) -> list[tuple[str, str]]:
+def _published(certificate: dict[str, Any], columns: Sequence[str]) -> list[tuple[str, str]]:
     low, high = certificate["label_range"]
     column = certificate["labels"]["column"]
     described = mechanism_named(certificate["mechanism"]).describe(certificate)
     return [
         ("numbers", f"{certificate['bags']:,} aggregates of {certificate['rows']:,} rows"),
         ("private label", f"{column or 'as planned'}, between {low:,g} and {high:,g}"),
+        *([("public columns", ", ".join(columns))] if columns else []),
+        *_left_out(certificate),
         ("mechanism", certificate["mechanism"]),
         *described.plan,
         *_drawn(certificate),
     ]
+
+
+def _left_out(certificate: dict[str, Any]) -> list[tuple[str, str]]:
+    """How many rows have no label; a certificate of earlier versions does not say."""
+    labels = certificate["labels"]
+    if labels.get("missing") != "rows dropped":
+        return []
+    if "rows_left_out" not in labels:
+        return [("rows without a label", "left out; how many was not recorded")]
+    words = left_out_words(labels["rows_left_out"], certificate["rows"])
+    return [("rows without a label", words)]
 
 
 def _drawn(certificate: dict[str, Any]) -> list[tuple[str, str]]:

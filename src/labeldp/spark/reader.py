@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from labeldp import errors
 from labeldp.data.columns import NULL_WORDS
-from labeldp.data.decision import Decision, retyped, text_among_numbers
+from labeldp.data.decision import Decision, retyped, stray_texts, without_strays
 from labeldp.data.files import sliced, unique_names
 from labeldp.data.looks import TextTypes
 from labeldp.data.protocol import TableReader, Wanted
@@ -103,17 +103,18 @@ class ClusterReader(TableReader):
     def prepared(self, request: Wanted, /) -> ClusterReader:
         """Decide the types of text as for local tables."""
         reading = request.reading
+        find = partial(self._stray_texts, reading)
         if not self.text:
-            ask, refuse = partial(self._looks, reading), partial(self._stray, reading)
-            wording = wording_of(self.schema, request, ask, refuse)
+            wording = wording_of(self.schema, request, self._looks, find)
             return replace(self, schema=retyped(self.schema, wording), wording=wording)
         asked = replace(self, nulls=reading.nulls(True))
-        types = asked._looks(reading, request.features, None)
-        wrong = types.misspelt(request)
-        refusal = None if wrong is None else asked._stray(reading, wrong)
-        if refusal is not None:
-            raise refusal
-        wording = Decision(request, asked.nulls).worded(types.looks)
+        types = asked._looks(request.features, reading)
+        settled, notes = without_strays(request, types.looks, find)
+        if settled.reading != reading:
+            again = [name for name in request.features if name in settled.reading.codes]
+            types = replace(types, looks=types.looks | asked._looks(again, settled.reading).looks)
+        wording = Decision(settled, asked.nulls).worded(types.looks)
+        wording = replace(wording, notes=(*notes, *wording.notes))
         schema = retyped(self.schema, wording)
         return replace(asked, schema=schema, rows=types.rows, wording=wording)
 
@@ -124,16 +125,21 @@ class ClusterReader(TableReader):
             schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
         return replace(self, schema=schema, wording=Wording(), nulls=("",))
 
-    def _stray(self, reading: Reading, name: str) -> DataError | None:
-        where = "its Spark partition"
-        ask = partial(text_among_numbers, name=name, reading=reading, where=where)
-        return next(filter(None, self.parts([name], ask)), None)
+    def count_rows(self) -> int:
+        """Return the number of rows; Spark counts them if it is not known."""
+        if self.rows is not None:
+            return self.rows
+        with asking():
+            return int(self.frame.count())
 
-    def _looks(self, reading: Reading, names: Sequence[str], most: int | None) -> TextTypes:
-        """What text columns look like, all of their rows or some."""
-        frame = self.frame if most is None else self.frame.limit(most)
+    def _stray_texts(self, reading: Reading, name: str, dates: bool) -> set[str]:
+        ask = partial(stray_texts, name=name, reading=reading, dates=dates)
+        return set[str]().union(*self.parts([name], ask))
+
+    def _looks(self, names: Sequence[str], reading: Reading) -> TextTypes:
+        """What text columns look like."""
         ask = partial(TextTypes.of, features=tuple(names), reading=reading)
-        return sum(replace(self, frame=frame).parts(names, ask), TextTypes())
+        return sum(self.parts(names, ask), TextTypes())
 
     def batches(self, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Refused: rows stay where they are."""
