@@ -210,7 +210,7 @@ def test_text_declared_numeric_in_a_typed_file():
     assert fit_features(scan(fine, numeric=["x"])).numeric[0].high == 2.5
     wrong = pa.table({"x": ["1", "two", "three"]})
     refused(
-        "'x' is declared numeric, but most values are texts such as 'three'",
+        "'x' should be numeric, but most values are texts such as 'three'",
         lambda: fit_features(scan(wrong, numeric=["x"], batch_rows=2)),
     )
 

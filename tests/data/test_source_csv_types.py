@@ -92,7 +92,7 @@ def test_predictions_count_other_texts_as_missing_too(tmp_path):
 
 def test_declared_numeric_with_text(tmp_path):
     path = write(tmp_path / "t.csv", "x", ["a", "1", "b"])
-    with pytest.raises(DataError, match=r"'x' is declared numeric, but most values are texts"):
+    with pytest.raises(DataError, match=r"'x' should be numeric, but most values are texts"):
         scan(path, numeric=["x"])
 
 

@@ -202,7 +202,6 @@ FILES: dict[str, tuple[str, str]] = {
     "frame.arrow": ("ARROW1", "Arrow files are not read by Spark here"),
     "ragged.csv": ("a,label\n" + "1,2\n" * 50 + "1,77.25,3\n", "not as many fields as the header"),
     "short.csv": ("a,b,label\n" + "1,2,3\n" * 50 + "1,77.25\n", "not as many fields"),
-    "text.csv": ("a,label\n" + "1.5,2\n" * 50 + "x,77.25\n", "'a' should be numeric but holds 'x'"),
     "labels.csv": ("a,label\n1,2\n2,3\n" + "1,4\n" * 50 + "2,a77.25\n", "holds text that is"),
     "empty.csv": ("a,label\n", "no rows"),
 }

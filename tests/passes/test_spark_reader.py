@@ -53,7 +53,7 @@ def test_other_things_of_spark_are_no_tables(spark: Any) -> None:
 
 @pytest.mark.parametrize("every", [0, 7])
 def test_the_same_rows_make_the_same_features(spark: Any, every: int, tmp_path: Any) -> None:
-    """Every kind of column: as a data frame, as one of texts, as a CSV file that Spark reads.
+    """Every kind of column: as a data frame, and as a CSV file that Spark reads.
 
     Spark takes times without a zone for instants in its session's zone unless it is told not to.
     """
@@ -63,7 +63,6 @@ def test_the_same_rows_make_the_same_features(spark: Any, every: int, tmp_path: 
     instants = spark.createDataFrame(whole)
     frames = [
         instants.withColumn("times", instants["times"].cast("timestamp_ntz")).repartition(3),
-        spark.createDataFrame(same.texts(whole)).repartition(2),
         read(str(tmp_path / "t.csv")),
     ]
     for frame in frames:
@@ -87,3 +86,15 @@ def test_durations_are_hours_on_a_cluster_too(spark: Any) -> None:
     whole = pa.table({"lasted": minutes, "x": [k % 7 + 0.5 for k in range(60)]})
     there = scan(spark.createDataFrame(whole))
     assert fit_features(there, run_pass=SparkEngine().run_pass) == fit_features(scan(whole))
+
+
+def test_texts_are_categories_and_no_reason_to_refuse(spark: Any, tmp_path: Any) -> None:
+    codes = ["250.83", "428", "V57", "401.9"] * 60
+    frame = spark.createDataFrame(pa.table({"code": codes, "x": [k / 7 for k in range(240)]}))
+    assert scan(frame).columns[0].kind == "categorical"
+    rows = [f"{k / 8},{'forty' if k % 60 == 0 else k}" for k in range(240)]
+    (tmp_path / "t.csv").write_text("\n".join(["x,z", *rows]))
+    here, there = scan(tmp_path / "t.csv"), scan(read(str(tmp_path / "t.csv")))
+    assert there.notes == here.notes
+    assert there.columns == here.columns
+    assert here.columns[1].type == "int64"

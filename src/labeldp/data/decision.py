@@ -181,8 +181,8 @@ def without_strays(
         share = look.numbers / look.values
         if declared and share < _HALF and not dates:
             raise DataError(
-                f"column {name!r} is declared numeric, but most values are texts such as "
-                f"{min(texts)[:40]!r}; leave it out of `numeric`"
+                f"column {name!r} should be numeric, but most values are texts such as "
+                f"{min(texts)[:40]!r}; correct them, or declare the column categorical"
             )
         few = len(texts) <= _MOST_STRAYS
         digits = not dates and any(re.search(r"\d", text) for text in texts)
