@@ -316,30 +316,6 @@ def test_a_column_that_no_model_can_use_is_dropped() -> None:
     assert any(note.startswith("list: list<") for note in found["notes"])
 
 
-def test_a_column_of_numbers_with_many_typing_errors(tmp_path: Path) -> None:
-    """They count as missing, in every format, and by the options that are told."""
-    values = [f"{k * 7 % 500 + 0.25}" if k % 20 else f"{k}O.{k}" for k in range(1000)]
-    lines = [f"{x},{k % 11}" for k, x in enumerate(values)]
-    (tmp_path / "t.csv").write_text("\n".join(["x,y", *lines]))
-    for data in (tmp_path / "t.csv", {"x": values, "y": [k % 11 for k in range(1000)]}):
-        found = look(data, label="y")
-        assert column(found, "x")["kind"] == "number"
-        assert found["options"] == ["--label", "y", "--na", "x=*", "--clip"]
-        (batch,) = scan(data, label="y", na=["x=*"]).feature_batches()
-        assert batch.column(0).null_count == 50
-
-
-def test_zeros_that_stand_for_nothing() -> None:
-    """0000 among years is missing; 0044 beside it says that they are codes."""
-    years = [str(1990 + k * 7 % 30) if k % 50 else "0000" for k in range(1000)]
-    table = {"x": years, "y": [k % 11 for k in range(1000)]}
-    found = look(table, label="y")
-    assert found["options"] == ["--label", "y", "--na", "x=0000", "--clip"]
-    assert column(found, "x")["kind"] == "number"
-    table["x"][0] = "0044"
-    assert "--na" not in look(table, label="y")["options"]
-
-
 def test_names_of_people_are_no_category() -> None:
     last = ("Patel", "Smith", "Jones", "Evans")
     names = [f"{last[k % 4]}, {'ABCDEFG'[k % 7]}." for k in range(2000)]
@@ -368,18 +344,6 @@ def test_a_code_with_decimals(tmp_path: Path) -> None:
     assert column(found, "x")["codes"] == [-99.9]
     (batch,) = scan(tmp_path / "t.csv", label="y", na=["x=-99,9"]).feature_batches()
     assert batch.column(0).null_count == 23
-
-
-def test_a_code_in_the_dress_of_its_column() -> None:
-    """99 999 999 € says nothing of an income, and is written so."""
-    money = [
-        "99 999 999 €" if k % 90 == 0 else f"{k * 37 % 60 + 1} {k * 7 % 1000:03d} €"
-        for k in range(900)
-    ]
-    found = look({"x": money, "y": [k % 11 for k in range(900)]}, label="y")
-    assert found["options"][2:4] == ["--na", "x=99 999 999 €"]
-    assert column(found, "x")["codes"] == [99_999_999]
-    assert column(found, "x")["high"] < 61_000
 
 
 def test_more_outliers_than_the_default_reaches() -> None:

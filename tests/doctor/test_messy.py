@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from labeldp import DataError, LinearRegressor, look, scan
+from labeldp import LinearRegressor, look, scan
 from labeldp.data.columns import to_float
 from labeldp.features.fit import fit_features
 from tests.console import labeldp as run
+from tests.tables import csv_of
 
 ROWS, HELD_OUT = 8_000, 2_000
 Numbers = NDArray[np.float64]
@@ -106,14 +106,7 @@ def as_excel(columns: dict[str, list[Any]], path: Path) -> Path:
     return path.with_suffix(".xlsx")
 
 
-def as_parquet(columns: dict[str, list[Any]], path: Path) -> Path:
-    numbers = [float(v) if v else None for v in columns["Score"]]
-    nothing = pa.nulls(len(numbers))
-    pq.write_table(pa.table({**columns, "Score": numbers, "empty": nothing}), path)
-    return path
-
-
-@pytest.mark.parametrize("write", [as_text, as_excel, as_parquet])
+@pytest.mark.parametrize("write", [as_text, as_excel])
 def test_two_commands_to_a_good_fit(write: Any, tmp_path: Path) -> None:
     """Within 10 % of least squares with all labels on the clean table, at ε = 1."""
     export = Export(seed=3)
@@ -162,28 +155,6 @@ def test_lists_may_be_repeated_and_names_have_commas(tmp_path: Path) -> None:
     assert f"a name that has a comma stands in double quotes: '\"{QUESTION}\"'" in wrong.err
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet", "pandas"])
-def test_stray_words_are_told_in_every_format(form: str, tmp_path: Path) -> None:
-    """A number spelt as a word makes no category of a thousand levels."""
-    values: list[Any] = [k * 7 % 300 + 0.5 for k in range(300)]
-    values[7], values[9] = "forty", "n/a"
-    columns = {"x": values, "y": [float(k % 9) for k in range(300)]}
-    data: Any = pd.DataFrame(columns)
-    if form == "csv":
-        data.to_csv(tmp_path / "t.csv", index=False)
-    else:
-        texts = {**columns, "x": list(map(str, values))}
-        pq.write_table(pa.table(texts), tmp_path / "t.parquet")
-    if form != "pandas":
-        data = tmp_path / f"t.{form}"
-    with pytest.raises(DataError, match="column 'x' should be numeric but holds 'forty' at row 8"):
-        scan(data, label="y")
-    found = look(data, label="y")
-    assert found["options"] == ["--label", "y", "--na", "forty", "--clip"]
-    assert scan(data, label="y", na=["forty"]).columns[0].kind == "numeric"
-    assert scan(data, label="y", categorical=["x"]).columns[0].kind == "categorical"
-
-
 def test_a_column_of_nothing() -> None:
     table = pa.table({"x": [1.5, 2.5, 3.5], "none": pa.nulls(3), "y": [1.0, 2.0, 3.0]})
     found = look(table, label="y")
@@ -203,7 +174,7 @@ def test_units(unit: str) -> None:
     """One unit beside every number is left out."""
     values = [k * 37.25 for k in range(60)]
     texts = [unit.format(f"{v:,.2f}".translate({44: ".", 46: ","})) for v in values]
-    source = scan({"x": texts, "y": values}, label="y")
+    source = scan(csv_of({"x": texts, "y": values}), label="y")
     assert [v for b in source.feature_batches() for v in b.column(0).to_pylist()] == values
     assert "decimal sign ','" in source.notes[0]
 
@@ -240,21 +211,6 @@ def test_one_code_brings_the_others_that_are_nearer() -> None:
         assert found["columns"][0]["codes"] == codes
     assert not look({"x": [*range(31), 77] * 20})["columns"][0]["codes"]
     assert look({"x": [*range(60), 77, 999] * 20})["columns"][0]["codes"] == [999]
-
-
-@pytest.mark.parametrize("form", ["csv", "frame"])
-def test_codes_among_numbers_that_are_spelt_out(form: str, tmp_path: Path) -> None:
-    """`na` says them as they are written, with their unit."""
-    children = ["0", "1", "2", "3", "4 or more", "99"]
-    grams = ["1.5 mg", "2.5 mg", "-999 mg", "3.5 mg", "4 mg", "5 mg"]
-    table: Any = {"children": children * 60, "dose": grams * 60, "y": [1.0] * 360}
-    if form == "csv":
-        pd.DataFrame(table).to_csv(tmp_path / "t.csv", index=False)
-        table = tmp_path / "t.csv"
-    found = look(table, label="y")
-    assert [facts["codes"] for facts in found["columns"]] == [[99], [-999]]
-    assert [facts["high"] for facts in found["columns"]] == [4, 5]
-    assert "children=99,dose=-999 mg" in found["options"]
 
 
 @pytest.mark.parametrize(
@@ -295,7 +251,7 @@ def test_numbers_that_stand_for_themselves(values: list[float]) -> None:
 )
 def test_units_behind_numbers(unit: str) -> None:
     values = [k * 37.25 for k in range(60)]
-    source = scan({"x": [unit.format(v) for v in values], "y": values}, label="y")
+    source = scan(csv_of({"x": [unit.format(v) for v in values], "y": values}), label="y")
     assert [v for b in source.feature_batches() for v in b.column(0).to_pylist()] == values
     assert source.notes[0].endswith(f"without {unit.format('').strip()}")
 
@@ -308,7 +264,7 @@ def test_letters_that_are_no_units(code: str) -> None:
 
 def test_numbers_of_two_units_stay_text() -> None:
     table = {"x": [f"{k} {'kg' if k % 2 else 'km'}" for k in range(60)], "y": [1.0] * 60}
-    source = scan(table, label="y")
+    source = scan(csv_of(table), label="y")
     assert source.columns[0].kind == "categorical"
     assert "different spellings or units" in source.notes[0]
 

@@ -73,7 +73,6 @@ def test_what_means_missing_elsewhere_still_does(tmp_path: Path) -> None:
         [f"{a} km" if a % 2 else f"{a} km/h" for a in A],  # different units
         [f"{a}:{b}" if a % 5 else f"{a}" for a, b in PAIRS],  # one number or two
         [f"{'ab'[a % 2]}" for a in A],
-        [f"{a}/{a + b}" for a, b in PAIRS],  # shares
         ["2021-03-05"] * N,
         [f"{('High Street', 'Am Markt')[b % 2]} {a}" for a, b in PAIRS],  # names
     ],
