@@ -288,6 +288,7 @@ def test_clip_and_drop_missing_labels_are_on_the_certificate(write: Write, tmp_p
         "column": "label",
         "outside_range": "clipped",
         "missing": "rows dropped",
+        "rows_left_out": 1,
     }
     assert labeldp("verify", tmp_path / "r").code == 0
 
