@@ -357,6 +357,17 @@ def test_another_label_range_or_table_is_refused(made: Plan) -> None:
         made.release(source(ROWS + 1))
 
 
+def test_other_rows_within_all_bounds_of_the_plan_are_refused(made: Plan) -> None:
+    """Half of the rows twice: no row is larger than those that were planned for.
+
+    What a run measures of its rows is then within the claim, and only their sums differ.
+    """
+    half = np.arange(ROWS) % (ROWS // 2)
+    twice = table(ROWS).take(half).set_column(4, "label", table(ROWS)["label"])
+    with pytest.raises(PlanError, match="not those of the plan"):
+        made.release(scan(twice, label="label", label_range=RANGE))
+
+
 def too_much(claim: Claim) -> list[dict[str, float]]:
     """Smaller budgets than a claim has spent; of pure ε any δ is true."""
     smaller = {"epsilon": 0.8 * claim.epsilon}, {"delta": 0.1 * claim.delta}

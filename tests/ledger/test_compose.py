@@ -18,6 +18,7 @@ from labeldp.accounting.compose import compose as compose_laws
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.ledger.compose import compose_claims
+from labeldp.mechanisms import bags
 from labeldp.mechanisms.registry import read_claim
 from tests.console import labeldp
 from tests.plans import plan
@@ -84,6 +85,28 @@ def test_releases_of_one_plan_share_their_bags() -> None:
     expected = SubsampledProfile(compose_laws([given, given]), chance)
     assert shared.delta(2.5) == expected.delta(2.5).upper
     assert shared.delta(2.5) > apart.delta(2.5)
+
+
+def test_draws_of_one_seed_and_different_sizes_cost_no_less_than_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No honest plan repeats a seed, but certificates may: a row that is in the larger draw alone
+    is in a bag with that draw's probability, and may be in the other one as well."""
+    monkeypatch.setattr(bags, "fresh_seed", lambda: "5a2c9e7104f3b86d" * 4)
+    rows = source(5000)
+    asked: dict[str, Any] = {"bag_size": 60, "epsilon": 2.0, "delta": 1e-3, "over_draw": True}
+    few, many = (
+        plan(rows, mechanism="sampled-noisy-wtd-lag", bags=count, **asked).claim
+        for count in (2, 40)
+    )
+    for claims in ([few, many], [many, few]):
+        together = compose_claims(claims, [1, 1])
+        for epsilon in (0.0, 0.3, 1.0, 2.0):
+            assert together.delta(epsilon) >= many.law.delta(epsilon).upper
+            assert together.delta(epsilon) >= few.law.delta(epsilon).upper
+    given = compose_laws([each.law.subsampling()[1] for each in (few, many)])
+    either = 42 * 60 / 5000
+    assert together.delta(1.0) >= either * given.delta(1.0).lower
 
 
 def test_rows_of_different_tables_do_not_meet(shaped: Path) -> None:
