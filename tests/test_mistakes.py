@@ -66,7 +66,6 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     ),
     "epsilon a list": (lambda _: planned(epsilon=[1]), "`epsilon` must be a number, not a list"),
     "delta 1": (lambda _: planned(delta=1), "`delta` must be at least 0 and below 1"),
-    "a call without a table": (lambda _: plan(), "missing a required argument: 'source'"),
     "bags of 5.5": (
         lambda _: planned(mechanism="wtd-flag", bags=5.5),
         "`bags` must be a whole number, not 5.5",
@@ -132,7 +131,10 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         "`directory` must be text or a path, not 5",
     ),
     "verify of nothing": (lambda place: verify(place / "none"), "is not a release directory"),
-    "verify of a table": (lambda _: verify(TABLE), "`directory` must be text or a path or of"),
+    "verify of a table": (
+        lambda _: verify(TABLE),
+        "`directory` must be text or a path, not",
+    ),
     "load of a number": (lambda _: labeldp.Release.load(5), "`directory` must be text or a path"),
     "fit without data": (lambda _: LinearRegressor().fit(), "missing a required argument: 'X'"),
     "fit of rows alone": (lambda _: LinearRegressor().fit(ROWS.to_pandas()), "requires y"),
@@ -205,7 +207,6 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         lambda _: planned(interactions="height:town"),
         "`interactions` must be a list of texts",
     ),
-    "release of no data": (lambda _: planned().release(), "missing a required argument: 'source'"),
     "fit of a list": (
         lambda _: LinearRegressor().fit([planned().release(TABLE, label="label"), None]),
         "a list of releases holds something else; give releases alone",
@@ -245,7 +246,7 @@ MISTAKES: dict[str, tuple[Act, str]] = {
     "basis an array": (lambda _: planned(basis=np.array([1, 2])), "`basis` must be"),
     "about a number": (
         lambda _: planned().release(TABLE, label="label", about=5),
-        "`about` must be a path, not 5",
+        "`about` must be text or a path, not 5",
     ),
     "a class of frames": (lambda _: scan(pd.DataFrame), "data of type type cannot be read"),
     "integers without end": (
@@ -261,10 +262,6 @@ MISTAKES: dict[str, tuple[Act, str]] = {
         "neither text nor a number; turn its column into text first",
     ),
     "ledger of a number": (lambda _: labeldp.Ledger(5), "`path` must be text or a path, not 5"),
-    "ledger without a budget": (
-        lambda place: labeldp.Ledger.create(place / "book"),
-        "missing a required argument: 'epsilon'",
-    ),
     "compose of a number": (lambda _: labeldp.compose(5), "`releases` must be directories or rel"),
     "delta of a list": (
         lambda _: labeldp.compose(planned().release(TABLE, label="label")).delta([1]),

@@ -1,46 +1,40 @@
-"""What can go wrong, as one tree, and checks of arguments that say so.
+"""Exceptions, and checks of arguments that raise them.
 
     LabelDPError
     ├── InputError          the request is wrong; the command line exits with 2
-    │   ├── DataError       a file, a column or a row is not what was said
-    │   ├── PlanError       the budget and the data admit no such release
-    │   │   └── SpentError  so a measurement says, and what it cost is spent
+    │   ├── DataError       a file, a column or a row is not as described
+    │   ├── PlanError       the budget and the data allow no such release
+    │   │   └── SpentError  a measurement refused the release; its budget is spent
     │   ├── ReleaseError    a release directory is missing, incomplete or in the way
     │   └── LedgerError     the ledger is lost, altered, or has no budget left
     └── MissingExtraError   an optional package is needed; the message is the remedy
 
-Every message is one line that names the thing, the cause and the cure. No message
-ever contains a label, a residual or a fitted value: features, arguments and
-certificates are public, labels are not. Arguments stand in backquotes, as Python spells them
-(`bags`, `floor="declared"`); the command line shows them as its options. Checks take the
-argument's name from their keyword: ``positive(bags=m)``.
+Every message is one line that names the thing, the cause and the remedy. No message contains a
+label, a residual or a fitted value: features, arguments and certificates are public, labels are
+not. Arguments stand in backquotes, as Python spells them (`bags`, `floor="declared"`); the command
+line shows them as its options.
+
+Two kinds of checks: `positive(bags=m)` takes the argument's name from the keyword and refuses a
+value; `to_int("bags", m)` also returns the value as a plain Python value, because users pass NumPy
+numbers, pandas columns and lists.
 """
 
 from __future__ import annotations
 
 import math
+import operator
+import os
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from numbers import Real
+from pathlib import Path
+from typing import Any, TypeVar
 
-__all__ = [
-    "DataError",
-    "InputError",
-    "LabelDPError",
-    "LedgerError",
-    "MissingExtraError",
-    "PlanError",
-    "ReleaseError",
-    "SpentError",
-    "at_least",
-    "end_share",
-    "finite",
-    "in_range",
-    "ordered",
-    "positive",
-    "share",
-]
+Item = TypeVar("Item")
 
 
 class LabelDPError(Exception):
-    """The root of every error this package raises on purpose."""
+    """The root of every error that this package raises on purpose."""
 
 
 class InputError(LabelDPError, ValueError):
@@ -48,23 +42,19 @@ class InputError(LabelDPError, ValueError):
 
 
 class DataError(InputError):
-    """A file, a column or a row is not what was said."""
+    """A file, a column or a row is not as described."""
 
 
 class PlanError(InputError):
-    """The budget and the public facts admit no such release."""
+    """The budget and the public facts allow no such release."""
 
 
 class SpentError(PlanError):
-    """A run was refused by what it had measured: to try again is to measure, and pay, again."""
+    """A run was refused by what it measured; another attempt measures, and pays, again."""
 
 
 class ReleaseError(InputError):
     """A release directory is missing, incomplete or in the way."""
-
-
-class LabelDPWarning(UserWarning):
-    """Something works and is not what it seems."""
 
 
 class LedgerError(InputError):
@@ -76,6 +66,10 @@ class MissingExtraError(LabelDPError, ImportError):
 
     def __init__(self, purpose: str, extra: str) -> None:
         super().__init__(f"{purpose} needs an extra: pip install 'labeldp[{extra}]'")
+
+
+class LabelDPWarning(UserWarning):
+    """The result is usable, but may not be what was expected."""
 
 
 def finite(**values: float) -> None:
@@ -117,7 +111,7 @@ def in_range(low: float, high: float, **values: float) -> None:
 
 
 def share(**values: float) -> None:
-    """Refuse anything outside [0, 1): a chance that may be none."""
+    """Refuse anything outside [0, 1), such as a probability that may be 0."""
     finite(**values)
     for name, value in values.items():
         if not 0 <= value < 1:
@@ -125,7 +119,7 @@ def share(**values: float) -> None:
 
 
 def end_share(**values: float) -> None:
-    """Refuse anything outside [0, ½): a share at either end."""
+    """Refuse anything outside [0, ½), such as the share of a distribution's tail."""
     finite(**values)
     for name, value in values.items():
         if not 0 <= value < 0.5:
@@ -138,3 +132,94 @@ def ordered(low: float, high: float, name: str) -> None:
         raise InputError(
             f"`{name}` must be two finite numbers, the lower one first, not {low:g} {high:g}"
         )
+
+
+def to_int(name: str, value: Any) -> int:
+    """Return a whole number as an int; refuse anything else."""
+    if not _is_bool(value):
+        try:
+            number = float(value) if isinstance(value, Real) else math.nan
+            if number.is_integer() and abs(number) < 2**53:
+                return int(number)
+            return operator.index(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise InputError(f"`{name}` must be a whole number, not {describe(value)}")
+
+
+def to_float(name: str, value: Any) -> float:
+    """Return a number as a float; refuse anything else, but not NaN (see `finite`)."""
+    if isinstance(value, Real | Decimal) and not _is_bool(value):
+        try:
+            return float(value)
+        except OverflowError:
+            raise InputError(f"`{name}` must be a number below 1e308; give a smaller one") from None
+    raise InputError(f"`{name}` must be a number, not {describe(value)}")
+
+
+def to_bool(name: str, value: Any) -> bool:
+    """Return a truth value of Python or NumPy as a bool; refuse anything else."""
+    if not _is_bool(value):
+        raise InputError(f"`{name}` must be True or False, not {describe(value)}")
+    return bool(value)
+
+
+def to_str(name: str, value: Any) -> str:
+    """Return text; refuse anything else."""
+    if not isinstance(value, str):
+        raise InputError(f"`{name}` must be text, not {describe(value)}")
+    return str(value)
+
+
+def to_str_tuple(name: str, value: Any) -> tuple[str, ...]:
+    """Return a sequence of texts as a tuple; refuse anything else, a single text too."""
+    try:
+        texts = None if isinstance(value, str | bytes | Mapping) else tuple(value)
+    except TypeError:
+        texts = None
+    if texts is None or not all(isinstance(text, str) for text in texts):
+        among = " of other things" if isinstance(value, list) else ""
+        raise InputError(f"`{name}` must be a list of texts, not {describe(value)}{among}")
+    return tuple(map(str, texts))
+
+
+def to_range(name: str, value: Any) -> tuple[float, float]:
+    """Return two numbers, such as a label range; refuse anything else."""
+    try:
+        if isinstance(value, str | bytes | Mapping):
+            raise TypeError
+        low, high = value
+        return to_float(name, low), to_float(name, high)
+    except (TypeError, ValueError):  # InputError is a ValueError
+        raise InputError(
+            f"`{name}` must be two numbers, the lower one first, not {describe(value)}"
+        ) from None
+
+
+def to_path(name: str, value: Any) -> Path:
+    """Return a path; refuse what is neither text nor a path."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"`{name}` must be text or a path, not {describe(value)}")
+    return Path(value)
+
+
+def one_of(name: str, value: Any, choices: Sequence[Item]) -> Item:
+    """Return a value that is among the choices; refuse any other."""
+    for choice in choices:
+        if isinstance(value, type(choice)) and value == choice:
+            return choice
+    raise InputError(f"`{name}` must be {' or '.join(map(repr, choices))}, not {describe(value)}")
+
+
+def describe(value: Any) -> str:
+    """Return a value for a message; of a container only its type, because it may hold labels."""
+    if isinstance(value, str):
+        return f"the text {value[:40]!r}"
+    if value is None or _is_bool(value) or isinstance(value, Real):
+        return str(value)
+    package, name = type(value).__module__.partition(".")[0], type(value).__name__
+    return f"a {name}" if package == "builtins" else f"a {package} {name}"
+
+
+def _is_bool(value: Any) -> bool:
+    return type(value).__name__ in ("bool", "bool_")  # Python's or NumPy's

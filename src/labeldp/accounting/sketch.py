@@ -32,8 +32,7 @@ from labeldp.accounting.limits import (
 )
 from labeldp.accounting.neighbors import NeighborFamily, residual_cosine
 from labeldp.accounting.privacy_profile import LossFactors, PrivacyProfile, SearchRange
-from labeldp.common.arguments import plain_fields
-from labeldp.errors import InputError, PlanError, at_least, ordered, positive
+from labeldp.errors import InputError, PlanError, at_least, ordered, positive, to_int, to_range
 
 
 @dataclass(frozen=True)
@@ -54,9 +53,9 @@ class DatasetBounds:
     inflation: float = 0.0
 
     def __post_init__(self) -> None:
-        said = {"label_range": self.label_range, "features": self.features}
-        for name, value in plain_fields(type(self), said).items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "label_range", to_range("label_range", self.label_range))
+        if self.features is not None:
+            object.__setattr__(self, "features", to_int("features", self.features))
         positive(rows=self.rows)
         ordered(*self.label_range, name="label_range")
         at_least(0.0, inflation=self.inflation)

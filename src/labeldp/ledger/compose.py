@@ -18,8 +18,7 @@ from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import compose as compose_laws, gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledProfile
-from labeldp.common.arguments import checked
-from labeldp.errors import InputError, ReleaseError
+from labeldp.errors import InputError, ReleaseError, to_float
 from labeldp.ledger.privacy_loss import STEP, WITHIN, PrivacyLoss, privacy_loss
 from labeldp.mechanisms.registry import read_claim
 from labeldp.release.claim import Claim
@@ -39,15 +38,13 @@ class Joint:
     """Whose labels are covered."""
     claims: tuple[Claim, ...]
 
-    @checked
     def delta(self, epsilon: float) -> float:
         """An upper bound of δ(ε)."""
-        return self.law.delta(epsilon).upper
+        return self.law.delta(to_float("epsilon", epsilon)).upper
 
-    @checked
     def epsilon(self, delta: float) -> float:
         """The smallest ε that is certified at δ; inf if there is none."""
-        return epsilon_at(self.law, delta)
+        return epsilon_at(self.law, to_float("delta", delta))
 
     @property
     def mu(self) -> float | None:

@@ -27,9 +27,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from labeldp.common.arguments import checked
 from labeldp.data.parts import split_part
-from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share
+from labeldp.errors import InputError, LabelDPError, LedgerError, positive, share, to_float, to_path
 from labeldp.ledger.chain import Chain, Entry, key_of
 from labeldp.ledger.compose import ONE_ROW, Joint, compose_claims
 from labeldp.ledger.fingerprint import Fingerprint, PersonIds, fingerprint
@@ -119,28 +118,25 @@ class Account:
 class Ledger:
     """The ledger in a file; `Ledger.create` makes one."""
 
-    @checked
     def __init__(self, path: str | Path) -> None:
-        self._chain = Chain(Path(path))
+        self._chain = Chain(to_path("path", path))
         self._chain.entries()
 
     @classmethod
-    @checked
     def create(cls, path: str | Path, *, epsilon: float, delta: float = 1e-6) -> Ledger:
         """A new ledger, where every table may cost (ε, δ) unless `limit` says otherwise."""
-        cap = Cap(epsilon, delta)
-        Chain.create(Path(path), {"ledger": secrets.token_hex(8), **vars(cap)})
+        cap = Cap(to_float("epsilon", epsilon), to_float("delta", delta))
+        Chain.create(to_path("path", path), {"ledger": secrets.token_hex(8), **vars(cap)})
         return cls(path)
 
     @property
     def path(self) -> Path:
         return self._chain.path
 
-    @checked
     def limit(self, dataset: str, *, epsilon: float, delta: float = 1e-6) -> None:
         """Another cap for one table; what was spent stays spent."""
         _check_name(dataset)
-        cap = Cap(epsilon, delta)
+        cap = Cap(to_float("epsilon", epsilon), to_float("delta", delta))
         with self._chain.writing() as writer:
             writer.append("limit", dataset, vars(cap))
 
@@ -148,7 +144,6 @@ class Ledger:
         """All of them, in order, checked."""
         return tuple(self._chain.entries())
 
-    @checked
     def account(self, dataset: str) -> Account:
         """One table; a name without entries has the cap of all."""
         return _account(self.entries(), dataset)

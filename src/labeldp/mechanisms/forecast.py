@@ -19,7 +19,6 @@ from itertools import accumulate, repeat, takewhile
 from operator import mul
 from typing import TYPE_CHECKING
 
-from labeldp.common.arguments import checked
 from labeldp.errors import at_least, positive
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ class Forecast:
     the shape for least squares, less the share that is expected to be saved."""
 
 
-@checked
 def forecast(
     *,
     rows: int,

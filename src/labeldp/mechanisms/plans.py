@@ -15,11 +15,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from labeldp.common.arguments import checked
 from labeldp.data.opening import said_again
 from labeldp.data.source import Source, as_source
 from labeldp.display import ReprMixin, format_budget
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError, PlanError, to_path
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.features.feature_map import FeatureMap
@@ -128,7 +127,6 @@ class Plan(ReprMixin):
         poor = [self.verdict] if self.kept < ENOUGH_KEPT else []
         return (*poor, *weak)
 
-    @checked
     def release(
         self,
         source: Any,
@@ -197,7 +195,6 @@ class Plan(ReprMixin):
         check_memory(*self.claim.extent(len(self.features.names), len(self.features.columns)))
         return released(self, source, None, engine, randomness, ledger, dataset, about, again)
 
-    @checked
     def release_to(
         self,
         directory: str | Path,
@@ -240,11 +237,10 @@ class Plan(ReprMixin):
         ...     made.release_to(f"{place}/published", table).bags
         2
         """
-        check_target(target := Path(directory))
+        check_target(target := to_path("directory", directory))
         source = self.scan(source, label=label, **table)
         return released(self, source, target, engine, randomness, ledger, dataset, about, again)
 
-    @checked
     def scan(self, data: Any, *, label: str | None = None, **table: Any) -> Source:
         """`labeldp.scan`, with all that the plan knows: its columns and what was said for it.
 
@@ -275,7 +271,6 @@ class Plan(ReprMixin):
         """Read a plan back; the inverse of `to_json`. One that was altered since is refused."""
         return cls(**fields_of(document))
 
-    @checked
     def save(self, path: str | Path) -> None:
         """Write the plan as a new JSON file, for `load` and `labeldp release --plan`.
 
@@ -285,11 +280,10 @@ class Plan(ReprMixin):
             where to; it must not exist.
         """
         text = json.dumps(self.to_json(), indent=1, ensure_ascii=False)
-        with new_path(Path(path)) as partial:
+        with new_path(to_path("path", path)) as partial:
             partial.write_text(text + "\n", encoding="utf-8")
 
     @classmethod
-    @checked
     def load(cls, path: str | Path) -> Plan:
         """Read a plan file. It is released once, unless a ledger is kept or `again=True`.
 
@@ -298,9 +292,10 @@ class Plan(ReprMixin):
         path
             what `save` or `labeldp plan --out` wrote.
         """
-        document = read_json(Path(path))
+        path = to_path("path", path)
+        document = read_json(path)
         try:
-            return replace(cls.from_json(document), path=Path(path))
+            return replace(cls.from_json(document), path=path)
         except InputError as problem:
             raise InputError(f"{path}: {problem}") from None
 

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common.arguments import plain
 from labeldp.data.source import Source
-from labeldp.errors import DataError, InputError, at_least
+from labeldp.errors import DataError, InputError, at_least, to_int
 from labeldp.features.accumulators import (
     Accumulator,
     Fold,
@@ -54,7 +53,7 @@ class LocalEngine:
     """A private directory in which interrupted sums wait to be resumed (see `checkpoint.py`)."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "threads", plain("threads", int, self.threads))
+        object.__setattr__(self, "threads", to_int("threads", self.threads))
         at_least(0, threads=self.threads)
         if self.threads > MOST_THREADS:
             raise InputError(

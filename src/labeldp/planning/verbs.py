@@ -10,13 +10,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, get_type_hints
 
-from labeldp.common.arguments import checked, plain
 from labeldp.data.source import Source, as_source, scan
-from labeldp.errors import InputError, PlanError
+from labeldp.errors import InputError, PlanError, describe, one_of, to_float, to_str
 from labeldp.features.formula import named_label
 from labeldp.mechanisms.options import Encoding, beside_formula
 from labeldp.mechanisms.plans import Plan
-from labeldp.mechanisms.protocol import LINEAR, Use
+from labeldp.mechanisms.protocol import LINEAR, USES, Use
 from labeldp.mechanisms.registry import (
     AUTO,
     DELTA,
@@ -37,7 +36,6 @@ from labeldp.planning.worth import utility_check
 __all__ = ["Plan", "plan"]
 
 
-@checked
 def plan(
     source: Any,
     epsilon: float = EPSILON,
@@ -103,6 +101,12 @@ def plan(
     >>> made.claim.mechanism
     'shaped-flag'
     """
+    epsilon, delta = to_float("epsilon", epsilon), to_float("delta", delta)
+    one_of("use", use, USES)
+    if label is not None:
+        to_str("label", label)
+    if engine is not None and not hasattr(engine, "run_pass"):
+        raise InputError(f"`engine` must be of type Engine, not {describe(engine)}")
     said = {name: choices.pop(name) for name in TABLE if name in choices}
     beside_formula(choices)
     named = label or named_label(source, choices.get("formula"))
@@ -115,7 +119,9 @@ def plan(
         more = asked | {"basis": basis}
         return _drafted(source, engine, mechanism, use, more, known[basis])
 
-    basis = plain("basis", str | None, asked.get("basis"))
+    basis = asked.get("basis")
+    if basis is not None:
+        to_str("basis", basis)
     basis, made = choose_basis(drafted) if basis == AUTO else (basis, drafted(basis))
     asked |= {"basis": basis}
     return utility_check(made, source, engine, asked, known=known[basis], anyway=anyway)

@@ -23,8 +23,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from labeldp.common.arguments import plain
-from labeldp.errors import InputError
+from labeldp.errors import InputError, to_path
 from labeldp.io_util import read_small
 
 MOST_LETTERS = 2000
@@ -58,7 +57,7 @@ def read_about(said: Mapping[str, Any] | str | Path | None) -> About | None:
     """From a TOML file or a mapping; unknown fields and anything but short text are refused."""
     if said is None:
         return None
-    told = said if isinstance(said, Mapping) else _file(plain("about", Path, said))
+    told = said if isinstance(said, Mapping) else _file(to_path("about", said))
     known = [each.name for each in fields(About)]
     for name in told:
         if name not in known:

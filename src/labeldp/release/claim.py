@@ -22,8 +22,7 @@ from typing import Any, ClassVar
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.accounting.compose import gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile, best_true_positive_rate
-from labeldp.common.arguments import checked
-from labeldp.errors import PlanError, at_least
+from labeldp.errors import PlanError, at_least, to_float, to_int
 from labeldp.release.budget import weaknesses
 from labeldp.release.certificate import seal
 from labeldp.sampling.streams import GENERATOR, KEY_BITS
@@ -152,15 +151,14 @@ class Claim(ABC):
             **({} if self.person is None else {"person": asdict(self.person)}),
         }
 
-    @checked
     def delta_at(self, epsilon: float, group: int = 1) -> float:
         """An upper bound of δ(ε) for `group` rows, or persons, at once."""
-        return self.law.group(group).delta(epsilon).upper
+        profile = self.law.group(to_int("group", group))
+        return profile.delta(to_float("epsilon", epsilon)).upper
 
-    @checked
     def epsilon_for(self, group: int) -> float | None:
         """The ε for `group` rows, or persons, at once at this δ; None if there is none."""
-        answer = epsilon_at(self.law.group(group), self.delta)
+        answer = epsilon_at(self.law.group(to_int("group", group)), self.delta)
         return answer if math.isfinite(answer) else None
 
     def curve(self) -> list[list[float]]:

@@ -18,9 +18,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp.arrow_util import column_numbers, numpy_numbers
-from labeldp.common.arguments import checked
 from labeldp.display import ReprMixin
-from labeldp.errors import ReleaseError
+from labeldp.errors import ReleaseError, to_path
 from labeldp.features.feature_map import FeatureMap
 from labeldp.io_util import is_directory, path_problem, read_json
 from labeldp.release.certificate import Certificate
@@ -207,7 +206,6 @@ class Release(ReprMixin):
             )
         return np.full(self.table.num_rows, meaning.std)
 
-    @checked
     def save(self, directory: str | Path) -> None:
         """Write the release as one new directory, whole or not at all.
 
@@ -228,10 +226,9 @@ class Release(ReprMixin):
             lambda _digests: self.certificate,
             self.files,
         )
-        drawing.write(directory)
+        drawing.write(to_path("directory", directory))
 
     @classmethod
-    @checked
     def load(cls, directory: str | Path, *, verify: bool = True) -> Release:
         """Read a release; one whose files are not as they were written together is refused.
 
@@ -254,7 +251,7 @@ class Release(ReprMixin):
         ReleaseError
             it is missing, incomplete, damaged or altered.
         """
-        folder = Path(directory)
+        folder = to_path("directory", directory)
         reason = path_problem(folder)
         if reason is not None:
             raise ReleaseError(f"{folder}: {reason}")

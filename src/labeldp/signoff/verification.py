@@ -18,11 +18,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from labeldp.common.arguments import checked
 from labeldp.data.files import find
 from labeldp.data.source import Source
 from labeldp.display import ReprMixin
-from labeldp.errors import InputError, ReleaseError
+from labeldp.errors import InputError, ReleaseError, to_path
 from labeldp.io_util import is_directory
 from labeldp.mechanisms.registry import mechanism_named, read_claim
 from labeldp.mechanisms.structure import altered, misshapen
@@ -74,7 +73,6 @@ class Key(Protocol):
     def signed(self, envelope: Envelope) -> bool: ...
 
 
-@checked
 def verify(
     directory: str | Path | Release,
     data: Any = None,
@@ -118,7 +116,7 @@ def verify(
     """
     if isinstance(directory, Release):
         return _in_memory(directory, data, engine, keys)
-    folder = Path(directory)
+    folder = to_path("directory", directory)
     if not is_directory(folder):
         raise ReleaseError(f"{folder} is not a release directory; name the one it was saved in")
     try:

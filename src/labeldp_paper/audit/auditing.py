@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from labeldp.common.arguments import checked
 from labeldp.data.source import Source, as_source
 from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import InputError, positive
@@ -123,7 +122,6 @@ class Audit(ReprMixin):
         )
 
 
-@checked
 def audit(
     source: Any,
     epsilon: float = EPSILON,
