@@ -20,7 +20,7 @@ import numpy as np
 from report import print_report
 
 from labeldp.learners.bags import WeightedBags
-from labeldp.learners.settings import Settings
+from labeldp.learners.models import NetworkOptions
 
 ROWS_PER_BAG, SIZES, NUMBERS = 256, (4, 8, 12, 20, 24), 3
 HIDDEN, BATCH_ROWS = (128, 64), 8192
@@ -46,7 +46,7 @@ def ours(bags: WeightedBags) -> float:
     """Rows per second of processor time of the learner: gathering, shuffling and all."""
     from labeldp.learners.training import train
 
-    settings = Settings(
+    options = NetworkOptions(
         hidden=HIDDEN,
         epochs=1,
         learning_rate=1e-3,
@@ -60,7 +60,7 @@ def ours(bags: WeightedBags) -> float:
         threads=1,
     ).checked()
     start = time.process_time()
-    train(bags, bags.units(), settings, lambda _: None)
+    train(bags, bags.units(), options, lambda _: None)
     return bags.rows / (time.process_time() - start)
 
 

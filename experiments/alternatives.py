@@ -18,8 +18,8 @@ from scipy.linalg import solve_triangular
 
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.learners import rules
-from labeldp.learners.whitened import NoisyNormalEquations
+from labeldp.learners import fit_rules
+from labeldp.learners.normal_equations import NoisyNormalEquations
 
 
 @dataclass(frozen=True)
@@ -282,7 +282,7 @@ def shrunken(trial: Trial) -> Array:
     assert peer.variance is not None
     spread = math.sqrt(peer.variance(fit, trial.budget)) * np.eye(fit.columns)
     fits = [
-        rules.shrunken(
+        fit_rules.posterior_mean(
             NoisyNormalEquations(fit.root, fit.root @ each, spread, fit.rows, None),
             0,
             fit.label_range,

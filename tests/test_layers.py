@@ -30,8 +30,6 @@ HEAVY = {
 
 HEAVY_EXCEPTIONS = {
     "kernels.compiled": {"numba"},
-    "learners.layers": {"torch"},
-    "learners.network": {"torch"},
     "learners.training": {"torch"},
     "spark.engine": {"pyspark"},
 }

@@ -55,7 +55,7 @@ HEAVY = EXTRAS | {
 DATA_ROAD = {"labeldp.data", "labeldp.features", "labeldp.exact", "labeldp.passes"}
 BESIDES = {
     "plan": {"labeldp.learners"},
-    "release": {"labeldp.learners.estimators"},
+    "release": {"labeldp.learners.api"},
     "verify": {"labeldp.learners"},
     "fit": {
         "labeldp.mechanisms.design_summary",
@@ -72,7 +72,7 @@ BESIDES = {
         "randomgen",
         "scipy",
     },
-    "release of text": {"labeldp.learners.estimators"},
+    "release of text": {"labeldp.learners.api"},
     "account": DATA_ROAD | {"labeldp.learners", "pyarrow", "randomgen"},
 }
 """And this command does not need those either."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         ReleaseError as ReleaseError,
     )
     from labeldp.features.feature_map import FeatureMap as FeatureMap
-    from labeldp.learners.estimators import (
+    from labeldp.learners.api import (
         BagRegressor as BagRegressor,
         LinearRegressor as LinearRegressor,
     )
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ACCOUNTANTS": "labeldp.accounting.accountants",
-    "BagRegressor": "labeldp.learners.estimators",
+    "BagRegressor": "labeldp.learners.api",
     "DataError": "labeldp.errors",
     "DatasetBounds": "labeldp.accounting.sketch",
     "FeatureMap": "labeldp.features.feature_map",
@@ -57,7 +57,7 @@ _HOMES = {
     "LabelDPWarning": "labeldp.errors",
     "Ledger": "labeldp.ledger.ledger",
     "LedgerError": "labeldp.errors",
-    "LinearRegressor": "labeldp.learners.estimators",
+    "LinearRegressor": "labeldp.learners.api",
     "LocalEngine": "labeldp.passes.local",
     "MissingExtraError": "labeldp.errors",
     "Plan": "labeldp.mechanisms.plans",

@@ -23,7 +23,7 @@ import json, os, pkgutil, signal, sys
 from labeldp.passes import local
 from labeldp.data import readers
 from labeldp.cli import main
-import labeldp.cli.release, labeldp.release.files, pyarrow.parquet, labeldp.learners.afterwards
+import labeldp.cli.release, labeldp.release.files, pyarrow.parquet, labeldp.learners.linear
 
 local._ROUND, readers._PART_ROWS = 2, 100
 
@@ -135,7 +135,7 @@ def test_at_every_moment_by_every_signal(data: Path, tmp_path: Path, tried: Trie
 def test_what_was_written_before_a_signal_is_said(data: Path, tmp_path: Path) -> None:
     asked = ("release", "--anyway", data, *LABEL, *QUICK, "--out", tmp_path / "a" / "r")
     late = case(
-        tmp_path / "a", ("labeldp.learners.afterwards.estimated", 1), signal.SIGTERM, *asked
+        tmp_path / "a", ("labeldp.learners.linear.release_quality", 1), signal.SIGTERM, *asked
     )
     assert run([late]) == [128 + signal.SIGTERM]
     said = (tmp_path / "a" / "err.txt").read_text().splitlines()[-1]

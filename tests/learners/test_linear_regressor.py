@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 from labeldp.data.source import scan
 from labeldp.errors import InputError
 from labeldp.features.fit import fit_features
-from labeldp.learners.estimators import LinearRegressor
-from labeldp.learners.protocol import Coefficient
+from labeldp.learners.api import LinearRegressor
+from labeldp.learners.models import Coefficient
 from tests.drawn import features_of, release_of
 
 Make = Callable[..., Any]

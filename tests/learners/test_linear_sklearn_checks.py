@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from labeldp.learners.estimators import LinearRegressor
+from labeldp.learners.api import LinearRegressor
 
 EXCEPTIONS: dict[str, str] = {}  # check name → reason; none is needed
 

@@ -15,11 +15,11 @@ import pytest
 from labeldp import plan
 from labeldp.data.source import Source, scan
 from labeldp.errors import InputError
+from labeldp.learners.api import BagRegressor, LinearRegressor
 from labeldp.learners.bags import WeightedBags
-from labeldp.learners.estimators import BagRegressor, LinearRegressor
-from labeldp.learners.layers import Layers, averaged, row_products
-from labeldp.learners.noise import LabelNoise, judged, standardised
-from labeldp.learners.settings import Settings
+from labeldp.learners.layers import Layers, average_networks, row_products
+from labeldp.learners.models import NetworkOptions
+from labeldp.learners.network import LabelNoise, score_held_out, standardise_labels
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.extras import extra
@@ -52,7 +52,7 @@ def bags_of(count: int, size: int, seed: int, std: np.ndarray) -> WeightedBags:
 def test_misses_in_new_units_are_misses_over_their_deviation() -> None:
     std = np.geomspace(0.01, 100, 60)
     bags = bags_of(60, 3, 0, std)
-    found = standardised(bags, LabelNoise(std, RANGE))
+    found = standardise_labels(bags, LabelNoise(std, RANGE))
     g = np.random.default_rng(1).normal(size=bags.rows)
     f = found.shift + found.scale * g
     starts = bags.offsets[:-1]
@@ -65,18 +65,18 @@ def test_misses_in_new_units_are_misses_over_their_deviation() -> None:
 
 def test_constant_and_spread_are_found_behind_the_noise() -> None:
     std = np.random.default_rng(2).uniform(0.5, 5, 20_000)
-    found = standardised(bags_of(20_000, 2, 3, std), LabelNoise(std, RANGE))
+    found = standardise_labels(bags_of(20_000, 2, 3, std), LabelNoise(std, RANGE))
     assert found.shift == pytest.approx(1, abs=0.05)
     assert found.scale == pytest.approx(0.5, abs=0.1)
     # Every label has variance 1 then; a deviation that is 10 % off would show.
     assert np.var(found.bags.labels) == pytest.approx(1, abs=5 * np.sqrt(2 / 20_000))
-    wrong = standardised(bags_of(20_000, 2, 3, 1.1 * std), LabelNoise(std, RANGE))
+    wrong = standardise_labels(bags_of(20_000, 2, 3, 1.1 * std), LabelNoise(std, RANGE))
     assert np.var(wrong.bags.labels) > 1 + 5 * np.sqrt(2 / 20_000)
 
 
 def test_labels_that_tell_nothing_leave_the_range_to_speak() -> None:
     std = np.full(40, 1e6)
-    found = standardised(bags_of(40, 1, 4, std), LabelNoise(std, RANGE))
+    found = standardise_labels(bags_of(40, 1, 4, std), LabelNoise(std, RANGE))
     assert found.shift == pytest.approx(1, abs=1e-2)  # the middle
     assert found.scale == pytest.approx(6 / np.sqrt(12), abs=1e-2)
 
@@ -91,7 +91,7 @@ def test_the_share_is_what_labels_support_less_their_doubt(truth: float, size: i
     labels = truth * outputs + 0.3 * rng.normal(size=size)
     best = labels @ outputs / (outputs @ outputs)
     z = best * np.linalg.norm(outputs)
-    found = judged(labels, outputs)
+    found = score_held_out(labels, outputs)
     assert found.share == pytest.approx(min(best, 1) * (1 - 9 / z**2), rel=1e-9)
     spared = labels @ labels - np.sum((labels - found.share * outputs) ** 2)
     assert found.gain == pytest.approx(spared)
@@ -100,12 +100,12 @@ def test_the_share_is_what_labels_support_less_their_doubt(truth: float, size: i
 
 def test_the_constant_is_kept_where_labels_say_too_little_or_no() -> None:
     outputs = np.linspace(-1, 1, 9)
-    assert judged(-9 * outputs, outputs).share == 0
-    assert judged(outputs, np.zeros(9)).share == 0
+    assert score_held_out(-9 * outputs, outputs).share == 0
+    assert score_held_out(outputs, np.zeros(9)).share == 0
     unit = outputs / np.linalg.norm(outputs)
-    assert judged(2.99 * unit, outputs).share == 0
-    assert 0 < judged(3.01 * unit, outputs).share < 0.01
-    assert judged(1e3 * unit, 1e3 * unit).share == pytest.approx(1, abs=1e-4)
+    assert score_held_out(2.99 * unit, outputs).share == 0
+    assert 0 < score_held_out(3.01 * unit, outputs).share < 0.01
+    assert score_held_out(1e3 * unit, 1e3 * unit).share == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize("hidden", [(), (6,)])
@@ -116,17 +116,17 @@ def test_networks_are_stopped_by_the_parts_of_the_others_and_have_mean_0(
     from labeldp.learners.training import train_parts
 
     std = np.full(400, 0.5)
-    bags = standardised(bags_of(400, 2, 6, std), LabelNoise(std, RANGE)).bags
-    settings = Settings(hidden=hidden, epochs=9, learning_rate=0.05, folds=4)
-    networks = train_parts(bags, bags.units(scaled=False), settings, lambda _: None)
-    assert sorted(np.concatenate([each.held for each in networks])) == list(range(400))
+    bags = standardise_labels(bags_of(400, 2, 6, std), LabelNoise(std, RANGE)).bags
+    options = NetworkOptions(hidden=hidden, epochs=9, learning_rate=0.05, folds=4)
+    networks = train_parts(bags, bags.units(scaled=False), options, lambda _: None)
+    assert sorted(np.concatenate([each.held_out for each in networks])) == list(range(400))
     losses = np.array([each.validation_losses for each in networks])
     for place, each in enumerate(networks):
         assert each.best_epoch == np.argmin(np.delete(losses, place, axis=0).sum(axis=0))
         values = Layers((), each.matrices).of_numbers(bags.numbers.astype(float))
         assert np.mean(values) == pytest.approx(0, abs=1e-6)
         sums = np.add.reduceat(bags.weights * values, bags.offsets[:-1])
-        np.testing.assert_allclose(each.outputs, sums[each.held], atol=1e-5)
+        np.testing.assert_allclose(each.outputs, sums[each.held_out], atol=1e-5)
     assert len({each.best_epoch for each in networks}) > 1  # or the test says nothing
 
 
@@ -143,7 +143,7 @@ def test_networks_side_by_side_are_their_mean(hidden: tuple[int, ...]) -> None:
     ]
     codes, numbers = rng.integers(-1, 2, (20, 2), dtype=np.int32), rng.normal(size=(20, 4))
     each = [Layers(sizes, matrices).values(codes, numbers) for matrices in networks]
-    together = Layers(sizes, averaged(networks, 0.3)).values(codes, numbers)
+    together = Layers(sizes, average_networks(networks, 0.3)).values(codes, numbers)
     np.testing.assert_allclose(together, 0.3 * np.mean(each, axis=0), rtol=1e-5, atol=1e-5)
 
 
@@ -248,11 +248,11 @@ def test_no_gain_is_said() -> None:
     shuffled = table.set_column(2, "y", pa.array(np.random.default_rng(8).permutation(table["y"])))
     model = BagRegressor(**QUICK).fit(released(shuffled, 1), source_of(shuffled))
     assert model.share_ == 0
-    assert "no gain over the constant" in model._model().summary(300)
+    assert "no gain over the constant" in model._model().describe(300)
     np.testing.assert_array_equal(model.predict(table), model.shift_)
     told = BagRegressor(**QUICK).fit(released(curved(300, 7), 100), source_of(table))
     assert told.share_ > 0.5
-    assert "no gain" not in told._model().summary(300)
+    assert "no gain" not in told._model().describe(300)
 
 
 def test_the_command_learns_from_rows(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from labeldp.data.source import scan
 from labeldp.errors import InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
+from labeldp.learners.api import BagRegressor, LinearRegressor
 from labeldp.learners.bags import WeightedBags
-from labeldp.learners.estimators import BagRegressor, LinearRegressor
 from labeldp.release.files import Release
 from tests.drawn import bag_release_of
 from tests.extras import extra
@@ -389,7 +389,7 @@ def test_a_model_is_used_without_torch(fitted: BagRegressor, tmp_path: Path) -> 
         "    def find_spec(self, name, *_):\n"
         "        if name == 'torch': raise ModuleNotFoundError('hidden', name=name)\n"
         "sys.meta_path.insert(0, Hidden())\n"
-        "from labeldp.learners import BagRegressor\n"
+        "from labeldp import BagRegressor\n"
         "import pyarrow as pa\n"
         f"model = BagRegressor.load({str(tmp_path / 'model')!r})\n"
         "print(repr(float(model.predict(pa.table({'x': [1.0], 'kind': ['a'], 'z': [0.5]}))[0])))"

@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from labeldp.learners.estimators import BagRegressor
+from labeldp.learners.api import BagRegressor
 from tests.extras import extra
 
 extra("torch")

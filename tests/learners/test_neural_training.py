@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 
 from labeldp.errors import InputError
-from labeldp.learners.bags import Units, WeightedBags
-from labeldp.learners.settings import Settings
+from labeldp.learners.bags import LabelUnits, WeightedBags
+from labeldp.learners.models import NetworkOptions
 from tests.extras import extra
 
 torch = extra("torch")
 
 from labeldp.learners.training import (  # noqa: E402
     Adam,
+    BagTensors,
     FirstLayer,
-    Rows,
     starting_matrices,
     train,
 )
 
-SETTINGS = Settings(
+SETTINGS = NetworkOptions(
     hidden=(12,),
     epochs=12,
     learning_rate=0.01,
@@ -56,7 +56,7 @@ def random_bags(seed: int = 0, bags: int = 40, pruned: bool = True) -> WeightedB
     )
 
 
-def twin(bags: WeightedBags, units: Units, matrices: list[np.ndarray]) -> float:
+def twin(bags: WeightedBags, units: LabelUnits, matrices: list[np.ndarray]) -> float:
     """The loss by the book: dense one-hot rows, one bag and one row at a time."""
     total = 0.0
     for j in range(bags.bags):
@@ -90,7 +90,7 @@ def test_loss_and_gradient_against_the_twin(
     plain = [matrix.astype(np.float32).astype(np.float64) for matrix in plain]
     tensors = [torch.tensor(W, dtype=torch.float32, requires_grad=True) for W in plain]
     order = np.random.default_rng(4).permutation(bags.bags)
-    loss = Rows(bags, units, linear=not hidden).loss(tensors, order)
+    loss = BagTensors(bags, units, linear=not hidden).loss(tensors, order)
     assert loss.item() == pytest.approx(twin(bags, units, plain), rel=1e-4)
     loss.backward()
     for W, tensor in zip(plain, tensors, strict=True):
@@ -110,7 +110,9 @@ def test_the_constant_counts_once_per_weight() -> None:
     bags = random_bags()
     matrices = [torch.zeros(11, 4), torch.zeros(5, 1)]
     matrices[-1][-1, 0] = 2.5
-    loss = Rows(bags, Units(0.0, 1.0, 1.0), linear=False).loss(matrices, np.arange(bags.bags))
+    loss = BagTensors(bags, LabelUnits(0.0, 1.0, 1.0), linear=False).loss(
+        matrices, np.arange(bags.bags)
+    )
     assert float(loss) == pytest.approx(np.sum((bags.labels - 2.5 * bags.constants) ** 2), rel=1e-5)
 
 
@@ -214,8 +216,8 @@ def test_the_best_network_is_kept_for_real() -> None:
     assert len(trained.losses) < 60
     assert trained.validation_losses[trained.best_epoch] == min(trained.validation_losses)
     assert len(trained.losses) == trained.best_epoch + 1 + SETTINGS.patience
-    held = trained.held
-    rows = Rows(bags, bags.units(), linear=False)
+    held = trained.held_out
+    rows = BagTensors(bags, bags.units(), linear=False)
     loss = rows.loss([torch.tensor(W) for W in trained.matrices], held).item()
     per_bag = bags.units().energy / bags.bags
     assert min(trained.validation_losses) == pytest.approx(loss / len(held) / per_bag)

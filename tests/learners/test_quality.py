@@ -14,9 +14,11 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from labeldp import LabelDPWarning, LinearRegressor, Plan, Release
-from labeldp.learners import rules
-from labeldp.learners.quality import Quality, quality
-from labeldp.learners.whitened import Measured, NoisyNormalEquations
+from labeldp.learners import fit_rules
+from labeldp.learners.fit_rules import FitRule
+from labeldp.learners.models import Quality
+from labeldp.learners.normal_equations import NoisyNormalEquations, NoisyValue
+from labeldp.learners.quality import estimate_quality
 from labeldp.sampling.streams import Randomness
 from tests.plans import plan
 from tests.tables import source, table
@@ -41,7 +43,7 @@ class Known:
     def drawn(self) -> NoisyNormalEquations:
         estimate = self.signal + self.spread @ self.random.normal(size=len(self.signal))
         return NoisyNormalEquations(
-            self.root, estimate, self.spread, 400, Measured(self.residual, 0.0)
+            self.root, estimate, self.spread, 400, NoisyValue(self.residual, 0.0)
         )
 
     def gain(self, coefficients: Array) -> float:
@@ -50,21 +52,21 @@ class Known:
         return float(constant - np.mean((self.labels - self.design @ coefficients) ** 2))
 
 
-def least_squares(white: NoisyNormalEquations) -> rules.FitRule:
-    return rules.plain(white)
+def least_squares(white: NoisyNormalEquations) -> FitRule:
+    return fit_rules.least_squares(white, 0)
 
 
-RULES: dict[str, Callable[[NoisyNormalEquations], rules.FitRule]] = {
+RULES: dict[str, Callable[[NoisyNormalEquations], FitRule]] = {
     "least squares": least_squares,
-    "ridge": lambda white: rules.ridge(white, 0, 150.0),
-    "best ridge": lambda white: rules.best_ridge(white, 0, (-10.0, 10.0)),
-    "lasso": lambda white: rules.lasso(white, 0, 0.2),
-    "shrunken": lambda white: rules.shrunken(white, 0, (-10.0, 10.0)),
+    "ridge": lambda white: fit_rules.ridge(white, 0, 150.0),
+    "best ridge": lambda white: fit_rules.best_ridge(white, 0, (-10.0, 10.0)),
+    "lasso": lambda white: fit_rules.lasso(white, 0, 0.2),
+    "shrunken": lambda white: fit_rules.posterior_mean(white, 0, (-10.0, 10.0)),
 }
 
 
-def judged(white: NoisyNormalEquations, rule: rules.FitRule) -> Quality:
-    found = quality(white, rule, 0)
+def judged(white: NoisyNormalEquations, rule: FitRule) -> Quality:
+    found = estimate_quality(white, rule, 0)
     assert found is not None
     return found
 
@@ -92,7 +94,7 @@ def test_a_choice_that_is_taken_as_given_looks_too_good() -> None:
     found = []
     for _ in range(DRAWS):
         white = known.drawn()
-        rule = replace(RULES["shrunken"](white), again=None)
+        rule = replace(RULES["shrunken"](white), refit=None)
         found.append(judged(white, rule).gain - known.gain(rule.coefficients))
     assert np.mean(found) > 4 * np.std(found) / np.sqrt(DRAWS)
 
@@ -117,7 +119,7 @@ def test_without_noise_everything_is_as_the_rows_say(seed: int, name: str) -> No
 def test_some_columns_are_a_table_of_their_own(seed: int, count: int) -> None:
     known = Known(seed, noise=1e-9)
     used = np.arange(6) <= count
-    white = known.drawn().of(used)
+    white = known.drawn().select(used)
     assert white.residual_ss is not None
     fit, left, _, _ = np.linalg.lstsq(known.design[:, used], known.labels)
     assert white.residual_ss.value == pytest.approx(float(left[0]), rel=1e-6)

@@ -16,8 +16,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from labeldp import DataError, InputError, LinearRegressor, Plan, Release, ReleaseError, scan
 from labeldp.data.source import Source
-from labeldp.learners import rows as module
-from labeldp.learners.rows import single_rows, whitened_rows
+from labeldp.learners import normal_equations
+from labeldp.learners.bags import WeightedBags
+from labeldp.learners.normal_equations import row_equations
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import CASES, EVERY, small_plan
 from tests.plans import plan
@@ -59,7 +60,7 @@ def test_a_fit_is_least_squares_of_the_noisy_labels(law: str) -> None:
         LinearRegressor(shrink=False).fit(drawn(law, 1, with_features=True)),
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_BLOCK_NUMBERS", 400)
+        patch.setattr(normal_equations, "_BLOCK_NUMBERS", 400)
         models.append(LinearRegressor(shrink=False).fit(release, source(ROWS)))
     for model in models:
         found = model.coef_.copy()
@@ -114,7 +115,7 @@ def test_the_residual_is_found_behind_the_noise() -> None:
     truth = float(np.sum((labels - design() @ best()) ** 2))
     for law in ("laplace", "gaussian"):
         releases = [drawn(law, seed) for seed in range(60)]
-        found = [whitened_rows(r, r.meaning, source(ROWS)).residual_ss for r in releases]  # type: ignore[arg-type]
+        found = [row_equations(r, r.meaning, source(ROWS)).residual_ss for r in releases]  # type: ignore[arg-type]
         values = np.array([each.value for each in found if each is not None])
         errors = np.array([each.error for each in found if each is not None])
         most = ROWS * 10.0**2 / 4
@@ -126,8 +127,8 @@ def test_the_residual_is_found_behind_the_noise() -> None:
 def test_every_row_is_a_bag_of_weight_one() -> None:
     release = drawn("laplace", 2)
     for bags in (
-        single_rows(release, source(ROWS, batch_rows=100)),
-        single_rows(drawn("laplace", 2, with_features=True), None),
+        WeightedBags.from_release(release, source(ROWS, batch_rows=100)),
+        WeightedBags.from_release(drawn("laplace", 2, with_features=True), None),
     ):
         assert (bags.bags, bags.rows) == (ROWS, ROWS)
         assert np.array_equal(bags.labels, release.labels)

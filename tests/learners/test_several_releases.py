@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import InputError, LinearRegressor, Release, scan
-from labeldp.learners.whitened import Measured, NoisyNormalEquations, pooled
+from labeldp.learners.normal_equations import NoisyNormalEquations, NoisyValue
+from labeldp.learners.several import pool
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp
 from tests.plans import plan
@@ -47,7 +48,7 @@ class Table:
 
     def drawn(self, *, residual: bool = True) -> NoisyNormalEquations:
         estimate = self.b + self.spread @ self.random.normal(size=len(self.b))
-        left = Measured(self.left, 0.0) if residual else None
+        left = NoisyValue(self.left, 0.0) if residual else None
         return NoisyNormalEquations(self.root, estimate, self.spread, len(self.y), left)
 
 
@@ -56,7 +57,7 @@ class Table:
 def test_without_noise_they_are_one_table(seed: int, count: int) -> None:
     """And rows count alike, whichever release they are in."""
     tables = [Table(seed + k, 60 + 40 * k, np.array([1.0, 2.0, -1.0]), 1e-6) for k in range(count)]
-    white = pooled([each.drawn() for each in tables])
+    white = pool([each.drawn() for each in tables])
     X, y = np.concatenate([t.X for t in tables]), np.concatenate([t.y for t in tables])
     expected, left, _, _ = np.linalg.lstsq(X, y)
     assert np.linalg.lstsq(white.root, white.estimate)[0] == pytest.approx(expected, abs=1e-4)
@@ -70,7 +71,7 @@ def test_noise_weighs_and_is_told_exactly() -> None:
     """The law of the estimate is what it says, and a very noisy release does no harm."""
     beta = np.array([1.0, 2.0, -1.0])
     good, bad = Table(1, 200, beta, 1.0), Table(2, 200, beta, 300.0)
-    draws = [pooled([good.drawn(), bad.drawn()]) for _ in range(800)]
+    draws = [pool([good.drawn(), bad.drawn()]) for _ in range(800)]
     told = draws[0]
     seen = np.cov(np.array([each.estimate for each in draws]).T)
     assert seen == pytest.approx(told.noise, abs=0.2 * np.abs(told.noise).max())
@@ -84,7 +85,7 @@ def test_noise_weighs_and_is_told_exactly() -> None:
 
 def test_residuals_are_needed_of_all() -> None:
     tables = [Table(k, 80, np.array([1.0, 2.0]), 1.0) for k in range(2)]
-    assert pooled([tables[0].drawn(), tables[1].drawn(residual=False)]).residual_ss is None
+    assert pool([tables[0].drawn(), tables[1].drawn(residual=False)]).residual_ss is None
 
 
 def test_two_days_are_one_table() -> None:

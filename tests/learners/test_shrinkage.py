@@ -7,8 +7,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from labeldp.learners.radial import NoiseSizes
-from labeldp.learners.shrinkage import Bayes, Posterior, Prior, prior_family
+from labeldp.learners.shrinkage import (
+    NoiseScaleMixture,
+    Posterior,
+    Prior,
+    PriorMixture,
+    prior_family,
+)
 
 Array = NDArray[np.float64]
 
@@ -30,7 +35,7 @@ class Problem:
         self.mean_variance = rows * 10.0**2 / 12
         self.family = prior_family(self.root, self.mean, 0)
         self.rng = rng
-        self.bayes = Bayes.of(
+        self.bayes = PriorMixture.of(
             self.noise, self.family, self.mean, self.mean_variance, largest=LARGEST
         )
 
@@ -133,7 +138,7 @@ def test_shrinkage_pays_on_average() -> None:
     plain = shrunk = 0.0
     size = np.trace(problem.noise) / 30
     signal = problem.family[0].matrix * size
-    bayes = Bayes.of(
+    bayes = PriorMixture.of(
         problem.noise, problem.family, problem.mean, problem.mean_variance, largest=30 * size
     )
     for _ in range(300):
@@ -189,10 +194,10 @@ def radial_draw(problem: Problem, prior: Array) -> tuple[Array, Array]:
     return truth, truth + size * np.linalg.cholesky(problem.noise) @ rng.normal(size=width)
 
 
-def sizes(problem: Problem, radial: int | None) -> NoiseSizes:
+def sizes(problem: Problem, radial: int | None) -> NoiseScaleMixture:
     known = (problem.family, problem.mean, problem.mean_variance)
-    return NoiseSizes.of(
-        radial, lambda size: Bayes.of(size * problem.noise, *known, largest=LARGEST)
+    return NoiseScaleMixture.of(
+        radial, lambda size: PriorMixture.of(size * problem.noise, *known, largest=LARGEST)
     )
 
 
@@ -205,7 +210,7 @@ def test_of_radial_noise_it_is_the_textbook_s_over_all_sizes(seed: int) -> None:
     tried = np.geomspace(1e-3, 40, 400)
     logs, each = [], []
     for size in tried:
-        part = Bayes.of(
+        part = PriorMixture.of(
             size * problem.noise,
             problem.family,
             problem.mean,
@@ -253,7 +258,7 @@ def test_without_a_mean_everything_may_be_shrunk() -> None:
     problem = Problem(2)
     family = prior_family(problem.root, None, None)
     assert [round(float(np.trace(prior.matrix)), 9) for prior in family] == [5.0] * 3
-    found = Bayes.of(problem.noise, family, largest=1e-9).posterior(np.ones(5))
+    found = PriorMixture.of(problem.noise, family, largest=1e-9).posterior(np.ones(5))
     assert np.allclose(found.mean, np.zeros(5), atol=1e-6)
     assert found.kept == pytest.approx(0.0, abs=1e-6)
 
@@ -261,7 +266,7 @@ def test_without_a_mean_everything_may_be_shrunk() -> None:
 def test_a_constant_alone_is_left_as_it_is() -> None:
     family = prior_family(np.array([[10.0]]), np.array([1.0]), 0)
     assert family == ()
-    bayes = Bayes.of(np.array([[1.0]]), family, np.array([1.0]), 1e9, largest=1.0)
+    bayes = PriorMixture.of(np.array([[1.0]]), family, np.array([1.0]), 1e9, largest=1.0)
     found = bayes.posterior(np.array([3.0]))
     assert found.mean == pytest.approx([3.0])
     assert (found.prior, found.signal) == ("none", 0.0)
@@ -269,6 +274,6 @@ def test_a_constant_alone_is_left_as_it_is() -> None:
 
 def test_priors_of_lower_rank_are_fine() -> None:
     flat = Prior("one direction", np.diag([1.0, 0.0, 0.0]))
-    found = Bayes.of(np.eye(3), [flat], largest=1e3).posterior(np.array([50.0, 4.0, -3.0]))
+    found = PriorMixture.of(np.eye(3), [flat], largest=1e3).posterior(np.array([50.0, 4.0, -3.0]))
     assert found.mean[1:] == pytest.approx([0.0, 0.0])
     assert found.mean[0] == pytest.approx(50.0, rel=0.02)

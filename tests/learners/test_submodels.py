@@ -8,8 +8,14 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from labeldp import LinearRegressor, plan, scan
-from labeldp.learners.shrinkage import HIDDEN, NOTHING, SCALES, Bayes
-from labeldp.learners.submodels import MODELS, sub_models
+from labeldp.learners.shrinkage import (
+    HIDDEN,
+    MODELS,
+    NOTHING,
+    SCALES,
+    PriorMixture,
+    prior_family,
+)
 from labeldp.sampling.streams import Randomness
 
 ROWS = 4000
@@ -30,8 +36,8 @@ DEGREES = (0, 0, 0, 1, 1, 1, 2, 2)
 
 
 def bayes(root, mean, noise):
-    family = sub_models(root, mean, 0, DEGREES)
-    return family, Bayes.of(noise, family, mean, 1e6, largest=1e3)
+    family = prior_family(root, mean, 0, DEGREES)
+    return family, PriorMixture.of(noise, family, mean, 1e6, largest=1e3)
 
 
 def test_probabilities_are_those_of_the_densities():

@@ -17,7 +17,7 @@ import labeldp
 from labeldp import LinearRegressor, Plan, PlanError, scan
 from labeldp.cli.plan import MOST_NOTES
 from labeldp.data.source import Source
-from labeldp.learners.afterwards import estimated
+from labeldp.learners.linear import release_quality
 from labeldp.mechanisms.forecast import shrunken_ms
 from labeldp.mechanisms.notes import Note, ranked
 from labeldp.mechanisms.plans import LEAST_KEPT
@@ -227,10 +227,10 @@ def test_what_a_release_says_of_itself_follows_from_what_is_published(
     release = small_plan(name).release_to(tmp_path / "r", source(400))
     blank = table(400).set_column(4, "label", pa.array(["gone"] * 400))
     blind = replace(scan(blank, drop=("label",)), label="label", label_range=RANGE)
-    found = estimated(release, source(400))
-    assert found == estimated(release, blind)
+    found = release_quality(release, source(400))
+    assert found == release_quality(release, blind)
     if not release.needs_rows:
-        assert found == estimated(release, scan(table(3)))
+        assert found == release_quality(release, scan(table(3)))
     assert found is not None or name in (SAMPLED, NOISY)
 
 

@@ -37,7 +37,7 @@ def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -
     from labeldp.data.source import scan
     from labeldp.datasets import CENSUS_RANGE, write_census_like
     from labeldp.doctor.inspection import inspect
-    from labeldp.learners.estimators import LinearRegressor
+    from labeldp.learners.api import LinearRegressor
     from labeldp.mechanisms.options import check_budget
     from labeldp.mechanisms.registry import mechanisms
     from labeldp.passes.local import LocalEngine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ from labeldp.mechanisms.options import option
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
-    from labeldp.learners.protocol import Learner, Model
+    from labeldp.learners.models import LinearOptions, Model, NetworkOptions
     from labeldp.learners.summary import Summary
     from labeldp.release.files import Release
 
@@ -72,36 +72,47 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a regression on a release, or on several. Costs no privacy."""
-    from labeldp.learners.registry import LEARNERS, find_learner
+    from labeldp.learners import linear
+    from labeldp.learners.plots import pictures
+    from labeldp.learners.summary import Summary
     from labeldp.release.files import Release
 
     if (test is None) != (label is None):
         raise InputError("--test and --label go together: give both or neither")
-    if model not in LEARNERS:
-        raise InputError(f"--model {model!r} is unknown; choose {' or '.join(LEARNERS)}")
-    learner = find_learner(model)
-    options = _options(learner, learning)
-    _check_targets(learner, out, summary, plots)
-    released = [Release.load(directory, verify=not no_verify) for directory in directories]
-    rows = _rows(learner, released, directories, data)
-    fitted = learner.fit(released if len(released) > 1 else released[0], rows, options, progress)
-    told = None if learner.summarise is None else learner.summarise(fitted)
+    if model not in ("linear", "neural"):
+        raise InputError(f"--model {model!r} is unknown; choose linear or neural")
+    options = _linear_options(learning)
+    network_options = None if model == "linear" else _network_options(learning, options)
+    _check_targets(model, out, summary, plots)
+    releases = [Release.load(directory, verify=not no_verify) for directory in directories]
+    rows = _rows(model, releases, directories, data)
+    fitted: Model
+    told, charts, lines = None, [], ""
+    if network_options is None:
+        fitted = linear.fit_release(releases, rows, options)
+        told = Summary.of(fitted)
+        charts = [] if plots is None else pictures(fitted)
+        lines = told.text(None if verbose else _MOST_SHOWN)
+    else:
+        from labeldp.learners import network
+
+        fitted = network.fit_release(releases[0], rows, network_options, progress)
+        lines = fitted.describe(releases[0].bags)
     score = Score(None, None, None)
     if test is not None and label is not None:
-        score = _score(fitted, test, _labelled(released, test, label))
+        score = _score(fitted, test, _labelled(releases, test, label))
     if out is not None:
         fitted.save(out)
     if summary is not None and told is not None:
         _write(summary, told)
-    if plots is not None and learner.pictures is not None:
-        draw_all(learner.pictures(fitted), plots)
+    if plots is not None:
+        draw_all(charts, plots)
     if test is not None:
         note("the score on --test comes from raw labels: for the curator, not for publication")
     if json:
         emit_json(_document(directories, model, fitted, told, learning) | score.to_json())
         return
-    bags = sum(release.bags for release in released)
-    print(fitted.summary(bags) if told is None else told.text(None if verbose else _MOST_SHOWN))
+    print(lines)
     if test is not None:
         print(f"\n{score.words(test)}")
 
@@ -129,18 +140,16 @@ def _document(
     }
 
 
-def _check_targets(
-    learner: Learner, out: Path | None, summary: Path | None, plots: Path | None
-) -> None:
+def _check_targets(model: str, out: Path | None, summary: Path | None, plots: Path | None) -> None:
     for target in (out, summary, plots):
         if target is not None:
             check_target(target)
     if summary is not None and summary.suffix not in (".txt", ".html", ".tex"):
         raise InputError(f"{summary}: a summary is written as .txt, .html or .tex; name one")
-    if summary is not None and learner.summarise is None:
+    if summary is not None and model != "linear":
         raise InputError("--summary is for --model linear; leave it out")
     if plots is not None:
-        if learner.pictures is None:
+        if model != "linear":
             raise InputError("--plots is for --model linear; leave it out")
         need_matplotlib()
 
@@ -151,22 +160,35 @@ def _write(target: Path, told: Summary) -> None:
         partial.write_text(forms[target.suffix]() + "\n", encoding="utf-8")
 
 
-def _options(learner: Learner, learning: LearningOptions) -> Any:
-    """What was asked for, as far as the learner has it."""
-    from labeldp.learners.registry import find_learner
+def _linear_options(learning: LearningOptions) -> LinearOptions:
+    from labeldp.learners.models import LinearOptions
 
-    asked = {
-        **vars(learning),
-        "penalty": _penalty("ridge", learning.ridge),
-        "lasso": _penalty("lasso", learning.lasso),
-        "columns": names(learning.columns) if learning.columns is not None else None,
-    }
-    known = {each.name: each.default for each in fields(find_learner("linear").options)}
-    taken = [each.name for each in fields(learner.options) if each.name in asked]
-    for name in known.keys() & asked.keys() - set(taken):
-        if asked[name] != known[name] and name != "confidence":
+    return LinearOptions(
+        penalty=_penalty("ridge", learning.ridge),
+        lasso=_penalty("lasso", learning.lasso),
+        max_norm=learning.max_norm,
+        columns=names(learning.columns) if learning.columns is not None else None,
+        confidence=learning.confidence,
+        shrink=learning.shrink,
+        clip=learning.clip,
+    )
+
+
+def _network_options(learning: LearningOptions, linear: LinearOptions) -> NetworkOptions:
+    """Return what training reads; refuse what only a linear model has."""
+    from labeldp.learners.models import LinearOptions, NetworkOptions
+
+    for name in ("penalty", "lasso", "columns"):
+        if getattr(linear, name) != getattr(LinearOptions(), name):
             raise InputError(f"`{name}` is for --model linear; leave it out")
-    return learner.options(**{name: asked[name] for name in taken})
+    return NetworkOptions(
+        max_norm=learning.max_norm,
+        shrink=learning.shrink,
+        clip=learning.clip,
+        epochs=learning.epochs,
+        learning_rate=learning.learning_rate,
+        seed=learning.seed,
+    )
 
 
 def _penalty(name: str, text: str) -> Any:
@@ -178,19 +200,19 @@ def _penalty(name: str, text: str) -> Any:
 
 
 def _rows(
-    learner: Learner, released: list[Release], directories: list[Path], data: str | None
+    model: str, released: list[Release], directories: list[Path], data: str | None
 ) -> Source | None:
     """The table whose rows a release names, where it names any."""
     from labeldp.release.files import WANTS_TABLE
     from labeldp.release.rows import table_rows
 
     if len(released) > 1:
-        if not learner.takes_several:
+        if model != "linear":
             raise InputError("several releases are for --model linear; give one")
         return None
     (release,) = released
     if release.aggregates_features:
-        if learner.reads_rows:
+        if model == "neural":
             raise InputError(
                 "a network cannot be learnt from aggregated features; fit --model linear, or "
                 "release with --mechanism sampled-noisy-wtd-lag"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from labeldp.data.source import Source
-    from labeldp.learners.protocol import Model
+    from labeldp.learners.models import Model
 
 
 def predict(
@@ -35,7 +35,7 @@ def predict(
 ) -> None:
     """Predict labels of raw rows with a fitted model, one prediction a row, in row order."""
     from labeldp.features.unseen import UnseenValueHandler
-    from labeldp.learners.registry import load_model
+    from labeldp.learners.models import load_model
 
     if out.suffix not in (".csv", ".parquet"):
         raise InputError(f"{out}: predictions are written as .csv or .parquet; name one of them")

@@ -20,7 +20,7 @@ from labeldp.mechanisms.registry import demonstrations, mechanism_named
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
-    from labeldp.learners.quality import Quality
+    from labeldp.learners.models import Quality
     from labeldp.mechanisms.plans import Plan
     from labeldp.passes.protocol import Engine
     from labeldp.release.files import Release
@@ -79,9 +79,9 @@ def release(
         made, _ = planned(options.mechanism, chosen, source, runner)
     show_notes(made, verbose)
     released = _draw(made, out, source, runner, how, payment)
-    from labeldp.learners.afterwards import estimated  # late: a refusal needs no learner
+    from labeldp.learners.linear import release_quality  # late: a refusal needs no learner
 
-    found = estimated(released, source)
+    found = release_quality(released, source)
     if json:
         emit_json(_document(out, released, found))
     else:

@@ -1,11 +1,10 @@
-"""Learners that read a release.
+"""Learners that read a release; none of them costs privacy.
 
-    LinearRegressor   least squares, ridge and bounded norm, with exact intervals
-    BagRegressor      a neural network on weighted bags; needs the extra "torch" to fit
-    WeightedBags      what it learns from: rows with weights, grouped, one label a group
-    load_model        what either has saved, without scikit-learn
+    api               LinearRegressor and BagRegressor, the scikit-learn estimators
+    linear            fit a linear model:   normal_equations → fit_rules → quality, effects
+    network           fit a ReLU network on weighted bags:   bags → training (torch)
+    models            what was learnt: predicts raw rows, is saved and loaded (model_file)
+    summary, plots    a linear fit for people
 
-Names are imported when first used: scikit-learn by the two estimators alone, torch only when a
-network is fitted. A learner is a module that declares itself (`protocol.Learner`) and its line in
-`registry.LEARNERS`. Other rooms import from this page alone.
+scikit-learn is imported by `api` alone (and where a lasso is asked for), torch only to train.
 """

@@ -5,22 +5,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
-from labeldp.arrow_util import column_numbers
 from labeldp.data.source import Source
-from labeldp.errors import DataError, InputError
-from labeldp.features.encoder import Encoded
+from labeldp.errors import InputError
+from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.feature_map import FeatureMap
-from labeldp.learners.inputs import Inputs
+from labeldp.learners.layers import RowEncoder
+from labeldp.learners.normal_equations import bag_members
+from labeldp.release.files import WANTS_TABLE
+from labeldp.release.label_model import BagLabels, RowLabels
+from labeldp.release.rows import labelled_rows
+
+if TYPE_CHECKING:
+    from labeldp.release.files import Release
 
 
 @dataclass(frozen=True)
-class Units:
+class LabelUnits:
     """The affine map between labels and what a network is trained on: f = shift + scale · g.
 
     Aggregation is linear, so Σ w f = shift · Σ w + scale · Σ w g: subtracting from each bag label
@@ -63,22 +69,27 @@ class WeightedBags:
             "offsets": (self.offsets.shape, (bags + 1,)),
             "constants": (self.constants.shape, (bags,)),
         }
-        for name, (found, expected) in shapes.items():
-            if found != expected:
-                raise InputError(f"{name} has shape {found} where {expected} was expected")
+        for name, (shape, expected) in shapes.items():
+            if shape != expected:
+                raise InputError(f"{name} has shape {shape} where {expected} was expected")
         if self.offsets[0] != 0 or self.offsets[-1] != rows or np.any(self.lengths < 1):
             raise InputError("offsets must rise from 0 to the number of rows: no bag is empty")
-        _in_range(self.categories, self.category_sizes)
+        for index, size in enumerate(self.category_sizes):
+            codes = self.categories[:, index]
+            if codes.min(initial=-1) < -1 or codes.max(initial=-1) >= size:
+                raise InputError(f"categories, column {index}: codes must be −1 to {size - 1}")
         for name in ("numbers", "weights", "labels", "constants"):
             if not np.isfinite(getattr(self, name)).all():
                 raise InputError(f"{name} holds values that are not finite")
 
     @property
     def rows(self) -> int:
+        """Number of rows."""
         return len(self.weights)
 
     @property
     def bags(self) -> int:
+        """Number of bags."""
         return len(self.labels)
 
     @cached_property
@@ -95,8 +106,8 @@ class WeightedBags:
         squares = np.einsum("ij,ij->i", self.numbers, self.numbers, dtype=np.float64)
         return math.sqrt(float(np.max(ones + squares)))
 
-    def units(self, *, scaled: bool = True) -> Units:
-        """The best constant as shift, and the root mean square that it leaves per row as scale.
+    def units(self, *, scaled: bool = True) -> LabelUnits:
+        """Return the best constant as shift, and the root mean square it leaves per row as scale.
 
         A label Σ w y over k rows has standard deviation about σ_y √k; energy accounts for the k.
         """
@@ -105,29 +116,50 @@ class WeightedBags:
             energy = float(np.sum(np.mean(np.square(self.numbers, dtype=np.float64), axis=1)))
         energy = energy or 1.0
         if not scaled:
-            return Units(0.0, 1.0, energy)
+            return LabelUnits(0.0, 1.0, energy)
         # A power of two is exact, and keeps squares of very large or small labels in range.
         unit = math.ldexp(1.0, math.frexp(float(np.max(np.abs(self.labels))))[1])
         labels, constants = self.labels / unit, self.constants
         square = float(constants @ constants)
         shift = float(constants @ labels) / square if square > 0 else 0.0
         scale = math.sqrt(float(np.sum((labels - shift * constants) ** 2)) / energy)
-        return Units(shift * unit, (scale or 1.0) * unit, energy)
+        return LabelUnits(shift * unit, (scale or 1.0) * unit, energy)
+
+    @classmethod
+    def from_release(cls, release: Release, source: Source | None) -> WeightedBags:
+        """Return what a release teaches a network; rows that it names are read from the source.
+
+        Labels of the source are not read.
+        """
+        labels, features = release.meaning, release.features
+        if isinstance(labels, RowLabels):
+            encode, encoder = Encoder(features), RowEncoder.of(features)
+            parts = [
+                (*encoder.rows(encode(batch)), noisy)
+                for batch, noisy in labelled_rows(release, source)
+            ]
+            codes, numbers, noisy = (np.concatenate(each) for each in zip(*parts, strict=True))
+            return _single_rows(codes, numbers.astype(np.float32), noisy, encoder.sizes, features)
+        if isinstance(labels, BagLabels):
+            if not isinstance(source, Source):
+                raise InputError(WANTS_TABLE)
+            return cls.from_source(features, source, labels.bags, release.labels)
+        return cls.from_aggregates(release.design, release.labels, features)
 
     @classmethod
     def from_arrays(cls, numbers: ArrayLike, labels: ArrayLike) -> WeightedBags:
-        """Every row of a numeric array is a bag of weight 1; columns are taken as they are."""
+        """Return every row of a numeric array as a bag of weight 1, with columns as they are."""
         values = np.asarray(numbers, dtype=np.float32)
         if values.ndim != 2:
             raise InputError(f"numbers must have two dimensions, not {values.ndim}")
-        return singletons(np.empty((len(values), 0), dtype=np.int32), values, labels, (), None)
+        return _single_rows(np.empty((len(values), 0), dtype=np.int32), values, labels, (), None)
 
     @classmethod
     def from_rows(cls, features: FeatureMap, rows: Any, labels: ArrayLike) -> WeightedBags:
-        """Every raw row is a bag of weight 1: the instance-level baseline, not private."""
-        inputs = Inputs.of(features)
-        codes, numbers = inputs.whole(rows)
-        return singletons(codes, numbers, labels, inputs.sizes, features)
+        """Return every raw row as a bag of weight 1: the instance-level baseline, not private."""
+        encoder = RowEncoder.of(features)
+        codes, numbers = encoder.whole(rows)
+        return _single_rows(codes, numbers, labels, encoder.sizes, features)
 
     @classmethod
     def from_bags(
@@ -139,33 +171,33 @@ class WeightedBags:
         weight: ArrayLike,
         labels: ArrayLike,
     ) -> WeightedBags:
-        """Bags as (bag, row, weight) triples in any order; rows count from 0 in `encoded`."""
-        inputs = Inputs.of(features)
-        codes, numbers = inputs.rows(encoded)
+        """Return bags given as (bag, row, weight) triples; rows count from 0 in `encoded`."""
+        encoder = RowEncoder.of(features)
+        codes, numbers = encoder.rows(encoded)
         members = _Members.of(bag, row, weight, labels)
         if members.row.max() >= encoded.rows:
             raise InputError(f"the bags name row {members.row.max()} of {encoded.rows} rows")
-        return members.bags(codes, numbers.astype(np.float32), members.row, inputs)
+        return members.bags(codes, numbers.astype(np.float32), members.row, encoder)
 
     @classmethod
     def from_source(
         cls, features: FeatureMap, source: Source, bag_table: pa.Table, labels: ArrayLike
     ) -> WeightedBags:
-        """The bags of a release and the rows they name, taken from the source in one pass.
+        """Return bags whose rows are taken from the source in one pass; its labels are not read.
 
-        Only rows that stand in a bag are kept. Labels of the source are not read.
+        Only rows that stand in a bag are kept.
         """
         members = _Members.of(*bag_members(bag_table), labels)
-        inputs = Inputs.of(features)
-        wanted, places = np.unique(members.row, return_inverse=True)
-        codes, numbers = inputs.take(source.feature_batches(features.columns), wanted)
-        return members.bags(codes, numbers, places, inputs)
+        encoder = RowEncoder.of(features)
+        row_numbers, places = np.unique(members.row, return_inverse=True)
+        codes, numbers = encoder.take(source.feature_batches(features.columns), row_numbers)
+        return members.bags(codes, numbers, places, encoder)
 
     @classmethod
     def from_aggregates(
         cls, design: ArrayLike, labels: ArrayLike, features: FeatureMap | None = None
     ) -> WeightedBags:
-        """One pseudo-row of weight 1 per aggregate of a wtd-FLAg release; linear models only."""
+        """Return one pseudo-row of weight 1 per aggregate of features; linear models only."""
         Z = np.asarray(design, dtype=np.float64)
         if Z.ndim != 2 or (features is not None and Z.shape[1] != len(features.names)):
             raise InputError(
@@ -174,14 +206,22 @@ class WeightedBags:
         constant = None if features is None else features.constant
         constants = np.zeros(len(Z)) if constant is None else Z[:, constant].copy()
         Z = Z if constant is None else np.delete(Z, constant, axis=1)
-        t, one_each = _vector(labels, len(Z)), np.arange(len(Z) + 1)
-        codes, weights = np.empty((len(Z), 0), dtype=np.int32), np.ones(len(Z), dtype=np.float32)
-        return cls(codes, Z.astype(np.float32), weights, one_each, t, (), constants, True, features)
+        return cls(
+            np.empty((len(Z), 0), dtype=np.int32),
+            Z.astype(np.float32),
+            np.ones(len(Z), dtype=np.float32),
+            np.arange(len(Z) + 1),
+            _label_vector(labels, len(Z)),
+            (),
+            constants,
+            aggregated=True,
+            features=features,
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class _Members:
-    """Checked triples, sorted by bag, with the labels of the bags."""
+    """Checked (bag, row, weight) triples, sorted by bag, with the labels of the bags."""
 
     offsets: NDArray[np.int64]
     row: NDArray[np.int64]
@@ -210,62 +250,44 @@ class _Members:
         codes: NDArray[np.int32],
         numbers: NDArray[np.float32],
         places: NDArray[np.int64],
-        inputs: Inputs,
+        encoder: RowEncoder,
     ) -> WeightedBags:
-        """Bags whose rows stand at these places of codes and numbers."""
+        """Return bags whose rows stand at these places of codes and numbers."""
         return WeightedBags(
             codes[places],
             numbers[places],
             self.weight,
             self.offsets,
             self.labels,
-            inputs.sizes,
+            encoder.sizes,
             np.add.reduceat(self.weight.astype(np.float64), self.offsets[:-1]),
-            features=inputs.features,
+            features=encoder.features,
         )
 
 
-def bag_members(table: pa.Table) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The columns bag, row and weight of a bag table."""
-    for name in ("bag", "row", "weight"):
-        if name not in table.column_names or table.column(name).null_count:
-            raise DataError(
-                f"the bag table needs a column {name!r} without gaps; restore the release"
-            )
-    bag, row, weight = (column_numbers(table.column(name)) for name in ("bag", "row", "weight"))
-    return bag, row, weight
-
-
-def singletons(
+def _single_rows(
     codes: NDArray[np.int32],
     numbers: NDArray[np.float32],
     labels: ArrayLike,
     sizes: tuple[int, ...],
     features: FeatureMap | None,
 ) -> WeightedBags:
-    """Every row is a bag of weight 1."""
+    """Return every row as a bag of weight 1."""
     rows = len(numbers)
     return WeightedBags(
         codes,
         numbers,
         np.ones(rows, dtype=np.float32),
         np.arange(rows + 1),
-        _vector(labels, rows),
+        _label_vector(labels, rows),
         sizes,
         np.ones(rows),
         features=features,
     )
 
 
-def _vector(labels: ArrayLike, length: int) -> NDArray[np.float64]:
+def _label_vector(labels: ArrayLike, length: int) -> NDArray[np.float64]:
     t = np.asarray(labels, dtype=np.float64)
     if t.shape != (length,):
         raise InputError(f"labels have shape {t.shape}; a vector of {length} was expected")
     return t
-
-
-def _in_range(categories: NDArray[np.int32], sizes: tuple[int, ...]) -> None:
-    for index, size in enumerate(sizes):
-        codes = categories[:, index]
-        if codes.min(initial=-1) < -1 or codes.max(initial=-1) >= size:
-            raise InputError(f"categories, column {index}: codes must be −1 to {size - 1}")

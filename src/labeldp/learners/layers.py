@@ -1,4 +1,4 @@
-"""A fitted ReLU network as plain matrices: predictions in float64, and the bounds of its class.
+"""A fitted ReLU network: how raw rows become its inputs, its output in float64, and its class.
 
 The paper's class F_NN(K, l0) holds the networks f_l(x) = W_l [o(f_{l−1}(x)) | 1], l = 1 … l0, with
 ‖W_l‖_F ≤ K for every layer and ‖x‖ ≤ K (if rows are longer, K stands for their largest norm). So a
@@ -8,15 +8,21 @@ layer's matrix includes its bias, here as the last row, and one norm bounds both
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from labeldp.data.batches import take_rows
+from labeldp.features.encoder import Encoded
+from labeldp.features.feature_map import FeatureMap
+
 Matrix: TypeAlias = NDArray[np.float32]
+Codes: TypeAlias = NDArray[np.int32]
 
 _CHUNK = 512
 """Rows that are computed at once, always so many: what BLAS makes of a row depends, in its last
@@ -27,7 +33,7 @@ _ROWS = 4096
 def row_products(
     rows: NDArray[np.float64], coefficients: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """rows @ coefficients, the same for a row alone as among a million, which BLAS's is not."""
+    """Return rows @ coefficients, the same for a row alone as among a million (unlike BLAS)."""
     parts = [
         np.add.reduce(np.multiply(rows[start : start + _ROWS], coefficients, order="C"), axis=1)
         for start in range(0, len(rows), _ROWS)
@@ -35,14 +41,69 @@ def row_products(
     return np.concatenate([np.empty(0), *parts])
 
 
-def _times(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    one = matrix.shape[1] == 1
-    return row_products(rows, matrix[:, 0])[:, None] if one else np.asarray(rows @ matrix)
+@dataclass(frozen=True, eq=False)
+class RowEncoder:
+    """The kept design columns of a feature map, but for the constant, as codes and numbers.
 
+    A level whose column was pruned has the code −1, which stands for no column at all. The
+    constant is the network's own bias.
+    """
 
-def _filled(rows: NDArray[Any]) -> NDArray[Any]:
-    """As many rows as are computed at once."""
-    return np.pad(rows, ((0, _CHUNK - len(rows)), (0, 0)))
+    features: FeatureMap
+    level_codes: tuple[Codes, ...]
+    """Per category: the code of every level among the kept ones, −1 for a pruned one."""
+    sizes: tuple[int, ...]
+    """Per category: how many levels are kept."""
+    numbers: tuple[int, ...]
+    """Kept columns of `Encoded.numbers`."""
+    scales: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, features: FeatureMap) -> RowEncoder:
+        """Return the encoder of a feature map."""
+        is_kept = features.kept_places >= 0
+        blocks = [is_kept[place] for place in features.category_blocks]
+        codes = (np.where(block, np.cumsum(block) - 1, -1) for block in blocks)
+        columns = features.number_columns
+        numbers = tuple(index for index, column in enumerate(columns) if is_kept[column])
+        return cls(
+            features,
+            tuple(each.astype(np.int32) for each in codes),
+            tuple(int(block.sum()) for block in blocks),
+            numbers,
+            features.scales[[columns[index] for index in numbers]],
+        )
+
+    def rows(self, encoded: Encoded) -> tuple[Codes, NDArray[np.float64]]:
+        """Return codes (rows × categories) and design values of the numbers (rows × numbers)."""
+        codes = np.empty((encoded.rows, len(self.sizes)), dtype=np.int32)
+        for index, (table, levels) in enumerate(
+            zip(self.level_codes, encoded.categories, strict=True)
+        ):
+            codes[:, index] = table[levels]
+        return codes, encoded.numbers[:, list(self.numbers)] * self.scales
+
+    def batches(self, frame: Any) -> Iterator[tuple[Codes, NDArray[np.float64]]]:
+        """Yield codes and numbers of a table or frame, a batch of rows at a time."""
+        for batch in self.features.batches(frame):
+            yield self.rows(self.features.encode(batch))
+
+    def whole(self, frame: Any) -> tuple[Codes, Matrix]:
+        """Return codes and numbers of all rows of a table or frame."""
+        parts = list(self.batches(frame))
+        codes = [np.empty((0, len(self.sizes)), dtype=np.int32), *(part[0] for part in parts)]
+        numbers = [np.empty((0, len(self.numbers))), *(part[1] for part in parts)]
+        return np.concatenate(codes), np.concatenate(numbers).astype(np.float32)
+
+    def take(
+        self, batches: Iterator[pa.RecordBatch], row_numbers: NDArray[np.int64]
+    ) -> tuple[Codes, Matrix]:
+        """Return codes and numbers of rows by their increasing numbers; reads every batch."""
+        codes = np.empty((len(row_numbers), len(self.sizes)), dtype=np.int32)
+        numbers = np.empty((len(row_numbers), len(self.numbers)), dtype=np.float32)
+        for places, batch in take_rows(batches, row_numbers, self.features.rows):
+            codes[places], numbers[places] = self.rows(self.features.encode(batch))
+        return codes, numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,26 +123,24 @@ class Layers:
         return len(self.matrices[0]) - sum(self.sizes) - 1
 
     def of_numbers(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The network's output for rows without categories."""
+        """Return the network's output for rows without categories."""
         return self.values(np.empty((len(numbers), 0), dtype=np.int32), numbers)
 
-    def values(
-        self, categories: NDArray[np.int32], numbers: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """The network's output for every row, a chunk of rows at a time."""
+    def values(self, categories: Codes, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the network's output for every row, computed a chunk of rows at a time."""
         result = np.empty(len(numbers))
         for start in range(0, len(numbers), _CHUNK):
             part = slice(start, start + _CHUNK)
-            found = self._values(_filled(categories[part]), _filled(numbers[part]))
-            result[part] = found[: len(numbers) - start]
+            rows = len(numbers[part])
+            padding = ((0, _CHUNK - rows), (0, 0))
+            outputs = self._chunk(np.pad(categories[part], padding), np.pad(numbers[part], padding))
+            result[part] = outputs[:rows]
         return result
 
-    def _values(
-        self, categories: NDArray[np.int32], numbers: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        tables, (first, *others) = self._tables, self._doubles
+    def _chunk(self, categories: Codes, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        first, *others = self._doubles
         hidden = _times(numbers, first[sum(self.sizes) : -1]) + first[-1]
-        for index, table in enumerate(tables):
+        for index, table in enumerate(self._tables):
             hidden += table[categories[:, index]]  # the code −1 finds the row of zeros at the end
         for matrix in others:
             np.maximum(hidden, 0.0, out=hidden)
@@ -94,49 +153,52 @@ class Layers:
 
     @cached_property
     def _tables(self) -> tuple[NDArray[np.float64], ...]:
-        ends = np.cumsum(self.sizes)
+        """Per category: what each level adds to the first layer, and a row of zeros."""
         zeros = np.zeros((1, self.matrices[0].shape[1]))
-        blocks = zip(ends, self.sizes, strict=True)
+        ends = np.cumsum(self.sizes)
         return tuple(
-            np.concatenate([self._doubles[0][end - size : end], zeros]) for end, size in blocks
+            np.concatenate([self._doubles[0][end - size : end], zeros])
+            for end, size in zip(ends, self.sizes, strict=True)
         )
 
 
-def averaged(networks: Sequence[tuple[Matrix, ...]], share: float) -> tuple[Matrix, ...]:
-    """The network whose output is `share` of the mean of these: they side by side."""
+def _times(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    if matrix.shape[1] == 1:
+        return row_products(rows, matrix[:, 0])[:, None]
+    return np.asarray(rows @ matrix)
+
+
+def average_networks(networks: Sequence[tuple[Matrix, ...]], share: float) -> tuple[Matrix, ...]:
+    """Return the network whose output is `share` of the mean of these: they side by side."""
+    from scipy.linalg import block_diag  # late: a model predicts without SciPy
+
+    def scaled(matrix: Matrix, factor: float) -> Matrix:
+        return (matrix * np.float64(factor)).astype(np.float32)
+
     first, *others = zip(*networks, strict=True)
     if not others:
-        return (_scaled(np.mean(first, axis=0), share),)
+        return (scaled(np.mean(first, axis=0), share),)
     *middle, last = others
-    joined = [np.hstack(first), *(_beside(each) for each in middle)]
+    joined = [np.hstack(first)]
+    for matrices in middle:  # no network sees another's inputs; the biases are the last row
+        blocks = block_diag(*(matrix[:-1] for matrix in matrices))
+        joined.append(np.vstack([blocks, np.hstack([matrix[-1:] for matrix in matrices])]))
     outputs = np.vstack([*(matrix[:-1] for matrix in last), sum(matrix[-1:] for matrix in last)])
-    return (*joined, _scaled(outputs, share / len(networks)))
-
-
-def _beside(matrices: Sequence[Matrix]) -> Matrix:
-    """Matrices that do not see each other's inputs; their biases, the last rows, together."""
-    from scipy.linalg import block_diag
-
-    apart = block_diag(*(matrix[:-1] for matrix in matrices))
-    return np.vstack([apart, np.hstack([matrix[-1:] for matrix in matrices])])
-
-
-def _scaled(matrix: Matrix, factor: float) -> Matrix:
-    return (matrix * np.float64(factor)).astype(np.float32)
+    return (*joined, scaled(outputs, share / len(networks)))
 
 
 def output_bound(radius: float, layers: int) -> float:
-    """|f| ≤ K √((K^{2l0+2} − 1)/(K² − 1)) on F_NN(K, l0)."""
-    return radius * math.sqrt(_powers(radius, layers))
+    """Return K √((K^{2l0+2} − 1)/(K² − 1)), the largest |f| on F_NN(K, l0)."""
+    return radius * math.sqrt(_sum_of_powers(radius, layers))
 
 
 def lipschitz_constant(radius: float, layers: int) -> float:
-    """max{√(l0 (K^{2l0+2} − 1)/(K² − 1)), l0}: how fast f moves with its weights in F_NN(K, l0)."""
-    return max(math.sqrt(layers * _powers(radius, layers)), float(layers))
+    """Return max{√(l0 (K^{2l0+2} − 1)/(K² − 1)), l0}: how fast f moves with its weights."""
+    return max(math.sqrt(layers * _sum_of_powers(radius, layers)), float(layers))
 
 
-def _powers(radius: float, layers: int) -> float:
-    """1 + K² + … + K^{2l0}, which is (K^{2l0+2} − 1)/(K² − 1), also at K = 1."""
+def _sum_of_powers(radius: float, layers: int) -> float:
+    """Return 1 + K² + … + K^{2l0}, which is (K^{2l0+2} − 1)/(K² − 1), also at K = 1."""
     total = 1.0
     for _ in range(layers):
         total = total * radius * radius + 1.0

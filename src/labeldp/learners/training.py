@@ -20,9 +20,9 @@ import torch
 from numpy.typing import NDArray
 
 from labeldp.errors import InputError
-from labeldp.learners.bags import Units, WeightedBags
+from labeldp.learners.bags import LabelUnits, WeightedBags
 from labeldp.learners.layers import Matrix
-from labeldp.learners.settings import Settings
+from labeldp.learners.models import NetworkOptions
 
 _PART_ROWS = 4096
 """Rows taken forward and back at once: their activations stay in the cache."""
@@ -30,74 +30,81 @@ _BATCHES = 16
 _FEW_ROWS = 64
 """Few rows make smaller mini-batches: an epoch of one or two steps would be too little to be
 judged by, and patience counts epochs."""
-
-_HELD_BACK = 0.1
-"""How much of its prior's precision a weight has, as measured: at 1 networks learn too little from
-labels with little noise, and at 0 too much from few with much of it."""
+_PRIOR_SHARE = 0.1
+"""How much of its prior's precision a weight is held back by, as measured: at 1 networks learn too
+little from labels with little noise, and at 0 too much from few with much of it."""
 
 Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
+class TrainedNetwork:
     """The best network, and the loss after every epoch, in squared units of g per row."""
 
     matrices: tuple[Matrix, ...]
     losses: list[float]
     validation_losses: list[float]
     best_epoch: int
-    held: Indices
+    held_out: Indices
     """The bags that it was not trained on."""
     outputs: NDArray[np.float64]
     """Σ w g of these."""
 
 
 def train(
-    bags: WeightedBags, units: Units, settings: Settings, advance: Callable[[int], None]
-) -> Trained:
-    """Minimise the loss by Adam under a cosine schedule, with early stopping."""
-    with _threads(settings.threads or 1), torch.enable_grad():
-        rows, random = Rows(bags, units, linear=not settings.hidden), _generator(settings)
-        return _Training(bags, rows, units, settings, random).run(advance)
+    bags: WeightedBags, units: LabelUnits, options: NetworkOptions, advance: Callable[[int], None]
+) -> TrainedNetwork:
+    """Return the network of least loss, by Adam under a cosine schedule, with early stopping."""
+    with _threads(options.threads or 1), torch.enable_grad():
+        rows = BagTensors(bags, units, linear=not options.hidden)
+        generator = torch.Generator(device="cpu").manual_seed(options.seed)
+        training = _Training(bags, rows, units, options, generator)
+        for epoch in range(options.epochs):
+            loss = training.run_epoch(epoch)
+            advance(1)
+            training.keep_if_best(epoch, loss if training.has_validation else -epoch)
+            if epoch - training.best_epoch >= options.patience:
+                break
+        return training.result()
 
 
 def train_parts(
-    bags: WeightedBags, units: Units, settings: Settings, advance: Callable[[int], None]
-) -> list[Trained]:
-    """A network for each of `folds` parts of the bags, trained on the others.
+    bags: WeightedBags, units: LabelUnits, options: NetworkOptions, advance: Callable[[int], None]
+) -> list[TrainedNetwork]:
+    """Return a network for each of `folds` parts of the bags, trained on the others.
 
     A network is stopped by the parts of the others, so that its own has no say in it and can
     judge it. Its mean over the rows is 0: the constant is estimated without it. Labels must have
     noise of variance 1: weights are then held back as much as a prior of the law that they start
-    with would hold them, but for a factor (`_HELD_BACK`).
+    with would hold them, but for a factor (`_PRIOR_SHARE`).
     """
-    with _threads(settings.threads or 1), torch.enable_grad():
-        rows, random = Rows(bags, units, linear=not settings.hidden), _generator(settings)
-        order = torch.randperm(bags.bags, generator=random, device="cpu").numpy()
-        parts = np.array_split(order, min(settings.folds, bags.bags))
-        splits = [(held, np.setdiff1d(order, held)) for held in parts]
-        together = [
-            _Training(bags, rows, units, settings, random, split, held_back=True)
-            for split in splits
+    with _threads(options.threads or 1), torch.enable_grad():
+        rows = BagTensors(bags, units, linear=not options.hidden)
+        generator = torch.Generator(device="cpu").manual_seed(options.seed)
+        order = torch.randperm(bags.bags, generator=generator, device="cpu").numpy()
+        parts = np.array_split(order, min(options.folds, bags.bags))
+        trainings = [
+            _Training(
+                bags, rows, units, options, generator, (part, np.setdiff1d(order, part)), decay=True
+            )
+            for part in parts
         ]
-        for epoch in range(settings.epochs):
-            losses = [each.advance(epoch) for each in together]
-            advance(len(together))
-            for each, loss in zip(together, losses, strict=True):
-                each.note(epoch, sum(losses) - loss)
-            if epoch - max(each.best_epoch for each in together) >= settings.patience:
+        for epoch in range(options.epochs):
+            losses = [training.run_epoch(epoch) for training in trainings]
+            advance(len(trainings))
+            for training, loss in zip(trainings, losses, strict=True):
+                training.keep_if_best(epoch, sum(losses) - loss)
+            if epoch - max(training.best_epoch for training in trainings) >= options.patience:
                 break
-        return [each.centred() for each in together]
-
-
-def _generator(settings: Settings) -> torch.Generator:
-    return torch.Generator(device="cpu").manual_seed(settings.seed)
+        for training in trainings:
+            training.centre()
+        return [training.result() for training in trainings]
 
 
 def starting_matrices(
-    inputs: int, active: int, hidden: tuple[int, ...], random: torch.Generator
+    inputs: int, active: int, hidden: tuple[int, ...], generator: torch.Generator
 ) -> list[torch.Tensor]:
-    """He-uniform hidden layers without bias, and an output of zero: the best constant.
+    """Return He-uniform hidden layers without bias, and an output of zero: the best constant.
 
     `active` inputs of a row are not zero, so they, not all levels, set the first layer's scale.
     """
@@ -107,23 +114,23 @@ def starting_matrices(
         matrix = torch.zeros((here + 1, there), dtype=torch.float32, device="cpu")
         if layer < len(hidden):
             limit = math.sqrt(6.0 / max(1, here if layer else active))
-            matrix[:-1].uniform_(-limit, limit, generator=random)
+            matrix[:-1].uniform_(-limit, limit, generator=generator)
         matrices.append(matrix)
     return matrices
 
 
-class Rows:
+class BagTensors:
     """The bags as tensors; a subset of bags is gathered at a time."""
 
-    def __init__(self, bags: WeightedBags, units: Units, *, linear: bool) -> None:
+    def __init__(self, bags: WeightedBags, units: LabelUnits, *, linear: bool) -> None:
         levels = sum(bags.category_sizes)
         codes = (
             bags.categories
             + np.cumsum((0, *bags.category_sizes[:-1]), dtype=np.int32)[: len(bags.category_sizes)]
         )
-        pruned = bags.categories < 0
-        self.padded = bool(pruned.any())
-        codes[pruned] = levels + bags.numbers.shape[1]  # the bias row, which the sum skips
+        is_pruned = bags.categories < 0
+        self.has_pruned = bool(is_pruned.any())
+        codes[is_pruned] = levels + bags.numbers.shape[1]  # the bias row, which the sum skips
         self.codes = torch.from_numpy(codes)
         # What multiplies the bias. The output's own bias enters by way of `constants`.
         bias = np.full((bags.rows, 1), 0.0 if linear else 1.0, dtype=np.float32)
@@ -135,12 +142,12 @@ class Rows:
         self.offsets, self.lengths = bags.offsets, bags.lengths
 
     def loss(self, matrices: list[torch.Tensor], chosen: Indices) -> torch.Tensor:
-        """Σ (t_j − Σ_r w_jr g(x_jr))² over the chosen bags."""
+        """Return Σ (t_j − Σ_r w_jr g(x_jr))² over the chosen bags."""
         targets = self.targets[torch.from_numpy(chosen)]
         return torch.sum((targets - self.sums(matrices, chosen)) ** 2)
 
     def sums(self, matrices: list[torch.Tensor], chosen: Indices) -> torch.Tensor:
-        """Σ_r w_jr g(x_jr) of the chosen bags."""
+        """Return Σ_r w_jr g(x_jr) of the chosen bags."""
         lengths = self.lengths[chosen]
         jumps = self.offsets[chosen] - (np.cumsum(lengths) - lengths)
         rows = torch.from_numpy(np.repeat(jumps, lengths) + np.arange(lengths.sum()))
@@ -153,7 +160,7 @@ class Rows:
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def mean(self, matrices: list[torch.Tensor]) -> float:
-        """Of g over all rows."""
+        """Return the mean of g over all rows."""
         parts = zip(self.codes.split(_PART_ROWS), self.numbers.split(_PART_ROWS), strict=True)
         total = sum(float(self._outputs(matrices, *part).double().sum()) for part in parts)
         return total / len(self.numbers) + float(matrices[-1][-1, 0])
@@ -161,8 +168,8 @@ class Rows:
     def _outputs(
         self, matrices: list[torch.Tensor], codes: torch.Tensor, numbers: torch.Tensor
     ) -> torch.Tensor:
-        """The network on rows, without the output's bias."""
-        hidden = FirstLayer.apply(codes, numbers, matrices[0], self.padded)
+        """Return the network on rows, without the output's bias."""
+        hidden = FirstLayer.apply(codes, numbers, matrices[0], self.has_pruned)
         for matrix in matrices[1:-1]:
             hidden = torch.addmm(matrix[-1], torch.relu_(hidden), matrix[:-1])
         if len(matrices) > 1:
@@ -178,13 +185,13 @@ class FirstLayer(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def forward(
-        ctx: Any, codes: torch.Tensor, numbers: torch.Tensor, matrix: torch.Tensor, padded: bool
+        ctx: Any, codes: torch.Tensor, numbers: torch.Tensor, matrix: torch.Tensor, skips: bool
     ) -> torch.Tensor:
         ctx.save_for_backward(codes, numbers)
         ctx.levels = len(matrix) - numbers.shape[1]
         if codes.shape[1] == 0:
             return numbers @ matrix
-        skip = len(matrix) - 1 if padded else None
+        skip = len(matrix) - 1 if skips else None
         hidden = torch.nn.functional.embedding_bag(codes, matrix, mode="sum", padding_idx=skip)
         return hidden.addmm_(numbers, matrix[ctx.levels :])
 
@@ -216,7 +223,7 @@ class Adam:
         self._squares = [torch.zeros_like(parameter) for parameter in parameters]
         self._steps = 0
 
-    def forget(self) -> None:
+    def clear_gradients(self) -> None:
         """Drop the gradients."""
         for parameter in self._parameters:
             parameter.grad = None
@@ -235,140 +242,135 @@ class Adam:
 
 
 class _Training:
+    """One network in training: its matrices, its optimiser and the best it has been."""
+
     def __init__(
         self,
         bags: WeightedBags,
-        rows: Rows,
-        units: Units,
-        settings: Settings,
-        random: torch.Generator,
+        rows: BagTensors,
+        units: LabelUnits,
+        options: NetworkOptions,
+        generator: torch.Generator,
         split: tuple[Indices, Indices] | None = None,
         *,
-        held_back: bool = False,
+        decay: bool = False,
     ) -> None:
         """`split` is what to stop by and what to train on; by default a part at random."""
-        self._settings, self._rows, self._random = settings, rows, random
+        self._options, self._rows, self._generator = options, rows, generator
         inputs = sum(bags.category_sizes) + bags.numbers.shape[1]
         active = len(bags.category_sizes) + bags.numbers.shape[1]
-        self._matrices = starting_matrices(inputs, active, settings.hidden, self._random)
+        self._matrices = starting_matrices(inputs, active, options.hidden, generator)
         self._project()
         for matrix in self._matrices:
             matrix.requires_grad_()
         self._optimizer = Adam(self._matrices)
-        self._held, self._used = split or self._split(bags.bags)
+        if split is None:
+            order = self._permute(np.arange(bags.bags))
+            held_out = min(bags.bags - 1, math.ceil(options.validation_fraction * bags.bags))
+            split = order[:held_out], order[held_out:]
+        self._held_out, self._used = split
         self._per_bag = units.energy / bags.bags
-        share = int(bags.lengths[self._used].sum()) // _BATCHES
-        self._batch_rows = min(settings.batch_rows, max(_FEW_ROWS, share))
-        fans = (max(1, active), *settings.hidden)
+        rows_per_batch = int(bags.lengths[self._used].sum()) // _BATCHES
+        self._batch_rows = min(options.batch_rows, max(_FEW_ROWS, rows_per_batch))
         # The precision of the law that weights start with; of the output, that which makes the
         # variance of g one, as of the labels without noise.
+        fans = (max(1, active), *options.hidden)
         precisions = [*(fan / 2 for fan in fans[:-1]), float(fans[-1])]
-        held_by = _HELD_BACK / (len(self._used) * self._per_bag) if held_back else 0.0
-        self._decays = [held_by * each for each in precisions]
+        share = _PRIOR_SHARE / (len(self._used) * self._per_bag) if decay else 0.0
+        self._decays = [share * precision for precision in precisions]
         self._losses: list[float] = []
         self._validation_losses: list[float] = []
-        self._best, self.best_epoch, self._kept = math.inf, 0, self._copy()
+        self._best_loss, self.best_epoch, self._best = math.inf, 0, self._copy()
 
-    def _split(self, bags: int) -> tuple[Indices, Indices]:
-        order = self._permuted(np.arange(bags))
-        held = min(bags - 1, math.ceil(self._settings.validation_fraction * bags))
-        return order[:held], order[held:]
+    @property
+    def has_validation(self) -> bool:
+        """Whether a part of the bags is held out."""
+        return len(self._held_out) > 0
 
-    def run(self, advance: Callable[[int], None]) -> Trained:
-        """Train until its own part, if it has one, has not been better for long."""
-        for epoch in range(self._settings.epochs):
-            latest = self.advance(epoch)
-            advance(1)
-            self.note(epoch, latest if len(self._held) else -epoch)
-            if epoch - self.best_epoch >= self._settings.patience:
-                break
-        return self._trained()
-
-    def advance(self, epoch: int) -> float:
-        """One epoch; the loss on the part that is held back, or else on the others."""
+    def run_epoch(self, epoch: int) -> float:
+        """Train one epoch; return the loss on the part that is held out, or else on the others."""
         self._losses.append(self._epoch(epoch))
-        if len(self._held):
+        if self.has_validation:
             self._validation_losses.append(self._validation())
         latest = (self._validation_losses or self._losses)[-1]
         if not math.isfinite(latest):
             raise InputError("training diverged; lower `learning_rate`, or set `max_norm`")
         return latest
 
-    def note(self, epoch: int, loss: float) -> None:
+    def keep_if_best(self, epoch: int, loss: float) -> None:
         """Keep the network of this epoch if by this loss it is the best so far."""
-        if loss < self._best:
-            self._best, self.best_epoch, self._kept = loss, epoch, self._copy()
+        if loss < self._best_loss:
+            self._best_loss, self.best_epoch, self._best = loss, epoch, self._copy()
 
-    def centred(self) -> Trained:
-        """The network that was kept, less its mean over all rows."""
-        self._kept[-1][-1, 0] -= self._rows.mean([torch.from_numpy(each) for each in self._kept])
-        return self._trained()
+    def centre(self) -> None:
+        """Subtract from the best network its mean over all rows."""
+        self._best[-1][-1, 0] -= self._rows.mean([torch.from_numpy(each) for each in self._best])
 
-    def _trained(self) -> Trained:
-        losses, kept = (self._losses, self._validation_losses), self._kept
-        return Trained(kept, *losses, self.best_epoch, self._held, self._outputs(kept))
+    def result(self) -> TrainedNetwork:
+        """Return the best network, with its outputs on the bags that were held out."""
+        tensors = [torch.from_numpy(matrix) for matrix in self._best]
+        parts = self._cut(self._held_out, _PART_ROWS) if self.has_validation else []
+        with torch.no_grad():
+            sums = [self._rows.sums(tensors, part).double().numpy() for part in parts]
+        return TrainedNetwork(
+            self._best,
+            self._losses,
+            self._validation_losses,
+            self.best_epoch,
+            self._held_out,
+            np.concatenate([np.empty(0), *sums]),
+        )
 
     def _epoch(self, epoch: int) -> float:
-        settings = self._settings
-        turn = math.pi * epoch / max(1, settings.epochs - 1)
-        rate = settings.final_rate + (settings.learning_rate - settings.final_rate) * (
+        options = self._options
+        turn = math.pi * epoch / max(1, options.epochs - 1)
+        rate = options.final_rate + (options.learning_rate - options.final_rate) * (
             (1 + math.cos(turn)) / 2
         )
-        batches = list(self._cut(self._permuted(self._used), self._batch_rows))
+        batches = list(self._cut(self._permute(self._used), self._batch_rows))
         weight = len(batches) / (len(self._used) * self._per_bag)  # the mean over all the bags
         total = sum(self._step(batch, weight, rate) for batch in batches)
         return total / (len(self._used) * self._per_bag)
 
     def _step(self, batch: Indices, weight: float, rate: float) -> float:
-        self._optimizer.forget()
+        """Take one step by the loss of a batch; return that loss."""
+        self._optimizer.clear_gradients()
         total = 0.0
         for part in self._cut(batch, _PART_ROWS):
             loss = self._rows.loss(self._matrices, part)
             (loss * weight).backward()
             total += float(loss.detach())
-        self._hold_back()
+        for matrix, decay in zip(self._matrices, self._decays, strict=True):
+            if decay:  # the gradient of the penalty, which leaves biases free
+                matrix.grad[:-1].add_(matrix.detach()[:-1], alpha=2 * decay)
         self._optimizer.step(rate)
         self._project()
         return total
 
-    def _hold_back(self) -> None:
-        """Add the gradient of the penalty, which leaves biases free."""
-        for matrix, decay in zip(self._matrices, self._decays, strict=True):
-            if decay:
-                matrix.grad[:-1].add_(matrix.detach()[:-1], alpha=2 * decay)
-
-    def _outputs(self, matrices: tuple[Matrix, ...]) -> NDArray[np.float64]:
-        """Σ w g of the bags that are held back."""
-        tensors = [torch.from_numpy(matrix) for matrix in matrices]
-        parts = self._cut(self._held, _PART_ROWS) if len(self._held) else []
-        with torch.no_grad():
-            sums = [self._rows.sums(tensors, part).double().numpy() for part in parts]
-        return np.concatenate([np.empty(0), *sums])
-
     def _validation(self) -> float:
         with torch.no_grad():
-            parts = self._cut(self._held, _PART_ROWS)
+            parts = self._cut(self._held_out, _PART_ROWS)
             total = sum(float(self._rows.loss(self._matrices, part)) for part in parts)
-        return total / (len(self._held) * self._per_bag)
+        return total / (len(self._held_out) * self._per_bag)
 
     def _project(self) -> None:
         """Move every layer to the nearest point of the Frobenius ball."""
-        if self._settings.max_norm is None:
+        if self._options.max_norm is None:
             return
         for matrix in self._matrices:
             norm = float(torch.linalg.vector_norm(matrix.detach(), dtype=torch.float64))
-            if norm > self._settings.max_norm:
+            if norm > self._options.max_norm:
                 # A hair inside, so that rounding to float32 cannot lead out again.
-                matrix.detach().mul_(self._settings.max_norm / norm * (1 - 1e-7))
+                matrix.detach().mul_(self._options.max_norm / norm * (1 - 1e-7))
 
     def _cut(self, bags: Indices, rows: int) -> Iterator[Indices]:
-        """Runs of whole bags that begin in the same stretch of `rows` rows."""
+        """Yield runs of whole bags that begin in the same stretch of `rows` rows."""
         lengths = self._rows.lengths[bags]
         stretch = (np.cumsum(lengths) - lengths) // rows
         yield from np.split(bags, np.flatnonzero(np.diff(stretch)) + 1)
 
-    def _permuted(self, bags: Indices) -> Indices:
-        order = torch.randperm(len(bags), generator=self._random, device="cpu")
+    def _permute(self, bags: Indices) -> Indices:
+        order = torch.randperm(len(bags), generator=self._generator, device="cpu")
         return np.asarray(bags[order.numpy()])
 
     def _copy(self) -> tuple[Matrix, ...]:
@@ -377,7 +379,7 @@ class _Training:
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """Use so many threads here, and leave torch as it was."""
+    """Use so many threads within, and leave torch as it was."""
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(count)

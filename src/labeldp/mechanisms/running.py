@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_NUMBERS = 500_000_000
 """A release drawn in memory: four gigabytes of it."""
-_AFTERWARDS = "labeldp.learners.afterwards"
+_LEARNERS = "labeldp.learners.linear"
 """What a release says of its own use; learners stand further down the road."""
 
 
@@ -114,9 +114,10 @@ def released(
     else:
         made = Release.load(target, verify=False)
     if randomness is None and not plan.anyway:
-        doubt = import_module(_AFTERWARDS).doubt(made, source)
-        if doubt is not None:
-            warnings.warn(doubt, LabelDPWarning, stacklevel=4)
+        quality = import_module(_LEARNERS).release_quality(made, source)
+        warning = None if quality is None else quality.usefulness_warning
+        if warning is not None:
+            warnings.warn(warning, LabelDPWarning, stacklevel=4)
     return made
 
 

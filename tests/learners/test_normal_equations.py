@@ -8,7 +8,7 @@ import pytest
 from labeldp import InputError
 from labeldp.data.source import scan
 from labeldp.features.fit import fit_features
-from labeldp.learners.whitened import weighed
+from labeldp.learners.normal_equations import sum_equations
 from labeldp.release.label_model import SumLabels
 from tests.drawn import pay_table, release_of
 
@@ -31,7 +31,7 @@ def test_whatever_the_weights_are_the_fit_and_its_noise_are_those_of_all_rows(
 ) -> None:
     weights = weights_of(kind)
     release = release_of(FEATURES, weights @ X.T @ X, weights @ X.T @ y)
-    white = weighed(release, SumLabels(STD, weights, radial=radial, residual=(5.0, 1.0)))
+    white = sum_equations(release, SumLabels(STD, weights, radial=radial, residual=(5.0, 1.0)))
     assert white.root.T @ white.root == pytest.approx(X.T @ X, rel=1e-6, abs=1e-6)
     assert np.linalg.solve(white.root, white.estimate) == pytest.approx(np.linalg.lstsq(X, y)[0])
     told = np.linalg.solve(white.root, white.spread)
@@ -46,4 +46,4 @@ def test_weights_that_are_not_those_of_the_sums_are_refused() -> None:
     weights = weights_of("dense")
     release = release_of(FEATURES, weights @ X.T @ X, weights @ X.T @ y)
     with pytest.raises(InputError, match="do not belong together"):
-        weighed(release, SumLabels(STD, -weights))
+        sum_equations(release, SumLabels(STD, -weights))

@@ -1,24 +1,43 @@
-"""The estimators that people fit: a skin over the models of both learners."""
+"""The scikit-learn estimators that people fit: `LinearRegressor` and `BagRegressor`.
+
+They are thin: parameters are the fields of the learner's options, learnt attributes are the fields
+of its model with an underscore at their end. This is the only module that imports scikit-learn as
+a whole. What scikit-learn refuses is an error of ours, in one line and without values.
+"""
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-from labeldp.common.arguments import checked, named
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted, validate_data
+
 from labeldp.common.pictures import render
 from labeldp.data.source import Source
-from labeldp.errors import InputError, at_least
-from labeldp.learners import layers, linear, linear_fit, network
+from labeldp.errors import InputError, LabelDPWarning, at_least
+from labeldp.features.unseen import Unknown, UnseenValueHandler
+from labeldp.learners import layers, linear, network
 from labeldp.learners.bags import WeightedBags
-from labeldp.learners.linear import LinearModel, LinearOptions, Penalty
-from labeldp.learners.network import NetworkModel
-from labeldp.learners.pictures import picture
-from labeldp.learners.scikit import Estimator, check_fitted, warned
-from labeldp.learners.settings import Settings
+from labeldp.learners.models import (
+    Array,
+    LinearModel,
+    LinearOptions,
+    Model,
+    NetworkModel,
+    NetworkOptions,
+    Penalty,
+    load_model,
+)
+from labeldp.learners.plots import picture
 from labeldp.learners.summary import Summary
 from labeldp.release.files import Release
 from labeldp.release.rows import table_rows
@@ -26,10 +45,177 @@ from labeldp.release.rows import table_rows
 if TYPE_CHECKING:
     from labeldp.passes.protocol import Progress
 
+_VALUES = re.compile(r"array=.*?(?=Reshape|$)", re.DOTALL)
 
-@named
+
+class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
+    """A model is used before it was fitted: scikit-learn's error, and one of ours."""
+
+
+class ArgumentTypeError(InputError, TypeError):
+    """An argument is of the wrong type: scikit-learn's TypeError, and one of ours."""
+
+
+class _Estimator(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What the estimators share: all but how they learn."""
+
+    _options_class: ClassVar[type[LinearOptions] | type[NetworkOptions]]
+    _model_class: ClassVar[type[Model]]
+
+    def predict(self, X: Any, *, unknown: Unknown = "base") -> Array:
+        """Return predictions for raw rows (after a release) or for an array like the one fitted.
+
+        Parameters
+        ----------
+        X
+            rows: a source, a path or a frame with the feature columns; others are not looked at.
+        unknown
+            what a level counts as that the fitted rows did not have: "base", the one without a
+            column of its own; "missing"; or "error". Numbers outside the public range count as its
+            nearest end. A LabelDPWarning says how many.
+
+        Returns
+        -------
+        Array
+            One prediction a row, in row order.
+
+        Raises
+        ------
+        DataError
+            a column is missing, or not of the kind that was fitted.
+        """
+        model = self._model()
+        if model.takes_array:
+            X = _validate(self, X, reset=False)
+        if model.features is None:
+            return model.predict(X)
+        handler = UnseenValueHandler(model.features, unknown)
+        parts = [model.predict(handler(batch)) for batch in model.features.batches(X)]
+        for note in handler.notes():
+            warnings.warn(note, LabelDPWarning, stacklevel=2)
+        return np.concatenate([np.empty(0), *parts])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return R² of the predictions for rows `X` with labels `y` (numpy, Arrow, Series …).
+
+        Parameters
+        ----------
+        X, y
+            rows, as for `predict`, and their labels.
+        sample_weight
+            of the rows; all the same if None.
+        """
+        return float(r2_score(np.asarray(y), self.predict(X), sample_weight=sample_weight))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model as one file without pickle, atomically and exactly."""
+        self._model().save(path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Return the estimator that `save` wrote; predicting with it needs no extra."""
+        model = load_model(path, cls._model_class)
+        return cls(**asdict(model.options))._remember(model)
+
+    def _options(self) -> Any:
+        """Return the parameters, checked."""
+        kind = self._options_class
+        return kind(**{each.name: getattr(self, each.name) for each in fields(kind)}).checked()
+
+    def _plain_rows(self, X: Any, y: Any) -> tuple[Array, Array, tuple[str, ...] | None]:
+        """Return plain rows, their labels and the names of their columns."""
+        if y is None:
+            raise InputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; "
+                "only a release or bags carry their own labels"
+            )
+        X, y = _validate(self, X, y, y_numeric=True)
+        names = getattr(self, "feature_names_in_", None)
+        return X, y, None if names is None else tuple(map(str, names))
+
+    def _model(self) -> Model:
+        _check_fitted(self)
+        names = (each.name for each in fields(self._model_class))
+        return self._model_class(**{name: getattr(self, f"{name}_") for name in names})
+
+    def _remember(self, model: Model) -> Self:
+        """Keep the fields of a model as learnt attributes."""
+        for each in fields(model):
+            setattr(self, f"{each.name}_", getattr(model, each.name))
+        self.n_features_in_ = model.width
+        self.__dict__.pop("feature_names_in_", None)
+        if model.feature_names is not None:
+            self.feature_names_in_ = np.array(model.feature_names, dtype=object)
+        return self
+
+
+def _check_fitted(estimator: Any) -> None:
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        name = type(estimator).__name__
+        raise UnfittedError(
+            f"this {name} is not fitted yet; call fit with a release first, or {name}.load a file"
+        ) from None
+
+
+def _validate(estimator: Any, *arrays: Any, **checks: Any) -> Any:
+    """Return arrays as scikit-learn validates them; its refusals show values, ours do not."""
+    try:
+        valid = validate_data(estimator, *arrays, dtype=np.float64, **checks)
+        return valid if len(arrays) == 1 else [np.asarray(each, np.float64) for each in valid]
+    except (ValueError, TypeError) as problem:
+        words = " ".join(_VALUES.sub("", str(problem)).split())
+        if re.search(r"could not convert|float\(\)|setting an array|[Cc]annot c", words):
+            words = (
+                "`X` and `y` must hold numbers alone, and an argument must be no string but a "
+                "number; turn categories into columns of numbers, or fit a release of the table"
+            )
+        kind = ArgumentTypeError if isinstance(problem, TypeError) else InputError
+        raise kind(words) from None
+
+
+def _as_releases(data: Any) -> list[Release] | None:
+    """Return releases given as such or by their directories, or a list of them; None if none."""
+    if isinstance(data, str | PathLike):
+        return [Release.load(Path(data))]
+    if isinstance(data, Release):
+        return [data]
+    several = isinstance(data, list | tuple)
+    if not several or not any(isinstance(each, Release | str | PathLike) for each in data):
+        return None
+    releases: list[Release] = []
+    for each in data:
+        one = None if isinstance(each, list | tuple) else _as_releases(each)
+        if one is None:
+            raise InputError("a list of releases holds something else; give releases alone")
+        releases += one
+    return releases
+
+
+def _table_of(releases: Sequence[Release], data: Any) -> Source | None:
+    """Return the table whose rows a release names; ignore one that is not needed.
+
+    So `fit(release, table)` is right whatever mechanism made the release.
+    """
+    if isinstance(data, list | tuple) or getattr(data, "ndim", 2) == 1:
+        raise InputError(
+            "a release carries its own labels; leave `y` out, or give the table it was made from"
+        )
+    if data is None or len(releases) != 1 or not releases[0].needs_rows:
+        return None
+    return table_rows(releases[0], data)
+
+
+def _warn_if_useless(model: Model) -> None:
+    """Warn where a release does not show that the model is of use."""
+    warning = None if model.quality is None else model.quality.usefulness_warning
+    if warning is not None:
+        warnings.warn(warning, LabelDPWarning, stacklevel=3)
+
+
 @dataclass(eq=False, repr=False)
-class LinearRegressor(Estimator):
+class LinearRegressor(_Estimator):
     """Linear regression on a release's aggregates: least squares, ridge, lasso or bounded norm.
 
     `fit(release)` learns from the m aggregates; `predict` and `score` then take raw rows.
@@ -102,7 +288,7 @@ class LinearRegressor(Estimator):
         Number and names of the columns of `coef_` (names on plain rows only if X has them).
     """
 
-    _learner, _kind = linear.LEARNER, LinearModel
+    _options_class, _model_class = LinearOptions, LinearModel
 
     penalty: Penalty = LinearOptions.penalty
     lasso: Penalty = LinearOptions.lasso
@@ -113,7 +299,6 @@ class LinearRegressor(Estimator):
     shrink: bool | None = LinearOptions.shrink
     clip: bool = LinearOptions.clip
 
-    @checked
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit `(release)`, `(release, table)` or plain rows `(X, y)`.
 
@@ -143,22 +328,23 @@ class LinearRegressor(Estimator):
         LabelDPWarning
             The release does not show that predictions beat the mean of the labels.
         """
-        options, release = self._options(), _released(X)
-        if release is not None:
-            model = linear_fit.fit_release(release, _rows_of(release, y), options)
-            return self._remember(warned(model))
-        rows, labels, names = self._rows(X, y)
-        return self._remember(linear_fit.fit_rows(rows, labels, options, names))
+        options, releases = self._options(), _as_releases(X)
+        if releases is None:
+            rows, labels, names = self._plain_rows(X, y)
+            return self._remember(linear.fit_rows(rows, labels, options, names))
+        model = linear.fit_release(releases, _table_of(releases, y), options)
+        _warn_if_useless(model)
+        return self._remember(model)
 
     def summary(self) -> Summary:
-        """The release, the estimated quality and the coefficients with their errors, for people.
+        """Return the release, the estimated quality and the coefficients with errors, for people.
 
         Printed as text, shown as HTML in notebooks; `to_latex()` and `to_dict()`.
         """
         return Summary.of(cast(LinearModel, self._model()))
 
     def plot(self, column: str | None = None, *, dark: bool = False) -> Any:
-        """A matplotlib figure: predictions along a column, or without one the coefficients.
+        """Return a matplotlib figure: predictions along a column, or without one the coefficients.
 
         Other columns stay at typical values; bands are at `confidence`, from privacy and, where
         the residual is known, from privacy and sampling. The extra "plots" is needed.
@@ -166,9 +352,8 @@ class LinearRegressor(Estimator):
         return render(picture(cast(LinearModel, self._model()), column), dark=dark)
 
 
-@named
 @dataclass(eq=False, repr=False)
-class BagRegressor(Estimator):
+class BagRegressor(_Estimator):
     """A network f that minimises Σ_j (t_j − Σ_r w_jr f(x_jr))² over bags j of weighted rows r.
 
     `fit(release, source)` learns from the bags of a sampled-noisy-wtd-LAg release, or from the
@@ -241,59 +426,59 @@ class BagRegressor(Estimator):
         As in `LinearRegressor`: design columns after a release.
     """
 
-    _learner, _kind = network.LEARNER, NetworkModel
+    _options_class, _model_class = NetworkOptions, NetworkModel
 
-    hidden: tuple[int, ...] = Settings.hidden
-    epochs: int = Settings.epochs
-    learning_rate: float = Settings.learning_rate
-    final_rate: float = Settings.final_rate
-    batch_rows: int = Settings.batch_rows
-    patience: int = Settings.patience
-    validation_fraction: float = Settings.validation_fraction
-    max_norm: float | None = Settings.max_norm
-    scale_labels: bool = Settings.scale_labels
-    shrink: bool | None = Settings.shrink
-    folds: int = Settings.folds
-    clip: bool = Settings.clip
-    seed: int = Settings.seed
-    threads: int | None = Settings.threads
+    hidden: tuple[int, ...] = NetworkOptions.hidden
+    epochs: int = NetworkOptions.epochs
+    learning_rate: float = NetworkOptions.learning_rate
+    final_rate: float = NetworkOptions.final_rate
+    batch_rows: int = NetworkOptions.batch_rows
+    patience: int = NetworkOptions.patience
+    validation_fraction: float = NetworkOptions.validation_fraction
+    max_norm: float | None = NetworkOptions.max_norm
+    scale_labels: bool = NetworkOptions.scale_labels
+    shrink: bool | None = NetworkOptions.shrink
+    folds: int = NetworkOptions.folds
+    clip: bool = NetworkOptions.clip
+    seed: int = NetworkOptions.seed
+    threads: int | None = NetworkOptions.threads
     progress: Progress | None = None
 
-    @checked
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit `(release, table)`, `(bags)` or plain rows `(X, y)`.
 
         A table that the release does not need is ignored.
         """
-        settings = self._options()
+        options = self._options()
         if isinstance(X, WeightedBags):
-            return self._remember(network.fit_bags(X, settings, self.progress))
-        release = _released(X)
-        if release is not None:
-            if not isinstance(release, Release):
-                raise InputError("a network learns from one release; give one")
-            table = _rows_of(release, y)
-            model = network.fit_release(release, table, settings, self.progress)
-            return self._remember(warned(model))
-        rows, labels, names = self._rows(X, y)
-        return self._remember(network.fit_rows(rows, labels, settings, names, self.progress))
+            return self._remember(network.fit_bags(X, options, self.progress))
+        releases = _as_releases(X)
+        if releases is None:
+            rows, labels, names = self._plain_rows(X, y)
+            return self._remember(network.fit_rows(rows, labels, options, names, self.progress))
+        if len(releases) != 1:
+            raise InputError("a network learns from one release; give one")
+        table = _table_of(releases, y)
+        model = network.fit_release(releases[0], table, options, self.progress)
+        _warn_if_useless(model)
+        return self._remember(model)
 
     def output_bound(self, row_norm: float | None = None) -> float:
-        """Largest |f(x)| that any network of the class takes on rows of norm at most `row_norm`.
+        """Return the largest |f(x)| of any network of the class, on rows up to norm `row_norm`.
 
         By default the largest norm among the training rows. In label units: |shift_| +
         scale_ · K √((K^{2l0+2} − 1)/(K² − 1)), with K the larger of max_norm and row_norm.
         """
-        bound = layers.output_bound(*self._class(row_norm))
+        bound = layers.output_bound(*self._network_class(row_norm))
         return float(abs(self.shift_) + self.scale_ * bound)
 
     def lipschitz_constant(self, row_norm: float | None = None) -> float:
-        """How fast f moves with the weights of g, over the class, in label units."""
-        return float(self.scale_ * layers.lipschitz_constant(*self._class(row_norm)))
+        """Return how fast f moves with the weights of g, over the class, in label units."""
+        return float(self.scale_ * layers.lipschitz_constant(*self._network_class(row_norm)))
 
-    def _class(self, row_norm: float | None) -> tuple[float, int]:
-        """K and l0 of the class F_NN(K, l0) in which g was sought."""
-        check_fitted(self)
+    def _network_class(self, row_norm: float | None) -> tuple[float, int]:
+        """Return K and l0 of the class F_NN(K, l0) in which g was sought."""
+        _check_fitted(self)
         if self.max_norm is None:
             raise InputError("without `max_norm` the weights are unbounded, and so is the class")
         longest = self.row_norm_ if row_norm is None else row_norm
@@ -301,31 +486,3 @@ class BagRegressor(Estimator):
             raise InputError("aggregates do not show how long rows are; pass `row_norm`")
         at_least(0, row_norm=longest)
         return max(float(self.max_norm), float(longest)), len(self.layers_.matrices)
-
-
-def _released(data: Any) -> Any:
-    """A release, or a list of them, given as such or by their directories; None if it is none."""
-    if isinstance(data, str | PathLike):
-        return Release.load(Path(data))
-    several = isinstance(data, list | tuple)
-    if several and any(isinstance(each, Release | str | PathLike) for each in data):
-        found = [_released(each) for each in data]
-        if None in found:
-            raise InputError("a list of releases holds something else; give releases alone")
-        return found
-    return data if isinstance(data, Release) else None
-
-
-def _rows_of(release: Release | list[Release], data: Any) -> Source | None:
-    """Return the table whose rows a release names; ignore one that is not needed.
-
-    So `fit(release, table)` is right whatever mechanism made the release.
-    """
-    if isinstance(data, list | tuple) or getattr(data, "ndim", 2) == 1:
-        raise InputError(
-            "a release carries its own labels; leave `y` out, or give the table it was made from"
-        )
-    releases = [release] if isinstance(release, Release) else release
-    if data is None or len(releases) != 1 or not releases[0].needs_rows:
-        return None
-    return table_rows(releases[0], data)

@@ -1,0 +1,383 @@
+"""How coefficients for prediction are chosen from b̃ ~ N(b, N): all of it post-processing.
+
+    least_squares   no shrinkage
+    posterior_mean  the default where noise is public (theory §10)
+    ridge, lasso    with a given penalty; best_ridge, best_lasso choose it
+    norm_bound      least squares in a ball: the paper's class F_{B_r}
+
+A rule turns b̃ into b̂ = R·coefficients; A is its (local) linear map. Stein's estimate of the error
+that it makes, ‖b̂ − b‖², is unbiased for a fixed rule:
+
+    ‖b̂ − b̃‖² + 2·tr(A·N) − tr N,
+
+so a fit can be judged from the release alone. A rule that chooses by b̃ is not fixed: what its
+choice adds to tr(A·N) is measured by moving b̃ a little, by noise of its own law, and refitting.
+
+The constant is never penalised: columns and b̃ are taken without their part along q0, the
+direction of the mean prediction, and the constant's coefficient follows from the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labeldp.errors import InputError
+from labeldp.learners.normal_equations import NoisyNormalEquations, NoisyValue
+from labeldp.learners.shrinkage import NoiseScaleMixture, PriorMixture, prior_family
+
+Array = NDArray[np.float64]
+
+POSTERIOR_MEAN = "posterior mean"
+_PROBES, _PROBE_STEP = 16, 0.3
+_PENALTIES = np.geomspace(1e-8, 1e6, 60)
+"""Ridge penalties that are tried, over the mean square of a singular value."""
+_LASSO_SHARES = np.geomspace(1.0, 1e-6, 40)
+"""Lasso penalties that are tried, of the smallest one that keeps no column."""
+
+
+@dataclass(frozen=True, eq=False)
+class FitRule:
+    """The coefficients that a rule chose, and what is needed to judge them."""
+
+    coefficients: Array = field(repr=False)
+    smoother: Array = field(repr=False)
+    """A."""
+    info: dict[str, Any]
+    """Its name under "rule", and what it chose."""
+    refit: Callable[[Array], Array] | None = field(default=None, repr=False)
+    """From another b̃ to its b̂, if the rule would choose again."""
+    multiplier: float = 0.0
+    """Of the penalty that holds the coefficients back, in units of the rows; 0 if none does."""
+    signal: float | None = None
+    """The probability that features explain anything, if the rule weighs that."""
+    posterior: Array | None = field(default=None, repr=False)
+    """Covariance of b given b̃, if the rule has a prior."""
+
+    def covariance(self, equations: NoisyNormalEquations) -> Array:
+        """Return the covariance of b̂ about b: the posterior's, or what the noise makes of it."""
+        if self.posterior is not None:
+            return self.posterior
+        return np.asarray(self.smoother @ equations.noise @ self.smoother.T)
+
+    def prediction(self, equations: NoisyNormalEquations) -> Array:
+        """Return b̂."""
+        return np.asarray(equations.root @ self.coefficients)
+
+    def risk(self, equations: NoisyNormalEquations) -> NoisyValue:
+        """Return Stein's estimate of ‖b̂ − b‖²; its error is what the choice of the rule adds."""
+        change, spread = self.prediction(equations) - equations.estimate, equations.spread
+        fixed, choice = np.sum((self.smoother @ spread) * spread), self._choice(equations)
+        value = change @ change + 2 * (fixed + choice) - np.sum(spread**2)
+        return NoisyValue(float(value), 2 * abs(choice))
+
+    def _choice(self, equations: NoisyNormalEquations) -> float:
+        """Return how much larger than tr(A·N) the divergence is, because A is chosen by b̃."""
+        if self.refit is None:
+            return 0.0
+        total, rng = 0.0, np.random.default_rng(_PROBES)
+        for _ in range(_PROBES):
+            probe = equations.spread @ rng.normal(size=equations.spread.shape[1])
+            up = self.refit(equations.estimate + _PROBE_STEP * probe)
+            down = self.refit(equations.estimate - _PROBE_STEP * probe)
+            moved = (up - down) / (2 * _PROBE_STEP) - self.smoother @ probe
+            total += float(probe @ moved)
+        return total / _PROBES
+
+
+@dataclass(frozen=True, eq=False)
+class _CentredColumns:
+    """The columns but for the constant, without their part along q0, and their SVD."""
+
+    equations: NoisyNormalEquations
+    constant: int | None
+    mean: Array | None
+    columns: Array
+    left: Array
+    values: Array
+    right: Array
+
+    @classmethod
+    def of(cls, equations: NoisyNormalEquations, constant: int | None) -> _CentredColumns:
+        mean, columns = equations.mean_direction(constant), equations.root
+        if mean is None:
+            constant = None
+        else:
+            others = np.delete(columns, constant or 0, axis=1)
+            columns = others - np.outer(mean, mean @ others)
+        left, values, right = np.linalg.svd(columns, full_matrices=False)
+        # Relative to the whole design: without the constant, rounding must not look large.
+        scale = float(np.linalg.norm(equations.root, axis=0).max(initial=0.0))
+        kept = values > equations.rank_tolerance * max(scale, float(values.max(initial=0.0)))
+        return cls(equations, constant, mean, columns, left[:, kept], values[kept], right[kept])
+
+    def along_mean(self, estimate: Array) -> Array:
+        """Return the part of b̃ that the constant explains."""
+        if self.mean is None:
+            return np.zeros(len(estimate))
+        return np.asarray(self.mean * (self.mean @ estimate))
+
+    def insert_constant(self, slopes: Array, estimate: Array) -> Array:
+        """Return slopes with the constant's coefficient; both may be matrices of columns."""
+        if self.mean is None or self.constant is None:
+            return slopes
+        others = np.delete(self.equations.root, self.constant, axis=1)
+        length = np.linalg.norm(self.equations.root[:, self.constant])
+        own = self.mean @ (estimate - others @ slopes) / length
+        return np.insert(slopes, self.constant, own, axis=0)
+
+    def rule(self, slopes: Array, smoother: Array, info: dict[str, Any]) -> FitRule:
+        """Return the rule of these slopes, with the constant that goes with them."""
+        coefficients = self.insert_constant(slopes, self.equations.estimate)
+        if self.mean is not None:
+            smoother = smoother + np.outer(self.mean, self.mean)
+        return FitRule(coefficients, smoother, info)
+
+
+# --- without a prior ---
+
+
+def solution_map(equations: NoisyNormalEquations, constant: int | None) -> Array:
+    """Return the matrix that turns b̃ into the coefficients of least squares.
+
+    Where these are not unique they have the least norm, which does not count the constant's.
+    """
+    centred = _CentredColumns.of(equations, constant)
+    slopes = (centred.right.T / centred.values) @ centred.left.T
+    return centred.insert_constant(slopes, np.eye(len(equations.estimate)))
+
+
+def least_squares(equations: NoisyNormalEquations, constant: int | None) -> FitRule:
+    """Return the fit that nothing holds back."""
+    solve = solution_map(equations, constant)
+    info = {"rule": "least squares"}
+    return FitRule(solve @ equations.estimate, equations.root @ solve, info)
+
+
+def norm_bound(equations: NoisyNormalEquations, radius: float) -> FitRule:
+    """Return least squares subject to ‖r‖₂ ≤ radius: the paper's class F_{B_r}, B_r = `radius`.
+
+    The norm is over *all* coefficients as they are, the constant's included. If the solution of
+    least norm is within the bound, it is the answer; else r = (RᵀR + λI)⁻¹Rᵀb̃ with the one λ > 0
+    at which ‖r‖ = radius (theory §5).
+    """
+    left, values, right = np.linalg.svd(equations.root, full_matrices=False)
+    kept = values > equations.rank_tolerance * float(values.max(initial=0.0))
+    left, values, right = left[:, kept], values[kept], right[kept]
+
+    def solve(estimate: Array) -> tuple[Array, float]:
+        coordinates = left.T @ estimate
+        multiplier = _secular_root(values, coordinates, radius)
+        # (s² + λ)/s is written so that s² cannot underflow.
+        coefficients = right.T @ (coordinates / (values + multiplier / values))
+        norm = float(np.linalg.norm(coefficients))
+        if norm > radius:  # by rounding alone: the root is good to a few units in the last place
+            coefficients = coefficients * (radius / norm)
+        return np.asarray(coefficients), multiplier
+
+    coefficients, multiplier = solve(equations.estimate)
+    smoother = (left * (values / (values + multiplier / values))) @ left.T
+    if multiplier == 0:
+        return FitRule(coefficients, smoother, {"rule": "least squares"})
+    return FitRule(
+        coefficients,
+        smoother,
+        {"rule": "norm bound", "max_norm": radius},
+        refit=lambda other: np.asarray(equations.root @ solve(other)[0]),
+        multiplier=multiplier,
+    )
+
+
+def _secular_root(values: Array, coordinates: Array, radius: float) -> float:
+    """Return λ ≥ 0 with ‖r(λ)‖ = radius for r = c·s/(s² + λ); 0 if ‖r(0)‖ is within it already.
+
+    From ‖s·c‖/(s₁² + λ) ≤ ‖r(λ)‖ ≤ ‖s·c‖/λ the root is in [‖s·c‖/radius − s₁², ‖s·c‖/radius].
+    """
+    from scipy.optimize import brentq  # late: it is slow to import, and few fits have a bound
+
+    if float(np.linalg.norm(coordinates / values)) <= radius:  # an empty spectrum has norm 0
+        return 0.0
+    top, size = float(values[0]), float(np.linalg.norm(coordinates))
+    s, c = values / top, coordinates / size  # units in which s₁ = ‖c‖ = 1
+    bound = radius / size * top
+    high = float(np.linalg.norm(s * c)) / bound if bound > 0 else math.inf
+    if not math.isfinite(high):
+        raise InputError(f"`max_norm` {radius} is too small for double precision")
+
+    def excess(multiplier: float) -> float:
+        # 1/‖r(λ)‖ is nearly linear in λ, so that interpolation takes few steps.
+        return 1.0 - bound / float(np.linalg.norm(c / (s + multiplier / s)))
+
+    # The bracket is widened a little: rounding may have moved its ends past the root.
+    low = max(0.0, (high - 1.0) * (1 - 1e-12))
+    root = brentq(excess, low, high * (1 + 1e-12), xtol=1e-300, rtol=1e-15, maxiter=1000)
+    return float(root) * top * top
+
+
+# --- the posterior mean ---
+
+
+def posterior_mean(
+    equations: NoisyNormalEquations,
+    constant: int | None,
+    label_range: tuple[float, float],
+    degrees: Sequence[int] = (),
+) -> FitRule:
+    """Return the posterior mean of theory §10.
+
+    Labels count from the middle of their range, where the constant can shift them. The mean
+    prediction is left free up to that range, and features explain no more than the variance of
+    labels that are spread over it. With curves among the columns, `degrees` says which they are.
+    """
+    assert equations.rows is not None
+    low, high = label_range
+    mean, shift = equations.mean_direction(constant), np.zeros(equations.root.shape[1])
+    if constant is not None:
+        shift[constant] = (low + high) / 2
+    priors = prior_family(equations.root, mean, constant, degrees)
+    variance = equations.rows * (high - low) ** 2 / 12
+    largest = variance / max(1, len(equations.root) - (mean is not None))
+    mixture = NoiseScaleMixture.of(
+        equations.radial,
+        lambda scale: PriorMixture.of(
+            scale * equations.noise, priors, mean, variance, largest=largest
+        ),
+    )
+    middle = equations.root @ shift
+    posterior = mixture.posterior(equations.estimate - middle)
+    info = {
+        "rule": POSTERIOR_MEAN,
+        "prior": posterior.prior,
+        "signal": posterior.signal,
+        "kept_directions": posterior.kept,
+    }
+    models = posterior.models
+    if len(models) > 1:
+        info |= {"supported": max(models, key=lambda name: models[name]), **models}
+    return FitRule(
+        np.linalg.lstsq(equations.root, posterior.mean)[0] + shift,
+        posterior.smoother,
+        info,
+        lambda other: mixture.mean(other - middle) + middle,
+        signal=posterior.signal,
+        posterior=posterior.covariance,
+    )
+
+
+def _posterior_predictions(
+    equations: NoisyNormalEquations, constant: int | None, label_range: tuple[float, float]
+) -> Callable[[Array], Array]:
+    refit = posterior_mean(equations, constant, label_range).refit
+    assert refit is not None
+    return refit
+
+
+# --- penalties ---
+
+
+def _ridge_rule(centred: _CentredColumns, penalty: float) -> FitRule:
+    left, values = centred.left, centred.values
+    kept = values**2 / (values**2 + penalty)
+    slopes = (centred.right.T * (kept / values)) @ (left.T @ centred.equations.estimate)
+    rule = centred.rule(slopes, (left * kept) @ left.T, {"rule": "ridge", "penalty": penalty})
+    return replace(rule, multiplier=penalty)
+
+
+def ridge(equations: NoisyNormalEquations, constant: int | None, penalty: float) -> FitRule:
+    """Return argmin ‖b̃ − R·r‖² + penalty·‖r‖², the constant free: `Ridge` on all rows."""
+    return _ridge_rule(_CentredColumns.of(equations, constant), penalty)
+
+
+def best_ridge(
+    equations: NoisyNormalEquations, constant: int | None, label_range: tuple[float, float]
+) -> FitRule:
+    """Return the ridge whose predictions come nearest to the posterior mean.
+
+    Under the prior of `posterior_mean` that is the penalty of least expected error. Least
+    estimated risk is a worse guide: where noise dominates it is now and then far too low by chance.
+    """
+    centred = _CentredColumns.of(equations, constant)
+    target = _posterior_predictions(equations, constant, label_range)
+    values, left = centred.values, centred.left
+    unit = float(np.mean(values**2)) if len(values) else 1.0
+    penalties = np.append(0.0, _PENALTIES * unit)
+    kept = values**2 / (values**2 + penalties[:, None])
+
+    def nearest(estimate: Array) -> tuple[int, Array]:
+        predictions = (kept * (left.T @ estimate)) @ left.T + centred.along_mean(estimate)
+        place = int(np.argmin(np.square(predictions - target(estimate)).sum(axis=1)))
+        return place, np.asarray(predictions[place])
+
+    place, _ = nearest(equations.estimate)
+    rule = _ridge_rule(centred, float(penalties[place]))
+    return replace(rule, refit=lambda other: nearest(other)[1])
+
+
+def _lasso_path(centred: _CentredColumns, estimate: Array, penalties: Array) -> Array:
+    """Return the slopes for falling penalties, a row each: argmin ‖b̃ − B·r‖²/2n + λ‖r‖₁."""
+    from sklearn.linear_model import lasso_path  # late: it is slow to import, few fits need it
+
+    rows = centred.equations.rows
+    assert rows is not None
+    columns = centred.columns
+    if not columns.shape[1]:
+        return np.zeros((len(penalties), 0))
+    gram, moment = columns.T @ columns / rows, columns.T @ estimate / rows
+    # scikit-learn divides by the number of rows of its X; here these are directions, not rows.
+    scale = math.sqrt(len(columns) / rows)
+    _, slopes, _ = lasso_path(
+        scale * columns, scale * estimate, alphas=penalties, precompute=gram * len(columns),
+        Xy=moment * len(columns), tol=1e-10, max_iter=10_000,
+    )  # fmt: skip
+    path = np.array(slopes.T)
+    for row, penalty in zip(path, penalties, strict=True):
+        # Coordinate descent stops near the optimum. Given the columns that are kept and their
+        # signs, the optimum is the solution of a linear system.
+        kept = row != 0
+        signs = np.sign(row[kept])
+        exact = np.linalg.lstsq(gram[np.ix_(kept, kept)], moment[kept] - penalty * signs)[0]
+        if np.array_equal(np.sign(exact), signs):
+            row[kept] = exact
+    return path
+
+
+def _lasso_rule(centred: _CentredColumns, penalty: float, slopes: Array) -> FitRule:
+    """Return the rule; where b̂ is smooth it moves as least squares on the columns it keeps."""
+    basis = np.linalg.qr(centred.columns[:, slopes != 0])[0]
+    kept = int(np.count_nonzero(slopes))
+    info = {"rule": "lasso", "penalty": penalty, "columns_kept": kept}
+    return replace(centred.rule(slopes, basis @ basis.T, info), multiplier=penalty)
+
+
+def lasso(equations: NoisyNormalEquations, constant: int | None, penalty: float) -> FitRule:
+    """Return argmin ‖b̃ − R·r‖²/2n + penalty·‖r‖₁, the constant free: `Lasso` on all rows."""
+    centred = _CentredColumns.of(equations, constant)
+    path = _lasso_path(centred, equations.estimate, np.array([penalty]))
+    return _lasso_rule(centred, penalty, path[0])
+
+
+def best_lasso(
+    equations: NoisyNormalEquations, constant: int | None, label_range: tuple[float, float]
+) -> FitRule:
+    """Return the lasso whose predictions come nearest to the posterior mean; see `best_ridge`."""
+    centred, rows = _CentredColumns.of(equations, constant), equations.rows
+    assert rows is not None
+    target = _posterior_predictions(equations, constant, label_range)
+
+    def nearest(estimate: Array) -> tuple[float, Array]:
+        moment = centred.columns.T @ estimate / rows
+        penalties = float(np.abs(moment).max(initial=0.0)) * _LASSO_SHARES
+        path = _lasso_path(centred, estimate, penalties)
+        misses = path @ centred.columns.T + centred.along_mean(estimate) - target(estimate)
+        place = int(np.argmin(np.square(misses).sum(axis=1)))
+        return float(penalties[place]), path[place]
+
+    def refit(estimate: Array) -> Array:
+        return np.asarray(centred.columns @ nearest(estimate)[1] + centred.along_mean(estimate))
+
+    return replace(_lasso_rule(centred, *nearest(equations.estimate)), refit=refit)
