@@ -70,11 +70,11 @@ def loop(table: Table, path: Path, bags: int, size: int) -> None:
 @contextmanager
 def one_by_one() -> Iterator[None]:
     """Within the block, no bag is proven good by the stacked way."""
-    usual, stacked.MOST_COLUMNS = stacked.MOST_COLUMNS, 0
+    usual, stacked.MOST_BAG_COLUMNS = stacked.MOST_BAG_COLUMNS, 0
     try:
         yield
     finally:
-        stacked.MOST_COLUMNS = usual
+        stacked.MOST_BAG_COLUMNS = usual
 
 
 def alone(table: Table, path: Path, bags: int, size: int, folder: Path) -> Timing:

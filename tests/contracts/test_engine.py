@@ -188,8 +188,8 @@ def test_persons_are_priced_the_same(
     data = MIXED.append_column("id", pa.array([f"p{number}" for number in numbers]))
     options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-4, **own}
     here = plan(scan(data, label="label", label_range=RANGE, person="id"), **options)
-    monkeypatch.setattr("labeldp.exact.persons._PASSES", 1000)
-    monkeypatch.setattr("labeldp.exact.persons._ROOM", 200)
+    monkeypatch.setattr("labeldp.exact.person_norms._PASSES", 1000)
+    monkeypatch.setattr("labeldp.exact.person_norms._ROOM", 200)
     source = either.scan(data, person="id")
     made = plan(source, engine=either.engine, **options)
     assert here.claim.person is not None

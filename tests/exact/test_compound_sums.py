@@ -170,7 +170,7 @@ def test_rough_leverages_differ_by_rounding_alone(monkeypatch: pytest.MonkeyPatc
     encoded, sums = features.encode(batch), GramAccumulator(features)
     sums.add(encoded)
     form = quadratic_form.QuadraticForm(features, verified_cholesky(sums.result(), features))
-    slack = 2 * form.rounding(np.abs(encoded.numbers).max(axis=0))
+    slack = 2 * form.generous_rounding_error(np.abs(encoded.numbers).max(axis=0))
     for kernel in every_kernel():
         rough = form.rough(encoded, kernel, kernels.Scratch())
         assert np.abs(rough - form(encoded, kernel, kernels.Scratch())).max() <= slack < 1e-6

@@ -202,7 +202,7 @@ def test_columns_that_differ_by_rounding_alone_are_left_out() -> None:
         ENGINE.run_pass("feature sums", data, GramAccumulator(features)), features
     )
     assert [features.all_names[k] for k in factor.kept] == ["intercept", "a", "b"]
-    assert factor.defect < 1e-10
+    assert factor.error_bound < 1e-10
 
 
 def test_too_few_rows_are_refused_with_the_reason() -> None:
@@ -215,7 +215,7 @@ def test_too_few_rows_are_refused_with_the_reason() -> None:
         )
 
 
-def test_the_defect_bounds_the_true_error_of_the_factor() -> None:
+def test_the_error_bound_bounds_the_true_error_of_the_factor() -> None:
     factor, _, _ = solved(regression(100, 1.0, 5, collinear=1e-4))
     scaled = np.array(
         [
@@ -231,8 +231,8 @@ def test_the_defect_bounds_the_true_error_of_the_factor() -> None:
     inverse = np.array([[Fraction(float(v)) for v in row] for row in factor.inverse], dtype=object)
     error = inverse @ scaled @ inverse.T - np.eye(factor.rank, dtype=int).astype(object)
     norm = float(np.linalg.norm(error.astype(float)))
-    assert norm <= factor.defect < 1e-3
-    assert factor.defect > 0
+    assert norm <= factor.error_bound < 1e-3
+    assert factor.error_bound > 0
 
 
 @pytest.mark.parametrize(("batch_rows", "threads"), [(65536, 1), (97, 2), (1, 1)])
@@ -287,10 +287,10 @@ def test_a_factor_knows_the_sums_that_it_was_made_from() -> None:
 
 
 def test_the_diagonal_of_the_inverse_is_bounded_however_rough_the_factor() -> None:
-    """M is made a fifth too small; a defect of a quarter says that it may be."""
+    """M is made a fifth too small; a error_bound of a quarter says that it may be."""
     factor, _, _ = solved(source(200))
     exact = np.diag(np.linalg.inv(factor.gram.astype(float)))
-    rough = replace(factor, inverse=factor.inverse * np.sqrt(0.8), defect=0.25)
+    rough = replace(factor, inverse=factor.inverse * np.sqrt(0.8), error_bound=0.25)
     assert (rough.inverse_diagonal() >= exact).all()
     assert (rough.inverse_diagonal() <= 1.1 * exact).all()
 
@@ -299,6 +299,6 @@ def test_the_energy_of_a_gradient_has_room_for_what_cancels() -> None:
     """Of terms 2**40 and −2**40 a sum of 0 may be anything that their rounding leaves."""
     residual: Any = object.__new__(ExactLeastSquares)
     residual._whitener = np.array([[1.0, 0.0], [2.0**40, 2.0**40]])
-    residual._factor = SimpleNamespace(defect=0.0)
-    found = residual._energy(np.array([1, -1], dtype=object))
+    residual._cholesky = SimpleNamespace(error_bound=0.0)
+    found = residual._squared_error(np.array([1, -1], dtype=object))
     assert 1 + (2.0**-52 * 2.0**41) ** 2 <= found <= 1 + 100 * (2.0**-52 * 2.0**41) ** 2

@@ -17,11 +17,11 @@ import pytest
 from labeldp.data.persons import PERSON_COLUMN, person_hashes
 from labeldp.data.source import Source, scan
 from labeldp.errors import DataError, InputError
-from labeldp.exact import persons
+from labeldp.exact import person_norms as persons
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.persons import Persons, PersonScan, largest_persons
-from labeldp.exact.weights import Weights, weights_of
+from labeldp.exact.person_norms import PersonNorms, PersonScan, largest_person_norms
+from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
@@ -39,9 +39,9 @@ def of(data: pa.Table, batch_rows: int = 700) -> Source:
     return scan(data, label="label", label_range=RANGE, person="id", batch_rows=batch_rows)
 
 
-def found(rows: Source, features: FeatureMap, weights: Weights | None = None) -> Persons:
+def found(rows: Source, features: FeatureMap, weights: Weights | None = None) -> PersonNorms:
     engine = LocalEngine(2)
-    return largest_persons(
+    return largest_person_norms(
         PersonScan(features, weights), lambda each: engine.run_pass("persons", rows, each)
     )
 
@@ -51,7 +51,7 @@ def prepared(rows: Source, **options: Any) -> tuple[FeatureMap, Weights]:
     engine = LocalEngine()
     features = fit_features(rows, run_pass=engine.run_pass, **options)
     factor = verified_cholesky(engine.run_pass("sums", rows, GramAccumulator(features)), features)
-    return features.keep(factor.kept), weights_of(factor, factor.inverse / 2)
+    return features.keep(factor.kept), Weights.rounded(factor, factor.inverse / 2)
 
 
 def lengths(data: pa.Table, features: FeatureMap, weights: Weights) -> np.ndarray:
@@ -85,7 +85,7 @@ def test_the_largest_sums_are_found(kind: str) -> None:
     truth = max(sums(IDS.tolist(), lengths(data, features, weights)))
     assert truth <= seen.length <= truth * (1 + 1e-8)
     assert seen.rows == max(Counter(IDS.tolist()).values())
-    assert found(rows, features) == Persons(0.0, seen.rows)
+    assert found(rows, features) == PersonNorms(0.0, seen.rows)
 
 
 @pytest.mark.parametrize("room", [1, 7, 60, 400])
@@ -108,7 +108,7 @@ def test_every_moment_is_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None
     features, weights = prepared(of(data))
     whole = found(of(data), features, weights)
     monkeypatch.setattr(persons, "_ROOM", 20)
-    monkeypatch.setattr(persons, "_FIRST_BITS", 4)
+    monkeypatch.setattr(persons, "_BUCKET_BITS", 4)
     bounds = []
     for passes in (0, 3, 8):
         monkeypatch.setattr(persons, "_PASSES", passes)
@@ -129,8 +129,8 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         for batch in of(data, 256).feature_batches():
             tally.add(encode(batch))
-            held = max(held, sum(len(marks) for marks, _ in tally._waiting) + len(tally._marks))
-    marks = tally.share()["marks"]
+            held = max(held, sum(len(marks) for marks, _ in tally._waiting) + len(tally._hashes))
+    marks = tally.share()["hashes"]
     assert len(marks) <= 256
     assert held <= 256 + 512 + 256
 
@@ -204,7 +204,7 @@ def test_an_id_that_two_files_spell_in_two_ways_is_one_person(tmp_path: Path) ->
     both = scan(tmp_path, label="label", label_range=RANGE, person="id")
     features, _ = prepared(both)
     look = LocalEngine(1).run_pass
-    assert largest_persons(PersonScan(features), lambda each: look("p", both, each)).rows == 4
+    assert largest_person_norms(PersonScan(features), lambda each: look("p", both, each)).rows == 4
 
 
 def test_ids_go_nowhere() -> None:
@@ -222,7 +222,7 @@ def test_other_persons_in_a_later_pass_are_noticed(monkeypatch: pytest.MonkeyPat
     features, weights = prepared(first)
     tables, engine = iter([first, later, later]), LocalEngine()
     with pytest.raises(DataError, match="persons of the rows changed"):
-        largest_persons(
+        largest_person_norms(
             PersonScan(features, weights), lambda each: engine.run_pass("p", next(tables), each)
         )
 
@@ -272,7 +272,7 @@ def test_what_cancels_in_a_length_is_allowed_for() -> None:
         tally.add(rows.part(place, place + 1))
         whole.merge(tally.share())
         square = sum(sum(map(mul, row, map(int, codes))) ** 2 for row in exact(weights.matrix))
-        longest = largest_persons(whole, pytest.fail, whole.result())
+        longest = largest_person_norms(whole, pytest.fail, whole.result())
         assert square <= Fraction(longest.length) ** 2
 
 

@@ -9,9 +9,8 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-from labeldp.exact.ridge import Expected, Ridge
-from labeldp.exact.shape import find_ridged
-from labeldp.exact.shape_dual import by_leverage, solve
+from labeldp.mechanisms.noise_shape import ExpectedLabels, RidgeWhitening, optimize_noise_shape
+from labeldp.mechanisms.noise_shape_dual import leverage_mixture, solve_dual
 from tests.exact.test_shape import Table, trace_of
 from tests.oracles.best_shape import exact_square_length
 
@@ -48,28 +47,33 @@ def kept_noise(weights: Array, table: Table) -> float:
 
 def test_it_whitens_the_sums_with_the_penalty() -> None:
     table = skewed()
-    ridge = Ridge.of(table.factor, table.features, SIZE)
-    units = table.features.keep(table.factor.kept).kept_scales * 2.0**ridge.factor.exponents
-    root = ridge.factor.lower * units[:, None]
+    ridge = RidgeWhitening.of(table.factor, table.features, SIZE)
+    units = table.features.keep(table.factor.kept).kept_scales * 2.0**ridge.cholesky.exponents
+    root = ridge.cholesky.lower * units[:, None]
     gram, more = penalised(table)
     assert np.allclose(root @ root.T, more, rtol=1e-9, atol=1e-9 * more.max())
     white = np.linalg.solve(root, rows_of(table).T)
-    assert np.allclose(white @ white.T, ridge.even, atol=1e-8)
-    assert np.allclose(np.linalg.solve(root, np.linalg.solve(root, gram).T), ridge.even, atol=1e-8)
+    assert np.allclose(white @ white.T, ridge.second_moment, atol=1e-8)
+    assert np.allclose(
+        np.linalg.solve(root, np.linalg.solve(root, gram).T), ridge.second_moment, atol=1e-8
+    )
 
 
 def test_the_shape_is_certified_and_best_for_what_the_ridge_leaves() -> None:
     table = skewed()
-    plain, shape = table.shape(), find_ridged(table.factor, table.features, table.look, SIZE)
+    plain, shape = (
+        table.shape(),
+        optimize_noise_shape(table.factor, table.features, table.look, SIZE),
+    )
     exact = max(exact_square_length(shape.weights.matrix, row) for row in table.codes)
     assert exact <= Fraction(shape.length) ** 2 <= exact * (1 + Fraction(1, 10**6))
-    assert shape.aim == pytest.approx(kept_noise(shape.weights.matrix, table), rel=1e-5)
+    assert shape.objective == pytest.approx(kept_noise(shape.weights.matrix, table), rel=1e-5)
     assert shape.trace == pytest.approx(trace_of(shape, table.codes), rel=1e-5)
-    assert shape.bound <= shape.aim <= 1.1 * shape.bound
+    assert shape.bound <= shape.objective <= 1.1 * shape.bound
     assert shape.ridge == SIZE
-    assert shape.aim < kept_noise(plain.weights.matrix, table)
+    assert shape.objective < kept_noise(plain.weights.matrix, table)
     assert shape.trace > plain.trace
-    assert plain.trace == plain.aim
+    assert plain.trace == plain.objective
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -78,7 +82,7 @@ def test_no_shape_that_serves_all_rows_is_below_the_bound(seed: int) -> None:
     rows = random.normal(size=(40, 4)) * [1.0, 0.3, 0.1, 0.02]
     even = rows.T @ rows
     steps = {"steps": 60, "tolerance": 1e-3, "least_uniform": 1e-3}
-    found = solve(by_leverage(rows[:20], 0.1, even), 40, **steps)  # type: ignore[arg-type]
+    found = solve_dual(leverage_mixture(rows[:20], 0.1, even), 40, **steps)  # type: ignore[arg-type]
     root = random.normal(size=(4, 4))
     for guess in (root @ root.T + 0.01 * np.eye(4), found.covariance()):
         longest = np.einsum("ij,ij->i", rows @ np.linalg.inv(guess), rows).max()
@@ -87,11 +91,13 @@ def test_no_shape_that_serves_all_rows_is_below_the_bound(seed: int) -> None:
 
 def test_the_expected_error_is_that_of_the_posterior_mean() -> None:
     table, random = skewed(), np.random.default_rng(3)
-    labels = Expected.of(table.factor, table.features, explained=7.0, mean=30.0)
+    labels = ExpectedLabels.of(table.factor, table.features, explained=7.0, mean=30.0)
     assert np.trace(labels.covariance) == pytest.approx(37.0)
     root = np.tril(random.normal(size=labels.covariance.shape))
     truth = np.linalg.cholesky(labels.covariance) @ random.normal(size=(len(root), 20_000))
     seen = truth + root @ random.normal(size=truth.shape)
     together = labels.covariance + root @ root.T
     missed = labels.covariance @ np.linalg.solve(together, seen) - truth
-    assert labels.missed(root) == pytest.approx(np.square(missed).sum(axis=0).mean(), rel=0.03)
+    assert labels.posterior_error(root) == pytest.approx(
+        np.square(missed).sum(axis=0).mean(), rel=0.03
+    )

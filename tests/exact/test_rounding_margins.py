@@ -22,18 +22,16 @@ from labeldp.exact import (
     cholesky as factors,
     gram as grams,
     label_sums,
-    short_weights,
+    row_norms,
     stacked,
-    weights,
 )
 from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.gram import FeatureGram
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.exact.persons import Persons, PersonScan, Seen, largest_persons
+from labeldp.exact.person_norms import PersonNorms, PersonScan, PersonSums, largest_person_norms
 from labeldp.exact.quadratic_form import QuadraticForm
-from labeldp.exact.weight_scan import RowNormScan, TopK, short_length
-from labeldp.exact.weights import Weights
+from labeldp.exact.row_norms import RowNorms, TopK, Weights, round_length_up
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 
@@ -61,30 +59,30 @@ def test_constants_are_what_they_are_said_to_be() -> None:
     assert factors.ROUNDOFF == UNIT
     assert fmpz(factors._PRIME).is_prime()
     assert factors._PRIME.bit_length() == 63
-    assert weights._BITS == 40
+    assert row_norms._WEIGHT_BITS == 40
     assert label_sums.LABEL_BITS == 20
 
 
 @pytest.mark.parametrize("size", [1, 2, 9])
-def test_the_defect_of_a_perfect_factor_is_the_rounding_of_its_products(
+def test_the_error_bound_of_a_perfect_factor_is_the_rounding_of_its_products(
     size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two products of `size` terms, two roundings of each entry, for S; one product for L.
 
-    |L⁻¹||S||L⁻ᵀ| is the identity, of norm √size, and a defect of L counts twice. A coarser unit
+    |L⁻¹||S||L⁻ᵀ| is the identity, of norm √size, and an error of L counts twice. A coarser unit
     shows their number better than doubles of 53 bits do.
     """
     monkeypatch.setattr(factors, "ROUNDOFF", 2.0**-40)
     one = np.eye(size)
     for matrix in (one, np.stack([one, one])):
-        found = np.atleast_1d(factors.defects(matrix, matrix, matrix))
+        found = np.atleast_1d(factors.error_bounds(matrix, matrix, matrix))
         need = ((2 * size + 6) + 2 * (size + 3)) * math.sqrt(size) * 2.0**-40
         assert (found >= need).all()
         assert (found <= 1.02 * need).all()
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_the_defect_is_that_of_the_computed_and_of_the_true_inverse(
+def test_the_error_bound_is_that_of_the_computed_and_of_the_true_inverse(
     large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """(1 + ‖E‖)/(1 − ‖F‖)² − 1, in rationals, of factors that are one per cent off."""
@@ -101,7 +99,7 @@ def test_the_defect_is_that_of_the_computed_and_of_the_true_inverse(
         first = norm(exact @ rational(scaled) @ exact.T - one)
         second = norm(exact @ rational(lower) - one)
         truth = (1 + first) / (1 - second) ** 2 - 1
-        found = Fraction(float(factors.defects(scaled, lower, inverse)))
+        found = Fraction(float(factors.error_bounds(scaled, lower, inverse)))
         assert truth * (1 + Fraction(5, 10**10)) <= found <= truth * (1 + Fraction(15, 10**10))
 
 
@@ -131,21 +129,21 @@ def test_distances_of_a_large_matrix_have_the_rounding_of_its_products(size: int
 )
 def test_an_inverse_that_is_half_off_bounds_nothing(gain: float, hopeless: bool) -> None:
     one = np.ones((1, 1))
-    assert bool(np.isinf(factors.defects(one, one, gain * one))) is hopeless
+    assert bool(np.isinf(factors.error_bounds(one, one, gain * one))) is hopeless
 
 
 @pytest.mark.parametrize(
-    ("defect", "used"), [(2.0**-12, True), (2.0**-12 * (1 + 1e-9), False), (math.nan, False)]
+    ("error_bound", "used"), [(2.0**-12, True), (2.0**-12 * (1 + 1e-9), False), (math.nan, False)]
 )
-def test_a_factor_is_used_up_to_a_defect_of_a_4096th(
-    defect: float, used: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_factor_is_used_up_to_a_error_bound_of_a_4096th(
+    error_bound: float, used: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(factors, "defects", lambda *_: defect)
+    monkeypatch.setattr(factors, "error_bounds", lambda *_: error_bound)
     one = np.eye(2)
     found = factors._verified(5, (0, 1), one.astype(object), np.zeros(2, np.int64), 4 * one)
     assert (found is not None) is used
     if found is not None:
-        assert found.defect == defect
+        assert found.error_bound == error_bound
         assert np.array_equal(found.lower, 2 * one)
         assert np.array_equal(found.inverse, one / 2)
 
@@ -177,11 +175,17 @@ def test_what_is_no_factor_at_all_is_none() -> None:
     )
 
 
-def small_factor(whitener: Reals, defect: float = 0.0) -> VerifiedCholesky:
+def small_factor(whitener: Reals, error_bound: float = 0.0) -> VerifiedCholesky:
     size = whitener.shape[1]
     none = np.zeros(size, np.int64)
     return VerifiedCholesky(
-        9, tuple(range(size)), np.eye(size).astype(object), none, np.eye(size), whitener, defect
+        9,
+        tuple(range(size)),
+        np.eye(size).astype(object),
+        none,
+        np.eye(size),
+        whitener,
+        error_bound,
     )
 
 
@@ -205,19 +209,17 @@ def test_units_of_columns_are_in_the_root_and_out_of_the_whitener() -> None:
     assert made.root().tolist() == [[16.0, 0.5], [0.0, 2.0]]
     assert made.whitener.tolist() == [[0.0625, 0.0], [-0.015625, 0.5]]
     product = made.whitener.T @ made.whitener
-    assert np.array_equal(made.pseudo_inverse(), product)
-    size = made.pseudo_inverse_size()
+    assert np.array_equal(made.crossproduct(), product)
+    size = made.crossproduct_size()
     assert np.array_equal(size, np.abs(made.whitener).T @ np.abs(made.whitener))
     assert np.array_equal(made.column_norms(), np.sqrt(np.diagonal(product)))
-    assert factors._half_log2(1) == 0
-    assert [factors._half_log2(4**power) for power in (1, 5, 90)] == [1, 5, 90]
 
 
-def test_a_square_of_a_triangle_is_its_product() -> None:
+def test_a_gram_of_triangle_a_triangle_is_its_multiply() -> None:
     lower = np.tril(np.arange(1.0, 26.0).reshape(5, 5))
-    assert np.array_equal(factors.square_of(lower), lower.T @ lower)
-    assert factors.content(lower) == factors.content(np.asfortranarray(lower))
-    assert factors.content(lower) != factors.content(lower.T)
+    assert np.array_equal(factors.gram_of_triangle(lower), lower.T @ lower)
+    assert factors.matrix_digest(lower) == factors.matrix_digest(np.asfortranarray(lower))
+    assert factors.matrix_digest(lower) != factors.matrix_digest(lower.T)
 
 
 @pytest.mark.parametrize(("threshold", "kept"), [(0.74, [5, 8, 6]), (0.75, [5, 6]), (0.76, [5, 6])])
@@ -226,7 +228,7 @@ def test_columns_that_others_explain_but_for_a_threshold_are_left_out(
 ) -> None:
     """Of the second column three quarters of its square are left, of the third all."""
     scaled = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 4.0]])
-    assert factors._distinct([5, 8, 6], scaled, threshold) == kept
+    assert factors._drop_nearly_dependent([5, 8, 6], scaled, threshold) == kept
 
 
 def test_columns_are_explained_by_all_that_were_kept_before() -> None:
@@ -243,7 +245,9 @@ def test_columns_are_explained_by_all_that_were_kept_before() -> None:
                 rest = y - before @ np.linalg.lstsq(before, y, rcond=None)[0]
                 if rest @ rest > threshold * (y @ y):
                     kept.append(column)
-            assert factors._distinct(list(range(5)), design.T @ design, threshold) == kept
+            assert (
+                factors._drop_nearly_dependent(list(range(5)), design.T @ design, threshold) == kept
+            )
 
 
 def test_what_is_nearly_dependent_is_looked_for_ever_more_boldly(
@@ -256,8 +260,8 @@ def test_what_is_nearly_dependent_is_looked_for_ever_more_boldly(
         asked.append(threshold)
         return kept
 
-    monkeypatch.setattr(factors, "_try", lambda _gram, _kept: (None, np.eye(1)))
-    monkeypatch.setattr(factors, "_distinct", distinct)
+    monkeypatch.setattr(factors, "_factorise", lambda _gram, _kept: (None, np.eye(1)))
+    monkeypatch.setattr(factors, "_drop_nearly_dependent", distinct)
     features = ONE_NUMBER
     one = np.array([[7]])
     gram = FeatureGram(50, one, np.zeros((1, 1), np.int64), (0,))
@@ -290,17 +294,17 @@ def test_as_many_columns_as_rows_are_refused_unless_labels_are_hidden_otherwise(
 # --- the residual --------------------------------------------------------------------------------
 
 
-def bare_residual(whitener: Reals, defect: float = 0.0) -> Any:
+def bare_residual(whitener: Reals, error_bound: float = 0.0) -> Any:
     made: Any = object.__new__(ExactLeastSquares)
-    made._whitener, made._factor = whitener, small_factor(whitener, defect)
+    made._whitener, made._cholesky = whitener, small_factor(whitener, error_bound)
     return made
 
 
-@pytest.mark.parametrize("defect", [0.0, 0.25])
-def test_an_energy_is_hardly_more_than_it_is(defect: float) -> None:
-    """gᵀg = 25 over 1 − defect, and a billionth for the rounding of all that."""
-    made = bare_residual(np.eye(2), defect)
-    found = made._energy(np.array([3, -4], dtype=object)) * Fraction(1 - defect)
+@pytest.mark.parametrize("error_bound", [0.0, 0.25])
+def test_an_energy_is_hardly_more_than_it_is(error_bound: float) -> None:
+    """gᵀg = 25 over 1 − error_bound, and a billionth for the rounding of all that."""
+    made = bare_residual(np.eye(2), error_bound)
+    found = made._squared_error(np.array([3, -4], dtype=object)) * Fraction(1 - error_bound)
     assert 25 * (1 + Fraction(5, 10**10)) <= found <= 25 * (1 + Fraction(15, 10**10))
 
 
@@ -310,7 +314,7 @@ def test_an_energy_has_room_for_the_rounding_of_every_term(terms: int) -> None:
     signs = np.array([(-1) ** place for place in range(terms)], dtype=object)
     whitener = np.zeros((terms, terms))
     whitener[0] = 2.0**60
-    found = bare_residual(whitener)._energy(signs)
+    found = bare_residual(whitener)._squared_error(signs)
     slack = terms * Fraction(2**60)
     assert (terms * Fraction(1, 2**53) * slack) ** 2 <= found
     assert found <= ((terms + 6) * Fraction(1, 2**52) * slack) ** 2
@@ -393,7 +397,7 @@ def test_a_sum_of_coefficients_is_a_ball_about_the_exact_one(weight: float) -> N
 def test_a_ball_is_as_wide_as_all_its_weights_make_it() -> None:
     """Σ|w_k|·√(diagonal)·error: here 3·½ + 5·2, times 2**-7."""
     residual: Any = object.__new__(ExactLeastSquares)
-    residual._factor = SimpleNamespace(inverse_diagonal=lambda: np.array([0.25, 4.0]))
+    residual._cholesky = SimpleNamespace(inverse_diagonal=lambda: np.array([0.25, 4.0]))
     residual._trial, residual.bits = np.array([0, 0], dtype=object), 5
     residual._error = 2.0**-7
     radius = float(residual.linear(np.array([3.0, -5.0])).rad())
@@ -410,11 +414,11 @@ def test_a_step_towards_the_solution_is_right_for_numbers_of_any_length(bits: in
     made = bare_residual(np.array([[0.5, 0.0], [0.25, 2.0]]))
     gradient = np.array([7 << bits, -(3 << bits)], dtype=object)
     inverse = [[Fraction(5, 16), Fraction(1, 2)], [Fraction(1, 2), Fraction(4)]]
-    step = made._newton(gradient)
+    step = made._newton_step(gradient)
     for found, row in zip(step, inverse, strict=True):
         truth = row[0] * 7 * 2**bits - row[1] * 3 * 2**bits
         assert abs(found - truth) <= max(Fraction(1, 2), abs(truth) / 2**48)
-    assert made._newton(np.array([0, 0], dtype=object)).tolist() == [0, 0]
+    assert made._newton_step(np.array([0, 0], dtype=object)).tolist() == [0, 0]
 
 
 def test_any_integer_becomes_the_nearest_double() -> None:
@@ -436,10 +440,10 @@ class Terms:
     def __init__(self, size: Reals) -> None:
         self.size, self.kept = size, tuple(range(len(size)))
 
-    def pseudo_inverse(self) -> Reals:
+    def crossproduct(self) -> Reals:
         return self.size
 
-    pseudo_inverse_size = pseudo_inverse
+    crossproduct_size = crossproduct
 
     def column_norms(self) -> Reals:
         return np.sqrt(np.diagonal(self.size))
@@ -508,13 +512,13 @@ def test_as_many_roundings_are_counted_as_a_term_passes(
     form._matrix = np.zeros((2 * categories + numbers + 1,) * 2)
     form._largest_size = lambda reach: float(reach[0])
     need = max(2 * categories**2 + categories, categories + 2 * numbers) + 3 + rank
-    sharp = form.sharp_rounding(np.array([5.0])) / (5.0 * UNIT)
+    sharp = form.rounding_error(np.array([5.0])) / (5.0 * UNIT)
     assert 2 * need <= sharp <= 3 * need + 30
-    generous = form.rounding(np.array([5.0])) / (5.0 * UNIT)
+    generous = form.generous_rounding_error(np.array([5.0])) / (5.0 * UNIT)
     pairs = (1 + categories + numbers) ** 2 + 2 * len(form._matrix) + rank
     assert 2 * pairs < generous <= 2 * pairs + 20
     form._wide = True
-    assert form.rounding(np.array([5.0])) / (5.0 * UNIT) == sharp
+    assert form.generous_rounding_error(np.array([5.0])) / (5.0 * UNIT) == sharp
 
 
 # --- stacked bags --------------------------------------------------------------------------------
@@ -522,9 +526,9 @@ def test_as_many_roundings_are_counted_as_a_term_passes(
 
 def bare_stack(white: Reals, reach: Reals, **said: Any) -> Any:
     """One bag of rows whose whitened entries are told."""
-    made: Any = object.__new__(stacked.Stack)
+    made: Any = object.__new__(stacked.StackedBags)
     made.columns, made.rows, made.rank = white.shape[1], len(white), np.array([white.shape[1]])
-    made.defect, made.careful = np.zeros(1), np.zeros(1, dtype=bool)
+    made.error_bound, made.careful = np.zeros(1), np.zeros(1, dtype=bool)
     vars(made).update(white=white[None], reach=reach[None], **said)
     return made
 
@@ -538,7 +542,7 @@ def test_the_leverage_of_a_bag_has_room_for_its_rounding() -> None:
     (found,) = bare_stack(white, reach).leverages()
     root = 0.5 + 4 * UNIT * 5 * 2.0**45  # two columns, and two roundings more
     assert root**2 <= found <= (1.02 * (root - 0.5) + 0.5) ** 2
-    (found,) = bare_stack(white, np.zeros(2), defect=np.array([0.5])).leverages()
+    (found,) = bare_stack(white, np.zeros(2), error_bound=np.array([0.5])).leverages()
     assert 0.5 < found < 0.5 + 1e-12
 
 
@@ -554,7 +558,7 @@ def test_no_leverage_is_above_1_and_that_of_bags_in_doubt_is_none() -> None:
 
 
 def test_the_reach_of_a_bag_is_that_of_its_largest_entries() -> None:
-    made: Any = object.__new__(stacked.Stack)
+    made: Any = object.__new__(stacked.StackedBags)
     made.design = np.array([[[1.0, -5.0], [-2.0, 3.0]]])
     made.whitener = np.array([[[1.0, 0.0], [-0.5, 0.25]]])
     made.columns = 2
@@ -592,13 +596,13 @@ def test_columns_are_judged_in_whole_numbers_modulo_a_prime() -> None:
 def test_the_longest_row_has_room_for_what_cancels() -> None:
     """2**40 − 2**40 in the second entry: the length is 1, and what rounding of 2**41 leaves."""
     made = Weights((0, 1), np.array([[1.0, 0.0], [2.0**40, 2.0**40]]))
-    found = made.longest(np.array([[1.0, -1.0]]))
+    found = made.largest_squared_norm(np.array([[1.0, -1.0]]))
     root = 1 + 2 * 2 * UNIT * math.hypot(1, 2.0**41)
     assert root**2 <= found <= (1 + 12.5 * UNIT * 2.0**41) ** 2
-    plain = Weights((0,), np.array([[0.1]])).longest(np.array([[1.0], [-7.0], [3.0]]))
+    plain = Weights((0,), np.array([[0.1]])).largest_squared_norm(np.array([[1.0], [-7.0], [3.0]]))
     truth = Fraction(0.1) ** 2 * 49
     assert truth <= Fraction(plain) <= truth * (1 + Fraction(32, 2**53))
-    assert Weights((0,), np.array([[0.1]])).longest(np.empty((0, 1))) == 0.0
+    assert Weights((0,), np.array([[0.1]])).largest_squared_norm(np.empty((0, 1))) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -630,10 +634,10 @@ def test_published_weights_have_forty_bits_rounded_to_even() -> None:
     ):
         for sign in (1, -1):
             value = np.array([sign * float(1 + part * last)])
-            assert Fraction(float(weights._rounded(value)[0])) == sign * (1 + up * last)
+            assert Fraction(float(row_norms.round_weights(value)[0])) == sign * (1 + up * last)
     rng = np.random.default_rng(0)
     values = rng.normal(size=1000) * 2.0 ** rng.integers(-30, 30, 1000)
-    rounded = weights._rounded(values.copy())
+    rounded = row_norms.round_weights(values.copy())
     mantissas = np.ldexp(np.frexp(rounded)[0], 40)
     assert np.array_equal(
         mantissas, np.rint(np.ldexp(np.frexp(values)[0], 40)) * (mantissas / mantissas)
@@ -652,8 +656,8 @@ def test_weights_are_the_same_after_a_file_and_scaled_by_powers_of_two() -> None
         [math.sqrt(1 + 16 + 49), math.hypot(5, 8), 9]
     )
     negative = Weights(made.kept, made.matrix * [[1, 0, 0], [-1, 1, 0], [1, -1, 1]])
-    assert np.array_equal(negative.pseudo_inverse_size(), made.matrix.T @ made.matrix)
-    assert np.array_equal(negative.pseudo_inverse(), negative.matrix.T @ negative.matrix)
+    assert np.array_equal(negative.crossproduct_size(), made.matrix.T @ made.matrix)
+    assert np.array_equal(negative.crossproduct(), negative.matrix.T @ negative.matrix)
 
 
 def test_noise_is_that_of_the_weights_in_whitened_coordinates() -> None:
@@ -668,16 +672,16 @@ def test_noise_is_that_of_the_weights_in_whitened_coordinates() -> None:
     assert made.whitened(factor) == pytest.approx(whole)
     root = made.noise_root(factor)
     assert root @ whole == pytest.approx(np.eye(2))
-    built = weights.weights_of(factor, np.array([[1.0, 9.0], [2.0, 4.0]]))
+    built = Weights.rounded(factor, np.array([[1.0, 9.0], [2.0, 4.0]]))
     assert built.matrix.tolist() == [[0.125, 0.0], [0.25, 8.0]]
 
 
 # --- lengths -------------------------------------------------------------------------------------
 
 
-def sighting(maximum: float) -> RowNormScan:
+def sighting(maximum: float) -> RowNorms:
     nothing: Any = None
-    return RowNormScan(maximum, nothing, nothing, nothing)
+    return RowNorms(maximum, nothing, nothing, nothing)
 
 
 def test_a_length_is_certain_only_with_room_for_its_root() -> None:
@@ -690,26 +694,26 @@ def test_a_length_is_certain_only_with_room_for_its_root() -> None:
 
 @pytest.mark.parametrize("exact", [1.0, 1.5, 2.0 - 2.0**-52, 3e-7, 12345.678])
 def test_a_short_length_is_larger_by_more_than_a_rounding_and_has_few_bits(exact: float) -> None:
-    found = short_length(exact)
+    found = round_length_up(exact)
     assert exact * (1 + 2.0**-25) < found <= exact * (1 + 2.0**-22)
     fraction, _ = math.frexp(found)
     assert (fraction * 2**25).is_integer()
     unit = 2.0 ** (math.frexp(exact)[1] - 24)
     assert unit < found - exact <= 2 * unit
     assert sighting(exact**2).is_within(sighting(exact**2).length)
-    assert sighting(exact**2).length == short_length(math.sqrt(exact**2) * (1 + 4 * UNIT))
+    assert sighting(exact**2).length == round_length_up(math.sqrt(exact**2) * (1 + 4 * UNIT))
 
 
 @pytest.mark.parametrize("largest", [0.0, 0.25, 9.0])
 @pytest.mark.parametrize("off", [0.0, 2.0**-40, 0.5])
 def test_a_value_of_short_weights_is_as_far_off_as_its_weights(largest: float, off: float) -> None:
     """|‖Cx‖² − ‖Sx‖²| ≤ e·(2‖Sx‖ + e), and a sum of 50 squares is rounded as often."""
-    made: Any = object.__new__(short_weights.ShortWeights)
+    made: Any = object.__new__(row_norms.ShortWeights)
     made._off, made._matrix = off, np.zeros((50, 3))
     shift = Fraction(off) * (2 * Fraction(math.sqrt(largest)) + Fraction(off))
     need = shift + 51 * Fraction(1, 2**53) * Fraction(largest)
     most = shift + 105 * Fraction(1, 2**53) * Fraction(largest)
-    found = Fraction(made.distance(largest))
+    found = Fraction(made.error(largest))
     assert need * (1 + Fraction(5, 10**10)) <= found <= most * (1 + Fraction(1, 10**8))
 
 
@@ -718,7 +722,7 @@ def test_short_weights_know_how_far_they_are_off(intercept: bool) -> None:
     """Σ|differences|·|x| of the longest rows that the map allows, over all aggregates."""
     features, rng = mixed_map(intercept), np.random.default_rng(5)
     matrix = np.tril(rng.normal(size=(features.width, features.width)))
-    made = short_weights.ShortWeights(features, Weights(tuple(range(features.width)), matrix))
+    made = row_norms.ShortWeights(features, Weights(tuple(range(features.width)), matrix))
     most = np.ones(features.width)
     most[list(features.number_columns)] = features.reach
     truth = norm(np.abs(rational(made._matrix) - rational(matrix)) @ rational(most).T)
@@ -727,10 +731,10 @@ def test_short_weights_know_how_far_they_are_off(intercept: bool) -> None:
 
 def test_short_weights_are_multiples_of_a_grid_that_carries_their_sums_exactly() -> None:
     size = np.array([1.0, 1.99, 2.0, 3e-20, 7e8])
-    parts = size / short_weights._grid(size)
+    parts = size / row_norms._exact_grid(size)
     assert (parts < 2.0**52).all()
     assert (parts >= 2.0**50).all()
-    assert np.array_equal(np.frexp(short_weights._grid(size))[0], np.full(5, 0.5))
+    assert np.array_equal(np.frexp(row_norms._exact_grid(size))[0], np.full(5, 0.5))
 
 
 # --- pools ---------------------------------------------------------------------------------------
@@ -740,21 +744,20 @@ def test_a_pool_holds_different_rows_of_largest_key() -> None:
     """Against all rows put in order at once; equal rows have equal marks, and equal keys."""
     features = fit_features(scan(pa.table({"x": np.arange(50.0)})))
     rng = np.random.default_rng(0)
-    from labeldp.exact.weight_scan import _none
     from labeldp.features.encoder import Encoded
 
     for size in (1, 3, 10):
-        pool = TopK(size, np.empty(0), np.empty(0, np.uint64), _none(features))
+        pool = TopK(size, np.empty(0), np.empty(0, np.uint64), Encoded.empty(features))
         seen: dict[int, float] = {}
         for _ in range(6):
             marks = rng.integers(0, 15, 8).astype(np.uint64)
             keys = np.where(marks == 3, -np.inf, (marks * 7 % 5).astype(float))
             rows = Encoded(8, marks[:, None].astype(float), (), features.compounds)
-            entrance = pool.entrance(np.unique(keys))
+            entrance = pool.threshold_after(np.unique(keys))
             pool = pool.offer(keys, marks, rows)
             seen |= {int(mark): float(key) for mark, key in zip(marks, keys, strict=True)}
             ranked = sorted((-key, mark) for mark, key in seen.items() if key > -np.inf)
-            assert [int(mark) for mark in pool.marks] == [mark for _, mark in ranked[:size]]
+            assert [int(mark) for mark in pool.hashes] == [mark for _, mark in ranked[:size]]
             assert pool.keys.tolist() == [-key for key, _ in ranked[:size]]
             assert pool.rows.numbers[:, 0].tolist() == [float(mark) for _, mark in ranked[:size]]
             full = len(pool.keys) == size
@@ -764,15 +767,15 @@ def test_a_pool_holds_different_rows_of_largest_key() -> None:
 
 def test_the_entrance_of_a_pool_is_its_last_key_or_that_of_the_rows_that_come() -> None:
     features = fit_features(scan(pa.table({"x": np.arange(50.0)})))
-    from labeldp.exact.weight_scan import _none
+    from labeldp.features.encoder import Encoded
 
-    none = _none(features)
+    none = Encoded.empty(features)
     pool = TopK(2, np.array([5.0, 3.0]), np.array([1, 2], np.uint64), none)
     assert pool.threshold == 3.0
-    assert pool.entrance(np.array([9.0])) == 3.0
-    assert pool.entrance(np.array([1.0, 9.0, 4.0])) == 4.0
-    assert pool.entrance(np.array([1.0, 2.0])) == 3.0
-    assert TopK(3, pool.keys, pool.marks, none).threshold == -np.inf
+    assert pool.threshold_after(np.array([9.0])) == 3.0
+    assert pool.threshold_after(np.array([1.0, 9.0, 4.0])) == 4.0
+    assert pool.threshold_after(np.array([1.0, 2.0])) == 3.0
+    assert TopK(3, pool.keys, pool.hashes, none).threshold == -np.inf
 
 
 # --- persons -------------------------------------------------------------------------------------
@@ -822,16 +825,16 @@ def test_rows_too_long_or_beyond_the_map_are_not_counted(
 def test_the_longest_person_is_not_made_shorter_by_rounding() -> None:
     """3 units of ⅓ or so each: at least their product, and next to nothing more."""
     third = 1 / 3
-    seen = Seen(np.array([3, 5]), np.zeros((4, 2), np.int64), 4, third)
+    seen = PersonSums(np.array([3, 5]), np.zeros((4, 2), np.int64), 4, third)
     nothing: Any = None
-    found = largest_persons(nothing, lambda _: pytest.fail("all is known"), seen)
+    found = largest_person_norms(nothing, lambda _: pytest.fail("all is known"), seen)
     assert Fraction(found.length) >= 3 * Fraction(third) * (1 + Fraction(1, 2**51))
     assert Fraction(found.length) <= 3 * Fraction(third) * (1 + Fraction(1, 2**48))
     assert found.rows == 5
 
 
 def test_a_bound_on_persons_holds_up_to_what_it_says() -> None:
-    most = Persons(1.5, 7)
+    most = PersonNorms(1.5, 7)
     assert most.is_within(1.5, 7)
     assert not most.is_within(1.49, 7)
     assert not most.is_within(1.5, 6)

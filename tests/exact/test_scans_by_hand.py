@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from labeldp.data.source import scan
 from labeldp.errors import DataError
-from labeldp.exact import weight_scan as module
+from labeldp.exact import row_norms as module
 from labeldp.exact.gram import GramAccumulator
-from labeldp.exact.leverage import LeverageScan, _Seen
-from labeldp.exact.persons import PersonScan
+from labeldp.exact.leverage import LeverageScan, _Candidate
+from labeldp.exact.person_norms import PersonScan
 from labeldp.exact.quadratic_form import QuadraticForm
-from labeldp.exact.weight_scan import WeightScan
-from labeldp.exact.weights import Weights
+from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
@@ -56,10 +55,10 @@ class Whole:
         self.matrix, self.rank = matrix, len(matrix)
         self.kept = tuple(range(len(matrix)))
 
-    def pseudo_inverse(self) -> Reals:
+    def crossproduct(self) -> Reals:
         return self.matrix
 
-    def pseudo_inverse_size(self) -> Reals:
+    def crossproduct_size(self) -> Reals:
         return np.abs(self.matrix)
 
     def column_norms(self) -> Reals:
@@ -123,7 +122,7 @@ def mark(codes: list[int]) -> int:
 
 def test_a_mark_is_a_hash_of_all_of_a_row() -> None:
     _, rows, _ = prepared(3, (4, 3))
-    found = module._marks(rows)
+    found = module._content_hashes(rows)
     columns = [*rows.codes, *rows.numbers.T]
     for place in range(20):
         assert int(found[place]) == mark([int(column[place]) for column in columns])
@@ -139,14 +138,14 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
     weights = weighted(features)
     exact = np.square(dense @ weights.matrix.T).sum(axis=1)
     floor = float(np.quantile(exact, 0.2))
-    tally = WeightScan(features, weights, with_numpy(), keep=12, spare=7, floor=floor)
+    tally = RowNormScan(features, weights, with_numpy(), keep=12, spare=7, floor=floor)
     for part in range(parts):
         other = tally.new()
         other.add(rows.part(part * ROWS // parts, (part + 1) * ROWS // parts))
         other.add(rows.part(0, 0))
         tally.merge(other.share())
     seen = tally.result()
-    marks = module._marks(rows)
+    marks = module._content_hashes(rows)
     first = {int(each): place for place, each in reversed(list(enumerate(marks.tolist())))}
     by_value = sorted(first, key=lambda each: (-exact[first[each]], each))
     worst = by_value[:12]
@@ -156,10 +155,10 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
         if exact[first[each]] > floor
     }
     drawn = sorted(keys, key=lambda each: -keys[each])[:19]
-    assert [int(each) for each in module._marks(seen.kept[0])] == worst
+    assert [int(each) for each in module._content_hashes(seen.kept[0])] == worst
     fresh = [(place, each) for place, each in enumerate(drawn) if each not in worst]
-    assert [int(m) for m in module._marks(seen.kept[1])] == [m for p, m in fresh if p < 12]
-    assert [int(m) for m in module._marks(seen.spare)] == [m for p, m in fresh if p >= 12]
+    assert [int(m) for m in module._content_hashes(seen.kept[1])] == [m for p, m in fresh if p < 12]
+    assert [int(m) for m in module._content_hashes(seen.spare)] == [m for p, m in fresh if p >= 12]
     assert len(seen.rows) == 12 + len(seen.kept[1].numbers)
     assert len(seen.reserve) == len(seen.spare.numbers)
     longest = max(
@@ -176,7 +175,7 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
 def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
     features, rows, dense = prepared(numbers, (3,))
     weights = weighted(features)
-    tally = WeightScan(features, weights, with_numpy())
+    tally = RowNormScan(features, weights, with_numpy())
     tally.add(rows)
     seen = tally.result()
     exact = np.square(dense @ weights.matrix.T).sum(axis=1).max()
@@ -190,16 +189,16 @@ def test_without_pools_only_the_maximum_is_found(numbers: int) -> None:
 def test_no_row_of_a_smaller_mark_can_be_drawn(threshold: float) -> None:
     """And of marks a little larger some can."""
     features, _, _ = prepared(2, ())
-    tally = WeightScan(features, weighted(features), with_numpy(), keep=1, floor=1.0)
-    none = tally._drawn.rows
+    tally = RowNormScan(features, weighted(features), with_numpy(), keep=1, floor=1.0)
+    none = tally._sampled.rows
     if threshold > -math.inf:
-        tally._drawn = module.TopK(1, np.array([threshold]), np.array([7], np.uint64), none)
-    least = int(tally._least_mark(2.5))
+        tally._sampled = module.TopK(1, np.array([threshold]), np.array([7], np.uint64), none)
+    least = int(tally._least_hash(2.5))
     if threshold <= 0.0:
         assert least == 0
         return
     values = np.array([2.5])
-    below = tally._chances(values, np.array([max(0, least - 4096)], np.uint64))
+    below = tally._sampling_keys(values, np.array([max(0, least - 4096)], np.uint64))
     assert below[0] < threshold or least == 0
     apart = 1.5 / threshold
     assert least / 2**64 == pytest.approx(max(0.0, 1 - apart), abs=1e-11)
@@ -207,9 +206,9 @@ def test_no_row_of_a_smaller_mark_can_be_drawn(threshold: float) -> None:
 
 def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> None:
     features, _, _ = prepared(2, ())
-    tally = WeightScan(features, weighted(features), with_numpy(), keep=1, floor=1.0)
+    tally = RowNormScan(features, weighted(features), with_numpy(), keep=1, floor=1.0)
     marks = np.array([2**63, 2**63, 0, 2**64 - 1, 2**63], np.uint64)
-    found = tally._chances(np.array([2.0, 3.0, 2.0, 2.0, 1.0]), marks)
+    found = tally._sampling_keys(np.array([2.0, 3.0, 2.0, 2.0, 1.0]), marks)
     assert found[0] == pytest.approx(1 / math.log(2))
     assert found[1] == pytest.approx(2 / math.log(2))
     assert found[2] == pytest.approx(1 / (53 * math.log(2)))
@@ -218,14 +217,14 @@ def test_chances_grow_with_the_distance_from_the_floor_and_with_the_mark() -> No
 
 
 def test_the_slack_of_a_value_is_that_of_the_way_it_was_found() -> None:
-    made: Any = object.__new__(WeightScan)
-    made._form = SimpleNamespace(sharp_rounding=lambda reach: float(reach.sum()))
-    made._short = SimpleNamespace(distance=lambda largest: 10 * largest)
+    made: Any = object.__new__(RowNormScan)
+    made._form = SimpleNamespace(rounding_error=lambda reach: float(reach.sum()))
+    made._short = SimpleNamespace(error=lambda largest: 10 * largest)
     made._reach, made._keep = np.full(64, 0.5), 5
     made._every = SimpleNamespace(reach=np.full(64, 0.5))
     assert made._wide
     assert made._slack(1.0) == 10 * (1.0 + 32.0)
-    made._short = SimpleNamespace(distance=lambda _: 1.0)
+    made._short = SimpleNamespace(error=lambda _: 1.0)
     assert made._slack(1.0) == 32.0
     made._keep, made._short = 0, None
     assert made._slack(1.0) == 32.0
@@ -263,40 +262,42 @@ def test_rows_that_may_be_longest_or_enter_a_pool_have_room_for_two_roundings(
             asked.append((name, sorted(keys.tolist())))
             return least
 
-        return SimpleNamespace(entrance=told)
+        return SimpleNamespace(threshold_after=told)
 
-    made: Any = object.__new__(WeightScan)
-    made._form = SimpleNamespace(sharp_rounding=lambda _: 0.125)
+    made: Any = object.__new__(RowNormScan)
+    made._form = SimpleNamespace(rounding_error=lambda _: 0.125)
     made._slack = lambda longest: 0.375 if longest == 6.125 else pytest.fail("of the longest")
-    made._chances = lambda values, seen: np.where(values > 0, 2 * values, -math.inf) + 0 * seen
+    made._sampling_keys = lambda values, seen: (
+        np.where(values > 0, 2 * values, -math.inf) + 0 * seen
+    )
     made._reach, made._keep, made._largest = np.zeros(9), 3, largest
-    made._worst, made._drawn = entrance("worst", worst), entrance("drawn", drawn)
-    monkeypatch.setattr(module, "_marks", lambda _: marks)
+    made._worst, made._sampled = entrance("worst", worst), entrance("drawn", drawn)
+    monkeypatch.setattr(module, "_content_hashes", lambda _: marks)
     batch: Any = None
-    assert made._near(batch, rough).tolist() == near
+    assert made._candidates(batch, rough).tolist() == near
     assert asked == [
         ("worst", [-0.5, 0.5, 1.5, 3.5, 4.5, 5.5]),
         ("drawn", [-math.inf, 1.0, 3.0, 7.0, 9.0, 11.0]),
     ]
     made._keep = 0
-    assert made._near(batch, rough).tolist() == (near if largest < 99.0 else [])
+    assert made._candidates(batch, rough).tolist() == (near if largest < 99.0 else [])
 
 
 def test_rows_that_may_be_longest_are_looked_at_in_their_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two at a time, the longest first; none that its slack leaves below what was found."""
-    monkeypatch.setattr(module, "_CLOSE_ROWS", 2)
+    monkeypatch.setattr(module, "_EXACT_ROWS", 2)
     asked: list[list[float]] = []
 
     def longest(rows: Reals) -> float:
         asked.append(sorted(rows[:, 0].tolist()))
         return float(rows.max()) - 0.5
 
-    made: Any = object.__new__(WeightScan)
+    made: Any = object.__new__(RowNormScan)
     made._slack = lambda largest: 1.0 if largest == 9.0 else pytest.fail("of the largest")
     made._features = SimpleNamespace(integers=lambda batch: batch)
-    made._weights = SimpleNamespace(longest=longest)
+    made._weights = SimpleNamespace(largest_squared_norm=longest)
     values = np.empty(0)
     batch: Any = SimpleNamespace(take=lambda places: values[places][:, None])
     for before, expected in (
@@ -310,7 +311,7 @@ def test_rows_that_may_be_longest_are_looked_at_in_their_order(
             values[4] = 3.0
         asked.clear()
         made._largest = before
-        made._look_closely(batch, values)
+        made._update_maximum(batch, values)
         assert asked == expected
         assert made._largest == max(before, 8.5 if expected else before)
 
@@ -318,10 +319,10 @@ def test_rows_that_may_be_longest_are_looked_at_in_their_order(
 # --- leverages -----------------------------------------------------------------------------------
 
 
-def factor_of(matrix: Reals, defect: float = 0.0) -> Any:
+def factor_of(matrix: Reals, error_bound: float = 0.0) -> Any:
     squares: Any = Whole(matrix)
-    squares.defect = defect
-    squares.identity = lambda: ()
+    squares.error_bound = error_bound
+    squares.cache_key = lambda: ()
     squares.is_of = None
     return squares
 
@@ -356,18 +357,18 @@ def test_the_five_costliest_rows_are_found_and_ties_go_by_content(numbers: int, 
 
 
 @pytest.mark.parametrize(
-    ("value", "rounding", "defect", "maximum"),
+    ("value", "rounding", "error_bound", "maximum"),
     [(0.25, 0.0, 0.0, 0.25), (0.25, 2.0**-20, 0.0, 0.25 + 2.0**-20), (0.25, 0.0, 0.5, 0.5),
      (0.75, 0.0, 0.5, 1.0), (1.5, 0.0, 0.0, 1.0)],
 )  # fmt: skip
 def test_the_largest_leverage_has_room_for_its_rounding_and_its_factor(
-    value: float, rounding: float, defect: float, maximum: float
+    value: float, rounding: float, error_bound: float, maximum: float
 ) -> None:
     made: Any = object.__new__(LeverageScan)
-    made._costliest = [_Seen(7, value, (), np.empty(0)), _Seen(8, 0.1, (), np.empty(0))]
-    made._form = SimpleNamespace(rounding=lambda _reach: rounding)
-    made._reach, made._defect = np.empty(0), defect
-    made._blame = lambda seen: f"column of {seen.row}"
+    made._largest = [_Candidate(7, value, (), np.empty(0)), _Candidate(8, 0.1, (), np.empty(0))]
+    made._form = SimpleNamespace(generous_rounding_error=lambda _reach: rounding)
+    made._reach, made._error_bound = np.empty(0), error_bound
+    made._main_column = lambda seen: f"column of {seen.row}"
     found = made.result(lambda row: row + 1)
     assert [row.row for row in found.costliest] == [8, 9]
     assert [row.column for row in found.costliest] == ["column of 7", "column of 8"]
@@ -389,10 +390,10 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
     made: Any = object.__new__(LeverageScan)
     rough = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.5])
     made._form = SimpleNamespace(
-        rough=lambda *_: rough.copy(), rounding=lambda reach: 0.125 * len(reach) / 8
+        rough=lambda *_: rough.copy(), generous_rounding_error=lambda reach: 0.125 * len(reach) / 8
     )
     made._kernels = made._scratch = None
-    made._costliest = []
+    made._largest = []
     batch: Any = SimpleNamespace(rows=8)
     made._reach = np.zeros(7)
     assert made._near(batch) is None
@@ -404,9 +405,9 @@ def test_rows_worth_a_closer_look_have_room_for_two_roundings_each() -> None:
     assert made._near(batch).tolist() == [1, 2, 3, 4, 5, 6]
     rough[1] = 2.49
     assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
-    made._costliest = [_Seen(k, 9.25 - k, (), np.empty(0)) for k in range(5)]
+    made._largest = [_Candidate(k, 9.25 - k, (), np.empty(0)) for k in range(5)]
     assert made._near(batch).tolist() == [4, 5, 6]  # whose fifth is 5.25
-    made._costliest = made._costliest[:4]
+    made._largest = made._largest[:4]
     assert made._near(batch).tolist() == [2, 3, 4, 5, 6]
 
 
@@ -426,16 +427,16 @@ def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None
         PersonScan(features).of(~wanted),
     ]
     pools = [
-        WeightScan(features, one),
-        WeightScan(features, other),
-        WeightScan(features, one, keep=3),
-        WeightScan(features, one, keep=4),
-        WeightScan(features, one, keep=3, spare=1),
-        WeightScan(features, one, keep=3, floor=0.5),
+        RowNormScan(features, one),
+        RowNormScan(features, other),
+        RowNormScan(features, one, keep=3),
+        RowNormScan(features, one, keep=4),
+        RowNormScan(features, one, keep=3, spare=1),
+        RowNormScan(features, one, keep=3, floor=0.5),
     ]
     factors = [factor_of(np.eye(features.width)), factor_of(2 * np.eye(features.width))]
     for number, each in enumerate(factors):
-        each.identity = lambda number=number: ("factor", number)
+        each.cache_key = lambda number=number: ("factor", number)
     leverages = [LeverageScan(features, each) for each in factors]
     tallies: list[Any] = [*persons, *pools, *leverages, GramAccumulator(features)]
     keys = [tally.needs.key for tally in tallies]
@@ -461,7 +462,7 @@ def test_a_new_tally_is_empty_and_travels_light() -> None:
     for tally in (
         LeverageScan(features, whole),
         PersonScan(features, weights),
-        WeightScan(features, weights, keep=3),
+        RowNormScan(features, weights, keep=3),
     ):
         made: Any = tally
         made.add(rows)
@@ -488,7 +489,7 @@ def test_short_weights_are_taken_along_where_rows_are_kept_by_them(
 ) -> None:
     """So that every machine keeps the same rows."""
     features, _, _ = prepared(numbers, ())
-    tally = WeightScan(features, weighted(features), keep=keep)
+    tally = RowNormScan(features, weighted(features), keep=keep)
     fresh = tally.new()
     assert ("_short" in vars(fresh)) is taken
     assert not taken or fresh._short is tally._short

@@ -13,20 +13,26 @@ from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
 from labeldp.data.source import Source, scan
-from labeldp.exact import shape as module, shape_routes as routes, weight_scan
+from labeldp.exact import row_norms
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.leverage import LeverageScan
 from labeldp.exact.quadratic_form import QuadraticForm
-from labeldp.exact.shape import Look, NoiseCovariance, _Search, find_shape, mean_direction
-from labeldp.exact.shape_dual import by_leverage, lower_bound, solve
-from labeldp.exact.weight_scan import RowNormScan, WeightScan
-from labeldp.exact.weights import Weights
+from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.kernels import with_numpy
 from labeldp.kernels.scratch import Scratch
+from labeldp.mechanisms import noise_shape as module
+from labeldp.mechanisms.noise_shape import (
+    NoiseCovariance,
+    ScanRows,
+    _Search,
+    mean_direction,
+    optimize_noise_shape,
+)
+from labeldp.mechanisms.noise_shape_dual import leverage_mixture, lower_bound, solve_dual
 from labeldp.passes.local import LocalEngine
 from tests.oracles.best_shape import (
     exact_square_length,
@@ -54,7 +60,7 @@ class Table:
         self.factor: VerifiedCholesky = verified_cholesky(gram, self.features)
         self.passes = 0
 
-    def look(self, weights: Weights, keep: int, spare: int, floor: float) -> RowNormScan:
+    def look(self, weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
         self.passes += 1
         return self.scan(weights, keep, floor, spare=spare).result()
 
@@ -65,8 +71,8 @@ class Table:
         floor: float = 0.0,
         rows: int = 65536,
         spare: int = 15,
-    ) -> WeightScan:
-        scan = WeightScan(self.features, weights, keep=keep, spare=spare, floor=floor)
+    ) -> RowNormScan:
+        scan = RowNormScan(self.features, weights, keep=keep, spare=spare, floor=floor)
         encode = Encoder(self.features)
         for batch in self.data.feature_batches(self.features.columns):
             for start in range(0, batch.num_rows, rows):
@@ -74,7 +80,7 @@ class Table:
         return scan
 
     def shape(self) -> NoiseCovariance:
-        return find_shape(self.factor, self.features, self.look)
+        return optimize_noise_shape(self.factor, self.features, self.look)
 
     def isotropic(self) -> Weights:
         """Those of plain output perturbation, C = R⁻ᵀ: what a shape improves on."""
@@ -158,7 +164,7 @@ def test_a_row_whose_length_cancels_is_not_passed_over(
 
     Lengths differ by less than doubles lose in xᵀ(CᵀC)x, so that the longest row seldom looks so.
     """
-    monkeypatch.setattr(weight_scan, "_VERY_MANY", very_many)
+    monkeypatch.setattr(row_norms, "_VERY_MANY_NUMBERS", very_many)
     random = np.random.default_rng(columns)
     first = random.integers(2**16, 2**18, 20)
     others = random.integers(0, 1000, (columns - 2, 20))
@@ -176,7 +182,7 @@ def test_a_row_whose_length_cancels_is_not_passed_over(
     squares = [exact_square_length(lower, row) for row in codes]
     for one, other in permutations(range(len(codes)), 2):
         if squares[one] < squares[other]:
-            scan = WeightScan(table.features, weights, keep=keep)
+            scan = RowNormScan(table.features, weights, keep=keep)
             for place in (one, other):
                 scan.add(rows.part(place, place + 1))
             assert squares[other] <= Fraction(scan.result().maximum)
@@ -192,7 +198,7 @@ def test_the_rounding_of_both_ways_is_bounded(seed: int, spread: float, mixed: b
     form = QuadraticForm(table.features, Weights(table.factor.kept, lower))
     (batch,) = table.data.feature_batches(table.features.columns)
     encoded = table.features.encode(batch)
-    bound = form.sharp_rounding(np.abs(encoded.numbers).max(axis=0, initial=0.0))
+    bound = form.rounding_error(np.abs(encoded.numbers).max(axis=0, initial=0.0))
     exact = [exact_square_length(lower, row) for row in table.codes]
     for way in (form, form.rough):
         values = way(encoded, with_numpy(), Scratch())
@@ -243,7 +249,7 @@ def test_rows_passed_over_would_not_have_been_drawn(
     batch_rows: int, share: float, alike: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against the largest keys of all different rows, by brute force; also of equal lengths."""
-    monkeypatch.setattr(weight_scan, "_BLOCK", 200)
+    monkeypatch.setattr(row_norms, "_BLOCK", 200)
     angles = np.random.default_rng(1).uniform(0, 6, 6000)
     circle = scan(pa.table({"x": np.cos(angles), "y": np.sin(angles)}))
     table, keep = Table(circle if alike else source(6000), intercept=not alike), 5
@@ -252,7 +258,7 @@ def test_rows_passed_over_would_not_have_been_drawn(
     encoded = table.features.encode(batch)
     values = QuadraticForm(table.features, weights)(encoded, with_numpy(), Scratch())
     floor = share * float(values.max())
-    uniform = ((weight_scan._marks(encoded) >> np.uint64(12)) + 0.5) * 2.0**-52
+    uniform = ((row_norms._content_hashes(encoded) >> np.uint64(12)) + 0.5) * 2.0**-52
     keys = np.where(values > floor, (values - floor) / -np.log(uniform), -np.inf)
     different, places = np.unique(table.codes, axis=0, return_index=True)
     order = np.argsort(-keys[places])[: keep + 15]
@@ -270,7 +276,7 @@ def test_rows_in_reserve_are_heard_before_a_pass_is_made() -> None:
     few, others = rows[:30], rows[30:]
 
     def longest(reserve: Array | None) -> float:
-        proposal = routes.FullRoute(table.factor, None, few, reserve).propose(0)
+        proposal = module.FullStrategy(table.factor, None, few, reserve).propose(0)
         return float(np.square(rows @ proposal.T).sum(axis=1).max())
 
     assert longest(None) > 2.0
@@ -301,7 +307,7 @@ def test_of_one_category_the_optimum_is_known(counts: list[int]) -> None:
         shape = table.shape()
         assert shape.bound <= best * (1 + 1e-9)
         assert best <= shape.trace * (1 + 1e-9)
-        limit = module._ENOUGH if not intercept else module._ENOUGH / (1 - routes._INSURANCE)
+        limit = module._ENOUGH if not intercept else module._ENOUGH / (1 - module._MEAN_INSURANCE)
         assert shape.trace <= best * limit * (1 + 1e-6)
 
 
@@ -322,8 +328,8 @@ def test_small_problems_agree_with_generic_minimisation(columns: int, seed: int)
 def test_the_dual_agrees_with_generic_minimisation_to_three_digits() -> None:
     rows = np.random.default_rng(3).standard_t(3, (30, 3))
     white = whitened(rows)
-    solution = solve(
-        by_leverage(white, 0.01), len(rows), steps=4000, tolerance=1e-4, least_uniform=1e-9
+    solution = solve_dual(
+        leverage_mixture(white, 0.01), len(rows), steps=4000, tolerance=1e-4, least_uniform=1e-9
     )
     assert solution.bound <= solution.trace <= solution.bound * (1 + 2e-4)
     assert solution.trace == pytest.approx(least_trace(rows), rel=1e-3)
@@ -350,8 +356,8 @@ def test_weak_duality_any_weights_bound_any_feasible_shape(seed: int, power: flo
 def test_fewer_rows_than_columns_are_solved_in_their_span() -> None:
     white = np.random.default_rng(0).normal(size=(6, 20)) / 30
     steps = {"steps": 30, "tolerance": 1e-3, "least_uniform": 1e-3}
-    some = solve(by_leverage(white, 0.1), 900, **steps)  # type: ignore[arg-type]
-    copies = solve(by_leverage(np.repeat(white, 4, axis=0), 0.1), 900, **steps)  # type: ignore[arg-type]
+    some = solve_dual(leverage_mixture(white, 0.1), 900, **steps)  # type: ignore[arg-type]
+    copies = solve_dual(leverage_mixture(np.repeat(white, 4, axis=0), 0.1), 900, **steps)  # type: ignore[arg-type]
     assert some.basis is not None
     assert copies.basis is None
     assert np.allclose(some.covariance(), copies.covariance(), rtol=1e-8)
@@ -399,8 +405,8 @@ def test_more_constraints_never_lower_the_optimum(seed: int) -> None:
     rng = np.random.default_rng(seed)
     white = rng.standard_t(2, (60, 3)) / 10
     steps = {"steps": 500, "tolerance": 1e-3, "least_uniform": 1e-6}
-    few = solve(by_leverage(white[:30], 0.01), 500, **steps)  # type: ignore[arg-type]
-    all_ = solve(by_leverage(white, 0.01), 500, **steps)  # type: ignore[arg-type]
+    few = solve_dual(leverage_mixture(white[:30], 0.01), 500, **steps)  # type: ignore[arg-type]
+    all_ = solve_dual(leverage_mixture(white, 0.01), 500, **steps)  # type: ignore[arg-type]
     assert all_.trace >= few.bound * (1 - 1e-9)
 
 
@@ -411,17 +417,17 @@ def test_the_mean_is_insured() -> None:
     assert mean is not None
     assert np.linalg.norm(mean) == pytest.approx(1.0)
     shape = table.shape()
-    share = routes._insurance(3000)
+    share = module._insurance(3000)
     noise = np.square(mean @ shape.weights.noise_root(table.factor)).sum() * shape.length**2
     assert 0.0 < noise / 3000 <= (1 + 1e-3) / (share * 3000**2) * 1.1
     covariance = np.diag(np.random.default_rng(0).uniform(1, 2, table.factor.rank))
-    safe = routes.insured(covariance, mean, 3000)
+    safe = module.insure_mean(covariance, mean, 3000)
     direct = (1 - share) * np.linalg.inv(covariance) + share * 3000 * np.outer(mean, mean)
     assert np.allclose(safe, np.linalg.inv(direct))
     assert np.trace(safe) <= np.trace(covariance) / (1 - share)
-    assert routes.insured(covariance, None, 3000) is covariance
+    assert module.insure_mean(covariance, None, 3000) is covariance
     quiet = covariance / 1e6  # as little noise on the mean as the insurance would leave
-    assert routes.insured(quiet, mean, 3000) is quiet
+    assert module.insure_mean(quiet, mean, 3000) is quiet
 
 
 def test_without_a_constant_nothing_is_insured() -> None:
@@ -493,14 +499,14 @@ def test_a_saturated_table_has_a_shape() -> None:
     gram = ENGINE.run_pass("sums", data, GramAccumulator(features))
     factor = verified_cholesky(gram, features, saturated=True)
 
-    def look(weights: Weights, keep: int, spare: int, floor: float) -> RowNormScan:
+    def look(weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
         kept: dict[str, Any] = {"keep": keep, "spare": spare, "floor": floor}
-        scan_ = WeightScan(features, weights, with_numpy(), **kept)
+        scan_ = RowNormScan(features, weights, with_numpy(), **kept)
         for batch in data.feature_batches(features.columns):
             scan_.add(features.encode(batch))
         return scan_.result()
 
-    checked: Look = look
-    shape = find_shape(factor, features, checked)
+    checked: ScanRows = look
+    shape = optimize_noise_shape(factor, features, checked)
     assert shape.trace == pytest.approx(12.0, rel=1e-5)
     assert shape.gap <= 1.01

@@ -17,8 +17,7 @@ from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.leverage import LeverageScan
-from labeldp.exact.stacked import Stack
-from labeldp.exact.stacked_fits import fit_stack
+from labeldp.exact.stacked import StackedBags, fit_bags
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
@@ -95,13 +94,13 @@ def test_stacked_bags_are_what_each_is_alone(
     kind: str, shape: tuple[int, int], seed: int, intercept: bool
 ) -> None:
     features, rows, codes = bags_of(kind, shape, seed, intercept)
-    stack = Stack(features, rows, shape[0])
-    leverages, fits = stack.leverages(), fit_stack(stack, codes)
+    stack = StackedBags(features, rows, shape[0])
+    leverages, fits = stack.leverages(), fit_bags(stack, codes)
     for number, bag_codes in enumerate(codes):
         bag = rows.take(np.arange(number * shape[1], (number + 1) * shape[1]))
         factor, leverage = alone(features, bag)
         if stack.careful[number]:
-            nearly = factor.defect > module.MOST_DEFECT / 100
+            nearly = factor.error_bound > module.MAX_BAG_ERROR_BOUND / 100
             assert nearly or kind == "collinear", "only bad factors are left to others"
             assert leverages[number] == fits.high[number] == np.inf
             assert fits.low[number] == 0.0
@@ -111,7 +110,9 @@ def test_stacked_bags_are_what_each_is_alone(
         assert stack.rank[number] == factor.rank
         largest, slope, square = exact(stack.design[number][:, kept], bag_codes)
         if factor.rank < shape[1]:
-            assert leverages[number] == pytest.approx(leverage, rel=1e-9 + 4 * stack.defect[number])
+            assert leverages[number] == pytest.approx(
+                leverage, rel=1e-9 + 4 * stack.error_bound[number]
+            )
         assert largest <= Fraction(leverages[number])
         assert Fraction(fits.low[number]) ** 2 <= square <= Fraction(fits.high[number]) ** 2
         shown, errors = fits.slope[number][kept], fits.slope_error[number][kept]
@@ -122,16 +123,16 @@ def test_stacked_bags_are_what_each_is_alone(
 
 def test_bounds_are_narrow_for_ordinary_bags() -> None:
     features, rows, codes = bags_of("numbers", (50, 40), 1, True)
-    stack = Stack(features, rows, 50)
-    fits = fit_stack(stack, codes)
+    stack = StackedBags(features, rows, 50)
+    fits = fit_bags(stack, codes)
     assert not stack.careful.any()
-    assert (stack.defect < 1e-11).all()
+    assert (stack.error_bound < 1e-11).all()
     assert ((fits.high - fits.low) < 1e-11 * fits.high).all()
 
 
 def test_columns_that_all_but_agree_are_left_to_the_careful_way() -> None:
     features, rows, _ = bags_of("collinear", (40, 20), 3, True)
-    stack = Stack(features, rows, 40)
+    stack = StackedBags(features, rows, 40)
     assert not stack.careful.all()
     assert (stack.rank[~stack.careful] <= 3).all()
 
@@ -140,11 +141,11 @@ def test_bags_too_wide_or_too_long_are_left_to_the_careful_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     features, rows, _ = bags_of("mixed", (4, 20), 3, True)
-    assert not Stack(features, rows, 4).careful.any()
-    for limit in ("MOST_COLUMNS", "MOST_ROWS"):
+    assert not StackedBags(features, rows, 4).careful.any()
+    for limit in ("MOST_BAG_COLUMNS", "MOST_BAG_ROWS"):
         with monkeypatch.context() as patch:
             patch.setattr(module, limit, 5)
-            assert Stack(features, rows, 4).careful.all()
+            assert StackedBags(features, rows, 4).careful.all()
 
 
 @given(
@@ -158,7 +159,7 @@ def test_independent_columns_are_those_of_an_echelon_form(
     reach = 2**15 if big else 3
     factors = rng.integers(-reach, reach, (5, max(1, rank), size))
     gram = factors.transpose(0, 2, 1) @ factors
-    found, sure = module.independent(gram)
+    found, sure = module.independent_in_bags(gram)
     assert sure.all()
     for matrix, mine in zip(gram, found, strict=True):
         prime = 2**63 - 25
@@ -172,5 +173,5 @@ def test_primes_are_prime_and_a_bag_they_disagree_on_is_not_sure() -> None:
     assert all(fmpz(prime).is_prime() for prime in module.PRIMES)
     assert np.prod([float(prime) for prime in module.PRIMES]) > 2.0**61.9
     gram = np.array([[[module.PRIMES[0], 0], [0, 1]], [[1, 0], [0, 1]]])
-    _, sure = module.independent(gram)
+    _, sure = module.independent_in_bags(gram)
     assert sure.tolist() == [False, True]

@@ -13,16 +13,14 @@ from numpy.typing import NDArray
 from labeldp.exact import (
     cholesky as factors,
     quadratic_form,
-    shape as shapes,
-    shape_routes,
-    weight_scan,
+    row_norms,
 )
 from labeldp.exact.quadratic_form import QuadraticForm
-from labeldp.exact.short_weights import ShortWeights
-from labeldp.exact.weights import Weights, _rounded
+from labeldp.exact.row_norms import ShortWeights, Weights, round_weights
 from labeldp.features.encoder import Encoded
 from labeldp.kernels import with_numpy
 from labeldp.kernels.scratch import Scratch
+from labeldp.mechanisms import noise_shape
 from tests.exact.test_shape import Table, numbers, trace_of
 from tests.oracles.best_shape import exact_square_length
 from tests.tables import source
@@ -58,8 +56,8 @@ def test_short_weights_give_every_batch_the_same_within_their_distance(
     exact = [exact_square_length(weights.matrix, row) for row in table.codes]
     errors = [abs(Fraction(float(v)) - e) for v, e in zip(values, exact, strict=True)]
     for largest in (float(values.max()), float(max(exact))):
-        assert max(errors) <= Fraction(short.distance(largest))
-        assert short.distance(largest) <= 1e-4 * largest * 10.0 ** (2 * spread)
+        assert max(errors) <= Fraction(short.error(largest))
+        assert short.error(largest) <= 1e-4 * largest * 10.0 ** (2 * spread)
 
 
 @given(seed=st.integers(0, 10_000), spread=st.floats(0, 5), mixed=st.booleans())
@@ -72,15 +70,15 @@ def test_the_rounding_is_bounded_by_norms_too(seed: int, spread: float, mixed: b
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quadratic_form, "LARGE", 1)
         norms = QuadraticForm(table.features, weights)
-    bound = norms.sharp_rounding(reach)
+    bound = norms.rounding_error(reach)
     assert (
-        entries.sharp_rounding(reach)
+        entries.rounding_error(reach)
         <= bound
         <= 1e-6
         * 10.0 ** (4 * spread)
         * float(max(exact_square_length(weights.matrix, row) for row in table.codes))
     )
-    assert norms.rounding(reach) == bound
+    assert norms.generous_rounding_error(reach) == bound
 
 
 @pytest.mark.parametrize("mixed", [False, True])
@@ -92,10 +90,10 @@ def test_no_part_of_a_row_is_forgotten_in_the_norms(mixed: bool, part: str) -> N
     assert table.factor.kept[0] == 0
     weights.matrix[:, 0] *= 1e12 if part == "constant" else 0.0
     reach = np.abs(encoded(table).numbers).max(axis=0, initial=0.0)
-    entries = QuadraticForm(table.features, weights).sharp_rounding(reach)
+    entries = QuadraticForm(table.features, weights).rounding_error(reach)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(quadratic_form, "LARGE", 1)
-        bound = QuadraticForm(table.features, weights).sharp_rounding(reach)
+        bound = QuadraticForm(table.features, weights).rounding_error(reach)
     assert entries <= bound <= 100 * entries
 
 
@@ -106,8 +104,8 @@ def test_products_at_once_are_those_of_the_loop_to_the_last_digit() -> None:
         for many in (0, 1, 70):
             factors = rng.normal(size=many)
             one, other = start.copy(), start.copy()
-            quadratic_form._loop(one, factors, numbers, Scratch())
-            quadratic_form._at_once(other, factors, numbers, Scratch())
+            quadratic_form._add_products(one, factors, numbers, Scratch())
+            quadratic_form._add_many_products(other, factors, numbers, Scratch())
             assert np.array_equal(one, other)
 
 
@@ -124,7 +122,7 @@ def test_the_length_is_a_bound_where_numbers_are_very_many(
     tail: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the same rows are kept, however the pass is cut."""
-    monkeypatch.setattr(weight_scan, "_VERY_MANY", 9)
+    monkeypatch.setattr(row_norms, "_VERY_MANY_NUMBERS", 9)
     monkeypatch.setattr(quadratic_form, "LARGE", 1)
     table = Table(numbers(300, 9, 1, tail=tail))
     for weights in (some_weights(table, 5, 6.0), table.isotropic()):
@@ -142,17 +140,17 @@ def test_very_many_numbers_keep_the_rows_that_few_do(monkeypatch: pytest.MonkeyP
     table = Table(numbers(300, 9, 1))
     weights = table.isotropic()
     plain = table.scan(weights, 7).result()
-    monkeypatch.setattr(weight_scan, "_VERY_MANY", 9)
+    monkeypatch.setattr(row_norms, "_VERY_MANY_NUMBERS", 9)
     assert np.array_equal(table.scan(weights, 7).result().rows, plain.rows)
 
 
 def test_rows_out_of_reach_are_measured_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Short weights are exact within the reach of fitted rows only."""
-    monkeypatch.setattr(weight_scan, "_VERY_MANY", 9)
+    monkeypatch.setattr(row_norms, "_VERY_MANY_NUMBERS", 9)
     table = Table(numbers(300, 9, 1))
     weights, rows = table.isotropic(), encoded(table)
     far = Encoded(rows.rows, rows.numbers * 2.0**30, rows.codes, rows.compounds)
-    scan = weight_scan.WeightScan(table.features, weights, keep=7)
+    scan = row_norms.RowNormScan(table.features, weights, keep=7)
     scan.add(far)
     assert not scan._wide
     exact = max(
@@ -172,12 +170,12 @@ def test_weights_are_rounded_as_by_division(values: list[float]) -> None:
     for each in (some, ties):
         fraction, exponent = np.frexp(each)
         assert np.array_equal(
-            _rounded(each), np.ldexp(np.rint(np.ldexp(fraction, 40)), exponent - 40)
+            round_weights(each), np.ldexp(np.rint(np.ldexp(fraction, 40)), exponent - 40)
         )
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_defect_of_a_large_factor_is_a_bound(
+def test_the_error_bound_of_a_large_factor_is_a_bound(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Against ‖L⁻¹SL⁻ᵀ − I‖ in rational arithmetic, of a factor that is off on purpose too."""
@@ -187,21 +185,21 @@ def test_the_defect_of_a_large_factor_is_a_bound(
     scaled = np.ldexp(scaled.T, -found.exponents)
     for off in (0.0, 1e-9, 1e-3):
         inverse = found.inverse * (1 + off)
-        usual = float(factors.defects(scaled, found.lower, inverse))
+        usual = float(factors.error_bounds(scaled, found.lower, inverse))
         with monkeypatch.context() as patch:
             patch.setattr(factors, "LARGE", 1)
-            large = float(factors.defects(scaled, found.lower, inverse))
+            large = float(factors.error_bounds(scaled, found.lower, inverse))
         true = _distance(found.gram, found.exponents, inverse)
         assert true <= large <= 10 * usual
 
 
-def test_the_defect_has_room_for_every_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_bound_has_room_for_every_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the identity nothing is off: left is what 2n + 6 and twice n + 3 terms may lose."""
     monkeypatch.setattr(factors, "LARGE", 1)
     for size in (2, 50):
         one = np.asfortranarray(np.eye(size))
         room = (4 * size + 12) * factors.ROUNDOFF
-        assert room <= float(factors.defects(one, one, one)) <= 1.02 * room
+        assert room <= float(factors.error_bounds(one, one, one)) <= 1.02 * room
 
 
 def _distance(gram: NDArray[np.object_], exponents: NDArray[np.int64], inverse: Array) -> float:
@@ -219,10 +217,10 @@ def test_one_hot_rows_are_multiplied_by_their_entries(monkeypatch: pytest.Monkey
     rows = np.zeros((40, 30))
     rows[np.arange(40), rng.integers(0, 30, 40)] = rng.normal(size=40)
     matrix = np.tril(rng.normal(size=(30, 30)))
-    plain = shape_routes._product(rows, matrix)
-    monkeypatch.setattr(shape_routes, "LARGE", 1)
-    monkeypatch.setattr(shape_routes, "_SPARSE", 0.1)
-    assert np.allclose(shape_routes._product(rows, matrix), plain, rtol=1e-14)
+    plain = noise_shape._multiply(rows, matrix)
+    monkeypatch.setattr(noise_shape, "LARGE", 1)
+    monkeypatch.setattr(noise_shape, "_SPARSE", 0.1)
+    assert np.allclose(noise_shape._multiply(rows, matrix), plain, rtol=1e-14)
 
 
 @pytest.mark.parametrize("kind", ["design", "low-rank"])
@@ -231,15 +229,15 @@ def test_the_trace_of_a_wide_shape_is_that_of_its_weights(
 ) -> None:
     """Whichever way it was found; the mean's noise as well."""
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(shapes, "FULL_COLUMNS", 5)
-    monkeypatch.setattr(shapes, "MOST_FULL_COLUMNS", 5)
+    monkeypatch.setattr(noise_shape, "FULL_COLUMNS", 5)
+    monkeypatch.setattr(noise_shape, "MOST_FULL_COLUMNS", 5)
     if kind == "design":
         codes = {f"c{k}": rng.zipf(1.6, 3000).clip(max=20) for k in range(2)}
         levels = {name: [f"level {code}" for code in some] for name, some in codes.items()}
         table = Table(pa.table({**levels, "x": rng.normal(size=3000)}), min_count=2)
     else:
-        monkeypatch.setattr(shapes, "_LOW_RANK_ROWS", 8)
-        monkeypatch.setattr(shapes, "DesignRoute", _Nowhere)
+        monkeypatch.setattr(noise_shape, "_LOW_RANK_ROWS", 8)
+        monkeypatch.setattr(noise_shape, "DiagonalStrategy", _Nowhere)
         x = rng.normal(size=(2000, 12))
         x[:4] *= 100
         table = Table(pa.table({f"x{k}": x[:, k] for k in range(12)}), winsor=0)
@@ -248,8 +246,8 @@ def test_the_trace_of_a_wide_shape_is_that_of_its_weights(
     assert shape.trace == pytest.approx(trace_of(shape, table.codes), rel=1e-5)
 
 
-class _Nowhere(shape_routes.DesignRoute):
+class _Nowhere(noise_shape.DiagonalStrategy):
     """A route whose proposals are far too long, so that another is tried."""
 
     def propose(self, number: int) -> Array:
-        return super().propose(number) * np.linspace(1, 1000, self._factor.rank)[:, None]
+        return super().propose(number) * np.linspace(1, 1000, self._cholesky.rank)[:, None]

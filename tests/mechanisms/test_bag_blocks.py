@@ -16,7 +16,7 @@ from labeldp.data import readers
 from labeldp.data.source import Source
 from labeldp.exact import stacked
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.exact.stacked_fits import Fits
+from labeldp.exact.stacked import BagFits
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms import bags as bags_module
 from labeldp.mechanisms.bags import BagRows, Draw, distinct
@@ -62,8 +62,8 @@ def test_blocks_release_what_a_loop_over_bags_does(
 ) -> None:
     claim, release = released(make(), shape, **options)
     with monkeypatch.context() as patch:
-        patch.setattr(stacked, "MOST_COLUMNS", 0)  # every bag alone, exactly
-        patch.setattr(stacked, "_NUMBERS", 1)
+        patch.setattr(stacked, "MOST_BAG_COLUMNS", 0)  # every bag alone, exactly
+        patch.setattr(stacked, "_BLOCK_ENTRIES", 1)
         slow_claim, slow = released(make(), shape, **options)
     assert claim.facts.features == slow_claim.facts.features
     assert claim.facts.inflation == slow_claim.facts.inflation
@@ -84,7 +84,7 @@ def test_bags_that_stand_alone_within_a_block_are_released_as_in_a_stack(
 ) -> None:
     """Several of them in each of several blocks: every one with its own rows and labels."""
     _, expected = released(ordinary(), (24, 30), floor="added")
-    monkeypatch.setattr(stacked, "MOST_COLUMNS", 0)
+    monkeypatch.setattr(stacked, "MOST_BAG_COLUMNS", 0)
     monkeypatch.setattr(bagwise, "bags_at_once", lambda *_: 7)
     _, release = released(ordinary(), (24, 30), floor="added")
     assert release.labels == pytest.approx(expected.labels, rel=1e-9)
@@ -94,18 +94,18 @@ def test_bags_that_stand_alone_within_a_block_are_released_as_in_a_stack(
 def test_labels_in_doubt_are_settled_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
     """With bounds a million times wider hardly a cell is certain, and none changes."""
     _, expected = released(ordinary(), (40, 30))
-    inner, exact = run.fit_stack, []
+    inner, exact = run.fit_bags, []
 
-    def wide(*arguments: Any) -> Fits:
+    def wide(*arguments: Any) -> BagFits:
         fits = inner(*arguments)
         middle = fits.high
-        return Fits(fits.slope, fits.slope_error * 1e12, 0.99 * middle, 1.01 * middle)
+        return BagFits(fits.slope, fits.slope_error * 1e12, 0.99 * middle, 1.01 * middle)
 
     def counted(*arguments: Any) -> ExactLeastSquares:
         exact.append(1)
         return ExactLeastSquares(*arguments)
 
-    monkeypatch.setattr(run, "fit_stack", wide)
+    monkeypatch.setattr(run, "fit_bags", wide)
     monkeypatch.setattr(run, "ExactLeastSquares", counted)
     _, release = released(ordinary(), (40, 30))
     assert len(exact) > 30
@@ -127,7 +127,7 @@ def test_of_many_residuals_that_are_zero_one_is_settled(monkeypatch: pytest.Monk
 def test_blocks_of_any_size_release_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     _, whole = released(ordinary(), (40, 30))
     for numbers in (1, 30 * 10 * 7):
-        monkeypatch.setattr(stacked, "_NUMBERS", numbers)
+        monkeypatch.setattr(stacked, "_BLOCK_ENTRIES", numbers)
         assert released(ordinary(), (40, 30))[1].table.equals(whole.table)
     monkeypatch.setattr(run, "_KEPT", 0)  # nothing stays between the two looks
     assert released(ordinary(), (40, 30))[1].table.equals(whole.table)

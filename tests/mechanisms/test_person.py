@@ -16,7 +16,7 @@ import pytest
 from labeldp import LocalEngine, Plan, PlanError, scan, verify
 from labeldp.accounting import gaussian
 from labeldp.data.source import Source
-from labeldp.exact import persons
+from labeldp.exact import person_norms as persons
 from labeldp.mechanisms.registry import mechanisms
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.passes.protocol import Engine

@@ -96,7 +96,7 @@ def test_each_fact_of_a_claim_is_seen_again(made: Plan) -> None:
     check_facts(claim, features, factor, leverage)
     largest = leverage.maximum
     fine = [{"max_leverage": None}, {"max_leverage": largest}, {"inflation": 1.0}]
-    fine.append({"inflation": 2.0**-30 + 2 * factor.defect})
+    fine.append({"inflation": 2.0**-30 + 2 * factor.error_bound})
     wrong: list[dict[str, Any]] = [{"rows": 401}, {"rows": 399}, {"inflation": 2.0**-31}]
     wrong += [{"features": factor.rank - 1}, {"features": factor.rank + 1}]
     wrong += [{"max_leverage": largest * (1 - 1e-12)}]

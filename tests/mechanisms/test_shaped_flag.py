@@ -21,8 +21,7 @@ from scipy import stats
 from labeldp import InputError, LinearRegressor, Plan, PlanError, Release, scan, verify
 from labeldp.accounting import gaussian
 from labeldp.accounting.gaussian import GaussianProfile
-from labeldp.exact.weight_scan import WeightScan
-from labeldp.exact.weights import Weights
+from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.encoder import Encoder
 from labeldp.mechanisms.shaped_flag import run as module
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
@@ -458,13 +457,13 @@ def test_rows_in_memory_that_a_plan_has_measured_are_not_measured_again(
     rows = scan(tmp_path / "rows.parquet", label="label", label_range=RANGE)
     engine, measured = LocalEngine(1), list[int]()
     made = plan(rows, epsilon=1.0, delta=1e-5, mechanism=SHAPED, engine=engine)
-    add = WeightScan.add
+    add = RowNormScan.add
 
-    def noted(tally: WeightScan, batch: Any, *others: object) -> None:
+    def noted(tally: RowNormScan, batch: Any, *others: object) -> None:
         measured.append(batch.rows)
         add(tally, batch, *others)
 
-    monkeypatch.setattr(WeightScan, "add", noted)
+    monkeypatch.setattr(RowNormScan, "add", noted)
     ours = made.release(rows, engine=engine, randomness=Randomness.experiment(1))
     assert not measured
     theirs = made.release(rows, engine=LocalEngine(1), randomness=Randomness.experiment(1))

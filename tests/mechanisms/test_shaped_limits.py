@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from labeldp.errors import InputError
-from labeldp.exact.weights import Weights
+from labeldp.exact.row_norms import Weights
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL, sizing
 from labeldp.mechanisms.shaped_flag.check import (
     _check_design,

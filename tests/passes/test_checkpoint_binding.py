@@ -19,7 +19,7 @@ from labeldp import DataError, FeatureMap, InputError, LocalEngine, Source, scan
 from labeldp.data import readers
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
-from labeldp.exact.persons import PersonScan
+from labeldp.exact.person_norms import PersonScan
 from labeldp.features.fit import fit_features
 from labeldp.passes import local, memory
 from tests.tables import RANGE, table

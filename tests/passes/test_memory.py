@@ -18,8 +18,7 @@ from labeldp.data.source import scan
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
-from labeldp.exact.weight_scan import WeightScan
-from labeldp.exact.weights import weights_of
+from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.accumulators import PassRequirements
 from labeldp.features.encoder import Encoder, Packed, Rows
 from labeldp.features.fit import fit_features
@@ -213,8 +212,8 @@ def test_the_longest_row_of_a_search_is_known_to_those_who_ask_for_no_more(path:
     factor = verified_cholesky(
         engine.run_pass("feature sums", source, GramAccumulator(features)), features
     )
-    weights = weights_of(factor, factor.inverse)
-    search, alone = WeightScan(features, weights, keep=9), WeightScan(features, weights)
+    weights = Weights.rounded(factor, factor.inverse)
+    search, alone = RowNormScan(features, weights, keep=9), RowNormScan(features, weights)
     seen = engine.run_pass("rows", source, search)
     assert engine.run_pass("rows", source, alone) is seen
     fresh = LocalEngine(1)
@@ -222,7 +221,7 @@ def test_the_longest_row_of_a_search_is_known_to_those_who_ask_for_no_more(path:
     only = fresh.run_pass("rows", source, alone)
     assert only.maximum == seen.maximum
     assert len(fresh.run_pass("rows", source, search).rows) > len(only.rows) == 0
-    other = WeightScan(features, weights.scaled(1))
+    other = RowNormScan(features, weights.scaled(1))
     assert engine.run_pass("rows", source, other).maximum == 4 * seen.maximum
 
 

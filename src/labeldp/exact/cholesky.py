@@ -1,17 +1,21 @@
 """Independent columns of X and a verified Cholesky factor of XᵀX: public.
 
-The rank is never decided by a tolerance. Columns are independent if they have a verified
-factor; mostly all have but the one level of each category that the sums show to be made of
-the others. Where they have none, exact arithmetic modulo a 63-bit prime decides. (A column
-judged dependent modulo the prime but not over the integers, chance about 1e-18, would only be
-left out, which is always safe.) The factor is floating point, but its distance from the truth
-is bounded rigorously: with S = XᵀX scaled by powers of two,
+Rank. No tolerance decides the rank. Columns that have a verified factor (below) are independent:
+that is a proof. Mostly all columns have one except, in every category, the one level that the
+sums show to be a combination of the others. Where no factor exists, elimination of the integer
+matrix XᵀX modulo a 63-bit prime decides. A column that is dependent modulo the prime but not over
+the integers (chance about 1e-18) would only be left out, which is always safe.
 
-    ‖L⁻¹ S L⁻ᵀ − I‖ ≤ defect,   hence   (XᵀX)⁻¹ ≼ L⁻ᵀL⁻¹/(1 − defect),
+Verification. LAPACK's factor L is floating point, and how far off it is depends on the condition
+of XᵀX. So its distance from the truth is measured afterwards and bounded rigorously: with S the
+exact XᵀX scaled by powers of two,
 
-for the computed `inverse` and for the true inverse of `lower` alike.
+    ‖L⁻¹ S L⁻ᵀ − I‖ ≤ error_bound,   hence   (XᵀX)⁻¹ ≼ L⁻ᵀL⁻¹/(1 − error_bound),
 
-Every bound that involves (XᵀX)⁻¹ (leverages, the error of β̂, the law of the sampled
+for the computed `inverse` and for the true inverse of `lower` alike. Nothing about LAPACK is
+trusted: a wrong factor has a large bound and is refused.
+
+Every statement about (XᵀX)⁻¹ (leverages, the error of β̂, the distribution of sampled
 aggregates) rests on that one number.
 """
 
@@ -31,25 +35,27 @@ from labeldp.errors import DataError
 from labeldp.exact.gram import FeatureGram
 from labeldp.features.feature_map import FeatureMap
 
-_PRIME = 2**63 - 25
 ROUNDOFF = 2.0**-53
-"""Of one operation on doubles, relative."""
-_SMALL = 64
+"""Relative error of one rounded operation on doubles."""
 LARGE = 512
 """From so many columns on, products are arranged to cost less; bounds may be a little wider."""
-MAX_DEFECT = 2.0**-12
-"""A factor further from the truth is not used; nothing that is left comes near."""
+MAX_ERROR_BOUND = 2.0**-12
+"""A factor further from the truth is not used. Tables that pass come nowhere near."""
+
+_PRIME = 2**63 - 25
+_SMALL = 64
 _THRESHOLDS = (2.0**-30, 2.0**-24, 2.0**-18, 2.0**-12)
-"""What counts as nearly dependent, tried in turn until the factor is good."""
+"""What counts as nearly dependent: tried in turn until the factor can be verified."""
 
 
 @dataclass(frozen=True)
 class VerifiedCholesky:
-    """A verified factor of the Gram matrix of the kept columns.
+    """A verified Cholesky factor of the Gram matrix of the kept columns.
 
-    exponents: column k is scaled by 2**-exponents[k];
-    lower:     L with L·Lᵀ ≈ the scaled Gram;
-    inverse:   L⁻¹;  defect: the bound above.
+    exponents:    column k is scaled by 2**-exponents[k], which is exact;
+    lower:        L with L·Lᵀ ≈ the scaled Gram matrix;
+    inverse:      L⁻¹, computed;
+    error_bound:  at least ‖L⁻¹ S L⁻ᵀ − I‖, see above.
     """
 
     rows: int
@@ -58,14 +64,14 @@ class VerifiedCholesky:
     exponents: NDArray[np.int64] = field(repr=False)
     lower: NDArray[np.float64] = field(repr=False)
     inverse: NDArray[np.float64] = field(repr=False)
-    defect: float
+    error_bound: float
 
-    def identity(self) -> tuple[object, ...]:
-        """What tells factors apart; `lower` and `gram` follow from it up to their checks."""
-        return self.kept, self.exponents.tobytes(), content(self.inverse), self.defect
+    def cache_key(self) -> tuple[object, ...]:
+        """Return what tells factors apart; `lower` and `gram` follow from it up to their checks."""
+        return self.kept, self.exponents.tobytes(), matrix_digest(self.inverse), self.error_bound
 
     def is_of(self, gram: FeatureGram) -> bool:
-        """Whether it was made from these very sums."""
+        """Return whether the factor was computed from exactly these sums."""
         return self.rows == gram.rows and bool((gram.exact(self.kept) == self.gram).all())
 
     @property
@@ -73,7 +79,7 @@ class VerifiedCholesky:
         return len(self.kept)
 
     def root(self) -> NDArray[np.float64]:
-        """R with RᵀR ≈ XᵀX, so that rows of G·R are aggregates of the features (theory §3a)."""
+        """Return R with RᵀR ≈ XᵀX: rows of G·R are aggregates of the features (theory §3a)."""
         return np.ldexp(self.lower.T, self.exponents)
 
     @property
@@ -81,24 +87,27 @@ class VerifiedCholesky:
         """L⁻¹ in the units of the columns."""
         return np.ldexp(self.inverse, -self.exponents)
 
-    def pseudo_inverse(self) -> NDArray[np.float64]:
-        """M ≈ (XᵀX)⁻¹ with (XᵀX)⁻¹ ≼ M/(1 − defect), up to float rounding of M's entries."""
+    def crossproduct(self) -> NDArray[np.float64]:
+        """Return M ≈ (XᵀX)⁻¹ with (XᵀX)⁻¹ ≼ M/(1 − error_bound), up to rounding of M's entries."""
         whitener = self.whitener
-        return square_of(whitener) if self.rank >= LARGE else np.asarray(whitener.T @ whitener)
+        if self.rank >= LARGE:
+            return gram_of_triangle(whitener)
+        return np.asarray(whitener.T @ whitener)
 
-    def pseudo_inverse_size(self) -> NDArray[np.float64]:
-        """Σ|terms| of every entry of M: what its rounding is relative to."""
+    def crossproduct_size(self) -> NDArray[np.float64]:
+        """Return Σ|terms| of every entry of M: what its rounding error is relative to."""
         whitener = np.abs(self.whitener)
         return np.asarray(whitener.T @ whitener)
 
     def column_norms(self) -> NDArray[np.float64]:
-        """Of the columns of L⁻¹ in their units."""
+        """Return the norms of the columns of the whitener."""
         return np.asarray(np.linalg.norm(self.whitener, axis=0))
 
     def inverse_diagonal(self) -> NDArray[np.float64]:
-        """Upper bounds of the diagonal of (XᵀX)⁻¹."""
+        """Return upper bounds of the diagonal of (XᵀX)⁻¹."""
+        # A sum of `rank` squares is off by at most rank + 1 roundings; 4 and 2 leave room.
         slack = 1 + (self.rank + 4) * 2 * ROUNDOFF
-        return np.asarray((self.whitener**2).sum(axis=0) * slack / (1 - self.defect))
+        return np.asarray((self.whitener**2).sum(axis=0) * slack / (1 - self.error_bound))
 
 
 def verified_cholesky(
@@ -108,55 +117,55 @@ def verified_cholesky(
 
     Only columns that the feature map keeps are considered. As many columns as rows leave no
     residual and are refused, unless `saturated` says that the labels are hidden otherwise.
-    Two columns that agree but for the rounding to their grids are independent over the
-    integers, yet no double can tell them apart: such a column is left out as well.
     """
     order = _preference(gram.diagonal(), features)
+    # The cheap guess first: if it can be verified, that proves independence many times sooner
+    # than elimination modulo a prime.
     likely = _without_baselines(gram, order, features)
-    factor, _ = _try(gram, likely)  # which proves them independent, many times sooner
-    kept = independent_columns(gram, order) if factor is None else likely
+    cholesky, _ = _factorise(gram, likely)
+    kept = independent_columns(gram, order) if cholesky is None else likely
     if gram.rows <= len(kept) and not saturated:
-        raise spanned(gram.rows, len(kept))
+        raise too_few_rows(gram.rows, len(kept))
     for threshold in _THRESHOLDS:
-        if factor is None:
-            factor, scaled = _try(gram, kept)
-        if factor is not None:
-            return factor
-        kept = _distinct(kept, scaled, threshold)
+        if cholesky is None:
+            cholesky, scaled = _factorise(gram, kept)
+        if cholesky is not None:
+            return cholesky
+        # Two columns that agree up to rounding on their grids are independent over the integers,
+        # yet no double can tell them apart. Leaving one out is always safe.
+        kept = _drop_nearly_dependent(kept, scaled, threshold)
     raise DataError("the feature columns are too nearly collinear; drop or combine some")
 
 
-def spanned(rows: int, columns: int) -> DataError:
-    """The refusal of labels that features could spell out."""
+def too_few_rows(rows: int, columns: int) -> DataError:
+    """Return the refusal of a table whose features could spell out the labels."""
     return DataError(
         f"{rows} rows cannot protect labels with {columns} independent feature columns: "
         "the labels then lie in the span of the features; add rows or drop columns"
     )
 
 
-def ridged(factor: VerifiedCholesky, penalties: NDArray[np.float64]) -> VerifiedCholesky:
-    """The factor of XᵀX + diag(penalties), both scaled as the first: it is better conditioned.
-
-    Its `gram` stays that of the table.
-    """
-    plain = np.ldexp(factor.gram.astype(np.float64), -factor.exponents)
-    scaled = np.ldexp(plain.T, -factor.exponents) + np.diag(penalties)
-    found = _verified(factor.rows, factor.kept, factor.gram, factor.exponents, scaled)
-    assert found is not None
-    return found
+def ridge_cholesky(cholesky: VerifiedCholesky, penalties: NDArray[np.float64]) -> VerifiedCholesky:
+    """Return the factor of XᵀX + diag(penalties), penalties in scaled units; `gram` stays XᵀX."""
+    plain = np.ldexp(cholesky.gram.astype(np.float64), -cholesky.exponents)
+    scaled = np.ldexp(plain.T, -cholesky.exponents) + np.diag(penalties)
+    ridged = _verified(cholesky.rows, cholesky.kept, cholesky.gram, cholesky.exponents, scaled)
+    assert ridged is not None  # it is better conditioned than the factor without a ridge
+    return ridged
 
 
-def _try(gram: FeatureGram, kept: list[int]) -> tuple[VerifiedCholesky | None, NDArray[np.float64]]:
-    """The factor of these columns, if doubles can carry it, else their scaled Gram matrix."""
+def _factorise(
+    gram: FeatureGram, kept: list[int]
+) -> tuple[VerifiedCholesky | None, NDArray[np.float64]]:
+    """Return the factor of these columns or None, and their scaled Gram matrix in this order."""
     order = tuple(sorted(kept))
     matrix = gram.exact(order)
-    exponents = np.array([_half_log2(int(entry)) for entry in np.diagonal(matrix)], np.int64)
+    # Powers of two bring the diagonal near 1 without rounding anything.
+    exponents = np.array([round(math.log2(int(s)) / 2) for s in np.diagonal(matrix)], np.int64)
     scaled = np.ldexp(matrix.astype(np.float64), -(exponents[:, None] + exponents[None, :]))
-    factor = _verified(gram.rows, order, matrix, exponents, scaled)
-    if factor is not None:
-        return factor, scaled
+    cholesky = _verified(gram.rows, order, matrix, exponents, scaled)
     place = np.searchsorted(order, kept)
-    return None, scaled[np.ix_(place, place)]
+    return cholesky, scaled if cholesky is not None else scaled[np.ix_(place, place)]
 
 
 def _verified(
@@ -166,36 +175,36 @@ def _verified(
     exponents: NDArray[np.int64],
     scaled: NDArray[np.float64],
 ) -> VerifiedCholesky | None:
-    """The factor of columns in increasing order, or None if doubles cannot carry it."""
-    from scipy.linalg import LinAlgError, cholesky
+    """Return the factor of a scaled Gram matrix, or None if doubles cannot carry it."""
+    from scipy.linalg import LinAlgError, cholesky, solve_triangular
+    from scipy.linalg.lapack import dtrtri
 
+    # The last digits of a large factor depend on the number of BLAS threads.
     with threadpool_limits(1, "blas") if len(kept) > _SMALL else nullcontext():
-        # the last digits of a large factor follow the number of threads
         try:
             lower = np.asarray(cholesky(scaled, lower=True))
         except LinAlgError:
             return None
-        inverse = _inverse(lower)
-    defect = float(defects(scaled, lower, inverse))
-    if not defect <= MAX_DEFECT:
+        if not len(lower):  # a bag whose features are all 0: LAPACK refuses it
+            inverse = lower
+        elif len(lower) <= _SMALL:  # many times faster there
+            inverse = np.asarray(dtrtri(lower, lower=1)[0])
+        else:
+            inverse = np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True))
+    bound = float(error_bounds(scaled, lower, inverse))
+    if not bound <= MAX_ERROR_BOUND:  # nan is refused too
         return None
-    return VerifiedCholesky(rows, kept, matrix, exponents, lower, inverse, defect)
+    return VerifiedCholesky(rows, kept, matrix, exponents, lower, inverse, bound)
 
 
-def _inverse(lower: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The inverse of a triangle; for a small one LAPACK's own routine is many times faster."""
-    from scipy.linalg import solve_triangular
-    from scipy.linalg.lapack import dtrtri
+def _drop_nearly_dependent(
+    kept: list[int], scaled: NDArray[np.float64], threshold: float
+) -> list[int]:
+    """Leave out columns of which the ones before explain all but `threshold` of the square.
 
-    if not len(lower):  # a bag whose features are all 0: LAPACK refuses it
-        return lower
-    if len(lower) <= _SMALL:
-        return np.asarray(dtrtri(lower, lower=1)[0])
-    return np.asarray(solve_triangular(lower, np.eye(len(lower)), lower=True))
-
-
-def _distinct(kept: list[int], scaled: NDArray[np.float64], threshold: float) -> list[int]:
-    """Leave out columns of which the ones before explain all but `threshold` of the square."""
+    A Cholesky factorisation column by column; what is left of a column's square is the squared
+    distance from the span of the columns chosen before it.
+    """
     lower = np.zeros_like(scaled)
     chosen: list[int] = []
     for column in range(len(kept)):
@@ -210,7 +219,11 @@ def _distinct(kept: list[int], scaled: NDArray[np.float64], threshold: float) ->
 
 
 def independent_columns(gram: FeatureGram, order: Sequence[int]) -> list[int]:
-    """The columns that are independent of those before them in `order`."""
+    """Return the columns that are independent of those before them in `order`.
+
+    X has the rank of XᵀX over the integers, and modulo a prime the rank can only be smaller. The
+    pivot columns of the reduced row echelon form are the ones that no earlier column spans.
+    """
     from flint import nmod_mat
 
     width = len(order)
@@ -223,7 +236,10 @@ def independent_columns(gram: FeatureGram, order: Sequence[int]) -> list[int]:
 
 
 def _preference(diagonal: NDArray[np.float64], features: FeatureMap) -> list[int]:
-    """Columns in the order in which they claim their place: a baseline level comes last."""
+    """Return the kept columns in the order in which they claim their place.
+
+    The most frequent level of every category comes last, so that it becomes the baseline.
+    """
     baselines = [
         block.start + int(np.argmax(diagonal[block])) for block in features.category_blocks
     ]
@@ -234,10 +250,10 @@ def _preference(diagonal: NDArray[np.float64], features: FeatureMap) -> list[int
 
 
 def _without_baselines(gram: FeatureGram, order: Sequence[int], features: FeatureMap) -> list[int]:
-    """`order` less columns of zeros, and of every category that fills the rows its last level.
+    """Return `order` without columns of zeros and without the last level of full categories.
 
-    The levels of a category fill the rows if they add up to the constant or, without one, to
-    the first category. The sums prove it: Xv = 0 exactly where vᵀXᵀXv = 0.
+    The levels of a category add up to the constant column, or, without a constant, to the first
+    category. The sums prove it: Xv = 0 exactly where vᵀXᵀXv = 0.
     """
     chosen, place = set(order), {column: at for at, column in enumerate(order)}
     diagonal = gram.diagonal()
@@ -256,81 +272,76 @@ def _without_baselines(gram: FeatureGram, order: Sequence[int], features: Featur
     return [c for c in order if c not in left_out and diagonal[c] > 0.0]
 
 
-def _half_log2(value: int) -> int:
-    return round(math.log2(value) / 2)
-
-
-def defects(
+def error_bounds(
     scaled: NDArray[np.float64], lower: NDArray[np.float64], inverse: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Rigorous bounds of ‖L⁻¹ S L⁻ᵀ − I‖, S the exact matrix, for L⁻¹ computed and true.
+    """Return rigorous bounds of ‖L⁻¹ S L⁻ᵀ − I‖, S the exact matrix, for L⁻¹ computed and true.
 
-    Of one matrix or of each in a stack. With E the error for the computed inverse and
-    F = inverse·L − I, the true inverse of L has the error (I+F)⁻¹(I+E)(I+F)⁻ᵀ − I.
+    `scaled` is S rounded to doubles: of one matrix or of each in a stack. The computed product
+    is within depth·ROUNDOFF·Σ|terms| of the exact one entry by entry, so
+    ‖E‖ ≤ ‖computed product − I‖ + ROUNDOFF·‖depth·Σ|terms|‖ in the Frobenius norm. With
+    F = inverse·L − I, the true inverse of L has the error (I+F)⁻¹(I+E)(I+F)⁻ᵀ − I, whose norm is
+    at most (1 + ‖E‖)/(1 − ‖F‖)² − 1.
     """
     size = scaled.shape[-1]
     if scaled.ndim == 2 and size >= LARGE:
         first, second = _large_distances(scaled, lower, inverse)
     else:
-        # two products of `size` terms each, plus the rounding of S's entries to doubles
-        whitened = inverse @ scaled @ inverse.mT
         reach = np.abs(inverse)
+        # Two products of `size` terms each, and the rounding of S's entries to doubles.
         terms = (2 * size + 6) * (reach @ np.abs(scaled) @ reach.mT)
-        first = _distance_to_identity(whitened, terms)
+        first = _distance_to_identity(inverse @ scaled @ inverse.mT, terms)
         second = _distance_to_identity(inverse @ lower, (size + 3) * (reach @ np.abs(lower)))
     bound = ((1 + first) / (1 - second) ** 2 - 1) * (1 + 1e-9)
     return np.where(second < 0.5, bound, math.inf)
 
 
+def _distance_to_identity(
+    product: NDArray[np.float64], terms: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return ‖product − I‖ in the Frobenius norm plus the rounding of its `terms`."""
+    gap = np.linalg.norm(product - np.eye(product.shape[-1]), axis=(-2, -1))
+    # 1.01: the sizes and the norms are rounded themselves
+    return np.asarray(gap + 1.01 * ROUNDOFF * np.linalg.norm(terms, axis=(-2, -1)))
+
+
 def _large_distances(
     scaled: NDArray[np.float64], lower: NDArray[np.float64], inverse: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The same two distances of one large matrix, at a quarter of the cost.
+    """Return ‖E‖ and ‖F‖ of `error_bounds` for one large matrix, at a quarter of the cost.
 
-    Triangles are multiplied as such, and of the terms of each product only the sums of rows and
-    columns are formed: no matrix has a norm above the root of the largest of both.
+    Triangles are multiplied as triangles. Of the matrices of sizes |inverse|·|S|·|inverse|ᵀ and
+    |inverse|·|L| only row and column sums are formed, since ‖A‖₂² ≤ ‖A‖₁·‖A‖_∞.
     """
     from scipy.linalg.blas import dtrmm
 
     size, reach = len(scaled), np.abs(inverse)
     sums = reach.sum(axis=0)
-    terms = reach @ (np.abs(scaled) @ sums)  # symmetric: rows add up as columns do
+    terms = reach @ (np.abs(scaled) @ sums)  # symmetric: row sums are column sums
     lengths = np.abs(lower).sum(axis=1), np.abs(lower).T @ sums
     rows, columns = reach @ lengths[0], lengths[1]
-    del reach
+    del reach  # a large matrix, before the products need room
     product = dtrmm(1.0, inverse, scaled, lower=1)
     product = dtrmm(1.0, inverse, product, side=1, lower=1, trans_a=1, overwrite_b=1)
-    first = _off_identity(product) + (2 * size + 6) * 1.01 * ROUNDOFF * terms.max()
+    product[np.diag_indices_from(product)] -= 1.0
+    first = float(np.linalg.norm(product)) + (2 * size + 6) * 1.01 * ROUNDOFF * terms.max()
     product = dtrmm(1.0, inverse, lower, lower=1)
+    product[np.diag_indices_from(product)] -= 1.0
     widest = math.sqrt(rows.max() * columns.max())
-    second = _off_identity(product) + (size + 3) * 1.01 * ROUNDOFF * widest
+    second = float(np.linalg.norm(product)) + (size + 3) * 1.01 * ROUNDOFF * widest
     return np.asarray(first), np.asarray(second)
 
 
-def _off_identity(product: NDArray[np.float64]) -> float:
-    """‖product − I‖ in the Frobenius norm; the product is used up."""
-    product[np.diag_indices_from(product)] -= 1.0
-    return float(np.linalg.norm(product))
-
-
-def content(matrix: NDArray[np.float64]) -> str:
-    """A digest that tells matrices apart: of what is known by them, many may be remembered."""
+def matrix_digest(matrix: NDArray[np.float64]) -> str:
+    """Return a digest that tells matrices apart, to remember results by."""
     return hashlib.sha256(np.ascontiguousarray(matrix).data).hexdigest()
 
 
-def square_of(lower: NDArray[np.float64]) -> NDArray[np.float64]:
-    """AᵀA of a lower triangle A, at a sixth of the cost of the product."""
+def gram_of_triangle(lower: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return AᵀA of a lower triangle A, at a sixth of the cost of the product."""
     from scipy.linalg.lapack import dlauum
 
     half = dlauum(lower, lower=1)[0]  # above the diagonal it stays as it was: zeros
     whole = np.asarray(half + half.T)
     np.fill_diagonal(whole, np.diagonal(half))
     return whole
-
-
-def _distance_to_identity(
-    product: NDArray[np.float64], terms: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """‖product − I‖ in the Frobenius norm, with the rounding of its `terms`."""
-    gap = np.linalg.norm(product - np.eye(product.shape[-1]), axis=(-2, -1))
-    return np.asarray(gap + 1.01 * ROUNDOFF * np.linalg.norm(terms, axis=(-2, -1)))

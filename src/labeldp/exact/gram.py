@@ -1,15 +1,20 @@
 """XᵀX in exact integers, from encoded batches; one-hot columns are never made dense.
 
-Numeric columns arrive as integers of at most 20 bits, so a product summed over 8192 rows
-stays below 2**53 and a float64 BLAS product of such a block is exact; block sums are then
-added as integers in two limbs. Categorical columns are counted by compound codes. Hence the
-same data gives the same bytes on any engine and in any order.
+Why the sums are exact. Numeric columns arrive as integers of at most 20 bits (as doubles). A
+product of two has at most 40 bits, and a sum of 8192 = 2**13 products stays below 2**53, where
+doubles are exact for integers. So a float64 BLAS product over a block of at most 8192 rows rounds
+nothing, whatever order the BLAS adds in. Block sums are then added as 64-bit integers; the total
+over a large table exceeds 64 bits, so it is kept in two limbs, high·2**32 + low. Categories are
+counted by joint codes (`features/joint_codes.py`).
+
+Integer addition is associative, hence the same rows give the same bytes on any engine, for any
+number of threads, batch size or partitioning of the table.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -21,26 +26,23 @@ from labeldp.errors import DataError
 from labeldp.features.accumulators import PassRequirements
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Codes, Kernels, kernels_for
+from labeldp.kernels import Kernels, kernels_for
 
 BLOCK_ROWS = 8192
-_LIMB = 32
-_MOST = 2.0**62
+"""20 + 20 + 13 bits: sums of products over so many rows are exact in doubles."""
 MOST_ROWS = 1 << 40
-"""Over so many rows, in batches of at least 512, no sum of codes reaches 2**62: a trillion."""
-
-
-def _size(numbers: NDArray[np.int64]) -> int:
-    """The largest of their absolute values."""
-    return max(int(numbers.max()), -int(numbers.min()))
+"""Over so many rows (a trillion), in batches of at least 512, no limb reaches 2**62."""
+_LIMB = 32
+_LOW_MASK = (1 << _LIMB) - 1
+_LARGEST_SUM = 2.0**62
 
 
 @dataclass(frozen=True)
 class FeatureGram:
     """XᵀX over integer design columns: public.
 
-    `low` holds every entry but those between two numeric columns, which need two limbs:
-    high·2**32 + low.
+    `low` holds every entry except that those between two numeric columns have a second limb:
+    they are high·2**32 + low. `numbers` are the positions of the numeric columns.
     """
 
     rows: int
@@ -58,22 +60,21 @@ class FeatureGram:
         )
 
     def diagonal(self) -> NDArray[np.float64]:
-        """Σ x² of every column, rounded to doubles."""
+        """Return Σ x² of every column, rounded to doubles."""
         total = np.diagonal(self.low).astype(np.float64)
-        index = list(self.numbers)
-        total[index] += np.diagonal(self.high) * 2.0**_LIMB
+        total[list(self.numbers)] += np.diagonal(self.high) * 2.0**_LIMB
         return total
 
     def exact(self, columns: Iterable[int]) -> NDArray[np.object_]:
-        """The submatrix of `columns` as Python integers."""
-        return self._whole(columns).astype(object)
+        """Return the submatrix of `columns` as Python integers."""
+        return self._integers(columns).astype(object)
 
     def modulo(self, prime: int, columns: Iterable[int]) -> list[int]:
-        """The entries of that submatrix modulo a prime, row by row."""
-        return [int(entry) for entry in (self._whole(columns) % prime).ravel().tolist()]
+        """Return the entries of that submatrix modulo a prime, row by row."""
+        return [int(entry) for entry in (self._integers(columns) % prime).ravel().tolist()]
 
-    def _whole(self, columns: Iterable[int]) -> NDArray[Any]:
-        """The submatrix in whole numbers: of 64 bits where all entries have room in them."""
+    def _integers(self, columns: Iterable[int]) -> NDArray[Any]:
+        """Return the submatrix as 64-bit integers where all entries fit, else as Python's."""
         chosen = np.fromiter(columns, dtype=np.intp)
         matrix = self.low[np.ix_(chosen, chosen)]
         place = {column: position for position, column in enumerate(chosen)}
@@ -82,27 +83,34 @@ class FeatureGram:
             return matrix
         target = [place[self.numbers[k]] for k in kept]
         high = self.high[np.ix_(kept, kept)]
-        room = 1 << 62
-        if max(_size(high) << _LIMB, _size(matrix)) >= room:
+        # Two summands below 2**62 each: their sum fits 63 bits and a sign.
+        if max(_largest(high) << _LIMB, _largest(matrix)) >= 1 << 62:
             matrix, high = matrix.astype(object), high.astype(object)
         matrix[np.ix_(target, target)] += high << _LIMB
         return matrix
 
     def digest(self) -> str:
-        """SHA-256 of the sums: features only, so it may be published."""
+        """Return the SHA-256 of the sums: of features only, so it may be published."""
         hasher = hashlib.sha256(f"{self.rows} {self.width} {self.numbers}".encode())
         high, low = self.high.copy(), self.low.copy()
-        if self.numbers:  # one form for one number: carry what exceeds the low limb
+        if self.numbers:
+            # One representation for one number: carry what exceeds the low limb, since how much
+            # it holds depends on how the table was cut into batches.
             index = np.ix_(self.numbers, self.numbers)
             high += low[index] >> _LIMB
-            low[index] &= (1 << _LIMB) - 1
+            low[index] &= _LOW_MASK
         for array in (low, high):
             hasher.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
         return hasher.hexdigest()
 
 
+def _largest(numbers: NDArray[np.int64]) -> int:
+    """Return the largest absolute value."""
+    return max(int(numbers.max()), -int(numbers.min()))
+
+
 class GramAccumulator:
-    """A tally of XᵀX over all design columns, kept or not."""
+    """Accumulator of XᵀX over all design columns, kept or not."""
 
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
         self._features, self._kernels = replace(features, kept=None), kernels
@@ -110,7 +118,7 @@ class GramAccumulator:
 
     @cached_property
     def _own(self) -> _Tables:
-        """Of the rows that were added: many numbers, which an empty sum does without."""
+        """Sums of the rows that were added; made late, for an empty accumulator needs none."""
         return _Tables(self._features, self._kernels or kernels_for(self._features.rows))
 
     @property
@@ -155,12 +163,16 @@ class GramAccumulator:
 
 
 def no_rows() -> DataError:
-    """The refusal of a table of which nothing can be said."""
+    """Return the refusal of an empty table."""
     return DataError("the data have no rows; nothing can be released")
 
 
 class _Tables:
-    """Counts of compound codes and sums of numbers, from which XᵀX follows."""
+    """Counts of joint category codes and sums of numbers, from which XᵀX follows.
+
+    For two categories the entries of XᵀX are counts of pairs of levels, for a category and a
+    number sums of the number by level, for two numbers sums of products.
+    """
 
     def __init__(self, features: FeatureMap, kernels: Kernels) -> None:
         numbers = len(features.number_columns)
@@ -180,12 +192,27 @@ class _Tables:
     def add(self, batch: Encoded) -> None:
         codes = batch.codes
         self._rows += batch.rows
-        if len(codes) == 1:
+        if len(codes) == 1:  # no pair whose table would have these counts as a margin
             self._kernels.count(self._counts[0], codes[0])
         for (left, right), table in self._pairs.items():
             self._kernels.count_pairs(table, codes[left], codes[right])
-        if self._features.number_columns:
-            self._add_numbers(batch.numbers, codes)
+        if not self._features.number_columns:
+            return
+        values = batch.numbers
+        sums = values.sum(axis=0)
+        # Rows of another table may lie so far outside the fitted range that sums overflow.
+        if not (np.abs(sums) < _LARGEST_SUM).all():
+            raise DataError(
+                "numbers lie far outside the range that their column was fitted on; plan again on "
+                "this table"
+            )
+        self._sums += sums.astype(np.int64)
+        for level_sums, code in zip(self._level_sums, codes, strict=True):
+            for place in range(len(level_sums)):
+                self._kernels.add_sums(level_sums[place], code, values[:, place])
+        product = exact_products(values, values)
+        self._high += product >> _LIMB
+        self._low += product & _LOW_MASK
 
     def total(self) -> FeatureGram:
         features = self._features
@@ -197,23 +224,8 @@ class _Tables:
             low[0, 0] = self._rows
         return FeatureGram(self._rows, low, self._high.copy(), tuple(features.number_columns))
 
-    def _add_numbers(self, values: NDArray[np.float64], codes: Sequence[Codes]) -> None:
-        sums = values.sum(axis=0)
-        if not (np.abs(sums) < _MOST).all():
-            raise DataError(
-                "numbers lie far outside the range that their column was fitted on; plan again on "
-                "this table"
-            )
-        self._sums += sums.astype(np.int64)
-        for sums, code in zip(self._level_sums, codes, strict=True):
-            for place in range(len(sums)):
-                self._kernels.add_sums(sums[place], code, values[:, place])
-        product = exact_products(values, values)
-        self._high += product >> _LIMB
-        self._low += product & ((1 << _LIMB) - 1)
-
     def _place_categories(self, low: NDArray[np.int64]) -> None:
-        """Write the marginals of the group tables above the diagonal."""
+        """Write the margins of the tables above the diagonal."""
         compounds = self._compounds
         blocks = self._features.category_blocks
         counts = dict(enumerate(self._counts))
@@ -221,10 +233,10 @@ class _Tables:
             counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
             for one, two, pairs in compounds.pair_margins(left, right, table):
                 _place(low, blocks[one], blocks[two], pairs)
-        for group, counted in counts.items():
-            for one, two, pairs in compounds.inner_margins(group, counted):
+        for group, group_counts in counts.items():
+            for one, two, pairs in compounds.inner_margins(group, group_counts):
                 _place(low, blocks[one], blocks[two], pairs)
-            for member, levels in compounds.margins(group, counted):
+            for member, levels in compounds.margins(group, group_counts):
                 block = blocks[member]
                 low[block, block] = np.diag(levels)
                 if self._features.intercept:
@@ -252,7 +264,11 @@ def _place(low: NDArray[np.int64], one: slice, two: slice, pairs: NDArray[np.int
 
 
 def exact_products(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.int64]:
-    """leftᵀ·right, for integer entries of at most 20 bits in a batch of at most 2**20 rows."""
+    """Return leftᵀ·right, for integer entries of at most 20 bits and at most 2**20 rows.
+
+    Block by block, each of at most `BLOCK_ROWS` rows, in doubles without rounding; block sums
+    are converted to integers before they are added.
+    """
     whole = len(left) // BLOCK_ROWS * BLOCK_ROWS
     one, two = (side[:whole].T.reshape(side.shape[1], -1, BLOCK_ROWS) for side in (left, right))
     blocks = (one.swapaxes(0, 1) @ two.transpose(1, 2, 0)).astype(np.int64)

@@ -1,8 +1,8 @@
-"""Labels as integers on a public grid, and their exact sums: the private part.
+"""Labels as integers on a public grid, and their exact sums Xᵀy and yᵀy: private.
 
-`LabelGrid` follows from the public label range alone. `LabelMoments` holds Xᵀy and yᵀy;
-it is a type of its own so that nothing private travels in a public value, and it shows
-nothing of itself when printed.
+`LabelGrid` follows from the public label range alone. `LabelMoments` holds the sums. It is a type
+of its own so that nothing private travels in a public value; it prints nothing and refuses to be
+pickled. The sums are exact for the reason given in `gram.py`: label codes have at most 20 bits.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from labeldp.kernels.scratch import Scratch
 
 LABEL_BITS = 20
 LEAST, MOST = 1e-100, 1e100
-"""Sums of squares of labels must be ordinary doubles."""
+"""Narrowest and widest label range: sums of squares of labels must be normal doubles."""
 
 
 @dataclass(frozen=True)
 class LabelGrid:
     """Label = (code + centre)·2**exponent, |code| ≤ 2**20.
 
-    Centring only keeps codes small: with an intercept among the features it is undone
-    exactly; without one the centre is 0.
+    Centring keeps codes small. With an intercept among the features it is undone exactly;
+    without one the centre is 0.
     """
 
     low: float
@@ -43,6 +43,7 @@ class LabelGrid:
 
     @classmethod
     def for_range(cls, label_range: tuple[float, float], *, intercept: bool) -> LabelGrid:
+        """Return the finest grid of powers of two on which labels in the range take 20 bits."""
         low, high = label_range
         ordered(low, high, "label range")
         if not (high - low >= LEAST and max(-low, high) <= MOST):
@@ -61,7 +62,7 @@ class LabelGrid:
         return min(self.low, float(ends[0])), max(self.high, float(ends[1]))
 
     def codes(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Integers (as doubles) nearest to the labels."""
+        """Return the integers (as doubles) nearest to the labels."""
         codes = np.empty(np.shape(labels))
         self.write(codes, labels, with_numpy())
         return codes
@@ -69,7 +70,7 @@ class LabelGrid:
     def write(
         self, codes: NDArray[np.float64], labels: NDArray[np.float64], kernels: Kernels
     ) -> None:
-        """Put the codes of the labels into an array that is there."""
+        """Write the codes of the labels into an existing array."""
         factor = math.ldexp(1.0, -self.exponent)
         kernels.to_grid(codes, labels, factor, float(self.centre), *UNBOUNDED)
 
@@ -98,7 +99,7 @@ class LabelMoments:
 
 
 class LabelCrossProducts:
-    """A tally of Xᵀy and yᵀy over all design columns, kept or not: private once it is not empty."""
+    """Accumulator of Xᵀy and yᵀy over all design columns: private once it is not empty."""
 
     def __init__(
         self, features: FeatureMap, grid: LabelGrid, kernels: Kernels | None = None
@@ -112,6 +113,7 @@ class LabelCrossProducts:
         self._merged: LabelMoments | None = None
 
     def __getstate__(self) -> dict[str, Any]:
+        # An empty accumulator may travel to a worker; one that has seen labels may not.
         if self._rows or self._merged is not None:
             raise TypeError("label moments are private and are not written anywhere")
         return vars(self)
@@ -134,7 +136,7 @@ class LabelCrossProducts:
         return LabelCrossProducts(self._features, self._grid, self._given)
 
     def share(self) -> dict[str, Any]:
-        """Integers that exist for nothing but the way to where all sums are added."""
+        """Return the sums as plain integers, on their way to where all sums are added."""
         total = self._sum()
         cross = [int(entry) for entry in total.cross]
         return {"rows": total.rows, "cross": cross, "total": total.total, "square": total.square}
@@ -165,7 +167,7 @@ class LabelCrossProducts:
             self._kernels.add_sums(sums, compound, codes)
 
     def _own(self) -> LabelMoments:
-        """Of the rows that were added."""
+        """Return the sums over the rows that were added."""
         features = self._features
         cross: NDArray[np.object_] = np.zeros(features.width, dtype=object)
         if features.intercept:

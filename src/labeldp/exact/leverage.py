@@ -1,9 +1,10 @@
-"""The largest leverage h_i = x_iᵀ(XᵀX)⁻¹x_i, by a second pass over the features: public.
+"""An upper bound of the largest leverage h_i = x_iᵀ(XᵀX)⁻¹x_i, by a pass over the features: public.
 
-Each row's leverage is a quadratic form, computed with elementwise operations in a fixed order,
-so that it does not depend on how rows are batched (see `quadratic_form.py`). Where rows have
-many numbers, a matrix product first finds the few rows that may be costliest. A bound on the
-rounding error is added, and the whole is divided by 1 − defect: the result is an upper bound.
+Each row's leverage is a quadratic form, computed elementwise in a fixed order, so that it does
+not depend on how rows are batched (`quadratic_form.py`). Where rows have many numbers, a matrix
+product first finds the few rows that may be among the largest. To the maximum the bound on the
+rounding error is added, and the whole is divided by 1 − error_bound of the verified Cholesky
+factor: (XᵀX)⁻¹ ≼ M/(1 − error_bound), so the result is an upper bound of every true leverage.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import Kernels, kernels_for
 from labeldp.kernels.scratch import Scratch
 
-_COSTLIEST = 5
+_LISTED = 5
+"""Rows of largest leverage that are named."""
 _MANY_NUMBERS = 8
-"""From so many on, a matrix product that finds the few rows worth a closer look pays."""
+"""From so many numeric columns on, a matrix product that finds the few candidates pays."""
 
 
 @dataclass(frozen=True)
@@ -54,36 +56,36 @@ class Leverage:
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Candidate:
     row: int
     value: float
     codes: tuple[int, ...]
     numbers: NDArray[np.float64]
 
     @property
-    def rank(self) -> tuple[float, tuple[int, ...], tuple[float, ...], int]:
-        """Costliest first; ties by content, so that the order of the rows cannot matter."""
+    def sort_key(self) -> tuple[float, tuple[int, ...], tuple[float, ...], int]:
+        """Largest first; ties by content, so that the order of the rows cannot matter."""
         return -self.value, self.codes, tuple(self.numbers), self.row
 
 
-Seen = tuple[list[_Seen], NDArray[np.float64]]
-"""What one part of the rows showed: its costliest rows and the reach of its numbers."""
+ScanState = tuple[list[_Candidate], NDArray[np.float64]]
+"""The rows of largest leverage, and the reach of the numbers."""
 
 
 class LeverageScan:
-    """A tally of the largest leverages of the rows from which a factor was made."""
+    """Accumulator of the largest leverages of the rows from which a factor was computed."""
 
     def __init__(
-        self, features: FeatureMap, factor: VerifiedCholesky, kernels: Kernels | None = None
+        self, features: FeatureMap, cholesky: VerifiedCholesky, kernels: Kernels | None = None
     ) -> None:
-        self._features, self._factor, self._given = features, factor, kernels
-        self._defect, self._scratch = factor.defect, Scratch()
-        self._costliest: list[_Seen] = []
+        self._features, self._cholesky, self._given = features, cholesky, kernels
+        self._error_bound, self._scratch = cholesky.error_bound, Scratch()
+        self._largest: list[_Candidate] = []
         self._reach = np.zeros(len(features.number_columns))
 
     @cached_property
     def _form(self) -> QuadraticForm:
-        return QuadraticForm(self._features, self._factor)
+        return QuadraticForm(self._features, self._cholesky)
 
     @cached_property
     def _kernels(self) -> Kernels:
@@ -91,117 +93,108 @@ class LeverageScan:
 
     @property
     def needs(self) -> PassRequirements:
-        every, factor = replace(self._features, kept=None), self._factor
+        every, cholesky = replace(self._features, kept=None), self._cholesky
         return PassRequirements(
             every.columns,
             every,
-            key=(LeverageScan, every, *factor.identity()),
-            made_for=(GramAccumulator(every), factor.is_of),
+            key=(LeverageScan, every, *cholesky.cache_key()),
+            made_for=(GramAccumulator(every), cholesky.is_of),
         )
 
     def new(self) -> LeverageScan:
-        """With the same form, for linear algebra may round differently on each machine.
+        """Return an empty one with the same form: another machine might round M differently.
 
         The factor, which may be large and has served its purpose, stays behind.
         """
         fresh = copy(self)
         fresh._form, fresh._scratch = self._form, Scratch()
-        fresh._costliest, fresh._reach = [], np.zeros_like(self._reach)
-        vars(fresh).pop("_factor", None)
+        fresh._largest, fresh._reach = [], np.zeros_like(self._reach)
+        vars(fresh).pop("_cholesky", None)
         vars(fresh).pop("_kernels", None)
         return fresh
 
     def add(self, batch: Encoded, _labels: object = None, first: int = 0) -> None:
-        for reach in (
-            batch.numbers.max(axis=0, initial=0.0),
-            -batch.numbers.min(axis=0, initial=0.0),
-        ):
-            self._reach = np.maximum(self._reach, reach)
+        most = batch.numbers.max(axis=0, initial=0.0)
+        least = batch.numbers.min(axis=0, initial=0.0)
+        self._reach = np.maximum(self._reach, np.maximum(most, -least))
         near = self._near(batch)
         some = batch if near is None else batch.take(near)
         values = self._form(some, self._kernels, self._scratch)
         chosen = self._candidates(values, some)
-        if len(chosen):
-            places = chosen if near is None else near[chosen]
-            self._keep(_seen(first, places, values[chosen], some.take(chosen)))
+        if not len(chosen):
+            return
+        places = chosen if near is None else near[chosen]
+        rows = some.take(chosen)
+        levels: list[tuple[int, ...]] = [()] * rows.rows
+        if rows.codes:
+            levels = [tuple(codes) for codes in np.stack(rows.categories, axis=1).tolist()]
+        self._keep(
+            [
+                _Candidate(first + int(place), float(value), codes, numbers)
+                for place, value, codes, numbers in zip(
+                    places, values[chosen], levels, rows.numbers, strict=True
+                )
+            ]
+        )
 
     def _near(self, batch: Encoded) -> NDArray[np.intp] | None:
-        """Rows among which the batch's costliest are, of those that matter; None: any row.
+        """Return the few rows that may be among the largest; None: any row may.
 
-        A rough value is off by at most two roundings, its own and that of the value it stands
-        for. So the fifth largest value is at least the fifth largest rough one less that slack,
-        and a row with such a value has a rough one of at least that less the slack again.
+        A rough value is off by at most two rounding errors, its own and that of the value it
+        stands for. So the fifth largest value is at least the fifth largest rough one less that
+        slack, and a row with such a value has a rough one of at least that less the slack again.
         """
-        if len(self._reach) < _MANY_NUMBERS or batch.rows <= _COSTLIEST:
+        if len(self._reach) < _MANY_NUMBERS or batch.rows <= _LISTED:
             return None
         rough = self._form.rough(batch, self._kernels, self._scratch)
-        slack = 2 * self._form.rounding(self._reach)
-        place = batch.rows - _COSTLIEST
+        slack = 2 * self._form.generous_rounding_error(self._reach)
+        place = batch.rows - _LISTED
         least = float(np.partition(rough, place)[place]) - slack
-        if len(self._costliest) == _COSTLIEST:
-            least = max(least, self._costliest[-1].value)
+        if len(self._largest) == _LISTED:
+            least = max(least, self._largest[-1].value)
         return np.flatnonzero(rough >= least - slack)
 
     def _candidates(self, values: NDArray[np.float64], batch: Encoded) -> NDArray[np.intp]:
-        """The rows that may be among the costliest; of equal ones those first by content."""
-        full = len(self._costliest) == _COSTLIEST
-        least = self._costliest[-1].value if full else -np.inf
+        """Return the rows that may be among the largest; of equal ones those first by content."""
+        full = len(self._largest) == _LISTED
+        least = self._largest[-1].value if full else -np.inf
         if not len(values) or values.max() < least:
             return np.empty(0, dtype=np.intp)
-        place = max(0, len(values) - _COSTLIEST)
+        place = max(0, len(values) - _LISTED)
         least = max(least, float(np.partition(values, place)[place]))
         equal = np.flatnonzero(values == least)
         rows = batch.take(equal)
         contents = (*rows.categories, *rows.numbers.T)
-        first = np.lexsort((equal, *reversed(contents)))[:_COSTLIEST]
+        first = np.lexsort((equal, *reversed(contents)))[:_LISTED]
         return np.concatenate([np.flatnonzero(values > least), equal[first]])
 
-    def share(self) -> Seen:
-        return self._costliest, self._reach
+    def share(self) -> ScanState:
+        return self._largest, self._reach
 
-    def merge(self, share: Seen) -> None:
-        costliest, reach = share
-        self._keep(costliest)
+    def merge(self, share: ScanState) -> None:
+        largest, reach = share
+        self._keep(largest)
         self._reach = np.maximum(self._reach, reach)
 
     def result(self, row: RowNumber = int) -> Leverage:
-        """Add the rounding error and the factor's defect: a rigorous upper bound."""
-        if not self._costliest:
+        if not self._largest:
             raise no_rows()
-        largest = self._costliest[0].value + self._form.rounding(self._reach)
-        maximum = largest / (1 - self._defect) * (1 + 4 * ROUNDOFF)
-        rows = tuple(
-            CostlyRow(row(seen.row), seen.value, self._blame(seen)) for seen in self._costliest
-        )
-        return Leverage(min(1.0, float(maximum)), rows)
+        largest = self._largest[0].value + self._form.generous_rounding_error(self._reach)
+        # The factor's error widens the bound; 4 roundings of the operations here.
+        maximum = largest / (1 - self._error_bound) * (1 + 4 * ROUNDOFF)
+        rows = tuple(CostlyRow(row(c.row), c.value, self._main_column(c)) for c in self._largest)
+        return Leverage(min(1.0, float(maximum)), rows)  # h ≤ 1 for every row of a projection
 
-    def _keep(self, rows: list[_Seen]) -> None:
-        ranked = sorted(self._costliest + rows, key=lambda seen: seen.rank)
-        self._costliest = ranked[:_COSTLIEST]
+    def _keep(self, rows: list[_Candidate]) -> None:
+        self._largest = sorted(self._largest + rows, key=lambda one: one.sort_key)[:_LISTED]
 
-    def _blame(self, seen: _Seen) -> str:
-        """The design column with the largest share x_k·(Mx)_k of the leverage, constant aside."""
+    def _main_column(self, candidate: _Candidate) -> str:
+        """Return the design column with the largest share x_k·(Mx)_k, the constant aside."""
         features = self._features
         row = np.zeros(len(features.all_names))
         if features.intercept:
             row[0] = 1.0
-        row[list(features.number_columns)] = seen.numbers
-        row[
-            [
-                offset + code
-                for offset, code in zip(features.category_offsets, seen.codes, strict=True)
-            ]
-        ] = 1.0
+        row[list(features.number_columns)] = candidate.numbers
+        row[np.add(features.category_offsets, candidate.codes).astype(np.intp)] = 1.0
         share = row * self._form.gradient(row)
         return features.all_names[int(features.intercept + np.argmax(share[features.intercept :]))]
-
-
-def _seen(
-    first: int, places: NDArray[np.intp], values: NDArray[np.float64], rows: Encoded
-) -> list[_Seen]:
-    """Rows of a batch whose first row has this number."""
-    codes = np.stack(rows.categories, axis=1).tolist() if rows.codes else [[]] * rows.rows
-    return [
-        _Seen(first + int(place), float(value), tuple(levels), numbers)
-        for place, value, levels, numbers in zip(places, values, codes, rows.numbers, strict=True)
-    ]

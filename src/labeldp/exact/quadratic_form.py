@@ -1,9 +1,17 @@
-"""x ↦ xᵀMx for encoded rows, M = CᵀC: table look-ups for compound codes, and products.
+"""The quadratic form xᵀMx of encoded rows, M = CᵀC, with a bound on its rounding error.
 
-M ≈ (XᵀX)⁻¹ gives leverages; public weights C give the sensitivity of shaped-flag (theory §9).
+M ≈ (XᵀX)⁻¹ gives leverages; public weights C give squared row norms, the sensitivity of
+shaped-flag (theory §9). Both are maxima over all rows that privacy rests on, so what is computed
+in doubles is always accompanied by a bound of how far it may be off.
 
-Two ways: elementwise, whose every digit is the same however rows are batched, and by a matrix
-product, which is quicker for many numbers. One bound covers the rounding of both.
+A row has one level per category and some numbers. What the categories contribute is looked up in
+tables by joint codes; a number contributes itself times a slope that is linear in the others:
+
+    xᵀMx = table(codes) + Σ_j v_j·(M_jj·v_j + 2·M_0j + Σ_categories + 2·Σ_{k<j} M_jk·v_k).
+
+There are two ways to compute it: elementwise in a fixed order (`__call__`), whose every digit is
+the same however rows are batched, and by a matrix product (`rough`), which is faster for many
+numbers and whose last digits depend on the batch. One bound covers the rounding of both.
 """
 
 from __future__ import annotations
@@ -21,44 +29,44 @@ from labeldp.kernels import Kernels
 from labeldp.kernels.scratch import Scratch
 
 _MANY = 64
-"""From so many numbers on a call for each two of them costs more than it computes."""
-_SOME_ROWS = 64
-"""Whose products the processor keeps near."""
+"""From so many numbers on, one NumPy call per pair of them costs more than it computes."""
+_CACHED_ROWS = 64
+"""Rows whose products fit the processor's cache."""
 
 
-class Squares(Protocol):
-    """M = CᵀC of some columns: a `Factor`, or `Weights`."""
+class Root(Protocol):
+    """C of M = CᵀC, for some columns: a `VerifiedCholesky` or `Weights`."""
 
     @property
     def kept(self) -> tuple[int, ...]: ...
     @property
     def rank(self) -> int:
-        """Rows of C."""
+        """The number of rows of C."""
 
-    def pseudo_inverse(self) -> NDArray[np.float64]:
-        """M, each entry an inner product of at most `rank` terms."""
+    def crossproduct(self) -> NDArray[np.float64]:
+        """Return M, each entry an inner product of at most `rank` terms."""
 
-    def pseudo_inverse_size(self) -> NDArray[np.float64]:
-        """Σ|terms| of every entry of M."""
+    def crossproduct_size(self) -> NDArray[np.float64]:
+        """Return Σ|terms| of every entry of M."""
 
     def column_norms(self) -> NDArray[np.float64]:
-        """Of the columns of C: no entry of M has more Σ|terms| than the product of its two."""
+        """Return the norms of C's columns; Σ|terms| of M_jk is at most the product of two."""
 
 
 class QuadraticForm:
-    """x ↦ xᵀMx for encoded rows, M spread over all columns (0 where dropped)."""
+    """xᵀMx of encoded rows, M spread over all design columns (0 where one is left out)."""
 
-    def __init__(self, features: FeatureMap, squares: Squares) -> None:
-        width, kept = len(features.all_names), np.ix_(squares.kept, squares.kept)
+    def __init__(self, features: FeatureMap, root: Root) -> None:
+        width, kept = len(features.all_names), np.ix_(root.kept, root.kept)
         self._matrix = np.zeros((width, width))
-        self._matrix[kept] = squares.pseudo_inverse()
-        self._wide, self._rank = width >= LARGE, squares.rank
+        self._matrix[kept] = root.crossproduct()
+        self._wide, self._rank = width >= LARGE, root.rank
         if self._wide:
             self._norms = np.zeros(width)
-            self._norms[list(squares.kept)] = squares.column_norms()
+            self._norms[list(root.kept)] = root.column_norms()
         else:
             self._size = np.zeros((width, width))
-            self._size[kept] = squares.pseudo_inverse_size()
+            self._size[kept] = root.crossproduct_size()
         self._numbers = list(features.number_columns)
         self._slices = features.category_blocks
         self._intercept = features.intercept
@@ -68,10 +76,10 @@ class QuadraticForm:
         self._slopes_at = [np.array(tables) for tables in zip(*self._slopes, strict=True)]
 
     def __call__(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
-        """Of every row; each operation is one of NumPy's on whole columns, in a fixed order."""
+        """Return the form of every row, by NumPy operations on whole columns in a fixed order."""
         matrix, numbers, shape = self._matrix, self._numbers, (batch.rows,)
-        products = _loop if len(numbers) < _MANY else _at_once
-        compounds = batch.codes
+        add_products = _add_products if len(numbers) < _MANY else _add_many_products
+        joint_codes = batch.codes
         total = self._of_codes(batch, kernels, scratch)
         for place, column in enumerate(numbers):
             values = batch.numbers[:, place]
@@ -79,20 +87,20 @@ class QuadraticForm:
             np.multiply(values, matrix[column, column], out=slope)
             if self._intercept:
                 slope += 2 * matrix[0, column]
-            for table, codes in zip(self._slopes[place], compounds, strict=True):
+            for table, codes in zip(self._slopes[place], joint_codes, strict=True):
                 kernels.add_lookup(slope, table, codes)
-            products(slope, 2 * matrix[column, numbers[:place]], batch.numbers, scratch)
+            add_products(slope, 2 * matrix[column, numbers[:place]], batch.numbers, scratch)
             slope *= values
             total += slope
         return total
 
     def rough(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
-        """The same but for rounding, by a matrix product: its last digits depend on the batch."""
+        """Return the same up to rounding, by a matrix product: last digits depend on the batch."""
         total = self._of_codes(batch, kernels, scratch)
         inner = self._matrix[np.ix_(self._numbers, self._numbers)]
         for start in range(0, batch.rows, BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
-            numbers = batch.numbers[part].T  # a number's values lie side by side, here as there
+            numbers = batch.numbers[part].T  # contiguous: encoded columns are stored side by side
             slopes = inner @ numbers
             if self._intercept:
                 slopes += 2 * self._matrix[0, self._numbers][:, None]
@@ -102,9 +110,9 @@ class QuadraticForm:
         return total
 
     def _of_codes(self, batch: Encoded, kernels: Kernels, scratch: Scratch) -> NDArray[np.float64]:
-        """What the constant and the categories add."""
+        """Return what the constant and the categories contribute."""
         total: NDArray[np.float64] = scratch("total", (batch.rows,), np.float64)
-        total[:] = self._constant
+        total[:] = self._matrix[0, 0] if self._intercept else 0.0
         for (left, right), table in self._pairs.items():
             if left == right:
                 kernels.add_lookup(total, table, batch.codes[left])
@@ -112,14 +120,11 @@ class QuadraticForm:
                 kernels.add_pair_lookup(total, table, batch.codes[left], batch.codes[right])
         return total
 
-    @property
-    def _constant(self) -> float:
-        return float(self._matrix[0, 0]) if self._intercept else 0.0
-
     def _pair_tables(self) -> dict[tuple[int, int], NDArray[np.float64]]:
-        """What each pair of compound codes adds; the first group's tables take in the rest.
+        """Return what each pair of joint codes contributes.
 
-        With a single group its own table stands alone, under the key (0, 0).
+        What a group contributes by itself is added to one of the tables with the first group, so
+        that it costs no look-up of its own; a single group has its table under the key (0, 0).
         """
         compounds = self._compounds
         singles = [self._single_table(group) for group in range(len(compounds.groups))]
@@ -140,7 +145,7 @@ class QuadraticForm:
         return tables
 
     def _single_table(self, group: int) -> NDArray[np.float64]:
-        """What a compound code adds by itself: its levels' squares and products."""
+        """Return what a joint code contributes by itself: its levels' squares and products."""
         matrix, table = self._matrix, np.zeros(self._compounds.widths[group])
         members = self._compounds.levels(group)
         for place, (member, levels) in enumerate(members):
@@ -153,7 +158,7 @@ class QuadraticForm:
         return table
 
     def _slope_tables(self, column: int) -> list[NDArray[np.float64]]:
-        """What each group's code adds to the slope of a number."""
+        """Return what each group's code adds to the slope of a number."""
         tables = []
         for group, width in enumerate(self._compounds.widths):
             table = np.zeros(width)
@@ -163,37 +168,47 @@ class QuadraticForm:
         return tables
 
     def gradient(self, row: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Mx of a dense row."""
+        """Return M·x of a dense row."""
         return np.asarray(self._matrix @ row)
 
-    def rounding(self, reach: NDArray[np.float64]) -> float:
-        """A bound on the rounding error of any row's value: depth × unit × Σ|terms|.
+    def generous_rounding_error(self, reach: NDArray[np.float64]) -> float:
+        """Bound the rounding error of any row's value: depth × roundoff × Σ|terms|.
 
-        The depth counts every pair of terms: more than `sharp_rounding`, and simpler.
+        The depth counts every pair of terms, more than `rounding_error` does. Leverages use it:
+        published certificates hold its digits.
         """
         if self._wide:
-            return self.sharp_rounding(reach)
+            return self.rounding_error(reach)
         groups = self._intercept + len(self._slices) + len(self._numbers)
         depth = groups**2 + 2 * len(self._matrix) + self._rank + 8
         return 2 * depth * ROUNDOFF * self._largest_size(reach)
 
-    def sharp_rounding(self, reach: NDArray[np.float64]) -> float:
-        """The same, less generous.
+    def rounding_error(self, reach: NDArray[np.float64]) -> float:
+        """Bound the rounding error of any row whose numbers are at most `reach` in size.
 
         A row's value is a sum of entries of M times the row's numbers. With c categories and q
         numbers a term passes at most c² + c additions in the tables and c² between them, or
         c + q in a number's slope and q more in the total, and three roundings of products; in
-        whatever order a matrix product adds its terms, that is no more. The entries' own
-        errors are those of inner products of `rank` terms, which `pseudo_inverse_size` bounds.
+        whatever order a matrix product adds its terms, it is no more. The entries' own errors
+        are those of inner products of `rank` terms, which `crossproduct_size` bounds. The
+        factor 2 covers terms of second order.
         """
         categories = len(self._slices) + 1
         depth = 2 * categories * (categories + 1) + 2 * len(self._numbers) + self._rank + 8
         return 2 * depth * ROUNDOFF * self._largest_size(reach)
 
     def _largest_size(self, reach: NDArray[np.float64]) -> float:
-        """Σ|terms| of any row's value, at most."""
+        """Return an upper bound of Σ|terms| of any row's value.
+
+        A row has one level per category, so the largest entry of a block stands for the block.
+        """
         if self._wide:
-            return self._largest_norm(reach) ** 2 * (1 + 1e-9)
+            # Cauchy-Schwarz: Σ|terms| ≤ (Σ_k |x_k|·‖column k of C‖)², without a product |C|ᵀ|C|.
+            norms = self._norms
+            norm = float(norms[0]) if self._intercept else 0.0
+            norm += sum(float(norms[block].max(initial=0.0)) for block in self._slices)
+            norm += float(norms[self._numbers] @ reach) if self._numbers else 0.0
+            return norm**2 * (1 + 1e-9)
         groups: list[NDArray[np.float64]] = []
         matrix = self._size
         if self._intercept:
@@ -210,40 +225,33 @@ class QuadraticForm:
             size += float(group[self._numbers] @ reach) if self._numbers else 0.0
         return size
 
-    def _largest_norm(self, reach: NDArray[np.float64]) -> float:
-        """Σ|x_k|·‖column k of C‖ of any row, at most: its square bounds Σ|terms| (Cauchy-Schwarz).
 
-        It takes no product of C with itself.
-        """
-        norms = self._norms
-        total = float(norms[0]) if self._intercept else 0.0
-        total += sum(float(norms[block].max(initial=0.0)) for block in self._slices)
-        return total + (float(norms[self._numbers] @ reach) if self._numbers else 0.0)
-
-
-def _loop(
+def _add_products(
     slope: NDArray[np.float64],
     factors: NDArray[np.float64],
     numbers: NDArray[np.float64],
     scratch: Scratch,
 ) -> None:
-    """Add the first columns of `numbers` times their factors, one after the other."""
+    """Add the first columns of `numbers` times their factors to `slope`, one after the other."""
     for place, factor in enumerate(factors):
         product = scratch("product", slope.shape, np.float64)
         np.multiply(factor, numbers[:, place], out=product)
         slope += product
 
 
-def _at_once(
+def _add_many_products(
     slope: NDArray[np.float64],
     factors: NDArray[np.float64],
     numbers: NDArray[np.float64],
     scratch: Scratch,
 ) -> None:
-    """The same to the last digit, some rows at a time: a sum along columns goes in their order."""
-    terms = scratch("terms", (len(factors) + 1, _SOME_ROWS), np.float64)
-    for start in range(0, len(slope), _SOME_ROWS):
-        part = slope[start : start + _SOME_ROWS]
+    """Do the same to the last digit, some rows at a time.
+
+    `accumulate` adds one column after the other, as the loop does; `sum` would add pairwise.
+    """
+    terms = scratch("terms", (len(factors) + 1, _CACHED_ROWS), np.float64)
+    for start in range(0, len(slope), _CACHED_ROWS):
+        part = slope[start : start + _CACHED_ROWS]
         some = terms[:, : len(part)]
         some[0] = part
         columns = numbers[start : start + len(part), : len(factors)].T

@@ -1,13 +1,15 @@
-"""The factors of many small tables of one shape, side by side: public.
+"""Cholesky factors, leverages and least squares of many small bags of rows at once.
 
-A bag is a small table. Alone it costs milliseconds of overhead and microseconds of arithmetic,
-so bags are stacked and every step is taken for all of them at once. The promises are those of
-`factor.py`, by the same bound: a bag whose factor is not shown to be good here, for whatever
-reason, is marked `careful` and left to `factorise`.
+A bag is a small table. Alone it costs milliseconds of overhead and microseconds of arithmetic, so
+bags of one size are stacked and every step is taken for all of them at once. The promises are
+those of `cholesky.py`, by the same bound: a bag whose factor is not shown to be good here, for
+whatever reason, is flagged `careful` and left to `verified_cholesky`.
 
-Columns whose factor has a defect below 1 are independent: no further proof is needed. Where all
-columns that are not zero are not, exact elimination modulo two 31-bit primes finds those that
-are (both must agree: together they err as rarely as one of 62 bits).
+Columns whose factor has an error bound below 1 are independent: no further proof is needed. Where
+the nonzero columns of a bag are not all independent, exact elimination modulo two 31-bit primes
+finds those that are (both must agree, so they err as rarely as one prime of 62 bits).
+
+`StackedBags` is public. `BagFits` holds β̂ and σ of every bag and is private.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.exact.cholesky import ROUNDOFF, defects
+from labeldp.exact.cholesky import ROUNDOFF, error_bounds
 from labeldp.exact.gram import BLOCK_ROWS
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
@@ -27,47 +29,51 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 PRIMES = (2**31 - 1, 2**31 - 19)
-MOST_DEFECT = 2.0**-24
-"""Of a factor that is used here: none comes near, unless columns are nearly collinear."""
-MOST_ROWS = 1 << 22
-"""Of a bag: its sums then fit 64 bits."""
-MOST_COLUMNS = 160
+MAX_BAG_ERROR_BOUND = 2.0**-24
+"""A factor used here is at least so good; only nearly collinear columns come near."""
+MOST_BAG_ROWS = 1 << 22
+"""Sums over so many rows fit 64 bits."""
+MOST_BAG_COLUMNS = 160
 """Beyond, one-hot columns are better counted than multiplied, and bags cost arithmetic."""
-_NUMBERS = 1 << 18
-"""Of a block of bags: some megabytes, which the processor keeps near."""
+_BLOCK_ENTRIES = 1 << 18
+"""Entries in a block of bags: some megabytes, which fit the processor's cache."""
 ROUNDING = 1.01 * ROUNDOFF
-"""Of one operation, with room for the rounding of the bound itself."""
+"""Relative error of one operation, with room for the rounding of the bound itself."""
+_REFINEMENTS = 2
+_SLACK = 2.0**-49
+"""Relative: for the few operations on a bound."""
 
 
 def bags_at_once(features: FeatureMap, rows: int) -> int:
-    """How many bags of so many rows make a block."""
+    """Return how many bags of so many rows make a block."""
     columns = len(features.names)
-    return max(1, _NUMBERS // (columns * max(rows, columns)))
+    return max(1, _BLOCK_ENTRIES // (columns * max(rows, columns)))
 
 
 def stacked_design(features: FeatureMap, encoded: Encoded, bags: int) -> Reals:
-    """The kept design columns of bags in integers: (bags, rows, columns)."""
+    """Return the kept design columns of bags in integers: (bags, rows, columns)."""
     dense = features.integers(encoded)
     return dense.reshape(bags, encoded.rows // bags, dense.shape[1])
 
 
-class Stack:
+class StackedBags:
     """A block of bags with their factors.
 
-    rank, defect: of every bag;  kept: which kept design columns its factor has;
-    whitener:     L⁻¹ of every bag in the units of the design, 0 where a column is left out, so
-                  that (XᵀX)⁻¹ ≼ whitenerᵀ·whitener/(1 − defect);
-    careful:      the bags for which none of these holds.
+    rank, error_bound: of every bag;
+    kept:              which of the kept design columns its factor has;
+    whitener:          L⁻¹ of every bag in the units of the design, 0 where a column is left out,
+                       so that (XᵀX)⁻¹ ≼ whitenerᵀ·whitener/(1 − error_bound);
+    careful:           the bags for which none of these holds.
     """
 
     def __init__(self, features: FeatureMap, encoded: Encoded, bags: int) -> None:
         self._features, self._encoded = features, encoded
         self.bags, self.rows, self.columns = bags, encoded.rows // bags, len(features.names)
         self.kept: Flags = np.zeros((bags, self.columns), dtype=bool)
-        self.defect: Reals = np.full(bags, np.inf)
-        if self.rows <= MOST_ROWS and self.columns <= MOST_COLUMNS:
+        self.error_bound: Reals = np.full(bags, np.inf)
+        if self.rows <= MOST_BAG_ROWS and self.columns <= MOST_BAG_COLUMNS:
             self._factorise()
-        self.careful: Flags = ~(self.defect <= MOST_DEFECT)
+        self.careful: Flags = ~(self.error_bound <= MAX_BAG_ERROR_BOUND)  # nan: careful
         self.rank: Integers = self.kept.sum(axis=1)
 
     @cached_property
@@ -91,32 +97,32 @@ class Stack:
 
     @property
     def terms(self) -> int:
+        """Roundings in an entry of `white`: its terms, and two more."""
         return self.columns + 2
 
     def leverages(self) -> Reals:
-        """Upper bounds of the largest leverage in every bag; of careful ones, inf.
+        """Return upper bounds of the largest leverage in every bag; of careful ones, inf.
 
-        The leverage of x is at most ‖whitener·x‖²/(1 − defect), and the computed norm is off by
-        the error of `white` and by its own rounding.
+        The leverage of x is at most ‖whitener·x‖²/(1 − error_bound), and the computed norm is off
+        by the error of `white` and by its own rounding.
         """
         largest = np.sqrt(np.square(self.white).sum(axis=2).max(axis=1))
-        blur = self.terms * ROUNDING * np.linalg.norm(self.reach, axis=1)
-        root = largest * (1 + 2 * self.terms * ROUNDOFF) + blur
-        bound = root**2 / (1 - self.defect) * (1 + 16 * ROUNDOFF)
+        error = self.terms * ROUNDING * np.linalg.norm(self.reach, axis=1)
+        root = largest * (1 + 2 * self.terms * ROUNDOFF) + error
+        bound = root**2 / (1 - self.error_bound) * (1 + 16 * ROUNDOFF)
         bound = np.where(self.rank >= self.rows, 1.0, np.minimum(1.0, bound))
         return np.where(self.careful, np.inf, bound)
 
     def _factorise(self) -> None:
         gram = products_of_bags(self.design, self.design)
-        everywhere = np.arange(self.bags)
-        self._try(gram, everywhere, np.diagonal(gram, axis1=1, axis2=2) > 0)
-        rest = np.flatnonzero(~(self.defect <= MOST_DEFECT))
+        self._try(gram, np.arange(self.bags), np.diagonal(gram, axis1=1, axis2=2) > 0)
+        rest = np.flatnonzero(~(self.error_bound <= MAX_BAG_ERROR_BOUND))
         if len(rest):
             order = self._preferences(rest)
             ordered = gram[rest[:, None, None], order[:, :, None], order[:, None, :]]
-            found, sure = independent(ordered)
-            kept = np.zeros_like(found)
-            np.put_along_axis(kept, order, found, axis=1)
+            independent, sure = independent_in_bags(ordered)
+            kept = np.zeros_like(independent)
+            np.put_along_axis(kept, order, independent, axis=1)
             self._try(gram, rest[sure], kept[sure])
 
     def _try(self, gram: Integers, bags: NDArray[np.intp], kept: Flags) -> None:
@@ -127,18 +133,19 @@ class Stack:
             chosen = np.flatnonzero(ranks == rank)
             place, some = columns[chosen, :rank], bags[chosen]
             matrix = gram[some[:, None, None], place[:, :, None], place[:, None, :]]
-            inverse, exponents, defect = _factors(matrix.astype(np.float64))
-            good = np.flatnonzero(defect <= MOST_DEFECT)
+            inverse, exponents, bound = _factors(matrix.astype(np.float64))
+            good = np.flatnonzero(bound <= MAX_BAG_ERROR_BOUND)
             some, place = some[good], place[good]
             scaled = np.ldexp(inverse[good], -exponents[good, None, :])
             lines = np.arange(rank)[None, :, None]
             self.whitener[some[:, None, None], lines, place[:, None, :]] = scaled
-            self.defect[some], self.kept[some] = defect[good], kept[chosen[good]]
+            self.error_bound[some], self.kept[some] = bound[good], kept[chosen[good]]
 
     def _preferences(self, bags: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Of every bag, its columns in the order in which they claim their place.
+        """Return every bag's columns in the order in which they claim their place.
 
-        The order of `factorise`: in every category the bag's own commonest level comes last.
+        It is the order of `verified_cholesky`: in every category the bag's own most frequent
+        level comes last.
         """
         features = self._features
         place = features.kept_places
@@ -158,7 +165,7 @@ class Stack:
 
 
 def products_of_bags(left: Reals, right: Reals) -> Integers:
-    """leftᵀ·right of every bag, for integers of at most 20 bits and at most `MOST_ROWS` rows."""
+    """Return leftᵀ·right of every bag, for integers of at most 20 bits; exact as in `gram.py`."""
     total: Integers = np.zeros((len(left), left.shape[2], right.shape[2]), dtype=np.int64)
     for start in range(0, left.shape[1], BLOCK_ROWS):
         some = slice(start, start + BLOCK_ROWS)
@@ -166,58 +173,117 @@ def products_of_bags(left: Reals, right: Reals) -> Integers:
     return total
 
 
-def independent(gram: Integers) -> tuple[Flags, Flags]:
-    """The columns that are independent of those before them, and for which bags this is sure.
-
-    A column is dependent if what elimination leaves of its square is 0. Crosswise multiplication
-    needs no inverses, and a factor that is not 0 modulo the prime leaves every 0 where it is.
-    """
+def independent_in_bags(gram: Integers) -> tuple[Flags, Flags]:
+    """Return the columns that no earlier ones span, and for which bags this is sure."""
     first, second = (_independent_modulo(gram, prime) for prime in PRIMES)
     return first, (first == second).all(axis=1)
 
 
 def _independent_modulo(gram: Integers, prime: int) -> Flags:
+    """Eliminate column by column; a column is dependent if nothing is left of its square.
+
+    Cross-multiplication needs no inverses modulo the prime, and a multiplier that is not 0
+    modulo the prime leaves every 0 where it is.
+    """
     rest: NDArray[np.uint64] = (gram % prime).astype(np.uint64)
-    square = np.uint64(prime * prime)
-    found: Flags = np.zeros(gram.shape[:2], dtype=bool)
+    square = np.uint64(prime * prime)  # keeps differences positive in unsigned arithmetic
+    independent: Flags = np.zeros(gram.shape[:2], dtype=bool)
     for column in range(gram.shape[1]):
         pivot = rest[:, 0, 0]
-        found[:, column] = pivot != 0
-        row = np.where(found[:, column, None], rest[:, 0, 1:], np.uint64(0))
-        scale = np.where(found[:, column], pivot, np.uint64(1))
+        independent[:, column] = pivot != 0
+        row = np.where(independent[:, column, None], rest[:, 0, 1:], np.uint64(0))
+        scale = np.where(independent[:, column], pivot, np.uint64(1))
         products = row[:, :, None] * row[:, None, :]
         rest = rest[:, 1:, 1:] * scale[:, None, None]
         rest += square - products
         rest %= np.uint64(prime)
-    return found
+    return independent
 
 
 def _factors(matrix: Reals) -> tuple[Reals, Integers, Reals]:
-    """L⁻¹ of every scaled Gram matrix, its exponents, and its defect: inf or nan if hopeless."""
+    """Return L⁻¹ of every scaled Gram matrix, its exponents and its error bound (inf or nan)."""
     diagonal = np.diagonal(matrix, axis1=1, axis2=2)
     exponents = np.rint(np.log2(diagonal) / 2).astype(np.int64)
     scaled = np.ldexp(matrix, -(exponents[:, :, None] + exponents[:, None, :]))
+    # A matrix that is not positive definite gives nan, which no comparison accepts.
     with np.errstate(all="ignore"):
-        lower = _cholesky(scaled)
-        inverse = _inverse(lower)
-        return inverse, exponents, defects(scaled, lower, inverse)
+        lower = np.zeros_like(scaled)
+        for column in range(scaled.shape[1]):
+            known = lower[:, column:, :column] @ lower[:, column, :column, None]
+            rest = scaled[:, column:, column] - known[:, :, 0]
+            lower[:, column:, column] = rest / np.sqrt(rest[:, :1])
+        inverse = np.zeros_like(lower)
+        for row in range(lower.shape[1]):
+            inverse[:, row, row] = 1 / lower[:, row, row]
+            known = lower[:, row, None, :row] @ inverse[:, :row, :row]
+            inverse[:, row, :row] = -known[:, 0] * inverse[:, row, row, None]
+        return inverse, exponents, error_bounds(scaled, lower, inverse)
 
 
-def _cholesky(matrix: Reals) -> Reals:
-    """L of every matrix; nan where one is not positive definite."""
-    lower = np.zeros_like(matrix)
-    for column in range(matrix.shape[1]):
-        known = lower[:, column:, :column] @ lower[:, column, :column, None]
-        rest = matrix[:, column:, column] - known[:, :, 0]
-        lower[:, column:, column] = rest / np.sqrt(rest[:, :1])
-    return lower
+class BagFits:
+    """Coefficients in label codes and σ of every bag, in enclosures: private, prints nothing.
+
+    slope, slope_error: β̃ and bounds of |β̂ − β̃|;
+    low, high:          bounds of σ.
+    Careful bags have bounds that say nothing, until `put` replaces them.
+    """
+
+    def __init__(self, slope: Reals, slope_error: Reals, low: Reals, high: Reals) -> None:
+        self.slope, self.slope_error = slope, slope_error
+        self.low, self.high = low, high
+
+    def __repr__(self) -> str:
+        return "BagFits(private)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("fits are private and are not written anywhere")
+
+    def put(self, bag: int, slope: Reals, slope_error: Reals, root: tuple[float, float]) -> None:
+        """Replace those of one bag."""
+        self.slope[bag], self.slope_error[bag] = slope, slope_error
+        self.low[bag], self.high[bag] = root
 
 
-def _inverse(lower: Reals) -> Reals:
-    """The inverse of every triangle."""
-    inverse = np.zeros_like(lower)
-    for row in range(lower.shape[1]):
-        inverse[:, row, row] = 1 / lower[:, row, row]
-        known = lower[:, row, None, :row] @ inverse[:, :row, :row]
-        inverse[:, row, :row] = -known[:, 0] * inverse[:, row, row, None]
-    return inverse
+def fit_bags(stack: StackedBags, codes: Reals) -> BagFits:
+    """Compute least squares of every bag's label codes, (bags, rows), on its features.
+
+    `ExactLeastSquares` says what is enclosed. Here doubles do: with the rows of a bag at hand,
+    the residual e = y − Xβ̃ of a trial β̃ is known to a few units in the last place of its terms
+    (`blur` bounds the norm of that error), and with P the projection on the features
+
+        σ² = ‖e‖² − ‖Pe‖²,   |β̂_k − β̃_k| ≤ √((XᵀX)⁻¹_kk)·‖Pe‖.
+
+    P does not lengthen, so the error of e enters ‖Pe‖ as it is; of the computed e, Pe has the
+    length of whitener·Xᵀe up to the factor's error bound. Where an enclosure does not decide,
+    the caller computes `ExactLeastSquares` of that bag.
+    """
+    design, white, whitener = stack.design, stack.white, stack.whitener
+    known = 1 - np.where(stack.careful, 0.0, stack.error_bound)
+    slope = np.zeros((stack.bags, stack.columns, 1))
+    rest = labels = codes[:, :, None]
+    for _ in range(_REFINEMENTS):
+        slope += whitener.mT @ (white.mT @ rest)
+        rest = labels - design @ slope
+    terms = np.abs(labels) + np.abs(design) @ np.abs(slope)
+    blur = np.linalg.norm(terms[:, :, 0], axis=1) * ((stack.terms + 1) * ROUNDING)
+    projected = _projected_norm(stack, white.mT @ rest, rest) / np.sqrt(known) + blur
+    size, slack = np.linalg.norm(rest[:, :, 0], axis=1), (stack.rows + 4) * ROUNDING
+    # σ² ≥ (‖e‖ − ‖Pe‖)·(‖e‖ + ‖Pe‖), with ‖e‖ from below and ‖Pe‖ from above
+    inner = np.maximum(0.0, size * (1 - slack) - blur)
+    square = np.maximum(0.0, inner - projected) * (inner + projected)
+    spread = np.sqrt(np.square(whitener).sum(axis=1) / known[:, None])
+    room = (1 + 2 * stack.terms * ROUNDING) * (1 + _SLACK)
+    return BagFits(
+        slope[:, :, 0],
+        np.where(stack.careful[:, None], np.inf, spread * projected[:, None] * room),
+        np.where(stack.careful, 0.0, np.sqrt(square) * (1 - _SLACK)),
+        np.where(stack.careful, np.inf, (size + blur) * (1 + slack)),
+    )
+
+
+def _projected_norm(stack: StackedBags, sums: Reals, rest: Reals) -> Reals:
+    """Return upper bounds of ‖whitener·Xᵀ·rest‖ from its entries' computed `sums`."""
+    slack = (stack.terms + stack.rows + 2) * ROUNDING
+    error = stack.reach * (np.abs(rest[:, :, 0]).sum(axis=1, keepdims=True) * slack)
+    bound = np.linalg.norm(np.abs(sums[:, :, 0]) + error, axis=1)
+    return np.asarray(bound * ((1 + stack.terms * ROUNDING) * (1 + _SLACK)))

@@ -51,6 +51,13 @@ class Encoded:
         """One level code per row for every categorical column."""
         return self.compounds.split(self.codes)
 
+    @classmethod
+    def empty(cls, features: FeatureMap) -> Encoded:
+        """No rows, in the form of a map's."""
+        kinds = [features.compounds.kinds[group[0]] for group in features.compounds.groups]
+        codes = tuple(np.empty(0, kind) for kind in kinds)
+        return cls(0, np.empty((0, len(features.number_columns))), codes, features.compounds)
+
     def take(self, places: NDArray[Any]) -> Encoded:
         """Some of the rows; a number's values still lie side by side."""
         codes = tuple(codes[places] for codes in self.codes)

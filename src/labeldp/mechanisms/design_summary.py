@@ -9,11 +9,11 @@ from typing import Any
 from labeldp.accounting.sketch import DatasetBounds
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
-from labeldp.exact.cholesky import VerifiedCholesky, spanned, verified_cholesky
+from labeldp.exact.cholesky import VerifiedCholesky, too_few_rows, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.leverage import Leverage, LeverageScan
-from labeldp.exact.persons import PersonScan, Seen, largest_persons
+from labeldp.exact.person_norms import PersonScan, PersonSums, largest_person_norms
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.formula import Formula
@@ -101,7 +101,7 @@ def summarize_design(
         features=factor.rank,
         max_leverage=min(1.0, leverage.maximum * (1 + HEADROOM)),
         centred=features.intercept,
-        inflation=inflation_for(factor.defect) + 2 * factor.defect,
+        inflation=inflation_for(factor.error_bound) + 2 * factor.error_bound,
     )
     notes = (*features.notes, *dependent, *trimmed, *_advice(leverage, gram.rows))
     return DesignSummary(
@@ -119,7 +119,7 @@ def surveyed(
         if found.facts.rows > len(found.features.all_names):
             return found  # there are rows enough: nothing hangs on `saturated`
         if not saturated and found.factor.rank >= found.facts.rows:
-            raise spanned(found.facts.rows, found.factor.rank)  # as a second survey would
+            raise too_few_rows(found.facts.rows, found.factor.rank)  # as a second survey would
     if saturated not in known:
         known[saturated] = summarize_design(
             source, engine=engine, encoding=request.encoding, saturated=saturated
@@ -128,13 +128,13 @@ def surveyed(
     return survey_of
 
 
-def inflation_for(defect: float) -> float:
-    """Room needed on u and v: a Gram off by `defect` moves them by at most twice that.
+def inflation_for(error_bound: float) -> float:
+    """Room needed on u and v: a Gram off by `error_bound` moves them by at most twice that.
 
     A plan allows twice that, and HEADROOM on leverages, so that a release elsewhere, whose
     linear algebra rounds differently, still finds its plan true.
     """
-    return ROUNDING + 2 * defect
+    return ROUNDING + 2 * error_bound
 
 
 def feature_bound(features: FeatureMap) -> float:
@@ -198,7 +198,7 @@ def _refuse(left_out: list[str]) -> None:
 
 
 def most_rows(
-    features: FeatureMap, source: Source, engine: Engine, first: Seen | None = None
+    features: FeatureMap, source: Source, engine: Engine, first: PersonSums | None = None
 ) -> Person | None:
     """Whose rows are covered together, and at most how many they are: public.
 
@@ -207,7 +207,7 @@ def most_rows(
     if source.person is None:
         return None
     scan = PersonScan(features)
-    found = largest_persons(scan, lambda each: engine.run_pass("persons", source, each), first)
+    found = largest_person_norms(scan, lambda each: engine.run_pass("persons", source, each), first)
     return Person(source.person, found.rows)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from labeldp.data.source import Source
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts
-from labeldp.exact.weights import Weights
+from labeldp.exact.row_norms import Weights
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.shaped_flag import RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim

@@ -19,7 +19,7 @@ from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.exact.leverage import LeverageScan
-from labeldp.exact.stacked import Stack, bags_at_once
+from labeldp.exact.stacked import StackedBags, bags_at_once
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.bags import BagRows, Draw
@@ -64,8 +64,8 @@ class Block:
         return int(self.numbers.stop - self.numbers.start)
 
     @cached_property
-    def stack(self) -> Stack:
-        return Stack(self.features, self.rows, self.bags)
+    def stack(self) -> StackedBags:
+        return StackedBags(self.features, self.rows, self.bags)
 
     @cached_property
     def alone(self) -> dict[int, VerifiedCholesky]:
@@ -83,8 +83,10 @@ class Block:
         return self._with_alone(self.stack.rank, {b: f.rank for b, f in self.alone.items()})
 
     @cached_property
-    def defects(self) -> NDArray[np.float64]:
-        return self._with_alone(self.stack.defect, {b: f.defect for b, f in self.alone.items()})
+    def error_bounds(self) -> NDArray[np.float64]:
+        return self._with_alone(
+            self.stack.error_bound, {b: f.error_bound for b, f in self.alone.items()}
+        )
 
     @cached_property
     def leverages(self) -> NDArray[np.float64]:
@@ -124,8 +126,8 @@ def bag_facts(
             if rank >= bag_size and not adds:
                 raise PlanError(spans_labels(bag_size, rank))
             leverage = max(leverage, float(block.leverages.max()))
-            defect = float(block.defects.max())
-            inflation = max(inflation, inflation_for(defect) + 2 * defect)
+            error_bound = float(block.error_bounds.max())
+            inflation = max(inflation, inflation_for(error_bound) + 2 * error_bound)
             advance(block.bags)
     return DatasetBounds(
         rows=bag_size,

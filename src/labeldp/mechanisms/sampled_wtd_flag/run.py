@@ -22,8 +22,7 @@ from labeldp.exact.cholesky import VerifiedCholesky
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.exact.stacked import stacked_design
-from labeldp.exact.stacked_fits import Fits, fit_stack
+from labeldp.exact.stacked import BagFits, fit_bags, stacked_design
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.bags import BagRows, SimulationInputs, members_table
 from labeldp.mechanisms.design_summary import inflation_for
@@ -95,7 +94,7 @@ class LabelledBags:
     ) -> None:
         self._claim, self._features, self._labels = claim, features, labels
         self._rows, self._values = rows, values
-        self._fits: list[Fits] = []
+        self._fits: list[BagFits] = []
         self._stays = claim.bags * len(features.names) <= _KEPT
         self._place = {column: at for at, column in enumerate(features.kept_columns)}
 
@@ -157,15 +156,15 @@ class LabelledBags:
         facts = self._claim.facts
         same = (
             block.ranks.max() <= (facts.features or 0)
-            and inflation_for(float(block.defects.max())) <= facts.inflation
+            and inflation_for(float(block.error_bounds.max())) <= facts.inflation
             and (facts.max_leverage is None or block.leverages.max() <= facts.max_leverage)
         )
         if not same:
             raise PlanError(OTHER_FEATURES)
 
-    def _fit(self, block: Block) -> Fits:
+    def _fit(self, block: Block) -> BagFits:
         """The bags' regressions in doubles; exact ones of the bags that stand alone."""
-        fits = fit_stack(block.stack, self._labels.codes(self._values[block.numbers]))
+        fits = fit_bags(block.stack, self._labels.codes(self._values[block.numbers]))
         for bag, factor in block.alone.items():
             residual = self._residual(factor, block.numbers.start + bag)
             slope, error = np.zeros_like(fits.slope[bag]), np.zeros_like(fits.slope[bag])
@@ -217,7 +216,7 @@ class LabelledBags:
         return ExactLeastSquares(factor, sums.result())
 
 
-def std_bounds(fits: Fits, added_variance: float, labels: LabelGrid) -> tuple[Labels, Labels]:
+def std_bounds(fits: BagFits, added_variance: float, labels: LabelGrid) -> tuple[Labels, Labels]:
     """√(σ² + added) of every bag in label codes, rounded down and up."""
     added = math.ldexp(added_variance, -2 * labels.exponent)
     down, up = np.sqrt(np.square(fits.low) + added), np.sqrt(np.square(fits.high) + added)

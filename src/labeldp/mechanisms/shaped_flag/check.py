@@ -13,7 +13,7 @@ from labeldp.arrow_util import column_numbers
 from labeldp.data.source import Source
 from labeldp.exact.cholesky import ROUNDOFF
 from labeldp.exact.gram import FeatureGram, GramAccumulator
-from labeldp.exact.weights import Weights
+from labeldp.exact.row_norms import Weights
 from labeldp.mechanisms.checks import (
     FAR,
     check_grid,

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from labeldp.data.source import Source
-from labeldp.exact.persons import PersonScan, largest_persons
-from labeldp.exact.shape import NoiseCovariance
-from labeldp.exact.weight_scan import WeightScan, short_length
-from labeldp.exact.weights import Weights
+from labeldp.exact.person_norms import PersonScan, largest_person_norms
+from labeldp.exact.row_norms import RowNormScan, Weights, round_length_up
 from labeldp.features.feature_map import FeatureMap
+from labeldp.mechanisms.noise_shape import NoiseCovariance
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.passes.protocol import Engine
 from labeldp.release.claim import Person
@@ -26,9 +25,9 @@ class Lengths:
     weights: Weights
 
     @property
-    def tally(self) -> WeightScan | PersonScan:
+    def tally(self) -> RowNormScan | PersonScan:
         """For the pass over the rows in question."""
-        kind = WeightScan if self.claim.person is None else PersonScan
+        kind = RowNormScan if self.claim.person is None else PersonScan
         return kind(self.features, self.weights)
 
     def problem(self, seen: Any, source: Source, engine: Engine) -> str | None:
@@ -40,7 +39,9 @@ class Lengths:
             norm = math.sqrt(seen.maximum)
             return f"a row's weights have the norm {norm:.6g}, {_said(claim.length)}"
         scan = PersonScan(self.features, self.weights)
-        found = largest_persons(scan, lambda each: engine.run_pass("persons", source, each), seen)
+        found = largest_person_norms(
+            scan, lambda each: engine.run_pass("persons", source, each), seen
+        )
         if found.rows > claim.person.rows:
             return f"a person has {found.rows} rows, {_said(claim.person.rows)}"
         if found.length > claim.length:
@@ -59,5 +60,5 @@ def person_length(
     if source.person is None:
         return shape.length, None
     scan = PersonScan(features, shape.weights)
-    found = largest_persons(scan, lambda each: engine.run_pass("persons", source, each))
-    return short_length(found.length), Person(source.person, found.rows)
+    found = largest_person_norms(scan, lambda each: engine.run_pass("persons", source, each))
+    return round_length_up(found.length), Person(source.person, found.rows)

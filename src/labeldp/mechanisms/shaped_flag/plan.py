@@ -7,10 +7,13 @@ from dataclasses import replace
 
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
-from labeldp.exact.shape import FULL_COLUMNS, NoiseCovariance, find_ridged, find_shape
-from labeldp.exact.weight_scan import RowNormScan, WeightScan
-from labeldp.exact.weights import Weights
+from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights
 from labeldp.mechanisms.design_summary import DesignSummary, surveyed
+from labeldp.mechanisms.noise_shape import (
+    FULL_COLUMNS,
+    NoiseCovariance,
+    optimize_noise_shape,
+)
 from labeldp.mechanisms.notes import Note, spared
 from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.plans import Plan
@@ -83,16 +86,14 @@ def shape_of(
     """The search for a shape; between its passes a bar without an end says that it works."""
     with ExitStack() as working:
 
-        def look(weights: Weights, keep: int, spare: int, floor: float) -> RowNormScan:
+        def look(weights: Weights, keep: int, spare: int, floor: float) -> RowNorms:
             working.close()
-            scan = WeightScan(found.features, weights, keep=keep, spare=spare, floor=floor)
+            scan = RowNormScan(found.features, weights, keep=keep, spare=spare, floor=floor)
             sighting = engine.run_pass("rows against the shape", source, scan)
             working.enter_context(engine.progress("shape", None))
             return sighting
 
-        if ridge:
-            return find_ridged(found.factor, found.features, look, ridge)
-        return find_shape(found.factor, found.features, look)
+        return optimize_noise_shape(found.factor, found.features, look, ridge)
 
 
 def _notes(made: Sized, plain: Sized) -> list[str]:

@@ -22,7 +22,7 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
 from labeldp.exact.least_squares import ExactLeastSquares
-from labeldp.exact.weights import Weights
+from labeldp.exact.row_norms import Weights
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.plans import CONTRADICTION, OTHER_FEATURES, Plan
 from labeldp.mechanisms.residual_floor import measure_residual

@@ -11,10 +11,9 @@ from threadpoolctl import threadpool_limits
 
 from labeldp.data.source import Source
 from labeldp.exact.cholesky import LARGE, VerifiedCholesky
-from labeldp.exact.ridge import Expected
-from labeldp.exact.shape import NoiseCovariance
 from labeldp.mechanisms.design_summary import DesignSummary
 from labeldp.mechanisms.forecast import explained_ms, shrunken_ms
+from labeldp.mechanisms.noise_shape import ExpectedLabels, NoiseCovariance
 from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
@@ -55,13 +54,13 @@ class Sized:
         """The same, if what is explained is as a prior of the fit has it, which favours columns."""
         claim, found = self.claim, self.found
         with threadpool_limits(1, "blas"):
-            labels = Expected.of(
+            labels = ExpectedLabels.of(
                 found.factor,
                 found.features,
                 explained=claim.rows * self.explained,
                 mean=claim.rows * claim.width**2 / 12,
             )
-            return labels.missed(claim.noise_std * self.spread.root) / claim.rows
+            return labels.posterior_error(claim.noise_std * self.spread.root) / claim.rows
 
 
 def sized(
@@ -92,7 +91,7 @@ def sized(
         noise_std=noise.deviation(width * length, aggregates, columns),
         trace=_short(shape.trace * longer),
         directions=spread.directions,
-        gap=_short(shape.aim * longer / shape.bound),
+        gap=_short(shape.objective * longer / shape.bound),
         kind=shape.kind,
         passes=shape.passes,
         residual_noise_std=None,

@@ -125,7 +125,7 @@ def check_features(release: Release, source: Source, engine: Engine) -> Iterator
     claimed = certificate["max_leverage"]
     if claimed is not None and claimed < leverage.maximum:
         yield f"the largest leverage is {leverage.maximum:.6g}, the certificate says {claimed:.6g}"
-    if certificate["inflation"] < inflation_for(factor.defect):
+    if certificate["inflation"] < inflation_for(factor.error_bound):
         yield "the certificate's inflation is too small for these features"
     claim, person = read_claim(certificate), most_rows(release.features, source, engine)
     if person is not None and person.rows > claim.protected:

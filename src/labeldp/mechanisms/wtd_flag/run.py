@@ -32,7 +32,7 @@ from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelMoments
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.leverage import Leverage, LeverageScan
-from labeldp.exact.persons import PersonScan, Seen
+from labeldp.exact.person_norms import PersonScan, PersonSums
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.design_summary import inflation_for, most_rows
 from labeldp.mechanisms.plans import OTHER_FEATURES, Plan
@@ -102,7 +102,7 @@ def run(plan: Plan, source: Source, engine: Engine, randomness: Randomness) -> P
 
 def _sums(
     plan: Plan, source: Source, engine: Engine
-) -> tuple[FeatureGram, LabelMoments, Seen | None]:
+) -> tuple[FeatureGram, LabelMoments, PersonSums | None]:
     """Of features and labels, and whose rows these are: no other pass may tell."""
     tallies = GramAccumulator(plan.features), LabelCrossProducts(plan.features, plan.labels)
     if source.person is None:
@@ -122,7 +122,7 @@ def check_facts(
         factor.rows == facts.rows
         and factor.kept == features.kept_columns
         and factor.rank == facts.features
-        and inflation_for(factor.defect) <= facts.inflation
+        and inflation_for(factor.error_bound) <= facts.inflation
         and (facts.max_leverage is None or leverage.maximum <= facts.max_leverage)
     )
     if not same:
