@@ -231,7 +231,7 @@ def test_the_total_of_a_ledger_is_told(directory: Path) -> None:
     spent = {"ledger": "0" * 16, "entry": 7, "digest": "f" * 64, "releases": 3}
     told = report(certificate | {"ledger": spent | {"epsilon": 1.455, "delta": 1e-6}})
     assert told["ledger"].startswith(
-        "3 releases of this table together cost ε = 1.455 at δ = 1e-06"
+        "3 releases of this table or of its persons cost ε = 1.455 at δ = 1e-06"
     )
     assert "no ledger was kept" in report(certificate)["ledger"]
 

@@ -26,6 +26,7 @@ from tests.plans import plan
 CAP = 1.2
 RANGE = (0.0, 10.0)
 ROWS = 600
+RECORDED = Path(__file__).parents[1] / "golden/recorded"
 GAUSSIAN: dict[str, Any] = {
     "epsilon": 1.0,
     "delta": 1e-6,
@@ -241,6 +242,36 @@ def test_what_escapes_is_what_the_docs_say(ledger: Ledger) -> None:
     release(ledger, "part", table().slice(1))
     other = rescaled("age", "dose", "code")
     release(ledger, "changed", other.drop_columns("town"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"features": ["health"]},
+        {"drop": ["coinsurance"], "categorical": ["chronic_diseases"]},
+        {"label": "coinsurance", "label_range": (0, 100), "drop": ["visits"]},
+    ],
+    ids=str,
+)
+def test_a_table_in_a_ledger_of_an_earlier_version_has_one_cap(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    shutil.copyfile(RECORDED / "ledgers/visits.ledger", tmp_path / "l")
+    (tmp_path / "l").chmod(0o600)
+    ledger, data = Ledger(tmp_path / "l"), pq.read_table(RECORDED / "tables/visits.parquet")
+    data = data.take(pa.array(np.arange(len(data))[::-1]))
+    options = {"label": "visits", "label_range": (0, 77), "drop": ()} | options
+    with pytest.raises(LedgerError, match="knows this table as 'visits' "):
+        release(ledger, "new", data, **options)
+    spent = ledger.account("visits").spent
+    release(ledger, "visits", data, **options)
+    assert ledger.account("visits").spent > spent
+    without = data.drop_columns(data.column_names[2:-1])
+    release(ledger, "visits", without, label="visits", label_range=(0, 77), drop=())
+    ledger.limit("visits", epsilon=0.1)
+    with pytest.raises(LedgerError, match="counted together: entries 3, 5, "):
+        release(ledger, "visits", data.slice(5), label="visits", label_range=(0, 77), drop=())
 
 
 # --- labels stay out of it -----------------------------------------------------------------------

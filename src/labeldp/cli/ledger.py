@@ -61,7 +61,7 @@ def _show(book: Ledger, told: dict[str, Any]) -> None:
         ],
     )
     if told["tables"]:
-        columns = ("table", "releases", "ε spent", "of", "at δ", "for all labels of")
+        columns = ("table", "releases", "ε spent", "of", "at δ", "for all labels of", "with")
         emit_table("Tables", columns, map(_table, told["tables"]))
     if told["persons"]:
         rows = [
@@ -86,7 +86,7 @@ def _table(told: dict[str, Any]) -> list[Any]:
     cap, unit = told["cap"], told["unit"] or ""
     whose = "a person" if "person" in unit.partition(",")[0] else "a row"
     spent = map(_short, (told["epsilon"], *cap.values()))
-    return [told["dataset"], told["releases"], *spent, whose]
+    return [told["dataset"], told["releases"], *spent, whose, ", ".join(told["counted_with"])]
 
 
 def _short(value: Any) -> Any:

@@ -180,7 +180,9 @@ def _spent(certificate: dict[str, Any]) -> list[tuple[str, str]]:
     if book is None:
         return []
     total = f"ε = {book['epsilon']:.4g} at δ = {book['delta']:g}"
-    return [("ledger", f"entry {book['entry']}; {book['releases']} on this table: {total}")]
+    return [
+        ("ledger", f"entry {book['entry']}; releases counted together: {book['releases']}; {total}")
+    ]
 
 
 def _quality(found: Quality | None) -> list[tuple[str, str]]:

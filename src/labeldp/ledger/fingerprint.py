@@ -45,6 +45,7 @@ MOST_IDS = 1 << 20
 _SUMS = 2
 _MISSING = np.uint64(0x7FF8000000000000)  # the bits of the usual NaN
 _MISSING_WORDS = ("", "#n/a", "n/a", "na", "nan", "-nan", "null", "none", "<na>", "nat", ".")
+_DECIMAL_COMMA = r"^([+-]?\d+),(\d+)$"
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$|^[+-]?inf(inity)?$"
 _WHOLE_SECONDS = r"^(\d{4}-\d\d-\d\d)[t ](\d\d:\d\d:\d\d)(?:\.0+)?(?:z|\+00:00)?$"
 _MIDNIGHT = r"^(\d{4}-\d\d-\d\d) 00:00:00$"
@@ -204,7 +205,7 @@ class _IdSet:
     complete: bool = True
 
     def add(self, hashes: Words, masks: Words) -> None:
-        self.merge(_IdSet(_mixed_sums(hashes, None, masks), (np.unique(mixed(hashes ^ masks[0])),)))
+        self.merge(_IdSet(_mixed_sums(hashes, None, masks), (_distinct(mixed(hashes ^ masks[0])),)))
 
     def merge(self, other: _IdSet) -> None:
         self.sums = _plus(self.sums, other.sums)
@@ -217,7 +218,7 @@ class _IdSet:
         return self.parts[0], self.complete
 
     def _shrink(self) -> None:
-        every = np.unique(np.concatenate([np.empty(0, np.uint64), *self.parts]))
+        every = _distinct(np.concatenate([np.empty(0, np.uint64), *self.parts]))
         self.parts = (every[:MOST_IDS],)
         self.complete = self.complete and len(every) <= MOST_IDS
 
@@ -262,6 +263,12 @@ def _plus(sums: Sequence[int], others: Sequence[int]) -> tuple[int, ...]:
     return tuple((mine + other) % 2**64 for mine, other in zip(sums, others, strict=True))
 
 
+def _distinct(values: Words) -> Words:
+    """Return the different ones in increasing order."""
+    values = np.sort(values)  # five times faster than the hash table of np.unique
+    return values[np.diff(values, prepend=~values[:1]) != 0]
+
+
 def _masks(key: bytes, what: str) -> Words:
     digests = [hmac.digest(key, f"{what}:{place}".encode(), "sha256") for place in range(_SUMS)]
     return np.array([int.from_bytes(each[:8], "little") for each in digests], dtype=np.uint64)
@@ -294,6 +301,9 @@ def _text_words(texts: pa.Array) -> Words:
     texts = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
     texts = pc.replace_substring_regex(texts, _WHOLE_SECONDS, r"\1 \2")
     texts = pc.replace_substring_regex(texts, _MIDNIGHT, r"\1")
+    texts = pc.replace_substring_regex(texts, _DECIMAL_COMMA, r"\1.\2")
+    texts = pc.replace_substring_regex(texts, "^true$", "1")
+    texts = pc.replace_substring_regex(texts, "^false$", "0")
     words = hash_texts(texts.cast(pa.large_binary()))
     numbers = pc.match_substring_regex(texts, _NUMBER)
     values = texts.filter(numbers).cast(pa.float64())

@@ -227,8 +227,8 @@ def _ledger(entry: dict[str, Any] | None) -> str:
     where = f"entry {entry['entry']} of ledger {entry['ledger']}"
     if entry["releases"] == 1:
         cost = f"ε = {spent} at δ = {entry['delta']:g}"
-        return f"this is the first release of this table: {cost} ({where})"
+        return f"the ledger counts no earlier release: {cost} ({where})"
     return (
-        f"{entry['releases']} releases of this table together cost ε = {spent} at "
+        f"{entry['releases']} releases of this table or of its persons cost ε = {spent} at "
         f"δ = {entry['delta']:g}, this one included ({where})"
     )
