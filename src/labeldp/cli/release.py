@@ -180,9 +180,8 @@ def _spent(certificate: dict[str, Any]) -> list[tuple[str, str]]:
     if book is None:
         return []
     total = f"ε = {book['epsilon']:.4g} at δ = {book['delta']:g}"
-    return [
-        ("ledger", f"entry {book['entry']}; releases counted together: {book['releases']}; {total}")
-    ]
+    count = "1 release" if book["releases"] == 1 else f"{book['releases']} releases together"
+    return [("ledger", f"entry {book['entry']}; {count}: {total}")]
 
 
 def _quality(found: Quality | None) -> list[tuple[str, str]]:
