@@ -128,7 +128,7 @@ def _document(
     told: Summary | None,
     learning: LearningOptions,
 ) -> dict[str, Any]:
-    quality = None if fitted.quality is None else fitted.quality.to_json()
+    quality = None if fitted.quality is None else asdict(fitted.quality)
     known = {"quality": quality} if told is None else told.to_dict()
     names = ("rule", "clipped_to", "quality", "releases", "base_levels", "notes")
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -149,7 +149,7 @@ def _draw(
 def _document(out: Path, released: Release, found: Quality | None) -> dict[str, Any]:
     quality = None
     if found is not None:
-        quality = found.to_json() | {"beats_the_constant": found.beats_the_constant}
+        quality = asdict(found) | {"beats_the_constant": found.beats_the_constant}
     return {"release": str(out), "certificate": released.certificate, "quality": quality}
 
 

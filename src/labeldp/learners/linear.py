@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,6 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.learners import fit_rules
 from labeldp.learners.effects import PredictionErrors, mean_row, trace_effects
 from labeldp.learners.fit_rules import FitRule
-from labeldp.learners.model_file import select_fields
 from labeldp.learners.models import (
     RELEASE_FIELDS,
     Coefficient,
@@ -128,12 +128,13 @@ def refuse_contradictions() -> Iterator[None]:
 
 
 def _release_facts(release: Release) -> dict[str, Any]:
-    """Return what a summary says of a release."""
+    """Return what a summary says of a release, if its certificate holds numbers there."""
     facts = {name: release.certificate.get(name) for name in RELEASE_FIELDS}
-    try:
-        return select_fields(facts, RELEASE_FIELDS)
-    except ValueError as problem:  # of a release that nobody verified
-        raise ReleaseError(f"certificate: {problem}; get the release anew") from None
+    for name, value in facts.items():  # nobody may have verified the release
+        kind = str if name == "mechanism" else Real
+        if value is not None and not isinstance(value, kind):
+            raise ReleaseError(f"certificate: {name} is malformed; get the release anew")
+    return facts
 
 
 def _release_equations(

@@ -23,10 +23,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InputError
 from labeldp.io_util import (
-    Check,
-    is_number,
     json_digest,
-    list_of,
     parse_json,
     path_problem,
     refuse_existing,
@@ -136,16 +133,3 @@ def seal_of(document: Document, arrays: Arrays) -> str:
         for name, array in arrays.items()
     }
     return json_digest([body, numbers])
-
-
-def select_fields(document: Any, checks: dict[str, Check]) -> Document:
-    """Return the named fields; raise ValueError if one is not as its check wants it."""
-    for name, check in checks.items():
-        if not check(document[name]):
-            raise ValueError(f"{name} is malformed")
-    return {name: document[name] for name in checks}
-
-
-def is_range(value: Any) -> bool:
-    """Return whether a value is a list of two numbers."""
-    return list_of(is_number)(value) and len(value) == 2

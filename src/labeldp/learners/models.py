@@ -11,9 +11,8 @@ Predicting imports neither scikit-learn nor SciPy nor torch. How models are lear
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import Any, ClassVar, Literal
 
@@ -21,17 +20,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.display import ReprMixin
-from labeldp.errors import InputError, at_least, in_range, positive, share
-from labeldp.features.feature_map import FeatureMap
-from labeldp.io_util import (
-    is_count,
-    is_flag,
-    is_number,
-    is_positive,
-    is_text,
-    list_of,
-    optional,
+from labeldp.errors import (
+    InputError,
+    at_least,
+    describe,
+    in_range,
+    positive,
+    share,
+    to_bool,
+    to_float,
+    to_int,
+    to_range,
+    to_str_tuple,
 )
+from labeldp.features.feature_map import FeatureMap
 from labeldp.learners.layers import Layers, Matrix, RowEncoder, row_products
 from labeldp.learners.model_file import (
     DAMAGE,
@@ -39,10 +41,8 @@ from labeldp.learners.model_file import (
     Arrays,
     Document,
     check_header,
-    is_range,
     read_document,
     seal_of,
-    select_fields,
     write_document,
 )
 
@@ -72,12 +72,6 @@ class Coefficient:
     total_error: float | None = None
     """Both together."""
 
-    @classmethod
-    def from_json(cls, entry: Any) -> Coefficient:
-        """Return the coefficient that `asdict` was taken of."""
-        numbers = {each.name: optional(is_number) for each in fields(cls)}
-        return cls(**select_fields(entry, {**numbers, "name": is_text, "value": is_number}))
-
 
 @dataclass(frozen=True)
 class Effect:
@@ -96,21 +90,12 @@ class Effect:
         return isinstance(self.values[0], str)
 
     @classmethod
-    def from_json(cls, entry: Any) -> Effect:
+    def from_json(cls, entry: dict[str, Any]) -> Effect:
         """Return the effect that `asdict` was taken of."""
-        numbers = list_of(is_number)
-        checks = {
-            "column": is_text,
-            "values": lambda value: numbers(value) or list_of(is_text)(value),
-            "predictions": numbers,
-            "privacy_errors": optional(numbers),
-            "total_errors": optional(numbers),
-        }
-        values = select_fields(entry, checks)
-        lists = {n: tuple(v) for n, v in values.items() if n != "column" and v is not None}
+        lists = {name: tuple(value) for name, value in entry.items() if isinstance(value, list)}
         if len(set(map(len, lists.values()))) != 1:
             raise ValueError("an effect has lists of different lengths")
-        return cls(**values | lists)
+        return cls(**entry | lists)
 
 
 MAX_RISK = 0.05
@@ -175,51 +160,20 @@ class Quality:
             f"{self.gain:.4g} ± {self.gain_error:.2g} in mean square. {remedy}"
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, document: Any) -> Quality:
-        """Return the quality that `to_json` gave."""
-        checks = {each.name: optional(is_number) for each in fields(cls)}
-        return cls(**select_fields(document, checks))
-
 
 # --- options ---
 
 
-def _whole(**values: Any) -> None:
-    """Refuse what is not a whole number."""
-    for name, value in values.items():
-        try:
-            operator.index(value)
-        except TypeError:
-            kind = type(value).__name__
-            raise InputError(f"`{name}` must be a whole number, not of type {kind}") from None
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        kind = type(value).__name__
-        raise InputError(f"`{name}` must be True or False, not of type {kind}")
-    return bool(value)
-
-
-def _optional_flag(name: str, value: Any) -> bool | None:
-    return None if value is None else _flag(name, value)
-
-
-def _penalty(name: str, value: Any) -> Penalty:
+def _to_penalty(name: str, value: Any) -> Penalty:
     if isinstance(value, str):
         if value != "auto":
-            raise InputError(f"`{name}` must be a number or 'auto', not the text {value[:40]!r}")
+            raise InputError(f"`{name}` must be a number or 'auto', not {describe(value)}")
         return "auto"
     at_least(0, **{name: value})
     return float(value)
 
 
-def _norm_bound(value: Any) -> float | None:
+def _to_norm_bound(value: Any) -> float | None:
     if value is None:
         return None
     positive(max_norm=value)
@@ -246,21 +200,16 @@ class LinearOptions:
 
     def checked(self) -> LinearOptions:
         """Return the same in plain Python values; refuse what makes no sense, by its name."""
-        columns = self.columns
-        if columns is not None:
-            if isinstance(columns, str) or not all(isinstance(name, str) for name in columns):
-                raise InputError("`columns` must be a list of texts, such as ['age', 'income']")
-            columns = tuple(map(str, columns))
         in_range(0, 1, confidence=self.confidence)
         options = LinearOptions(
-            penalty=_penalty("penalty", self.penalty),
-            lasso=_penalty("lasso", self.lasso),
-            max_norm=_norm_bound(self.max_norm),
-            columns=columns,
-            fit_intercept=_flag("fit_intercept", self.fit_intercept),
+            penalty=_to_penalty("penalty", self.penalty),
+            lasso=_to_penalty("lasso", self.lasso),
+            max_norm=_to_norm_bound(self.max_norm),
+            columns=None if self.columns is None else to_str_tuple("columns", self.columns),
+            fit_intercept=to_bool("fit_intercept", self.fit_intercept),
             confidence=float(self.confidence),
-            shrink=_optional_flag("shrink", self.shrink),
-            clip=_flag("clip", self.clip),
+            shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
+            clip=to_bool("clip", self.clip),
         )
         if (options.penalty != 0) + (options.lasso != 0) + (options.max_norm is not None) > 1:
             raise InputError("set one of `penalty`, `lasso` and `max_norm`, not both")
@@ -303,36 +252,34 @@ class NetworkOptions:
     def checked(self) -> NetworkOptions:
         """Return the same in plain Python values; refuse what makes no sense, by its name."""
         if isinstance(self.hidden, str) or not np.iterable(self.hidden):
-            raise InputError("`hidden` must be a list of whole numbers, such as (128, 64)")
-        threads = 1 if self.threads is None else self.threads
-        counts = {"epochs": self.epochs, "batch_rows": self.batch_rows, "patience": self.patience}
-        _whole(**counts, threads=threads, folds=self.folds, seed=self.seed)
-        for width in self.hidden:
-            _whole(hidden=width)
-            at_least(1, hidden=width)
-        at_least(1, **counts, threads=threads)
-        at_least(2, folds=self.folds)
-        at_least(0, seed=self.seed)
-        if self.seed >= 2**63:
-            raise InputError(f"`seed` must be below 2**63, not {self.seed}")
-        positive(learning_rate=self.learning_rate, final_rate=self.final_rate)
-        share(validation_fraction=self.validation_fraction)
+            raise InputError(
+                f"`hidden` must be a list of whole numbers, not {describe(self.hidden)}"
+            )
         options = NetworkOptions(
-            hidden=tuple(map(int, self.hidden)),
-            epochs=int(self.epochs),
-            learning_rate=float(self.learning_rate),
-            final_rate=float(self.final_rate),
-            batch_rows=int(self.batch_rows),
-            patience=int(self.patience),
-            validation_fraction=float(self.validation_fraction),
-            max_norm=_norm_bound(self.max_norm),
-            scale_labels=_flag("scale_labels", self.scale_labels),
-            shrink=_optional_flag("shrink", self.shrink),
-            folds=int(self.folds),
-            clip=_flag("clip", self.clip),
-            seed=int(self.seed),
-            threads=None if self.threads is None else int(self.threads),
+            hidden=tuple(to_int("hidden", width) for width in self.hidden),
+            epochs=to_int("epochs", self.epochs),
+            learning_rate=to_float("learning_rate", self.learning_rate),
+            final_rate=to_float("final_rate", self.final_rate),
+            batch_rows=to_int("batch_rows", self.batch_rows),
+            patience=to_int("patience", self.patience),
+            validation_fraction=to_float("validation_fraction", self.validation_fraction),
+            max_norm=_to_norm_bound(self.max_norm),
+            scale_labels=to_bool("scale_labels", self.scale_labels),
+            shrink=None if self.shrink is None else to_bool("shrink", self.shrink),
+            folds=to_int("folds", self.folds),
+            clip=to_bool("clip", self.clip),
+            seed=to_int("seed", self.seed),
+            threads=None if self.threads is None else to_int("threads", self.threads),
         )
+        at_least(1, hidden=min(options.hidden, default=1))
+        at_least(1, threads=1 if options.threads is None else options.threads)
+        at_least(1, epochs=options.epochs, batch_rows=options.batch_rows, patience=options.patience)
+        at_least(2, folds=options.folds)
+        at_least(0, seed=options.seed)
+        if options.seed >= 2**63:
+            raise InputError(f"`seed` must be below 2**63, not {options.seed}")
+        positive(learning_rate=options.learning_rate, final_rate=options.final_rate)
+        share(validation_fraction=options.validation_fraction)
         if options.shrink and options.one_network:
             others = " and ".join(f"`{name}`" for name in options.one_network)
             raise InputError(f"`shrink=True` averages networks: leave {others} out")
@@ -342,65 +289,12 @@ class NetworkOptions:
 # --- models ---
 
 
-def _is_dict(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _is_rule(value: Any) -> bool:
-    return _is_dict(value) and all(is_text(v) or is_number(v) for v in value.values())
-
-
-def _is_penalty(value: Any) -> bool:
-    return value == "auto" or is_number(value)
-
-
-_LINEAR_PARAMETERS = {
-    "penalty": _is_penalty,
-    "lasso": _is_penalty,
-    "max_norm": optional(is_number),
-    "columns": optional(list_of(is_text)),
-    "fit_intercept": is_flag,
-    "confidence": is_number,
-    "shrink": optional(is_flag),
-    "clip": is_flag,
-}
-RELEASE_FIELDS = {
-    "mechanism": optional(is_text),
-    "epsilon": optional(is_number),
-    "delta": optional(is_number),
-    "rows": optional(is_count),
-    "bags": optional(is_count),
-}
+RELEASE_FIELDS = ("mechanism", "epsilon", "delta", "rows", "bags")
 """What a model records of a release."""
-_LINEAR_FIELDS = {
-    "coef": list_of(is_number),
-    "intercept": is_number,
-    "coefficients": lambda value: isinstance(value, list),
-    "residual_ms": optional(is_number),
-    "dof": is_number,
-    "multiplier": is_number,
-    "feature_names": optional(list_of(is_text)),
-    "rule": _is_rule,
-    "label_range": optional(is_range),
-    "quality": optional(_is_dict),
-    "releases": list_of(_is_dict),
-    "effects": list_of(_is_dict),
-}
-_NETWORK_FIELDS = {
-    "input": lambda value: value in ("codes", "design", "columns"),
-    "shift": is_number,
-    "scale": is_positive,
-    "losses": list_of(is_number),
-    "validation_losses": list_of(is_number),
-    "best_epoch": is_count,
-    "row_norm": optional(is_number),
-    "centre": optional(list_of(is_number)),
-    "spread": optional(list_of(is_positive)),
-    "feature_names": optional(list_of(is_text)),
-    "share": optional(is_number),
-    "quality": optional(_is_dict),
-    "label_range": optional(is_range),
-}
+_NETWORK_FIELDS = (
+    "input", "shift", "scale", "losses", "validation_losses", "best_epoch", "row_norm", "centre",
+    "spread", "feature_names", "share", "label_range",
+)  # fmt: skip
 
 
 def _common_document(model: LinearModel | NetworkModel) -> Document:
@@ -412,15 +306,23 @@ def _common_document(model: LinearModel | NetworkModel) -> Document:
     }
 
 
+def _common_fields(document: Document) -> dict[str, Any]:
+    """Return the fields that both kinds of models read alike."""
+    described, names = document["features"], document["feature_names"]
+    quality, label_range = document["quality"], document["label_range"]
+    return {
+        "features": None if described is None else FeatureMap.from_json(described),
+        "feature_names": None if names is None else tuple(names),
+        "label_range": None if label_range is None else to_range("label_range", label_range),
+        "quality": None if quality is None else Quality(**quality),
+    }
+
+
 def _clip(predictions: Array, label_range: tuple[float, float] | None, options: Any) -> Array:
     """Return predictions within the public label range, if there is one and it is wanted."""
     if label_range is None or not options.clip:
         return predictions
     return np.asarray(np.clip(predictions, *label_range))
-
-
-def _pair(value: Any) -> tuple[float, float] | None:
-    return None if value is None else (float(value[0]), float(value[1]))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -484,36 +386,37 @@ class LinearModel(ReprMixin):
             "feature_names": self.feature_names,
             "rule": self.rule,
             "label_range": self.label_range,
-            "quality": None if self.quality is None else self.quality.to_json(),
+            "quality": None if self.quality is None else asdict(self.quality),
             "releases": self.releases,
             "effects": [asdict(effect) for effect in self.effects],
         }
         write_document(path, _common_document(self) | document)
 
     @classmethod
-    def from_document(
-        cls, document: Document, features: FeatureMap | None, _arrays: Arrays
-    ) -> LinearModel:
+    def from_document(cls, document: Document, _arrays: Arrays) -> LinearModel:
         """Return the model of a file; any damage is an exception."""
-        parameters = select_fields(document["parameters"], _LINEAR_PARAMETERS)
-        columns, values = parameters["columns"], select_fields(document, _LINEAR_FIELDS)
-        names, quality = values["feature_names"], values["quality"]
-        if names is not None and len(values["coef"]) != len(names):
+        parameters, residual_ms = document["parameters"], document["residual_ms"]
+        columns = parameters["columns"]
+        parameters = parameters | {"columns": None if columns is None else tuple(columns)}
+        model = cls(
+            options=LinearOptions(**parameters).checked(),
+            coef=np.array(document["coef"], dtype=np.float64),
+            intercept=to_float("intercept", document["intercept"]),
+            coefficients=tuple(Coefficient(**entry) for entry in document["coefficients"]),
+            residual_ms=math.nan if residual_ms is None else residual_ms,
+            dof=document["dof"],
+            multiplier=document["multiplier"],
+            rule=document["rule"],
+            releases=tuple(document["releases"]),
+            effects=tuple(map(Effect.from_json, document["effects"])),
+            **_common_fields(document),
+        )
+        names = model.feature_names
+        if model.coef.ndim != 1 or (names is not None and len(model.coef) != len(names)):
             raise ValueError("coef and feature_names differ in length")
-        if features is not None and features.names != tuple(names or ()):
+        if model.features is not None and model.features.names != names:
             raise ValueError("features and feature_names differ")
-        parsed = {
-            "coef": np.array(values["coef"], dtype=np.float64),
-            "coefficients": tuple(map(Coefficient.from_json, values["coefficients"])),
-            "residual_ms": math.nan if values["residual_ms"] is None else values["residual_ms"],
-            "feature_names": None if names is None else tuple(names),
-            "label_range": _pair(values["label_range"]),
-            "quality": None if quality is None else Quality.from_json(quality),
-            "releases": tuple(select_fields(each, RELEASE_FIELDS) for each in values["releases"]),
-            "effects": tuple(map(Effect.from_json, values["effects"])),
-        }
-        parameters["columns"] = None if columns is None else tuple(columns)
-        return cls(options=LinearOptions(**parameters), features=features, **values | parsed)
+        return model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -607,37 +510,26 @@ class NetworkModel(ReprMixin):
             "category_sizes": list(self.layers.sizes),
             "layers": len(self.layers.matrices),
             **{name: getattr(self, name) for name in _NETWORK_FIELDS},
-            "quality": None if self.quality is None else self.quality.to_json(),
+            "quality": None if self.quality is None else asdict(self.quality),
         }
         matrices = {f"layer_{index}": matrix for index, matrix in enumerate(self.layers.matrices)}
         write_document(path, _common_document(self) | document, matrices)
 
     @classmethod
-    def from_document(
-        cls, document: Document, features: FeatureMap | None, arrays: Arrays
-    ) -> NetworkModel:
+    def from_document(cls, document: Document, arrays: Arrays) -> NetworkModel:
         """Return the model of a file; any damage is an exception."""
-        values = select_fields(document, _NETWORK_FIELDS)
-        parameters = {
-            each.name: document["parameters"][each.name] for each in fields(NetworkOptions)
-        }
-        options = NetworkOptions(**parameters).checked()
+        options = NetworkOptions(**document["parameters"]).checked()
         matrices = tuple(_read_matrix(arrays[f"layer_{k}"]) for k in range(document["layers"]))
         outputs = [matrix.shape[1] for matrix in matrices]
         inputs = [len(matrix) - 1 for matrix in matrices]
         # Averaged networks stand side by side, so every hidden layer is a multiple as wide.
-        copies = 1 if values["share"] is None else outputs[0] / (*options.hidden, 1)[0]
+        copies = 1 if document["share"] is None else outputs[0] / (*options.hidden, 1)[0]
         widths = [*(copies * width for width in options.hidden), 1]
         if outputs != widths or inputs[1:] != outputs[:-1]:
             raise ValueError("the layers do not fit together")
-        names, quality = values["feature_names"], values["quality"]
-        parsed = {
-            "feature_names": None if names is None else tuple(names),
-            "label_range": _pair(values["label_range"]),
-            "quality": None if quality is None else Quality.from_json(quality),
-        }
         layers = Layers(tuple(document["category_sizes"]), matrices)
-        model = cls(options=options, layers=layers, features=features, **values | parsed)
+        values = {name: document[name] for name in _NETWORK_FIELDS}
+        model = cls(options=options, layers=layers, **values | _common_fields(document))
         model._check_inputs()
         return model
 
@@ -675,14 +567,12 @@ def load_model(path: str | PathLike[str], kind: type[Model] | None = None) -> Mo
         network = document.get("format") == NetworkModel.FORMAT
         kind = NetworkModel if network else LinearModel
     check_header(document, kind.FORMAT, path)
+    # The seal comes first: a file that was damaged is refused here, whatever the damage is. What
+    # follows is for files that someone made and sealed, so that they fail now and in one line.
+    if document.get("seal") != seal_of(document, arrays):
+        raise InputError(f"{path} is an altered model file (its seal does not match); fit it again")
     try:
-        description = document["features"]
-        features = None if description is None else FeatureMap.from_json(description)
-        model = kind.from_document(document, features, arrays)
-        is_sealed = document["seal"] == seal_of(document, arrays)
+        return kind.from_document(document, arrays)
     except DAMAGE as error:
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise InputError(f"{path} is a damaged model file: {reason}") from error
-    if not is_sealed:
-        raise InputError(f"{path} is an altered model file (its seal does not match); fit it again")
-    return model

@@ -50,7 +50,7 @@ class Summary:
                 "rows": sum(release["rows"] or 0 for release in model.releases) or None,
                 "rule": model.rule,
                 "clipped_to": list(model.label_range or ()) if model.options.clip else None,
-                "quality": None if model.quality is None else model.quality.to_json(),
+                "quality": None if model.quality is None else asdict(model.quality),
                 "confidence": confidence,
                 "intervals_for": target,
                 "coefficients": [_entry(entry, confidence) for entry in model.coefficients],
