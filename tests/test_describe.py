@@ -91,14 +91,6 @@ def test_files_and_digests_are_those_of_the_directory(directory: Path) -> None:
     assert text == describe(directory, "croissant")
     found = {each["name"]: each["sha256"] for each in json.loads(text)["distribution"]}
     assert found == {name: digest for name, digest in files.items() if name != CROISSANT}
-    package = json.loads(describe(directory, "datapackage"))
-    assert {each["path"]: each["hash"] for each in package["resources"]} == {
-        name: f"sha256:{digest}" for name, digest in files.items()
-    }
-    columns = pq.read_schema(directory / "aggregates.parquet").names
-    tables = {each["path"]: each for each in package["resources"]}
-    shown = tables["aggregates.parquet"]["schema"]["fields"]
-    assert [each["name"] for each in shown] == columns
     card = describe(directory, "card")
     assert all(digest in card for digest in files.values())
     needs = labeldp.Release.load(directory).needs_rows
@@ -142,7 +134,7 @@ def test_the_command_prints_or_writes(directory: Path, tmp_path: Path) -> None:
     assert run("describe", directory, "--out", out).code == 0
     assert out.read_text() == describe(directory, "card")
     refused = run("describe", directory, "--as", "poem")
-    assert (refused.code, "croissant, registry, datapackage, card" in refused.error) == (2, True)
+    assert (refused.code, "croissant, registry, card" in refused.error) == (2, True)
     with pytest.raises(InputError, match="`kind`"):
         describe(directory, "poem")
 

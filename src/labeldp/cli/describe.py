@@ -12,7 +12,7 @@ from labeldp.io_util import check_target, new_path
 
 def describe(
     directory: ReleaseDirectory,
-    kind: Annotated[str, told("croissant, registry, datapackage or card.", flag="--as")] = "card",
+    kind: Annotated[str, told("croissant, registry or card.", flag="--as")] = "card",
     out: Annotated[Path | None, told("Write it to this new file.")] = None,
 ) -> None:
     """A release in the words of catalogues, made from its certificate and its files."""

@@ -88,13 +88,13 @@ def croissant_of(folder: Path, certificate: dict[str, Any]) -> str:
     return croissant_text(certificate, files_of(folder, (CROISSANT, SIGNATURES)))
 
 
-def title(certificate: dict[str, Any]) -> str:
+def title_of(certificate: dict[str, Any]) -> str:
     """What the curator calls it, or what it is."""
     named = (certificate.get("about") or {}).get("name")
     return str(named or f"{certificate['labels']['column']}, label-private")
 
 
-def described(certificate: dict[str, Any]) -> str:
+def description_of(certificate: dict[str, Any]) -> str:
     """A release in one sentence."""
     return (
         f"{certificate['bags']:,} aggregates of {certificate['rows']:,} rows, published with label "
@@ -112,8 +112,8 @@ def croissant_text(certificate: dict[str, Any], files: tuple[File, ...]) -> str:
     document = {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
-        "name": title(certificate),
-        "description": described(certificate),
+        "name": title_of(certificate),
+        "description": description_of(certificate),
         "conformsTo": f"{_TERMS}1.0",
         "version": "1.0.0",
         **{name: value for name, value in known.items() if value},

@@ -1,206 +1,153 @@
-"""A release in the words of catalogues: Croissant, Frictionless, a registry of deployments, a card.
+"""Descriptions of a release for catalogues: Croissant, a registry of DP deployments, a card.
 
-Each is a pure function of what stands in the release: its certificate, its files, their digests
-and columns. What the curator did not say (`release --about`) is left out or called "not stated".
+Each is a function of what stands in the release: its certificate, its files, their digests and
+columns. What the curator did not say (`release --about`) is left out or called "not stated".
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from labeldp.errors import InputError, ReleaseError
 from labeldp.io_util import read_json
-from labeldp.release.croissant import JSON, PARQUET, File, croissant_of, described, files_of, title
+from labeldp.release.croissant import croissant_of, description_of, files_of, title_of
 from labeldp.release.files import Release
 from labeldp.release.pending import CERTIFICATE
 from labeldp.signoff.verification import verify
 
+KINDS = ("croissant", "registry", "card")
 NOT_STATED = "not stated"
 
 
-@dataclass(frozen=True)
-class Described:
-    """What descriptions are made of."""
-
-    certificate: dict[str, Any]
-    files: tuple[File, ...]
-    folder: Path
-
-    @classmethod
-    def of(cls, folder: Path) -> Described:
-        """A release that verifies."""
-        checked = verify(folder)
-        if not checked.valid:
-            raise ReleaseError(f"{folder} does not verify: {checked.problems[0]}")
-        certificate = read_json(folder / CERTIFICATE)
-        return cls(certificate, files_of(folder), folder.resolve())
-
-    def said(self, name: str) -> str | None:
-        """What the curator said."""
-        return (self.certificate.get("about") or {}).get(name)
-
-    @property
-    def title(self) -> str:
-        return title(self.certificate)
-
-    @property
-    def text(self) -> str:
-        return described(self.certificate)
+def describe(directory: str | Path, kind: str) -> str:
+    """Return one description of a release; refuse a release that does not verify."""
+    if kind not in KINDS:
+        raise InputError(f"`kind` must be {', '.join(KINDS)}, not {kind!r}")
+    folder = Path(directory)
+    verification = verify(folder)
+    if not verification.valid:
+        raise ReleaseError(f"{folder} does not verify: {verification.problems[0]}")
+    certificate = read_json(folder / CERTIFICATE)
+    if kind == "croissant":
+        return croissant_of(folder, certificate)
+    if kind == "registry":
+        entry = registry_entry(certificate, folder.resolve().name)
+        return json.dumps(entry, indent=2, ensure_ascii=False) + "\n"
+    return dataset_card(certificate, folder.resolve())
 
 
-def datapackage(told: Described) -> dict[str, Any]:
-    """A Frictionless data package."""
-    licence = told.said("licence")
-    return {
-        "profile": "data-package",
-        "name": _slug(told.title),
-        "title": told.title,
-        "description": told.text,
-        **({} if licence is None else {"licenses": [{"name": licence}]}),
-        "resources": [_resource(file) for file in told.files],
-    }
-
-
-def _slug(title: str) -> str:
-    """Lower case letters, digits and dashes, as a package's name must be."""
-    plain = "".join(each if each.isascii() and each.isalnum() else "-" for each in title.lower())
-    return "-".join(filter(None, plain.split("-"))) or "release"
-
-
-def _resource(file: File) -> dict[str, Any]:
-    fields = [{"name": name, "type": kind} for name, kind in file.columns]
-    return {
-        "name": _slug(file.name),
-        "path": file.name,
-        "format": Path(file.name).suffix[1:],
-        "mediatype": PARQUET if file.columns else JSON,
-        "bytes": file.size,
-        "hash": f"sha256:{file.sha256}",
-        **({"schema": {"fields": fields}} if fields else {}),
-    }
-
-
-def registry(told: Described) -> dict[str, Any]:
-    """An entry for the registry of deployments, all three tiers; what nobody said is said so."""
-    return _first_tier(told) | _second_tier(told) | _third_tier(told)
-
-
-def _first_tier(told: Described) -> dict[str, Any]:
-    return {
-        "name": told.title,
-        "data_curators": told.said("curator") or NOT_STATED,
-        "intended_use": told.said("purpose") or NOT_STATED,
+def registry_entry(certificate: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return an entry for the registry of DP deployments, all three tiers."""
+    about = certificate.get("about") or {}
+    low, high = certificate["label_range"]
+    labels, software = certificate["labels"], certificate["software"]
+    basics = {
+        "name": title_of(certificate),
+        "data_curators": about.get("curator") or NOT_STATED,
+        "intended_use": about.get("purpose") or NOT_STATED,
         "data_product_type": "Dataset",
-        "data_product_region": told.said("region") or NOT_STATED,
-        "description": told.text,
-        "publication_date": told.said("date") or NOT_STATED,
+        "data_product_region": about.get("region") or NOT_STATED,
+        "description": description_of(certificate),
+        "publication_date": about.get("date") or NOT_STATED,
     }
-
-
-def _second_tier(told: Described) -> dict[str, Any]:
-    certificate = told.certificate
-    return {
-        "variant_name": told.folder.name,
+    guarantee = {
+        "variant_name": name,
         "privacy_unit": certificate["unit"],
-        "privacy_parameters": {
-            "epsilon": certificate["epsilon"],
-            "delta": certificate["delta"],
-        },
+        "privacy_parameters": {"epsilon": certificate["epsilon"], "delta": certificate["delta"]},
         "model_name": "central label differential privacy",
         "release_type": "one-time",
         "data_source_type": "a table with public features and a private label",
         "access_type": "static files",
     }
-
-
-def _third_tier(told: Described) -> dict[str, Any]:
-    certificate = told.certificate
-    low, high = certificate["label_range"]
-    software, numerics = certificate["software"], certificate["numerics"]
-    ledger = certificate.get("ledger")
-    return {
+    details = {
         "data_domain": f"labels between {low:g} and {high:g}; "
-        f"why: {told.said('why_label_range') or NOT_STATED}",
+        f"why: {about.get('why_label_range') or NOT_STATED}",
         "unprotected_quantities": certificate["not_protected"],
         "privacy_unit_details": certificate["definition"],
         "privacy_parameters_details": {
             "accountant": certificate["accountant"],
             "curve": certificate["curve"],
             "groups": certificate["groups"],
-            "why": told.said("why_epsilon") or NOT_STATED,
+            "why": about.get("why_epsilon") or NOT_STATED,
         },
         "actors": certificate["trust_model"],
         "post_processing": "none of what is published; fits on it cost no privacy",
-        "composition": ledger or "this release alone; no ledger was kept",
+        "composition": certificate.get("ledger") or "this release alone; no ledger was kept",
         "preprocessing_and_hyperparameter_tuning": "chosen from public features and stated facts "
-        f"alone; labels outside their range: {certificate['labels']['outside_range']}; missing "
-        f"labels: {certificate['labels']['missing']}",
+        f"alone; labels outside their range: {labels['outside_range']}; missing labels: "
+        f"{labels['missing']}",
         "mechanisms": {
             "library": software,
             "mechanism": certificate["mechanism"],
             "timing_channels": "a run's duration is not part of what is published",
-            "floating_point": numerics,
+            "floating_point": certificate["numerics"],
             "platform": certificate.get("environment") or NOT_STATED,
             "access_controls": "the curator's own",
             "code_version": software["version"],
         },
         "justification": certificate["accountant"]["basis"],
     }
+    return basics | guarantee | details
 
 
-def card(told: Described) -> str:
-    """A dataset card: Markdown under a head of YAML."""
-    certificate = told.certificate
-    head = {"pretty_name": told.title, "tags": ["differential-privacy", "regression", "tabular"]}
-    if licence := told.said("licence"):
-        head["license"] = licence
-    return "\n".join(["---", *_yaml(head), "---", "", *_body(told, certificate), ""])
+_CARD = """\
+---
+{head}
+---
+
+# {title}
+
+{description}.
+
+## Who and why
+
+{about}
+
+## Files
+
+| file | bytes | SHA-256 |
+|---|---|---|
+{files}
+
+## Privacy
+
+{privacy}
+
+## Use
+
+```sh
+labeldp verify {folder}
+{fit}
+```
+"""
 
 
-def _yaml(head: dict[str, Any]) -> Iterator[str]:
-    """JSON is YAML."""
-    for name, value in head.items():
-        yield f"{name}: {json.dumps(value, ensure_ascii=False)}"
-
-
-def _body(told: Described, certificate: dict[str, Any]) -> Iterator[str]:
+def dataset_card(certificate: dict[str, Any], folder: Path) -> str:
+    """Return a dataset card: Markdown under a YAML header."""
+    about, title = certificate.get("about") or {}, title_of(certificate)
     low, high = certificate["label_range"]
-    yield from (f"# {told.title}", "", f"{told.text}.", "")
-    yield from ("## Who and why", "")
-    for name in ("curator", "contact", "purpose", "region", "licence", "date"):
-        yield f"- {name}: {told.said(name) or NOT_STATED}"
-    yield from ("", "## Files", "", "| file | bytes | SHA-256 |", "|---|---|---|")
-    for file in told.files:
-        yield f"| `{file.name}` | {file.size:,} | `{file.sha256}` |"
-    yield from ("", "## Privacy", "", f"- {certificate['definition']}")
-    yield f"- unit: {certificate['unit']}"
-    yield f"- {certificate['attack_risk']['in_words']}"
-    yield f"- label `{certificate['labels']['column']}`, between {low:g} and {high:g}"
-    yield f"- not protected: {', '.join(certificate['not_protected'])}"
-    yield from (f"- weak: {reason}" for reason in certificate["weak"])
-    yield from ("", "## Use", "", "```sh")
-    fit = Release.load(told.folder, verify=False).fit_command(told.folder.name)
-    yield from (f"labeldp verify {told.folder.name}", fit, "```")
-
-
-def _document(make: Callable[[Described], dict[str, Any]]) -> Callable[[Described], str]:
-    return lambda told: json.dumps(make(told), indent=2, ensure_ascii=False) + "\n"
-
-
-KINDS: dict[str, Callable[[Described], str]] = {
-    "croissant": lambda told: croissant_of(told.folder, told.certificate),
-    "registry": _document(registry),
-    "datapackage": _document(datapackage),
-    "card": card,
-}
-
-
-def describe(directory: str | Path, kind: str) -> str:
-    """The text of one description of a release that verifies."""
-    if kind not in KINDS:
-        raise InputError(f"`kind` must be {', '.join(KINDS)}, not {kind!r}")
-    return KINDS[kind](Described.of(Path(directory)))
+    head = {"pretty_name": title, "tags": ["differential-privacy", "regression", "tabular"]}
+    if licence := about.get("licence"):
+        head["license"] = licence
+    privacy = [
+        certificate["definition"],
+        f"unit: {certificate['unit']}",
+        certificate["attack_risk"]["in_words"],
+        f"label `{certificate['labels']['column']}`, between {low:g} and {high:g}",
+        f"not protected: {', '.join(certificate['not_protected'])}",
+        *(f"weak: {reason}" for reason in certificate["weak"]),
+    ]
+    names = ("curator", "contact", "purpose", "region", "licence", "date")
+    return _CARD.format(
+        # every JSON value is a YAML value
+        head="\n".join(f"{key}: {json.dumps(v, ensure_ascii=False)}" for key, v in head.items()),
+        title=title,
+        description=description_of(certificate),
+        about="\n".join(f"- {name}: {about.get(name) or NOT_STATED}" for name in names),
+        files="\n".join(f"| `{f.name}` | {f.size:,} | `{f.sha256}` |" for f in files_of(folder)),
+        privacy="\n".join(f"- {line}" for line in privacy),
+        folder=folder.name,
+        fit=Release.load(folder, verify=False).fit_command(folder.name),
+    )
