@@ -184,5 +184,5 @@ def test_the_command_says_what_the_library_does(shaped: Path, tmp_path: Path) ->
 
 def test_the_claims_are_those_of_the_certificates(shaped: Path) -> None:
     claim = read_claim(Release.load(shaped).certificate)
-    assert compose([shaped]).law == claim.law
+    assert compose([shaped]).privacy_profile == claim.law
     assert compose([shaped]).epsilon(1e-6) == epsilon_at(claim.law, 1e-6)

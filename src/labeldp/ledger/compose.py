@@ -1,9 +1,9 @@
 """Several releases together: what they cost a row of one table, or a person in several.
 
-Claims are composed by their laws (theory §13), never by their (ε, δ). All releases of one table
-count for every row. Where they protect persons, the persons are those of one column of ids, in one
-table or in several; a release of the same table that protects single rows then counts for as many
-rows as a person has. Releases that drew the same bags share that draw.
+Claims are composed by their privacy profiles (theory §13), never by their (ε, δ). All releases of
+one table count for every row. Where they protect persons, the persons are those of one column of
+ids, in one table or in several; a release of the same table that protects single rows then counts
+for as many rows as a person has. Releases that drew the same bags share that draw.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labeldp.accounting.calibrate import epsilon_at
-from labeldp.accounting.compose import compose as compose_laws, gaussian_mu
+from labeldp.accounting.compose import compose as compose_profiles, gaussian_mu
 from labeldp.accounting.privacy_profile import PrivacyProfile
 from labeldp.accounting.subsampling import SubsampledProfile
 from labeldp.errors import InputError, ReleaseError, to_float
@@ -33,27 +33,27 @@ _FACTORS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 class Joint:
     """What releases guarantee together."""
 
-    law: PrivacyProfile
+    privacy_profile: PrivacyProfile
     unit: str
     """Whose labels are covered."""
     claims: tuple[Claim, ...]
 
     def delta(self, epsilon: float) -> float:
-        """An upper bound of δ(ε)."""
-        return self.law.delta(to_float("epsilon", epsilon)).upper
+        """Return an upper bound of δ(ε)."""
+        return self.privacy_profile.delta(to_float("epsilon", epsilon)).upper
 
     def epsilon(self, delta: float) -> float:
-        """The smallest ε that is certified at δ; inf if there is none."""
-        return epsilon_at(self.law, to_float("delta", delta))
+        """Return the smallest ε that is certified at δ; inf if there is none."""
+        return epsilon_at(self.privacy_profile, to_float("delta", delta))
 
     @property
     def mu(self) -> float | None:
         """μ of the Gaussian mechanism that they are together; None if they are not one."""
-        return gaussian_mu(self.law)
+        return gaussian_mu(self.privacy_profile)
 
     @property
     def largest_delta(self) -> float:
-        """Of the releases."""
+        """The largest δ of the releases."""
         return max(claim.delta for claim in self.claims)
 
     @property
@@ -62,15 +62,15 @@ class Joint:
         return math.fsum(claim.epsilon for claim in self.claims)
 
     def curve(self, epsilon: float) -> list[list[float]]:
-        """[ε, δ(ε)] around an ε."""
+        """Return [ε, δ(ε)] around an ε."""
         return [[e, self.delta(e)] for e in (epsilon * factor for factor in _FACTORS)]
 
     def loss(self, step: float = STEP, within: float = WITHIN) -> PrivacyLoss:
-        """The privacy loss in points, for the accountants of others; never below this curve."""
-        return privacy_loss(self.law, step, within)
+        """Return the loss for other accountants; its δ is never below that of this profile."""
+        return privacy_loss(self.privacy_profile, step, within)
 
     def to_pld(self) -> Any:
-        """For `dp_accounting`, to compose with what is not ours: pessimistic."""
+        """Return a pessimistic loss of `dp_accounting`, to compose with other mechanisms."""
         return self.loss().to_pld()
 
 
@@ -131,7 +131,7 @@ def compose_claims(claims: Sequence[Claim], group_sizes: Sequence[int], tables: 
         where = "all releases of this table" if tables == 1 else f"{tables} tables"
         ids = " and ".join(map(repr, columns))
         unit = f"one person's labels, all rows in {where}: of one id in column {ids}"
-    return Joint(_over_shared_draws(claims, profiles), unit, tuple(claims))
+    return Joint(_compose_profiles(claims, profiles), unit, tuple(claims))
 
 
 def _certificate(release: Release | str | Path) -> dict[str, Any]:
@@ -188,20 +188,22 @@ def _group_sizes(claims: Sequence[Claim]) -> tuple[list[int], int]:
     return [most[n] for n in rows], len(most)
 
 
-def _over_shared_draws(claims: Sequence[Claim], laws: Sequence[PrivacyProfile]) -> PrivacyProfile:
-    """Laws of releases that drew the same bags are composed given these, then over the draw."""
-    shared: dict[str, list[tuple[float, PrivacyProfile]]] = {}
-    apart: list[PrivacyProfile] = []
-    for claim, law in zip(claims, laws, strict=True):
-        drawn, told = law.subsampling(), claim.to_json()["draw"]
-        if drawn is None or told is None:
-            apart.append(law)
+def _compose_profiles(
+    claims: Sequence[Claim], profiles: Sequence[PrivacyProfile]
+) -> PrivacyProfile:
+    """Compose profiles; of releases that drew the same bags given these, then over the draw."""
+    independent: list[PrivacyProfile] = []
+    by_seed: dict[str, list[tuple[float, PrivacyProfile]]] = {}
+    for claim, profile in zip(claims, profiles, strict=True):
+        subsampling, draw = profile.subsampling(), claim.to_json()["draw"]
+        if subsampling is None or draw is None:
+            independent.append(profile)
         else:
-            shared.setdefault(told["seed"], []).append(drawn)
-    return compose_laws([*apart, *map(_over_one_draw, shared.values())])
-
-
-def _over_one_draw(drawn: list[tuple[float, PrivacyProfile]]) -> PrivacyProfile:
-    """Of one seed: the same bags, or else in some of them with the sum of chances at most."""
-    chances = {chance for chance, _ in drawn}
-    return SubsampledProfile(compose_laws(law for _, law in drawn), min(1.0, math.fsum(chances)))
+            by_seed.setdefault(draw["seed"], []).append(subsampling)
+    for drawn in by_seed.values():
+        # One seed draws the same bags; at other chances of a row, the sum of them bounds the
+        # chance that the row is in any bag.
+        chance = min(1.0, math.fsum({chance for chance, _ in drawn}))
+        given_bags = compose_profiles(profile for _, profile in drawn)
+        independent.append(SubsampledProfile(given_bags, chance))
+    return compose_profiles(independent)
