@@ -17,7 +17,7 @@ ROOT = Path(labeldp.__file__).parent
 PACKAGES = (
     "errors", "io_util", "display", "threads", "arrow_util", "common", "kernels", "sampling",
     "data", "features", "exact", "passes", "spark", "accounting", "release",
-    "mechanisms", "planning", "doctor", "signoff", "ledger", "learners",
+    "mechanisms", "planning", "profile", "signoff", "ledger", "learners",
     "datasets", "cli", "__main__",
 )  # fmt: skip
 """In the order of imports: a package imports itself and those before it."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from labeldp.accounting.residual_floor import FloorMode as FloorMode
     from labeldp.accounting.sketch import DatasetBounds as DatasetBounds
     from labeldp.data.source import Source as Source, scan as scan
-    from labeldp.doctor.inspection import inspect as inspect
-    from labeldp.doctor.table import look as look
     from labeldp.errors import (
         DataError as DataError,
         InputError as InputError,
@@ -39,6 +37,8 @@ if TYPE_CHECKING:
     from labeldp.mechanisms.plans import Plan as Plan
     from labeldp.passes.local import LocalEngine as LocalEngine
     from labeldp.planning.verbs import plan as plan
+    from labeldp.profile.inspection import inspect as inspect
+    from labeldp.profile.look import look as look
     from labeldp.release.files import Release as Release
     from labeldp.signoff.verification import Verification as Verification, verify as verify
     from labeldp.spark.engine import SparkEngine as SparkEngine
@@ -69,8 +69,8 @@ _HOMES = {
     "Verification": "labeldp.signoff.verification",
     "compose": "labeldp.ledger.compose",
     "forecast": "labeldp.mechanisms.forecast",
-    "inspect": "labeldp.doctor.inspection",
-    "look": "labeldp.doctor.table",
+    "inspect": "labeldp.profile.inspection",
+    "look": "labeldp.profile.look",
     "plan": "labeldp.planning.verbs",
     "scan": "labeldp.data.source",
     "verify": "labeldp.signoff.verification",

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 
 from labeldp import DataError, InputError, LocalEngine, scan, verify
-from labeldp.doctor.inspection import inspect
 from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.leverage import LeverageScan
 from labeldp.features.accumulators import Accumulator, fold_in_order
 from labeldp.features.feature_map import FeatureMap
+from labeldp.profile.inspection import inspect
 from labeldp.sampling.streams import Randomness
 from tests.contracts.tallies import LabelledLevels, Levels, Spread, WeightedGram, digest
 from tests.passes.conftest import Home

@@ -74,7 +74,9 @@ def test_texts_among_numbers_are_no_reason_to_refuse(strays, kind, tmp_path):
     path = write(tmp_path / "t.csv", "x", rows)
     source = scan(path)
     assert types(source)["x"] == kind
-    assert source.notes[0].startswith("x: texts such as" if kind == "double" else "x: numbers and")
+    assert source.notes[0].startswith(
+        "x: texts such as" if kind == "double" else "x: numbers and texts"
+    )
     (batch,) = source.feature_batches()
     assert batch.column(0).null_count == (len(strays) if kind == "double" else 0)
     assert types(scan(path, categorical=["x"]))["x"] == "string"

@@ -146,13 +146,6 @@ def test_look_finds_days_in_digits(form: str) -> None:
     assert "--date-format" not in look(table, label="y")["options"]
 
 
-def test_look_finds_times_in_four_digits() -> None:
-    table = {"d": [when.strftime("%H%M") for when in MOMENTS], "y": [k % 7 for k in range(300)]}
-    assert look(table, label="y")["options"] == ["--label", "y", "--numeric", "d", "--clip"]
-    table["d"][5] = "0960"
-    assert "--numeric" not in look(table, label="y")["options"]
-
-
 def test_durations_in_days() -> None:
     texts = [f"{k} days {k % 24:02d}:30:00" for k in range(200)]
     (batch,) = scan(csv_of({"d": texts, "x": range(200)}), features=["d"]).feature_batches()

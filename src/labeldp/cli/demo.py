@@ -36,12 +36,12 @@ def demo(
 def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
     from labeldp.data.source import scan
     from labeldp.datasets import CENSUS_RANGE, write_census_like
-    from labeldp.doctor.inspection import inspect
     from labeldp.learners.api import LinearRegressor
     from labeldp.mechanisms.options import check_budget
     from labeldp.mechanisms.registry import mechanisms
     from labeldp.passes.local import LocalEngine
     from labeldp.planning.verbs import plan
+    from labeldp.profile.inspection import inspect
     from labeldp.signoff.verification import verify
 
     positive(rows=rows)

@@ -21,7 +21,7 @@ def inspect(
     table: Table, budget: Budget, encoding: Encoding, reading: PassOptions, json: Json = False
 ) -> None:
     """Look at a table with raw labels: for the curator's eyes only."""
-    from labeldp.doctor.inspection import inspect as look
+    from labeldp.profile.inspection import inspect as look
 
     runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
     found = look(source, engine=runner, **vars(budget), **vars(encoding))

@@ -30,42 +30,42 @@ def look(
     json: Json = False,
 ) -> None:
     """What a table holds and what that costs; ends with the options for a release."""
-    from labeldp.doctor.page import page
-    from labeldp.doctor.table import look as doctor
+    from labeldp.profile.look import look as profile
+    from labeldp.profile.page import page
 
     if html is not None:
         check_target(html)
-    found = doctor(data, label=label, **columns.column_keywords(), **text.text_keywords())
-    found["findings"] = [in_flags(finding) for finding in found["findings"]]
-    found["notes"] = [in_flags(text) for text in found["notes"]]
-    note(_NO_LABEL if label is None else found["label"]["warning"])
+    answer = profile(data, label=label, **columns.column_keywords(), **text.text_keywords())
+    answer["findings"] = [in_flags(finding) for finding in answer["findings"]]
+    answer["notes"] = [in_flags(text) for text in answer["notes"]]
+    note(_NO_LABEL if label is None else answer["label"]["warning"])
     if html is not None:
         with new_path(html) as partial:
-            partial.write_text(page(found), encoding="utf-8")
+            partial.write_text(page(answer), encoding="utf-8")
     if json:
-        emit_json(found)
+        emit_json(answer)
     else:
-        _show(found)
+        _show(answer)
 
 
-def _show(found: dict[str, Any]) -> None:
-    from labeldp.doctor.page import cells, command, label_facts, summary
+def _show(answer: dict[str, Any]) -> None:
+    from labeldp.profile.page import cells, command, label_facts, summary
 
-    emit_table(
-        f"{found['table']}: {summary(found)}",
-        ["column", "kind", "distinct", "missing", REMARKS],
-        [_line(*cells(facts)) for facts in found["columns"]],
-    )
-    for text in (*found["notes"], *found["findings"]):
-        say(f"- {text}", hanging="  ")
-    if found["label"] is not None:
+    rows = []
+    for name, kind, why, distinct, missing, ends in map(cells, answer["columns"]):
+        rows.append([name, kind, distinct, missing, ends or why])
+    header = ["column", "kind", "distinct", "missing", REMARKS]
+    emit_table(f"{answer['table']}: {summary(answer)}", header, rows)
+    for text in (*answer["notes"], *answer["findings"]):
+        sentence, *code = text.split("\n")
+        say(f"- {sentence}", hanging="  ")
+        for line in code:
+            print(f"      {line}")
+    if answer["label"] is not None:
         print()
-        emit_facts("Label (for the curator only)", label_facts(found["label"]))
-    print(f"\n{command(found)}")
-
-
-def _line(
-    name: str, kind: str, why: str, distinct: str, missing: str, blanks: str, ends: str
-) -> list[str]:
-    told = "; ".join(filter(None, [ends or why, blanks and f"blanks: {blanks}"]))
-    return [name, kind, distinct, missing, told]
+        facts, before = [], ""
+        for name, value in label_facts(answer["label"]):
+            facts.append(("" if name == before else name, value))
+            before = name
+        emit_facts("Label (for the curator only)", facts)
+    print(f"\n{command(answer)}")

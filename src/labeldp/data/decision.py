@@ -186,13 +186,13 @@ def without_strays(
             )
         few = len(texts) <= _MOST_STRAYS
         digits = not dates and any(re.search(r"\d", text) for text in texts)
+        shown = ", ".join(map(repr, sorted(texts)[:3])) + ", …" * (len(texts) > 3)
         if declared or (few and (share >= _NEARLY_ALL or not digits)):
             missing += [f"{name}={text}" for text in sorted(texts)] if dates else [f"{name}=*"]
-            shown = ", ".join(map(repr, sorted(texts)[:3])) + ", …" * (len(texts) > 3)
             notes.append(f"{name}: texts such as {shown} count as missing; `categorical` to change")
         else:
             categories.append(name)
-            notes.append(f"{name}: numbers and texts, read as a category; `numeric` to change")
+            notes.append(f"{name}: numbers and texts such as {shown}, read as a category")
     if not notes:
         return request, notes
     said = request.reading.na

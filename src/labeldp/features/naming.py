@@ -12,7 +12,7 @@ _IDS = frozenset((
 ))  # fmt: skip
 _MAYBE_IDS = frozenset((
     "key", "number", "nr", "no", "name", "surname", "index", "row", "rows", "rownames", "address",
-    "record", "obs", "observation", "case", "unnamed", "lfd", "#",
+    "record", "obs", "observation", "case", "unnamed", "lfd", "#", "nbr",
 ))  # fmt: skip
 """Names of ids and of much else: it takes unique values as well."""
 _CODES = frozenset((
@@ -27,7 +27,8 @@ _CODES = frozenset((
 _PERSONS = frozenset((
     "person", "user", "userid", "customer", "client", "patient", "household", "member", "account",
     "subject", "employee", "student", "respondent", "player", "donor", "kunde", "kunden", "ssn",
-    "email", "mail",
+    "email", "mail", "participant", "pid", "mrn", "beneficiary", "policyholder", "borrower",
+    "applicant", "voter", "pupil", "panelist",
 ))  # fmt: skip
 _PEOPLES_NAMES = frozenset((
     "surname", "firstname", "lastname", "fullname", "forename", "vorname", "nachname", "prénom",

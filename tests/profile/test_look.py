@@ -1,4 +1,4 @@
-"""The table doctor: what it finds in a messy table, and that its options make a release."""
+"""What `look` finds in a messy table, and that its options make a release."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import datetime
 import json
 import re
 from html.parser import HTMLParser
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from labeldp import LinearRegressor, look, plan, scan
-from labeldp.doctor.page import page
 from labeldp.features.naming import named_like_an_id
+from labeldp.profile.page import page
 from tests.console import labeldp as run
 
 ROWS = 4000
@@ -94,10 +93,11 @@ def test_kinds(found: dict[str, Any]) -> None:
     }
 
 
-def test_blanks_and_their_spellings(found: dict[str, Any]) -> None:
-    assert column(found, "age")["blanks"] == {"forty": 20, "": 20, "NA": 20, "-": 20}
+def test_missing_values_and_how_they_are_spelt(found: dict[str, Any]) -> None:
     assert column(found, "age")["missing"] == 80
-    assert column(found, "town")["blanks"] == {}
+    assert any(
+        note.startswith("age: texts such as 'forty' count as missing") for note in found["notes"]
+    )
 
 
 def test_an_outlier_and_what_it_costs(found: dict[str, Any]) -> None:
@@ -110,8 +110,7 @@ def test_an_outlier_and_what_it_costs(found: dict[str, Any]) -> None:
 def test_twins_and_options(found: dict[str, Any]) -> None:
     assert [pair["columns"] for pair in found["twins"]] == [["score", "cents"]]
     assert found["options"] == [
-        "--label", "y", "--drop", "customer_id", "--categorical", "zip", "--na", "forty",
-        "--drop-missing-labels", "--clip",
+        "--label", "y", "--drop", "customer_id", "--drop-missing-labels", "--clip",
     ]  # fmt: skip
     assert found["needed"] == ["--label-range LO HI", "--out DIR"]
 
@@ -129,15 +128,14 @@ def test_the_fit_is_as_good_as_of_the_clean_table(tmp_path: Path) -> None:
     """Within 10 % of the residual of least squares with all labels, at ε = 8 on few rows."""
     clean = messy(tmp_path / "t.csv", seed=2)
     words = look(tmp_path / "t.csv", label="y")["options"]
-    said = {w[2:].replace("-", "_"): v for w, v in pairwise(words) if w[:2] == "--"}
-    lists = {name: said[name].split(",") for name in ("drop", "categorical", "na")}
+    drop = words[words.index("--drop") + 1].split(",")
     source = scan(
         tmp_path / "t.csv",
         label="y",
         label_range=(0, 60),
         drop_missing_labels=True,
         clip=True,
-        **lists,
+        drop=drop,
     )
     release = plan(source, epsilon=8, delta=1e-6).release(source)
     rows = pa.Table.from_batches(source.feature_batches())
@@ -153,9 +151,9 @@ def test_the_fit_is_as_good_as_of_the_clean_table(tmp_path: Path) -> None:
 
 
 def test_no_label_is_read_unless_it_is_named(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import labeldp.doctor.label as doctor
+    import labeldp.profile.label as profile
 
-    monkeypatch.setattr(doctor, "to_labels", lambda *_: pytest.fail("labels were read"))
+    monkeypatch.setattr(profile, "to_labels", lambda *_: pytest.fail("labels were read"))
     told = look(table, drop=["y"])
     assert told["label"] is None
     assert told["needed"][0] == "--label COLUMN"
@@ -179,10 +177,10 @@ def test_a_feature_that_is_the_label(scale: float) -> None:
     y = rng.normal(size=400)
     made = pa.table({"x": rng.normal(size=400), "copy": y * scale + 3, "y": y})
     told = look(made, label="y")
-    assert told["label"]["alike"] == ["copy"]
-    assert any("is the label among the features?" in text for text in told["findings"])
+    assert told["label"]["copies"] == {"copy": "is the label in other units"}
+    assert told["options"] == ["--label", "y", "--drop", "copy", "--clip"]
     told = look(made.drop(["copy"]), label="y")
-    assert told["label"]["alike"] == []
+    assert told["label"]["copies"] == {}
     assert not told["findings"]
 
 
@@ -232,18 +230,19 @@ def test_rows_per_person_and_duplicates() -> None:
     told = look(
         pa.table({"user_id": ids, "k": ["a"] * 200 + ["b"] * 200, "x": np.tile([0.5, 1.5], 200)})
     )
-    assert told["persons"] == [{"column": "user_id", "mean": 4.0, "most": 4}]
+    (person,) = told["persons"]
+    assert (person["column"], person["mean"], person["most"]) == ("user_id", 4.0, 4)
     assert told["duplicates"] == 200
-    assert "--drop" in told["options"]
+    assert told["options"] == ["--person", "user_id"]
 
 
 def test_persons_before_things_and_beside_drop() -> None:
     rows = np.arange(4000)
     made = {"user_id": rows % 1000, "basket_id": rows // 3 + 7, "x": rows % 11 + 0.5}
     told = look(pa.table(made))
-    assert [person["column"] for person in told["persons"]] == ["user_id"]
-    assert told["options"] == ["--drop", "user_id,basket_id"]
-    scan(pa.table(made), person="user_id", drop=["user_id", "basket_id"])
+    assert [person["column"] for person in told["persons"]] == ["user_id", "basket_id"]
+    assert told["options"] == ["--person", "user_id", "--drop", "basket_id"]
+    assert any(text.endswith("add `person=basket_id`") for text in told["findings"])
 
 
 @pytest.mark.parametrize(
@@ -283,7 +282,7 @@ def test_the_page_is_whole_and_quotes_what_it_shows(found: dict[str, Any]) -> No
 def test_the_command(table: Path, tmp_path: Path) -> None:
     done = run("look", str(table), "--label", "y", "--html", str(tmp_path / "p.html"))
     assert done.code == 0, done.err
-    assert "--drop customer_id --categorical zip --na forty" in done.out
+    assert "--label y --drop customer_id --drop-missing-labels --clip --label-range" in done.out
     assert "FOR THE CURATOR ONLY" in done.err
     assert (tmp_path / "p.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     done = run("look", str(table), "--label", "y", "--json")
@@ -303,10 +302,10 @@ def test_a_line_of_units_under_the_header(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("\n".join(["stamp,wind,temp", *rows]))
     found = look(tmp_path / "t.csv", label="temp")
     assert [column(found, name)["kind"] for name in ("stamp", "wind")] == ["date", "number"]
-    assert found["options"][2:4] == ["--na", "UTC,mph"]
-    assert found["label"]["words"] == ["°F"]
+    assert found["options"][2:] == ["--clip"]
+    assert found["label"]["texts"] == ["°F"]
     (said,) = (finding for finding in found["findings"] if "°F" in finding)
-    assert said.startswith("some labels are words (for the curator only), such as °F:")
+    assert said.startswith("1 labels are texts such as °F or no finite numbers")
 
 
 def test_a_column_that_no_model_can_use_is_dropped() -> None:
@@ -332,18 +331,15 @@ def test_names_of_people_are_no_category() -> None:
         assert facts["kind"] == kind, name
 
 
-def test_a_code_with_decimals(tmp_path: Path) -> None:
-    """In the spelling of its column."""
-    cold = ["-99.9" if k % 40 == 0 else f"{k % 300 / 10}" for k in range(900)]
-    found = look({"x": list(map(float, cold)), "y": range(900)}, label="y")
-    assert found["options"][2:4] == ["--na", "x=-99.9"]
-    lines = [f"{x.replace('.', ',')};{k % 11}" for k, x in enumerate(cold)]
-    (tmp_path / "t.csv").write_text("\n".join(["x;y", *lines]))
-    found = look(tmp_path / "t.csv", label="y")
-    assert found["options"][2:4] == ["--na", '"x=-99,9"']
-    assert column(found, "x")["codes"] == [-99.9]
-    (batch,) = scan(tmp_path / "t.csv", label="y", na=["x=-99,9"]).feature_batches()
-    assert batch.column(0).null_count == 23
+def test_a_number_for_no_answer_is_named_and_left_as_it_is() -> None:
+    """It may be a number all the same: what it means is the curator's to say."""
+    cold = [-99.9 if k % 40 == 0 else k % 300 / 10 for k in range(900)]
+    found = look({"x": cold, "y": range(900)}, label="y")
+    assert column(found, "x")["no_answer"] == [-99.9]
+    assert found["options"] == ["--label", "y", "--clip"]
+    assert any(
+        text.endswith("if that means missing, add `na=x=-99.9`") for text in found["findings"]
+    )
 
 
 def test_more_outliers_than_the_default_reaches() -> None:

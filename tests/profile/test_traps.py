@@ -1,0 +1,212 @@
+"""What `look` prints can be copied: it publishes no label and drops no answer."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from labeldp import look
+from tests.console import labeldp
+
+N = 3_000
+RNG = np.random.default_rng(11)
+X = RNG.normal(size=N)
+Y = np.clip(RNG.gamma(3, 10, N) + 4 * X, 0.1, None).round(2)
+ZERO = np.where(RNG.random(N) < 0.7, 0.0, Y)
+"""A label that is 0 for most."""
+
+
+def bins(values: Any, edges: list[float]) -> list[str]:
+    return (
+        pd.cut(pd.Series(values), edges, labels=[*"zebra"[: len(edges) - 1]]).astype(str).tolist()
+    )
+
+
+COPIES: dict[str, tuple[Any, Any]] = {
+    "in other units": (Y, -1000 * Y + 3),
+    "with a little noise": (Y, Y + RNG.normal(0, 0.02, N)),
+    "logarithm": (Y, np.log(Y).round(3)),
+    "rank": (Y, pd.Series(Y).rank(method="first").to_numpy()),
+    "rank downwards": (Y, pd.Series(-Y).rank().to_numpy()),
+    "percentile": (Y, pd.Series(Y).rank(pct=True).round(2).to_numpy()),
+    "threshold": (Y, Y > 40),
+    "threshold in text": (Y, np.where(Y > 40, "high", "low").tolist()),
+    "threshold that few pass": (Y, (np.sort(Y)[-20] < Y).astype(int)),
+    "bins in text": (Y, bins(Y, [0, 20, 30, 40, 1e9])),
+    "bins in numbers": (Y, np.digitize(Y, [10, 20, 30])),
+    "rounded": (Y, np.round(Y, -1)),
+    "missing above a threshold": (Y, np.where(Y > 40, np.nan, X)),
+    "missing where the label is 0": (ZERO, np.where(ZERO == 0, np.nan, X)),
+    "0 where the label is 0": (ZERO, np.where(ZERO == 0, 0, RNG.integers(1, 5, N))),
+    "a word where the label is 0": (
+        ZERO,
+        np.where(ZERO == 0, "none", RNG.choice(["fire", "theft"], N)).tolist(),
+    ),
+    "levels that tell yes from no": (
+        (Y > 40).astype(int),
+        np.where(Y > 40, RNG.choice(["a", "b"], N), RNG.choice(["c", "d"], N)).tolist(),
+    ),
+    "a number that decides the label": ((Y > 40).astype(int), Y),
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_copy_of_the_label_is_dropped(name: str) -> None:
+    labels, copy = COPIES[name]
+    found = look(pa.table({"x": X, "copy": copy, "y": labels}), label="y")
+    assert [*found["label"]["copies"]] == ["copy"]
+    assert found["options"][:4] == ["--label", "y", "--drop", "copy"]
+    (finding,) = [text for text in found["findings"] if text.startswith("copy ")]
+    assert "(for the curator only)" in finding
+
+
+HONEST: dict[str, Any] = {
+    "a good feature": Y + RNG.normal(0, 3, N),
+    "a good feature in bins": np.digitize(Y + RNG.normal(0, 3, N), [20, 30]),
+    "a rare flag": np.arange(N) < 3,
+    "a flag of those above": (Y > 40) & (RNG.random(N) < 0.5),
+    "many rare levels": [f"k{k % 700}" for k in range(N)],
+    "missing at random": np.where(RNG.random(N) < 0.3, np.nan, X),
+    "noise": RNG.normal(size=N),
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+@pytest.mark.parametrize("labels", [Y, ZERO, (Y > 70).astype(int)])
+def test_other_columns_are_not(name: str, labels: Any) -> None:
+    found = look(pa.table({"x": X, "other": HONEST[name], "y": labels}), label="y")
+    assert found["label"]["copies"] == {}
+    assert found["label"]["parts"] == []
+
+
+def test_parts_of_which_the_label_is_the_sum_are_dropped() -> None:
+    parts = RNG.gamma(2, 5, (3, N)).round(2)
+    table = {"x": X, "a": parts[0], "b": parts[1], "c": parts[2], "y": parts.sum(axis=0)}
+    found = look(pa.table(table), label="y")
+    dropped = found["label"]["parts"]
+    assert dropped
+    assert {*dropped} < {"a", "b", "c"}
+    assert found["options"][2:4] == ["--drop", ",".join(dropped)]
+    assert look(pa.table(table), label="y", drop=dropped)["label"]["r_squared"] < 0.999
+
+
+def test_multiples_are_compared_on_the_rows_that_both_have() -> None:
+    """Two columns of correlation .4 that stand in different rows mostly are no multiples."""
+    a, b = X.copy(), 0.4 * X + RNG.normal(size=N)
+    a[: N // 2], b[N // 2 + 60 :] = np.nan, np.nan
+    assert look(pa.table({"a": a, "b": b}))["twins"] == []
+    same = look(pa.table({"a": a, "b": np.where(np.arange(N) % 3 == 0, np.nan, 7 * X)}))["twins"]
+    assert [pair["columns"] for pair in same] == [["a", "b"]]
+
+
+def test_answers_among_labels_are_not_called_missing(tmp_path: Path) -> None:
+    answers = np.array(["Y", "N", "U", "A", ""])[np.arange(N) % 5]
+    pd.DataFrame({"x": X, "y": answers}).to_csv(tmp_path / "t.csv", index=False)
+    found = look(tmp_path / "t.csv", label="y")
+    assert found["label"]["missing"] == N // 5
+    assert found["label"]["texts"] == ["A", "U"]
+    assert any("to leave an answer out shows who gave it" in text for text in found["findings"])
+    assert "--na" not in found["options"]
+    asked = ["--label-range", "0", "1", "--anyway", "--out", str(tmp_path / "r")]
+    error = labeldp("release", tmp_path / "t.csv", *found["options"], *asked).error
+    assert "holds text that is not a number" in error
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("name", ["user_id", "patient_nbr", "Kunde", "policy_no", "email", "id"])
+def test_ids_that_repeat_are_protected_together(name: str) -> None:
+    ids = (np.arange(N) * 7 % 1_100 + 50_000).tolist()
+    texts = name in ("Kunde", "email")
+    table = {name: [f"u{k}" for k in ids] if texts else ids, "x": X, "y": Y}
+    found = look(pa.table(table), label="y")
+    assert found["options"] == ["--label", "y", "--person", name, "--clip"]
+    assert any(f"`person={name}` protects all rows of one together" in t for t in found["findings"])
+
+
+def test_a_shop_is_no_person() -> None:
+    table = {"store_id": np.arange(N) % 20, "x": X, "y": Y}
+    assert "--person" not in look(pa.table(table), label="y")["options"]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_codes_and_texts_stay_what_they_are(form: str, tmp_path: Path) -> None:
+    """ICD codes become no missing values, and 'Stadt 12' is not taken apart."""
+    codes = RNG.choice(["250.83", "428", "V57", "E909", "401.9", *map(str, range(1, 20))], N)
+    towns = [f"Stadt {k}" for k in RNG.integers(1, 40, N)]
+    table = pd.DataFrame({"diag_1": codes, "town": towns, "x": X, "y": Y})
+    path = tmp_path / f"t.{form}"
+    table.to_csv(path, index=False) if form == "csv" else table.to_parquet(path)
+    found = look(path, label="y")
+    assert [c["kind"] for c in found["columns"]] == ["category", "category", "number"]
+    assert found["options"] == ["--label", "y", "--clip"]
+    said = [text for text in (*found["findings"], *found["notes"]) if "diag_1" in text]
+    assert not any("numeric" in text or "na=" in text or "pandas" in text for text in said)
+    assert all(c["mend"] is None for c in found["columns"])
+
+
+MENDS: dict[str, Callable[[int], str]] = {
+    "numbers": lambda k: f"{k * 37 % 500 / 4}",
+    "dates": lambda k: f"{k % 28 + 1} {('Jan', 'Feb', 'Mar')[k % 3]} {2015 + k % 9}",
+    "times": lambda k: f"{k % 24:02d}:{k * 7 % 60:02d}",
+    "numbers with units": lambda k: f"{k * 37 % 500} {('hp', 'kW')[k % 2]}",
+}
+
+
+@pytest.mark.parametrize("kind", MENDS)
+def test_two_lines_of_pandas_mend_text_that_is_not_read(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"how much": [MENDS[kind](k) for k in range(900)], "y": Y[:900]})
+    (facts,) = look(table, label="y")["columns"]
+    assert facts["mend"]["kind"] == kind
+    first, second = facts["mend"]["lines"]
+    exec(f"{first}\n{second}", {"pandas": pd, "table": table})
+    (mended,) = look(tmp_path / "mended.parquet", label="y")["columns"]
+    assert mended["kind"] in ("number", "date")
+    assert mended["missing"] == 0
+
+
+def payroll() -> pd.DataFrame:
+    """Ids that repeat, copies of every kind, missing labels."""
+    salary = pd.Series(np.where(np.arange(N) % 90 == 0, np.nan, 1_000 * Y))
+    return pd.DataFrame({
+        "employee_id": RNG.integers(10_000, 11_500, N),
+        "x": X,
+        "dept": RNG.choice(["HR", "IT", "Ops"], N),
+        "log": np.log(salary),
+        "rank": salary.rank(),
+        "band": pd.cut(salary, [0, 20_000, 40_000, 1e9], labels=["A", "B", "C"]).astype(str),
+        "salary": salary,
+    })  # fmt: skip
+
+
+def test_the_printed_command_runs_and_publishes_none_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "payroll.csv"
+    payroll().to_csv(path, index=False)
+    printed = labeldp("look", path, "--label", "salary").out.splitlines()[-1]
+    words = shlex.split(printed.replace("LO HI", "0 150000").replace("DIR", str(tmp_path / "r")))
+    done = labeldp(*words[1:], "--anyway")
+    assert done.code == 0, done.err
+    assert "34 of 3,000 (1.1%) left out" in done.err
+    features = json.loads((tmp_path / "r" / "features.json").read_text())
+    names = [column["name"] for column in features["numeric"] + features["categorical"]]
+    assert names == ["x", "dept"]
+    certificate = json.loads((tmp_path / "r" / "certificate.json").read_text())
+    assert certificate["person"]["column"] == "employee_id"
+
+
+def test_without_a_label_the_command_asks_for_it(tmp_path: Path) -> None:
+    """Copies of the label are only found once it is named."""
+    path = tmp_path / "payroll.csv"
+    payroll().to_csv(path, index=False)
+    printed = labeldp("look", path).out.splitlines()[-1]
+    assert printed == f"labeldp look {path} --label COLUMN"
