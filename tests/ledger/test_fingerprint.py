@@ -186,6 +186,12 @@ def test_whose_rows_they_are_is_part_of_the_digest() -> None:
     assert twos.digest != persons([min(k, 49) for k in range(100)]).digest
 
 
+def test_the_largest_number_of_rows_of_a_person_is_counted() -> None:
+    ids = [k // 3 for k in range(300)] + [7] * 5
+    assert persons(ids).most_rows == 8
+    assert persons(list(range(300))).most_rows == 1
+
+
 def test_of_many_persons_those_of_the_smallest_digests_are_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -194,6 +200,7 @@ def test_of_many_persons_those_of_the_smallest_digests_are_kept(
     some, others = persons(list(range(1000))), persons(list(range(500, 1500)))
     assert every.complete
     assert not some.complete
+    assert some.most_rows is None
     assert some.ids.tolist() == every.ids[:100].tolist()
     assert 20 <= some.in_common(others) <= 80, "half of the persons are in both"
     assert some.in_common(every) == 100

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from labeldp.passes.protocol import Engine
 
 Words = NDArray[np.uint64]
+Counts = NDArray[np.int64]
 
 MOST_IDS = 1 << 20
 """Digests of persons that are stored; of more persons those of the smallest digests."""
@@ -62,6 +63,8 @@ class PersonIds:
     """Keyed digests of the ids, each once, in increasing order."""
     complete: bool = True
     """Whether they are all ids; else those of the smallest digests."""
+    most_rows: int | None = None
+    """The largest number of rows of a person; None if ids are not complete."""
 
     def in_common(self, other: PersonIds) -> int:
         """Return how many persons are seen to be in both; of incomplete ids, among a sample."""
@@ -76,12 +79,14 @@ class PersonIds:
             "digest": self.digest,
             "ids": ids,
             "complete": self.complete,
+            "most_rows": self.most_rows,
         }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> PersonIds:
         ids = np.frombuffer(base64.b64decode(document["ids"]), dtype="<u8").astype(np.uint64)
-        return cls(document["column"], document["digest"], ids, document["complete"])
+        complete, most_rows = document["complete"], document["most_rows"]
+        return cls(document["column"], document["digest"], ids, complete, most_rows)
 
 
 @dataclass(frozen=True)
@@ -154,7 +159,7 @@ class TableSums:
             if not self._says_nothing(each)
         }
         persons = {
-            name: PersonIds(name, self._digest("person", each.sums), *each.smallest())
+            name: each.persons(name, self._digest("person", each.sums))
             for name, each in self._ids.items()
         }
         return Fingerprint(self._rows, columns, frozenset(self._columns), persons)
@@ -201,26 +206,42 @@ class _IdSet:
     """The sums of the ids of all rows, and the smallest different digests of ids."""
 
     sums: tuple[int, ...] = (0,) * _SUMS
-    parts: tuple[Words, ...] = ()
+    ids: tuple[Words, ...] = ()
+    counts: tuple[Counts, ...] = ()
+    """How many rows have each of them."""
     complete: bool = True
 
     def add(self, hashes: Words, masks: Words) -> None:
-        self.merge(_IdSet(_mixed_sums(hashes, None, masks), (_distinct(mixed(hashes ^ masks[0])),)))
+        ids, counts = _counted(np.sort(mixed(hashes ^ masks[0])), None)
+        self.merge(_IdSet(_mixed_sums(hashes, None, masks), (ids,), (counts,)))
 
     def merge(self, other: _IdSet) -> None:
         self.sums = _plus(self.sums, other.sums)
-        self.parts, self.complete = (*self.parts, *other.parts), self.complete and other.complete
-        if sum(map(len, self.parts)) > 2 * MOST_IDS:
+        self.ids, self.counts = (*self.ids, *other.ids), (*self.counts, *other.counts)
+        self.complete = self.complete and other.complete
+        if sum(map(len, self.ids)) > 2 * MOST_IDS:
             self._shrink()
 
-    def smallest(self) -> tuple[Words, bool]:
+    def persons(self, column: str, digest: str) -> PersonIds:
         self._shrink()
-        return self.parts[0], self.complete
+        most = int(self.counts[0].max(initial=0)) if self.complete else None
+        return PersonIds(column, digest, self.ids[0], self.complete, most)
 
     def _shrink(self) -> None:
-        every = _distinct(np.concatenate([np.empty(0, np.uint64), *self.parts]))
-        self.parts = (every[:MOST_IDS],)
+        ids = np.concatenate([np.empty(0, np.uint64), *self.ids])
+        counts = np.concatenate([np.empty(0, np.int64), *self.counts])
+        order = np.argsort(ids, kind="stable")  # fast on runs that are in order
+        every, times = _counted(ids[order], counts[order])
+        self.ids, self.counts = (every[:MOST_IDS],), (times[:MOST_IDS],)
         self.complete = self.complete and len(every) <= MOST_IDS
+
+
+def _counted(values: Words, counts: Counts | None) -> tuple[Words, Counts]:
+    """Return the different values of a sorted array, and how often each occurs."""
+    starts = np.flatnonzero(np.diff(values, prepend=~values[:1]))
+    if counts is None:
+        return values[starts], np.diff(starts, append=len(values))
+    return values[starts], np.add.reduceat(counts, starts) if len(starts) else counts
 
 
 def _column_sum(column: pa.Array, masks: Words) -> _ColumnSum:
@@ -261,12 +282,6 @@ def _mixed_sums(words: Words, counts: Words | None, masks: Words) -> tuple[int, 
 
 def _plus(sums: Sequence[int], others: Sequence[int]) -> tuple[int, ...]:
     return tuple((mine + other) % 2**64 for mine, other in zip(sums, others, strict=True))
-
-
-def _distinct(values: Words) -> Words:
-    """Return the different ones in increasing order."""
-    values = np.sort(values)  # five times faster than the hash table of np.unique
-    return np.asarray(values[np.diff(values, prepend=~values[:1]) != 0])
 
 
 def _masks(key: bytes, what: str) -> Words:

@@ -90,17 +90,13 @@ class Account:
         """ε of all releases at the cap's δ."""
         return 0.0 if self.total is None else self.total.epsilon(self.cap.delta)
 
-    def total_with(self, claim: Claim | None) -> Joint | None:
-        """Compose all claims, and a new one of the table itself."""
+    def total_with(self, debit: Entry | None) -> Joint | None:
+        """Compose the claims of all debits, and of a new one of the table itself."""
         claims, sizes = [], []
         for place, table in enumerate(self.tables):
-            every = [_claim(debit) for debit in table]
-            if claim is not None and place == 0:
-                every.append(claim)
-            # Where persons are protected, a claim for single rows counts for all rows of one.
-            most = max((each.person.rows for each in every if each.person is not None), default=1)
-            claims += every
-            sizes += [most] * len(every)
+            debits = [*table, debit] if debit is not None and place == 0 else [*table]
+            claims += [_claim(each) for each in debits]
+            sizes += [_rows_of_a_person(debits)] * len(debits)
         return compose_claims(claims, sizes, len(self.caps)) if claims else None
 
     def to_json(self) -> dict[str, Any]:
@@ -166,7 +162,6 @@ class Ledger:
             _check_ids(debits, matches, persons, persons_v1)
             account = _account(writer.entries, dataset, matches, persons)
             _check_person(debits, account, table, persons)
-            total = _check_caps(account, plan.claim)
             # Other columns may be labels of other releases, or copies of this one: they were
             # compared, but no digest of them is stored.
             public = {*source.names, *(split_part(name)[0] for name in source.names)}
@@ -178,11 +173,11 @@ class Ledger:
                     "columns": {n: d for n, d in table.columns.items() if n in public},
                     "same_as": [[number, match.reason] for number, match in matches.items()],
                 },
-                "persons": None if persons is None else _stored_ids(debits, persons),
-                "epsilon": min(total, account.cap.epsilon),
-                "delta": account.cap.delta,
+                "persons": None if persons is None else _persons_document(debits, persons),
             }
-            entry = writer.append("debit", dataset, document)
+            total = _check_caps(account, Entry(0, "", "debit", dataset, document))
+            spent = {"epsilon": min(total, account.cap.epsilon), "delta": account.cap.delta}
+            entry = writer.append("debit", dataset, document | spent)
             name = str(writer.entries[0].document["ledger"])
         return Debit(self, entry, name, len(account.debits) + 1)
 
@@ -301,13 +296,33 @@ def _id_columns(debits: Sequence[Entry], source: Source) -> set[str]:
     return {persons["column"] for persons in known if persons}
 
 
-def _stored_ids(debits: Sequence[Entry], persons: PersonIds) -> dict[str, Any]:
-    """The ids, unless an earlier debit has the very same."""
+def _persons_document(debits: Sequence[Entry], persons: PersonIds) -> dict[str, Any]:
+    """What is stored of persons: their ids, unless an earlier debit has the very same."""
     document = persons.to_json()
     known = {(debit.document.get("persons") or {}).get("digest") for debit in debits}
     if persons.digest in known:
         del document["ids"]
     return document
+
+
+def _rows_of_a_person(table: Sequence[Entry]) -> int:
+    """Bound how many rows of a table a person has, by its debits; 1 if none protects persons.
+
+    A claim counts the rows of its release. Others of the same person may be in other releases of
+    the table: rows that this release left out, all of which may be of one person, unless the ids
+    of all rows were counted.
+    """
+    claims = [debit.document["claim"] for debit in table]
+    rows = [
+        debit.document.get("table", claim)["rows"]
+        for debit, claim in zip(table, claims, strict=True)
+    ]
+    sizes = [1]
+    for debit, claim in zip(table, claims, strict=True):
+        if "person" in claim:
+            counted = (debit.document.get("persons") or {}).get("most_rows")
+            sizes.append(counted or claim["person"]["rows"] + max(rows) - claim["rows"])
+    return max(sizes)
 
 
 def _check_new_name(
@@ -369,9 +384,9 @@ def _check_person(
                 )
 
 
-def _check_caps(account: Account, claim: Claim) -> float:
+def _check_caps(account: Account, debit: Entry) -> float:
     """Return ε of all releases and this one at the cap's δ; refuse it if a cap does not hold."""
-    total = account.total_with(claim)
+    total = account.total_with(debit)
     assert total is not None
     for name, cap in account.caps.items():
         if not total.delta(cap.epsilon) <= cap.delta:
