@@ -34,15 +34,15 @@ from timing import once
 from labeldp import Plan, Source, plan, scan, verify
 from labeldp.exact.gram import FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelMoments
-from labeldp.features.accumulators import (
+from labeldp.passes.accumulator import (
     Accumulator,
-    Fold,
-    merge_into,
-    results_of,
-    shares_of,
-    together,
+    RunPass,
+    combine,
+    merge_states,
+    one_or_all,
+    states_of,
 )
-from labeldp.passes.protocol import Progress, quiet
+from labeldp.passes.engine import Progress, quiet
 
 TABLES = ("census", "criteo", "dense-20")
 TASKS = 512
@@ -64,21 +64,21 @@ class AsIf:
     threads: int = 0
 
     @property
-    def run_pass(self) -> Fold:
+    def run_pass(self) -> RunPass:
         return self._fold
 
     def _fold(self, task: str, source: Source, /, *tallies: Accumulator[Any]) -> Any:
-        needs = together([tally.needs for tally in tallies])
+        needs = combine([tally.requirements for tally in tallies])
         check = needs.check(source)
         totals = [tally.new() for tally in tallies]
-        shares = shares_of(source, totals, needs, check)
+        shares = states_of(source, totals, needs, check)
         self.sent[task] = max(self.sent.get(task, 0), carried(shares))
-        merge_into(totals, shares)
+        merge_states(totals, shares)
         for _ in range(self.doublings):
             totals = [doubled(total) for total in totals]
         if check is not None:
             check.finish()
-        return results_of([total.result(int) for total in totals])
+        return one_or_all([total.result(int) for total in totals])
 
 
 class Uncounted:
@@ -100,7 +100,7 @@ def carried(shares: Sequence[Any]) -> int:
 
 def doubled(total: Accumulator[Any]) -> Accumulator[Any]:
     """The tally of all its rows and as many of the same again."""
-    twice, share = total.new(), total.share()
+    twice, share = total.new(), total.state()
     twice.merge(share)
     twice.merge(share)
     return twice
@@ -126,7 +126,7 @@ def _both(tally: Accumulator[Any], one: Any, two: Any) -> Any:
     total = tally.new()
     total.merge(one)
     total.merge(two)
-    return total.share()
+    return total.state()
 
 
 def digests(parts: Sequence[Source], made: Plan) -> dict[str, set[str]]:
@@ -134,8 +134,8 @@ def digests(parts: Sequence[Source], made: Plan) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {"features": set(), "labels": set()}
     tallies = (GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels))
     for tally, name in zip(tallies, found, strict=True):
-        needs = tally.needs
-        shares = [shares_of(part, [tally], needs, needs.check(part))[0] for part in parts]
+        needs = tally.requirements
+        shares = [states_of(part, [tally], needs, needs.check(part))[0] for part in parts]
         shuffled = random.Random(1).sample(shares, len(shares))
         sums = [merged(tally, order) for order in (shares, shares[::-1], shuffled)]
         found[name] = {_digest(each) for each in (*sums, in_pairs(tally, shares))}
@@ -200,7 +200,7 @@ def measure(name: str, rows: int, far: int) -> dict[str, Any]:
         "share_bytes": max(engine.sent.values()),
         "task": max(engine.sent, key=lambda task: engine.sent[task]),
         "passes": len(engine.sent),
-        "whole_share_bytes": GramAccumulator(made.features).needs.room,
+        "whole_share_bytes": GramAccumulator(made.features).requirements.state_bytes,
         "bytes_per_row": data.nbytes / rows,
     }
 

@@ -84,7 +84,7 @@ def our_gram(rows: Rows, features: FeatureMap) -> Callable[[Kernels], FeatureGra
             sums = GramAccumulator(features, kernels)
             for batch in batches[first::threads]:
                 sums.add(batch)
-            return sums.share()
+            return sums.state()
 
         total = GramAccumulator(features, kernels)
         with ThreadPoolExecutor(threads) as pool:

@@ -49,7 +49,7 @@ from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from labeldp.passes.memory import Memory
 
 MOST_NUMBERS = {"dense": 1 << 25, "scipy": 1 << 27}

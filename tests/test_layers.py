@@ -16,7 +16,7 @@ ROOT = Path(labeldp.__file__).parent
 
 PACKAGES = (
     "errors", "io_util", "display", "threads", "arrow_util", "common", "kernels", "sampling",
-    "data", "features", "exact", "passes", "spark", "accounting", "release",
+    "data", "passes", "features", "exact", "spark", "accounting", "release",
     "mechanisms", "planning", "profile", "signoff", "ledger", "learners",
     "datasets", "cli", "__main__",
 )  # fmt: skip
@@ -29,13 +29,13 @@ HEAVY = {
 """Third-party packages that no module imports at its top."""
 
 HEAVY_EXCEPTIONS = {
-    "kernels.compiled": {"numba"},
+    "kernels.numba_kernels": {"numba"},
     "learners.training": {"torch"},
     "spark.engine": {"pyspark"},
 }
 """Modules that are themselves imported only where such a package is needed."""
 
-DATA = {"data", "features", "exact", "passes", "spark"}
+DATA = {"data", "passes", "features", "exact", "spark"}
 FORBIDDEN = {
     "accounting": DATA,  # accounting knows numbers, never tables
     **{package: {"accounting"} for package in DATA},

@@ -12,7 +12,7 @@ import pytest
 from labeldp import scan, verify
 from labeldp.mechanisms.registry import read_claim
 from labeldp.mechanisms.wtd_flag.claim import check_features
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import seal
 from labeldp.release.claim import FloorOutcome, claimed_fields
 from labeldp.release.files import Release

@@ -6,11 +6,8 @@ Every run is a process of its own, whose peak of memory is its own.
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,18 +26,15 @@ _ROWS = (
 import hashlib, time
 from labeldp import LocalEngine, plan, scan
 from labeldp.passes.memory import Memory
-from labeldp.exact.gram import GramSum
-from labeldp.exact.label_sums import MomentSum
-path, label, high, budget, private = sys.argv[1:]
+from labeldp.exact.gram import GramAccumulator
+from labeldp.exact.label_sums import LabelCrossProducts
+path, label, high, budget = sys.argv[1:]
 source = scan(path, label=label, label_range=(0, float(high)))
-engine = LocalEngine(
-    memory=Memory(int(budget) << 20), checkpoint=Path(private) if private else None
-)
+engine = LocalEngine(memory=Memory(int(budget) << 20))
 started = time.perf_counter()
 made = plan(source, epsilon=1, delta=1e-6, bags=500, engine=engine, anyway=True)
-gram, moments = engine.fold(
-    "label sums", source, GramSum(made.features), MomentSum(made.features, made.labels)
-)
+sums = GramAccumulator(made.features), LabelCrossProducts(made.features, made.labels)
+gram, moments = engine.run_pass("label sums", source, *sums)
 private_sums = repr((moments.rows, list(moments.cross), moments.total, moments.square))
 made.release(source, engine=engine)
 print(json.dumps({
@@ -71,8 +65,8 @@ _ALONE = 450
 """Mebibytes that a run may take besides: the libraries, batches in flight, sums."""
 
 
-def command(path: Path, label: str, high: float, budget: int, private: Path | None) -> list[str]:
-    arguments = [str(path), label, str(high), str(budget), str(private or "")]
+def command(path: Path, label: str, high: float, budget: int) -> list[str]:
+    arguments = [str(path), label, str(high), str(budget)]
     return [sys.executable, "-c", _ROWS, *arguments]
 
 
@@ -89,10 +83,9 @@ def ran(
     label: str = "label",
     high: float = 10,
     budget: int = _BUDGET,
-    private: Path | None = None,
 ) -> dict[str, Any]:
     """Plan and release once; what it took and what it found."""
-    result = told(command(path, label, high, budget, private))
+    result = told(command(path, label, high, budget))
     print({key: result[key] for key in ("seconds", "mebibytes", "rows", "columns")})
     return result
 
@@ -214,27 +207,6 @@ def test_an_identifier_is_left_out_by_name(tmp_path: Path) -> None:
     found = ran(with_levels(tmp_path / "t.parquet", 2_000_000, 1_500_000, 1.0))
     told = "user: more than 1,000,000 different texts, taken for an id and left out"
     assert any(note.startswith(told) for note in found["notes"])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="sends SIGKILL")
-def test_a_killed_run_resumes_to_the_same_bytes(tmp_path: Path) -> None:
-    data, private = pa.Table.from_batches(batches(ROWS)), tmp_path / "private"
-    data = pa.concat_tables([data] * 3)  # sums are saved after some million rows
-    path = written(tmp_path / "files", cut(data, 400), 1 << 17)
-    whole = ran(path, budget=0)
-    running = subprocess.Popen(command(path, "label", 10, 0, private), stdout=subprocess.PIPE)
-    saved = private / "label-sums.npz"
-    while not saved.exists() and running.poll() is None:
-        time.sleep(0.01)
-    running.send_signal(signal.SIGKILL)
-    running.communicate()
-    assert running.returncode == -signal.SIGKILL, "killed in the middle, not finished"
-    assert saved.exists()
-    resumed = ran(path, budget=0, private=private)
-    for key in ("plan", "features", "labels"):
-        assert resumed[key] == whole[key]
-    assert not list(private.iterdir())
 
 
 @pytest.mark.slow

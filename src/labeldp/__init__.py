@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from labeldp.ledger.ledger import Ledger as Ledger
     from labeldp.mechanisms.forecast import Forecast as Forecast, forecast as forecast
     from labeldp.mechanisms.plans import Plan as Plan
-    from labeldp.passes.local import LocalEngine as LocalEngine
+    from labeldp.passes.engine import LocalEngine as LocalEngine
     from labeldp.planning.verbs import plan as plan
     from labeldp.profile.inspection import inspect as inspect
     from labeldp.profile.look import look as look
@@ -58,7 +58,7 @@ _HOMES = {
     "Ledger": "labeldp.ledger.ledger",
     "LedgerError": "labeldp.errors",
     "LinearRegressor": "labeldp.learners.api",
-    "LocalEngine": "labeldp.passes.local",
+    "LocalEngine": "labeldp.passes.engine",
     "MissingExtraError": "labeldp.errors",
     "Plan": "labeldp.mechanisms.plans",
     "PlanError": "labeldp.errors",

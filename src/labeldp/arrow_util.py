@@ -87,6 +87,11 @@ def cast_integers(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return arrow_numbers(numpy_numbers(column).astype(integer_kind(kind), copy=False))
 
 
+def same_dictionary(one: pa.Array, other: pa.Array | None) -> bool:
+    """Whether two dictionaries hold the same; the same object mostly, which is quick to see."""
+    return other is not None and (one is other or (len(one) == len(other) and one.equals(other)))
+
+
 def avoid_large_pages() -> None:
     """Let Arrow take memory from jemalloc where it would from mimalloc, if nobody chose that.
 

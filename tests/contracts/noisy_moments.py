@@ -26,7 +26,7 @@ from labeldp.mechanisms.forecast import forecast
 from labeldp.mechanisms.options import Question, Request, option
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import Account, Description, Inspection, Mechanism, Panel, number
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.claim import Claim, read_head
 from labeldp.release.files import Release
 from labeldp.release.label_model import SumLabels

@@ -11,7 +11,7 @@ from labeldp.mechanisms.noisy_rows import MECHANISM as OURS
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.plans import Plan
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.files import Release
 
 NAME, SECTION = "veiled-rows", "veil"

@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from labeldp import FeatureMap
-from labeldp.features.accumulators import PassRequirements
 from labeldp.features.encoder import Encoded
+from labeldp.passes.accumulator import PassRequirements
 
 Integers = NDArray[np.int64]
 
@@ -31,13 +31,12 @@ class WeightedGram:
         self._total: Integers = np.zeros((features.width, features.width), np.int64)
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         features = self._features
         return PassRequirements(
             features.columns,
             features,
-            key=(WeightedGram, features),
-            bound_to=lambda: ["weighted", features.to_json()],
+            cache_key=(WeightedGram, features),
         )
 
     def new(self) -> WeightedGram:
@@ -48,25 +47,25 @@ class WeightedGram:
         weights = rows.numbers[:, 0].astype(np.int64) % 5
         self._total += (design * weights[:, None]).T @ design
 
-    def share(self) -> dict[str, Integers]:
+    def state(self) -> dict[str, Integers]:
         return {"total": self._total}
 
-    def merge(self, share: dict[str, Integers]) -> None:
-        self._total += share["total"]
+    def merge(self, state: dict[str, Integers]) -> None:
+        self._total += state["total"]
 
     def result(self, *_: object) -> Integers:
         return self._total
 
 
 class Levels:
-    """How often values come together, from rows as they come."""
+    """How often values come combine, from rows as they come."""
 
     def __init__(self, columns: tuple[str, ...]) -> None:
         self._columns = columns
         self._counts: Counter[tuple[Any, ...]] = Counter()
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         return PassRequirements(self._columns)
 
     def new(self) -> Levels:
@@ -75,11 +74,11 @@ class Levels:
     def add(self, rows: pa.RecordBatch, *_: object) -> None:
         self._counts.update(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
-    def share(self) -> Counter[tuple[Any, ...]]:
+    def state(self) -> Counter[tuple[Any, ...]]:
         return self._counts
 
-    def merge(self, share: Counter[tuple[Any, ...]]) -> None:
-        self._counts.update(share)
+    def merge(self, state: Counter[tuple[Any, ...]]) -> None:
+        self._counts.update(state)
 
     def result(self, *_: object) -> list[Any]:
         return sorted(self._counts.items(), key=repr)
@@ -94,7 +93,7 @@ class LabelledLevels:
         self._largest = np.full(features.category_sizes[self._place], -np.inf)
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         return PassRequirements(self._features.columns, self._features, labels=True)
 
     def new(self) -> LabelledLevels:
@@ -103,11 +102,11 @@ class LabelledLevels:
     def add(self, rows: Encoded, labels: NDArray[np.float64], *_: object) -> None:
         np.maximum.at(self._largest, rows.categories[self._place], labels)
 
-    def share(self) -> NDArray[np.float64]:
+    def state(self) -> NDArray[np.float64]:
         return self._largest
 
-    def merge(self, share: NDArray[np.float64]) -> None:
-        self._largest = np.maximum(self._largest, share)
+    def merge(self, state: NDArray[np.float64]) -> None:
+        self._largest = np.maximum(self._largest, state)
 
     def result(self, *_: object) -> NDArray[np.float64]:
         return self._largest
@@ -121,8 +120,8 @@ class Spread:
         self._seen: list[int] = []
 
     @property
-    def needs(self) -> PassRequirements:
-        return PassRequirements(self._features.columns, numbered=True)
+    def requirements(self) -> PassRequirements:
+        return PassRequirements(self._features.columns, row_numbers=True)
 
     def new(self) -> Spread:
         return Spread(self._features, self._every)
@@ -131,11 +130,11 @@ class Spread:
         numbers = range(first, first + rows.num_rows)
         self._seen += [number for number in numbers if number and number % self._every == 0]
 
-    def share(self) -> list[int]:
+    def state(self) -> list[int]:
         return self._seen
 
-    def merge(self, share: list[int]) -> None:
-        self._seen += share
+    def merge(self, state: list[int]) -> None:
+        self._seen += state
 
     def result(self, *_: object) -> list[int]:
         return sorted(self._seen)

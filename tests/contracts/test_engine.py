@@ -18,8 +18,8 @@ from labeldp.exact.cholesky import VerifiedCholesky, verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.leverage import LeverageScan
-from labeldp.features.accumulators import Accumulator, fold_in_order
 from labeldp.features.feature_map import FeatureMap
+from labeldp.passes.accumulator import Accumulator, run_in_order
 from labeldp.profile.inspection import inspect
 from labeldp.sampling.streams import Randomness
 from tests.contracts.tallies import LabelledLevels, Levels, Spread, WeightedGram, digest
@@ -330,7 +330,7 @@ def test_a_statistic_of_ones_own_edits_no_engine(home: Home, kind: str) -> None:
     """The same bytes wherever rows lie, and those of the obvious loop."""
     found = home.engine.run_pass("my own", home.scan(MIXED), from_outside(kind))
     assert digest(found) == digest(LOCAL.run_pass("my own", SOURCE, from_outside(kind)))
-    assert digest(found) == digest(fold_in_order("my own", SOURCE, from_outside(kind)))
+    assert digest(found) == digest(run_in_order("my own", SOURCE, from_outside(kind)))
 
 
 def test_the_weighted_gram_is_that_of_the_dense_design(either: Home) -> None:
@@ -359,7 +359,7 @@ def test_wrong_labels_are_refused_whatever_is_tallied(either: Home) -> None:
         either.engine.run_pass("my own", source, LabelledLevels(features, "town"))
     here = scan(labelled([77.25, *labels[1:]]), label="label", label_range=RANGE)
     with pytest.raises(DataError, match="outside the range"):
-        fold_in_order("my own", here, LabelledLevels(features, "town"))
+        run_in_order("my own", here, LabelledLevels(features, "town"))
 
 
 def test_rows_have_numbers_where_they_are_read_here(either: Home) -> None:

@@ -20,7 +20,7 @@ from labeldp import Source, scan
 from labeldp.data import readers
 from labeldp.data.opening import open_table
 from labeldp.data.protocol import Reader
-from labeldp.passes.local import LocalEngine, engine_for
+from labeldp.passes.engine import LocalEngine, engine_for
 from tests.tables import RANGE
 
 ROWS = 500

@@ -115,7 +115,7 @@ def test_leverages_are_upper_bounds_and_the_same_bytes_however_cut(
             parts = [scan_.new(), scan_.new()]
             for place, piece in enumerate(reversed(pieces)):
                 parts[place % 2].add(*piece)
-            parts[0].merge(parts[1].share())
+            parts[0].merge(parts[1].state())
             found = parts[0].result()
             seen.add((found.maximum, tuple((c.row, c.leverage, c.column) for c in found.costliest)))
     ((maximum, costliest),) = seen
@@ -196,7 +196,7 @@ def test_of_equal_rows_the_first_are_named() -> None:
     whole.add(features.encode(batch))
     halves[1].add(features.encode(batch.slice(40)), None, 40)
     halves[0].add(features.encode(batch.slice(0, 40)))
-    halves[1].merge(halves[0].share())
+    halves[1].merge(halves[0].state())
     assert halves[1].result() == whole.result()
     assert [costly.row for costly in whole.result().costliest] == [3, 7, 11, 15, 19]
 

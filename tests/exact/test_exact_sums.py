@@ -13,10 +13,10 @@ from labeldp.data.source import Source, scan
 from labeldp.errors import DataError
 from labeldp.exact.gram import MOST_ROWS, FeatureGram, GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
-from labeldp.features.accumulators import ChosenRows
+from labeldp.features.encoder import ChosenRows
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from tests.tables import RANGE, source, table
 
 
@@ -140,7 +140,7 @@ def test_tallies_of_labels_are_pickled_only_while_they_are_empty() -> None:
     batch, labels = next(iter(data.labelled_batches()))
     empty.add(features.encode(batch), labels)
     merged = empty.new()
-    merged.merge(empty.share())
+    merged.merge(empty.state())
     for tally in (empty, merged, ChosenRows(features, np.arange(3), labels=True)):
         with pytest.raises(TypeError, match="private"):
             pickle.dumps(tally)

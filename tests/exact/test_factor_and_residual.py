@@ -22,7 +22,7 @@ from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid, LabelMoments
 from labeldp.exact.least_squares import ExactLeastSquares
 from labeldp.exact.leverage import LeverageScan
 from labeldp.features.fit import fit_features
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from tests.exact.test_exact_sums import dense_codes
 from tests.tables import RANGE, source
 

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from labeldp import kernels
-from labeldp.kernels import UNBOUNDED, Kernels
-from labeldp.kernels.scratch import Scratch
+from labeldp.kernels import UNBOUNDED, Kernels, Scratch
 
 BOTH = [
     pytest.param(kernels.with_numpy, id="numpy"),

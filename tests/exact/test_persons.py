@@ -25,7 +25,7 @@ from labeldp.exact.row_norms import Weights
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from tests.tables import RANGE, table
 
 ROWS = 3000
@@ -130,18 +130,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for batch in of(data, 256).feature_batches():
             tally.add(encode(batch))
             held = max(held, sum(len(marks) for marks, _ in tally._waiting) + len(tally._hashes))
-    marks = tally.share()["hashes"]
+    marks = tally.state()["hashes"]
     assert len(marks) <= 256
     assert held <= 256 + 512 + 256
-
-
-def test_a_closer_look_at_some_never_waits_in_a_file() -> None:
-    """A checkpoint of one look would else be taken for that of another, at other persons."""
-    features, weights = prepared(of(with_ids(np.arange(ROWS) // 2)))
-    whole = PersonScan(features)
-    assert whole.needs.bound_to is not None
-    assert whole.of(np.arange(1 << 8) < 9).needs.bound_to is None
-    assert PersonScan(features, weights).needs.bound_to is None
 
 
 def test_persons_who_share_a_mark_count_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,7 +261,7 @@ def test_what_cancels_in_a_length_is_allowed_for() -> None:
     for place, codes in enumerate(features.integers(rows)):
         tally, whole = PersonScan(features, weights), PersonScan(features, weights)
         tally.add(rows.part(place, place + 1))
-        whole.merge(tally.share())
+        whole.merge(tally.state())
         square = sum(sum(map(mul, row, map(int, codes))) ** 2 for row in exact(weights.matrix))
         longest = largest_person_norms(whole, pytest.fail, whole.result())
         assert square <= Fraction(longest.length) ** 2

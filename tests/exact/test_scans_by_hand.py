@@ -24,8 +24,7 @@ from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.kernels import with_numpy
-from labeldp.kernels.scratch import Scratch
+from labeldp.kernels import Scratch, with_numpy
 
 Reals = NDArray[np.float64]
 ROWS = 240
@@ -143,7 +142,7 @@ def test_pools_hold_the_longest_rows_and_those_that_chance_prefers(
         other = tally.new()
         other.add(rows.part(part * ROWS // parts, (part + 1) * ROWS // parts))
         other.add(rows.part(0, 0))
-        tally.merge(other.share())
+        tally.merge(other.state())
     seen = tally.result()
     marks = module._content_hashes(rows)
     first = {int(each): place for place, each in reversed(list(enumerate(marks.tolist())))}
@@ -339,7 +338,7 @@ def test_the_five_costliest_rows_are_found_and_ties_go_by_content(numbers: int, 
         start, end = part * ROWS // parts, (part + 1) * ROWS // parts
         other.add(rows.part(start, end), None, start)
         other.add(rows.part(0, 0), None, end)
-        tally.merge(other.share())
+        tally.merge(other.state())
     found = tally.result()
     exact = np.square(dense @ root.T).sum(axis=1)
     order = sorted(
@@ -439,18 +438,14 @@ def test_what_a_scan_remembers_is_told_apart_by_all_that_it_depends_on() -> None
         each.cache_key = lambda number=number: ("factor", number)
     leverages = [LeverageScan(features, each) for each in factors]
     tallies: list[Any] = [*persons, *pools, *leverages, GramAccumulator(features)]
-    keys = [tally.needs.key for tally in tallies]
+    keys = [tally.requirements.cache_key for tally in tallies]
     assert len(set(keys)) == len(keys)
-    assert [tally.needs.key for tally in tallies] == keys
+    assert [tally.requirements.cache_key for tally in tallies] == keys
     for tally in tallies:
-        assert tally.needs.columns == features.columns
-        assert tally.needs.features == replace(features, kept=None)
-    maxima = [tally.needs.answers for tally in pools]
+        assert tally.requirements.columns == features.columns
+        assert tally.requirements.features == replace(features, kept=None)
+    maxima = [tally.requirements.also_answers for tally in pools]
     assert maxima == [keys[5], keys[6], *[keys[5]] * 4]
-    assert [tally.needs.bound_to is None for tally in persons] == [False, True, True, True, True]
-    bound = persons[0].needs.bound_to
-    assert bound is not None
-    assert bound() == ["persons", replace(features, kept=None).to_json()]
 
 
 def test_a_new_tally_is_empty_and_travels_light() -> None:
@@ -475,8 +470,8 @@ def test_a_new_tally_is_empty_and_travels_light() -> None:
         with pytest.raises(DataError, match="no rows"):
             fresh.result()
         assert not np.asarray(getattr(fresh, "_reach", 0)).any()
-        empty = fresh.share()
-        fresh.merge(made.share())
+        empty = fresh.state()
+        fresh.merge(made.state())
         fresh.merge(empty)
         assert repr(fresh.result()) == repr(again(made))
 
@@ -498,5 +493,5 @@ def test_short_weights_are_taken_along_where_rows_are_kept_by_them(
 def again(tally: Any) -> Any:
     """Its result, by way of what it shares."""
     whole = tally.new()
-    whole.merge(tally.share())
+    whole.merge(tally.state())
     return whole.result()

@@ -22,8 +22,7 @@ from labeldp.exact.row_norms import RowNorms, RowNormScan, Weights
 from labeldp.features.encoder import Encoder
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.kernels import with_numpy
-from labeldp.kernels.scratch import Scratch
+from labeldp.kernels import Scratch, with_numpy
 from labeldp.mechanisms import noise_shape as module
 from labeldp.mechanisms.noise_shape import (
     NoiseCovariance,
@@ -33,7 +32,7 @@ from labeldp.mechanisms.noise_shape import (
     optimize_noise_shape,
 )
 from labeldp.mechanisms.noise_shape_dual import leverage_mixture, lower_bound, solve_dual
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from tests.oracles.best_shape import (
     exact_square_length,
     least_trace,
@@ -235,7 +234,7 @@ def test_a_pass_keeps_the_same_rows_however_it_is_cut(batch_rows: int) -> None:
     for batch in table.data.feature_batches(table.features.columns):
         left.add(encode(batch.slice(0, 150)))
         right.add(encode(batch.slice(150)))
-    right.merge(left.share())
+    right.merge(left.state())
     merged = right.result()
     assert np.array_equal(whole.rows, merged.rows)
     assert np.array_equal(whole.reserve, merged.reserve)

@@ -21,7 +21,7 @@ from labeldp.features.fit import fit_features
 from labeldp.features.knots import quantile_cells
 from labeldp.features.random_fourier import AMPLITUDE, _random, cosines, meetings
 from labeldp.features.terms import LARGEST_CODE
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 
 SETTINGS = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 

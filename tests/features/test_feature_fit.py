@@ -13,7 +13,6 @@ import pytest
 from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.features import fit as module
-from labeldp.features.accumulators import fold_in_order
 from labeldp.features.columns import CategoricalColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
@@ -21,6 +20,7 @@ from labeldp.features.grid import Grid
 from labeldp.features.merging import merge_levels
 from labeldp.features.notes import foreign_notes
 from labeldp.features.tally import FEW, Levels, Sums
+from labeldp.passes.accumulator import run_in_order
 
 
 def fit(columns, scanning=None, **options):
@@ -295,7 +295,7 @@ def test_arguments_are_checked():
 def test_progress_counts_rows():
     seen = []
     table = pa.table({"x": np.arange(100.0), "k": ["a", "b"] * 50})
-    fit_features(scan(table, batch_rows=30), run_pass=partial(fold_in_order, progress=seen.append))
+    fit_features(scan(table, batch_rows=30), run_pass=partial(run_in_order, progress=seen.append))
     assert seen == [30, 30, 30, 10] * 2
 
 

@@ -59,7 +59,7 @@ print(json.dumps(codes))
 """A fork for every case, which signals itself at the n-th call of a function."""
 
 MOMENTS = {
-    "labels are summed": ("labeldp.passes.local:_Pass._round", 1),
+    "labels are summed": ("labeldp.passes.engine:_LocalPass._run", 1),
     "aggregates are written": ("pyarrow.parquet:ParquetWriter.write_table", 1),
     "a table is closed": ("pyarrow.parquet:ParquetWriter.close", 1),
     "files are put on the disk": ("labeldp.io_util._sync", 1),
@@ -141,25 +141,6 @@ def test_what_was_written_before_a_signal_is_said(data: Path, tmp_path: Path) ->
     said = (tmp_path / "a" / "err.txt").read_text().splitlines()[-1]
     assert said == f"labeldp: stopped; {tmp_path / 'a' / 'r'} was written before that"
     assert labeldp("verify", tmp_path / "a" / "r").code == 0
-
-
-def test_private_sums_that_wait_are_named(data: Path, tmp_path: Path) -> None:
-    private = tmp_path / "private"
-    asked = ("release", "--anyway", data, *LABEL, *QUICK, "--checkpoint", private, "--out")
-    second = ("labeldp.passes.checkpoint:Checkpoint.save", 5)
-    stopped = case(tmp_path / "a", second, signal.SIGINT, *asked, tmp_path / "a" / "r")
-    (code,) = run([stopped])
-    assert code == 128 + signal.SIGINT
-    (waiting,) = private.iterdir()
-    assert (waiting.stat().st_mode & 0o777, private.stat().st_mode & 0o777) == (0o600, 0o700)
-    said = (tmp_path / "a" / "err.txt").read_text().splitlines()[-1]
-    assert said == (
-        "labeldp: stopped; nothing was written; PRIVATE sums of labels wait in "
-        f"{waiting} for the same command to go on with; to give them up: rm {waiting}"
-    )
-    again = labeldp(*asked, tmp_path / "a" / "r")
-    assert again.code == 0
-    assert not list(private.iterdir())
 
 
 def test_a_stopped_plan_may_be_released(data: Path, tmp_path: Path) -> None:

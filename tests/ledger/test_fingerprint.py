@@ -18,7 +18,7 @@ from pyarrow import csv, feather
 from labeldp import scan
 from labeldp.ledger import fingerprint as module
 from labeldp.ledger.fingerprint import Fingerprint, PersonIds, TableSums, fingerprint
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 
 KEY = b"k" * 32
 ROWS = 500
@@ -153,9 +153,9 @@ def test_parts_are_merged_in_any_order() -> None:
 
     one, other = batch.slice(0, 13), batch.slice(13)
     merged = sums(other)
-    merged.merge(sums(one).share())
+    merged.merge(sums(one).state())
     fresh = merged.new()
-    fresh.merge(merged.share())
+    fresh.merge(merged.state())
     assert plain(sums(batch)) == plain(sums(other, one)) == plain(merged) == plain(fresh)
     assert plain(sums(one)) != plain(sums(batch))
 

@@ -17,7 +17,7 @@ import pytest
 import labeldp
 from labeldp import InputError, Ledger, LedgerError, Source, compose, scan, verify
 from labeldp.accounting.compose import gaussian_mu
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from tests.console import labeldp as command
 from tests.ledger import runs
 from tests.plans import plan

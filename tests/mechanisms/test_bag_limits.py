@@ -40,7 +40,7 @@ from labeldp.mechanisms.sampled_wtd_flag.claim import (
     check_features as check_bags,
     untested,
 )
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from labeldp.sampling.streams import Randomness, words
 from tests.mechanisms.cases import NOISY, SAMPLED, Certificate, forged_tables, small_plan
 from tests.tables import source, table

@@ -13,7 +13,7 @@ from labeldp import DataError, InputError, LinearRegressor, Plan, PlanError, sca
 from labeldp.data.source import Source
 from labeldp.features.fit import fit_features
 from labeldp.mechanisms.registry import make_request, mechanism_named, mechanism_names
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from labeldp.planning.comparison import best_of, compare, simulated_mse
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import FLAG, NOISY, SAMPLED, SHAPED

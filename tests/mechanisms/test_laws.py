@@ -28,7 +28,7 @@ from labeldp.mechanisms.bags import BagRows
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import coins, draw_weights
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_factor
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import NOISY, SAMPLED

@@ -305,7 +305,7 @@ def test_a_batch_is_drawn_before_the_next_is_read(tmp_path: Path) -> None:
                 yield batch
 
     watched = replace(rows, reader=Counting(**vars(rows.reader)))
-    from labeldp.passes.local import LocalEngine
+    from labeldp.passes.engine import LocalEngine
 
     drawing = run.run(made, watched, LocalEngine(), Randomness.experiment(0))
     read.clear()

@@ -19,7 +19,7 @@ from labeldp.data.source import Source
 from labeldp.exact import person_norms as persons
 from labeldp.mechanisms.registry import mechanisms
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.certificate import seal
 from labeldp.release.claim import PERSON_DEFINITION, Person
 from labeldp.sampling.streams import Randomness

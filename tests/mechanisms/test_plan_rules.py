@@ -35,7 +35,7 @@ from labeldp.mechanisms.registry import (
 from labeldp.mechanisms.structure import altered, misshapen
 from labeldp.mechanisms.wtd_flag.plan import inspect, least_added
 from labeldp.mechanisms.wtd_flag.sizing import max_bags
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from labeldp.release.about import read_about
 from labeldp.release.claim import Person
 from labeldp.release.croissant import CROISSANT

@@ -20,7 +20,7 @@ from labeldp.exact.label_sums import LabelCrossProducts
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.noise import NOISES, choose
 from labeldp.mechanisms.shaped_flag.run import residual_of, residual_root
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import seal
 from labeldp.sampling.streams import Randomness
 from tests.console import labeldp as command

@@ -21,7 +21,7 @@ from labeldp.mechanisms.noisy_rows.check import (
 )
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise, least_noise, needed
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from tests.mechanisms.cases import EVERY, forged_claim, small_plan
 from tests.tables import source
 

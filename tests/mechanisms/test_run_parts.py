@@ -33,7 +33,7 @@ from labeldp.mechanisms.sampled_wtd_flag.run import (
 from labeldp.mechanisms.wtd_flag import run
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim, check, check_features
 from labeldp.mechanisms.wtd_flag.run import _times_triangle, block_rows, check_facts
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from labeldp.sampling.streams import Randomness
 from tests.mechanisms.cases import FLAG, small_plan
 from tests.tables import source, table

@@ -25,7 +25,7 @@ from labeldp.exact.row_norms import RowNormScan, Weights
 from labeldp.features.encoder import Encoder
 from labeldp.mechanisms.shaped_flag import run as module
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from labeldp.release.certificate import seal
 from labeldp.release.digest import table_digest
 from labeldp.sampling.streams import Randomness

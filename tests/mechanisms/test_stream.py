@@ -20,7 +20,7 @@ from labeldp import LocalEngine, Release, ReleaseError, verify
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler
 from labeldp.mechanisms.wtd_flag import run
 from labeldp.mechanisms.wtd_flag.run import block_rows, draw_aggregates
-from labeldp.passes.protocol import Progress, quiet
+from labeldp.passes.engine import Progress, quiet
 from labeldp.release.digest import Digest, table_digest
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness, words

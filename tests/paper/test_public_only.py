@@ -95,7 +95,7 @@ def test_public_modules_say_what_is_public_and_are_documented(module: str) -> No
             "labeldp.sampling.streams is not a public module",
         ),
         ("from labeldp.accounting.residual_floor import Measurement", "is not a public module"),
-        ("def f():\n    from labeldp.passes.local import LocalEngine", "is not a public module"),
+        ("def f():\n    from labeldp.passes.engine import LocalEngine", "is not a public module"),
         (
             "import labeldp.sampling.rounded_noise",
             "labeldp.sampling.rounded_noise is not a public module",

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import LocalEngine, Source, SparkEngine, scan
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from tests.tables import RANGE
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,18 +16,16 @@ import pytest
 
 from labeldp.data import readers
 from labeldp.data.source import Source, scan
-from labeldp.errors import DataError, InputError
+from labeldp.errors import DataError
 from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.leverage import LeverageScan
-from labeldp.features.accumulators import PassRequirements
 from labeldp.features.fit import fit_features
-from labeldp.passes import local
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.accumulator import PassRequirements
+from labeldp.passes.engine import BatchStream, LocalEngine
 from labeldp.passes.memory import Memory
-from labeldp.passes.streams import Streams
-from tests.contracts.tallies import Levels, WeightedGram
+from tests.contracts.tallies import WeightedGram
 from tests.tables import RANGE, table
 
 ROWS = 900
@@ -195,7 +193,7 @@ def test_another_source_replaces_what_is_kept(tmp_path: Path) -> None:
     path = split(tmp_path, rows(), [ROWS], 100)
     engine, one, two = LocalEngine(1), open_(path), open_(path)
     features = fit_features(one, run_pass=engine.run_pass)
-    needs = GramAccumulator(features).needs
+    needs = GramAccumulator(features).requirements
     assert engine.memory.holds_all(needs)
     engine.memory.open(two)
     assert not engine.memory.holds_all(needs)
@@ -252,146 +250,28 @@ def test_row_numbers_in_messages_are_those_of_the_table(tmp_path: Path) -> None:
         fit_features(scan(path), run_pass=LocalEngine(2).run_pass)
 
 
-class TestStreams:
+def rows_of(*numbers: int) -> tuple[pa.RecordBatch, None]:
+    return pa.record_batch({"x": list(numbers)}), None
+
+
+class TestBatchStream:
     def test_every_batch_is_given_once_with_its_place(self) -> None:
-        parts = [[[0, 1], [2]], [], [[3], [4, 5, 6]]]
+        parts = [[rows_of(0, 1), rows_of(2)], [], [rows_of(3), rows_of(4, 5, 6)]]
         told: list[int] = []
-        streams: Streams[list[int]] = Streams([lambda p=p: p for p in parts], len, told.append)
-        seen = {batch[0]: (part, first) for part, first, batch in streams}
+        stream = BatchStream([lambda p=p: p for p in parts], told.append)
+        seen = {batch[0][0].as_py(): (part, first) for part, first, (batch, _) in stream}
         assert seen == {0: (0, 0), 2: (0, 2), 3: (2, 0), 4: (2, 1)}
-        assert streams.rows == [3, 0, 4]
+        assert stream.rows == [3, 0, 4]
         assert sum(told) == 7
 
     def test_a_failure_reaches_the_caller_and_stops_the_others(self) -> None:
-        def broken() -> Iterator[list[int]]:
-            yield [1]
+        def broken() -> Iterator[Any]:
+            yield rows_of(1)
             raise DataError("no")
 
-        endless = ([1] for _ in iter(int, 1))
-        streams: Streams[list[int]] = Streams([lambda: endless, broken], len, lambda _rows: None)
-        from concurrent.futures import ThreadPoolExecutor
-
+        one = rows_of(1)
+        endless = (one for _ in iter(int, 1))
+        stream = BatchStream([lambda: endless, broken], lambda _rows: None)
         with ThreadPoolExecutor(3) as pool:
-            waiting = [pool.submit(lambda: sum(1 for _ in streams)) for _ in range(3)]
+            waiting = [pool.submit(lambda: sum(1 for _ in stream)) for _ in range(3)]
             assert sum(job.exception() is not None for job in waiting) == 1
-
-
-class Stopped(KeyboardInterrupt):
-    """Somebody pressed a key."""
-
-
-def stopping(task: str, after: int) -> Any:
-    """A progress that interrupts one pass after so many rows."""
-
-    @contextmanager
-    def progress(name: str, rows_: int | None) -> Iterator[Callable[[int], None]]:  # noqa: ARG001
-        told = 0
-
-        def advance(count: int) -> None:
-            nonlocal told
-            told += count
-            if name == task and told >= after:
-                raise Stopped
-
-        yield advance
-
-    return progress
-
-
-class TestCheckpoint:
-    @pytest.fixture(autouse=True)
-    def short_rounds(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(local, "_ROUND", 2)
-
-    @pytest.fixture
-    def path(self, tmp_path: Path) -> Path:
-        rewritten(tmp_path / "a.parquet", rows())
-        return tmp_path / "a.parquet"
-
-    @pytest.fixture
-    def private(self, tmp_path: Path) -> Path:
-        return tmp_path / "private"
-
-    def interrupt(self, path: Path, private: Path, task: str, budget: int) -> None:
-        with pytest.raises(Stopped):
-            everything(open_(path), LocalEngine(2, stopping(task, 500), Memory(budget), private))
-
-    @pytest.mark.parametrize("task", ["feature sums", "label sums"])
-    @pytest.mark.parametrize("budget", [0, 1 << 29])
-    def test_an_interrupted_pass_resumes_to_the_same_bytes(
-        self, path: Path, private: Path, task: str, budget: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        want = everything(open_(path), LocalEngine(1))
-        self.interrupt(path, private, task, budget)
-        (left,) = private.iterdir()
-        assert stat.S_IMODE(left.stat().st_mode) == 0o600
-        assert stat.S_IMODE(private.stat().st_mode) == 0o700
-        read: list[str] = []
-        plain = readers.ParquetReader.batches
-
-        def batches(self: Any, columns: Any, size: int) -> Iterator[pa.RecordBatch]:
-            read.append(" ".join(columns))
-            return plain(self, columns, size)
-
-        monkeypatch.setattr(readers.ParquetReader, "batches", batches)
-        resumed = LocalEngine(2, memory=Memory(budget), checkpoint=private)
-        assert everything(open_(path), resumed) == want
-        assert not list(private.iterdir())
-        if task == "label sums":  # four or more of nine row groups were finished
-            assert 0 < sum("label" in columns for columns in read) <= 9 - 4
-
-    def test_it_is_not_taken_up_for_other_files(self, path: Path, private: Path) -> None:
-        self.interrupt(path, private, "label sums", 0)
-        changed = rows().take(np.arange(ROWS)[::-1])
-        rewritten(path, changed)
-        want = everything(open_(changed), LocalEngine(1))
-        assert everything(open_(path), LocalEngine(1, checkpoint=private)) == want
-
-    def test_bad_labels_before_the_interruption_are_still_refused(
-        self, path: Path, private: Path
-    ) -> None:
-        labels = rows()["label"].to_numpy().copy()
-        labels[0] = 11.0
-        rewritten(path, rows().set_column(4, "label", pa.array(labels)))
-        self.interrupt(path, private, "label sums", 0)
-        with pytest.raises(DataError, match="outside the range"):
-            everything(open_(path), LocalEngine(1, memory=Memory(0), checkpoint=private))
-        assert not list(private.iterdir())
-
-    def test_a_damaged_file_is_begun_again(self, path: Path, private: Path) -> None:
-        private.mkdir(0o700)
-        for name in ("label-sums", "feature-sums"):
-            (private / f"{name}.npz").write_bytes(b"PK half")
-        want = everything(open_(path), LocalEngine(1))
-        assert everything(open_(path), LocalEngine(1, checkpoint=private)) == want
-
-    def test_a_file_cut_short_is_begun_again(self, path: Path, private: Path) -> None:
-        self.interrupt(path, private, "label sums", 0)
-        (left,) = private.iterdir()
-        left.write_bytes(left.read_bytes()[: left.stat().st_size // 2])
-        want = everything(open_(path), LocalEngine(1))
-        assert everything(open_(path), LocalEngine(1, checkpoint=private)) == want
-
-    def test_a_tally_of_ones_own_is_resumed(self, path: Path, private: Path) -> None:
-        """It says what its share depends on; others begin again, and leave nothing behind."""
-        source = open_(path)
-        features = fit_features(source)
-        want = LocalEngine(1).run_pass("mine", source, WeightedGram(features))
-        engine = LocalEngine(2, stopping("mine", 500), Memory(0), private)
-        with pytest.raises(Stopped):
-            engine.run_pass("mine", source, WeightedGram(features))
-        assert [left.name for left in private.iterdir()] == ["mine.npz"]
-        told: list[int] = []
-        engine = LocalEngine(2, telling(told), Memory(0), private)
-        assert np.array_equal(engine.run_pass("mine", source, WeightedGram(features)), want)
-        assert told[0] >= 400
-        assert sum(told) == ROWS
-        engine = LocalEngine(2, stopping("towns", 500), Memory(0), private)
-        with pytest.raises(Stopped):
-            engine.run_pass("towns", source, Levels(("town",)))
-        assert not list(private.iterdir())
-
-    def test_a_directory_open_to_others_is_refused(self, path: Path, tmp_path: Path) -> None:
-        (tmp_path / "open").mkdir(0o755)
-        with pytest.raises(InputError, match="open to others; chmod 700"):
-            everything(open_(path), LocalEngine(1, checkpoint=tmp_path / "open"))

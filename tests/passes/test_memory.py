@@ -19,14 +19,13 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.row_norms import RowNormScan, Weights
-from labeldp.features.accumulators import PassRequirements
 from labeldp.features.encoder import Encoder, Packed, Rows
 from labeldp.features.fit import fit_features
 from labeldp.features.tally import LevelsAndRanges
 from labeldp.passes import memory
-from labeldp.passes.local import LocalEngine
-from labeldp.passes.memory import Memory
-from labeldp.passes.narrow import Narrow
+from labeldp.passes.accumulator import PassRequirements
+from labeldp.passes.engine import LocalEngine
+from labeldp.passes.memory import Memory, NarrowColumns
 from tests.plans import plan
 
 
@@ -42,7 +41,7 @@ def test_narrow_batches_hold_the_same_values() -> None:
             "real": pa.array([0.5, None, 2.0]),
         }
     )
-    narrow = Narrow()(batch)
+    narrow = NarrowColumns()(batch)
     assert narrow.to_pydict() == batch.to_pydict()
     assert narrow.column(0).type.index_type == pa.uint8()
     assert narrow.column(2).type == pa.int8()
@@ -52,7 +51,7 @@ def test_narrow_batches_hold_the_same_values() -> None:
 def test_a_dictionary_of_256_values_and_null_still_fits() -> None:
     values = [f"v{k:03d}" for k in range(256)] + [None]
     data = pa.table({"c": pa.array(values * 4).dictionary_encode(), "x": np.arange(1028.0)})
-    narrow = pa.Table.from_batches([Narrow()(batch) for batch in data.to_batches()])
+    narrow = pa.Table.from_batches([NarrowColumns()(batch) for batch in data.to_batches()])
     plain, kept = scan(data), scan(narrow)
     assert fit_features(kept, min_count=1) == fit_features(plain, min_count=1)
 
@@ -122,7 +121,7 @@ def test_numbers_that_take_less_room_than_codes_stay_as_they_came(column: pa.Arr
     source = scan(pa.table({"x": column}), numeric=["x"])
     features = fit_features(source)
     (batch,) = source.feature_batches()
-    narrow = Narrow()(batch)
+    narrow = NarrowColumns()(batch)
     packed = Encoder(features).pack(narrow)
     assert packed.nbytes <= narrow.nbytes
     assert np.array_equal(Encoder(features)(packed).numbers, features.encode(batch).numbers)
@@ -181,15 +180,15 @@ def test_the_first_pass_that_encodes_packs_what_the_fit_kept(path: Path) -> None
     # other levels have other codes: these rows are read again, and take the others' place
     other = fit_features(source, min_count=350)
     assert other.categorical != features.categorical
-    assert not engine.memory.holds_all(GramAccumulator(other).needs)
+    assert not engine.memory.holds_all(GramAccumulator(other).requirements)
     want = (
         LocalEngine(1, memory=Memory(0))
         .run_pass("feature sums", source, GramAccumulator(other))
         .digest()
     )
     assert engine.run_pass("feature sums", source, GramAccumulator(other)).digest() == want
-    assert engine.memory.holds_all(GramAccumulator(other).needs)
-    assert not engine.memory.holds_all(GramAccumulator(features).needs)
+    assert engine.memory.holds_all(GramAccumulator(other).requirements)
+    assert not engine.memory.holds_all(GramAccumulator(features).requirements)
 
 
 def test_labels_are_not_summed_beside_what_is_known_of_rows_that_were_let_go(path: Path) -> None:
@@ -198,11 +197,14 @@ def test_labels_are_not_summed_beside_what_is_known_of_rows_that_were_let_go(pat
     features = fit_features(source, run_pass=engine.run_pass)
     engine.run_pass("feature sums", source, GramAccumulator(features))
     grid = LabelGrid.for_range((-9, 9), intercept=True)
-    plain, labelled = GramAccumulator(features).needs, LabelCrossProducts(features, grid).needs
-    assert plain.key in engine.memory.known(plain)
-    assert plain.key in engine.memory.known(labelled)
+    plain, labelled = (
+        GramAccumulator(features).requirements,
+        LabelCrossProducts(features, grid).requirements,
+    )
+    assert plain.cache_key in engine.memory.known(plain)
+    assert plain.cache_key in engine.memory.known(labelled)
     engine.run_pass("feature sums", source, GramAccumulator(fit_features(source, min_count=350)))
-    assert plain.key in engine.memory.known(plain)
+    assert plain.cache_key in engine.memory.known(plain)
     assert not engine.memory.known(labelled)
 
 
@@ -234,7 +236,7 @@ def test_packing_makes_room_for_more(path: Path) -> None:
     needs = PassRequirements(features.columns)
     assert sum(engine.memory.holds(part, needs) for part in range(10)) == 7
     engine.run_pass("feature sums", source, GramAccumulator(features))
-    assert engine.memory.holds_all(GramAccumulator(features).needs)
+    assert engine.memory.holds_all(GramAccumulator(features).requirements)
     assert engine.memory._spent <= room + 1000  # the batch that spends the rest is kept
 
 
@@ -243,11 +245,13 @@ def test_numbers_take_half_the_room_once_they_are_codes(path: Path) -> None:
     features = fit_features(source, run_pass=engine.run_pass)
     assert engine.memory._spent >= 8 * 1000
     engine.run_pass("feature sums", source, GramAccumulator(features))
-    assert engine.memory.holds_all(GramAccumulator(features).needs)
+    assert engine.memory.holds_all(GramAccumulator(features).requirements)
     assert engine.memory._spent == 4 * 1000
     # on another grid they have other codes: what is kept does not serve
     finer = replace(features.numeric[0], exponent=features.numeric[0].exponent - 1)
-    assert not engine.memory.holds_all(GramAccumulator(replace(features, numeric=(finer,))).needs)
+    assert not engine.memory.holds_all(
+        GramAccumulator(replace(features, numeric=(finer,))).requirements
+    )
 
 
 def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:
@@ -258,7 +262,7 @@ def test_passes_that_fail_half_way_spend_nothing_for_good(path: Path) -> None:
         with pytest.raises(InterruptedError):
             engine.run_pass("half", source, Failing(source.columns, source.total_rows, "Parquet"))
     features = fit_features(source, run_pass=engine.run_pass)
-    assert engine.memory.holds_all(GramAccumulator(features).needs)
+    assert engine.memory.holds_all(GramAccumulator(features).requirements)
     engine.run_pass("feature sums", source, GramAccumulator(features))
     assert engine.memory._spent == sum(batch.nbytes for batch in batches_of(engine.memory))
 
@@ -267,15 +271,17 @@ def test_packing_lets_go_of_what_it_has_packed(path: Path, monkeypatch: pytest.M
     """Both forms of a part at once would take twice the room."""
     source, engine = scan(path, batch_rows=10), LocalEngine(1)
     features = fit_features(source, run_pass=engine.run_pass)
-    given = memory._Part.given
+    given = memory._KeptPart.rows
     held: list[list[Rows]] = []
 
-    def noted(part: memory._Part, needs: PassRequirements) -> list[Rows]:
+    def noted(part: memory._KeptPart, needs: PassRequirements) -> list[Rows]:
         held.append(given(part, needs))
         return held[-1]
 
-    monkeypatch.setattr(memory._Part, "given", noted)
-    left = [len(held[0]) for _ in engine.memory.read(0, GramAccumulator(features).needs, None)]
+    monkeypatch.setattr(memory._KeptPart, "rows", noted)
+    left = [
+        len(held[0]) for _ in engine.memory.read(0, GramAccumulator(features).requirements, None)
+    ]
     assert left == list(range(9, -1, -1))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from labeldp import Ledger
 from labeldp.ledger.fingerprint import fingerprint
-from labeldp.passes.local import LocalEngine
+from labeldp.passes.engine import LocalEngine
 from tests.passes.conftest import Home
 from tests.plans import plan
 from tests.tables import source, table

@@ -11,7 +11,7 @@ from pyarrow import csv
 
 from labeldp import InputError, SparkEngine, scan
 from labeldp.features.fit import fit_features
-from labeldp.passes.local import engine_for
+from labeldp.passes.engine import engine_for
 from labeldp.spark.reader import over_parts
 from labeldp.spark.session import read
 from tests.contracts import test_reader as contract

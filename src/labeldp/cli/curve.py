@@ -13,7 +13,7 @@ from labeldp.mechanisms.protocol import number
 if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.mechanisms.plans import Plan
-    from labeldp.passes.protocol import Engine
+    from labeldp.passes.engine import Engine
     from labeldp.planning.verbs import Point
 
 

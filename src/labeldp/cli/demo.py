@@ -39,7 +39,7 @@ def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -
     from labeldp.learners.api import LinearRegressor
     from labeldp.mechanisms.options import check_budget
     from labeldp.mechanisms.registry import mechanisms
-    from labeldp.passes.local import LocalEngine
+    from labeldp.passes.engine import LocalEngine
     from labeldp.planning.verbs import plan
     from labeldp.profile.inspection import inspect
     from labeldp.signoff.verification import verify

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labeldp.cli.options import Budget, Json, PassOptions, Table
+from labeldp.cli.options import Budget, EngineOptions, Json, Table
 from labeldp.cli.output import emit_facts, emit_json, emit_table, in_flags, note, show
 from labeldp.cli.terminal import say
 from labeldp.mechanisms.options import Encoding
@@ -18,12 +18,12 @@ _WARNING = (
 
 
 def inspect(
-    table: Table, budget: Budget, encoding: Encoding, reading: PassOptions, json: Json = False
+    table: Table, budget: Budget, encoding: Encoding, reading: EngineOptions, json: Json = False
 ) -> None:
     """Look at a table with raw labels: for the curator's eyes only."""
     from labeldp.profile.inspection import inspect as look
 
-    runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
+    runner, source = reading.make(), table.source(reading.engine, encoding.formula)
     found = look(source, engine=runner, **vars(budget), **vars(encoding))
     note(_WARNING)
     if json:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.features.feature_map import FeatureMap
     from labeldp.mechanisms.plans import Plan
-    from labeldp.passes.protocol import Engine
+    from labeldp.passes.engine import Engine
 
 _DATA = "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a glob, a directory."
 Data = Annotated[str, argument(_DATA)]
@@ -194,38 +194,19 @@ class EngineOptions:
     threads: int = option(0, "Threads; 0: one for each core.", min=0)
     engine: str = option("local", "Where data are read: local or spark.")
 
-    def make(self, checkpoint: Path | None = None) -> Engine:
+    def make(self) -> Engine:
         """The engine that the options name."""
-        from labeldp.passes.local import LocalEngine
+        from labeldp.passes.engine import LocalEngine
 
         if self.engine == "local":
-            return LocalEngine(self.threads, progress, checkpoint=checkpoint)
+            return LocalEngine(self.threads, progress)
         if self.engine != "spark":
             raise InputError(f"engine {self.engine!r} is unknown; choose local or spark")
-        if checkpoint is not None:
-            raise InputError(
-                "--checkpoint is for --engine local; Spark keeps its own; leave it out"
-            )
         if self.threads:
             raise InputError("--threads is for --engine local; Spark has settings of its own")
         from labeldp.spark.engine import SparkEngine
 
         return SparkEngine(progress)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PassOptions(EngineOptions):
-    """Where data are read, by passes that can be resumed."""
-
-    checkpoint: Path | None = option(
-        None,
-        "A private directory; an interrupted run resumes its sums from it.",
-        metavar="DIR",
-    )
-
-    def runner(self) -> Engine:
-        """The engine, with its checkpoint."""
-        return self.make(self.checkpoint)
 
 
 @dataclass(frozen=True, kw_only=True)

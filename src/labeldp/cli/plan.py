@@ -11,7 +11,7 @@ import click
 
 from labeldp.cli.curve import along_epsilon, curve_picture, show_curve
 from labeldp.cli.derived import given, merged
-from labeldp.cli.options import Budget, Json, PassOptions, Table, Verbose
+from labeldp.cli.options import Budget, EngineOptions, Json, Table, Verbose
 from labeldp.cli.output import draw_all, emit_facts, emit_json, emit_table, in_flags, note
 from labeldp.common.pictures import need_matplotlib
 from labeldp.errors import InputError
@@ -23,7 +23,7 @@ from labeldp.mechanisms.registry import AUTO, mechanism_named, mechanism_names, 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.mechanisms.plans import Plan
-    from labeldp.passes.protocol import Engine
+    from labeldp.passes.engine import Engine
 
 
 MOST_NOTES = 5
@@ -83,14 +83,14 @@ def plan(
     budget: Budget,
     options: PlanOptions,
     encoding: Encoding,
-    reading: PassOptions,
+    reading: EngineOptions,
     outputs: OutputOptions,
     verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """What a release would publish and promise. Reads features and no labels."""
     outputs.check()
-    runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
+    runner, source = reading.make(), table.source(reading.engine, encoding.formula)
     chosen = asked(context, budget, options, encoding)
     made, offers = planned(options.mechanism, chosen, source, runner, compared=outputs.compare)
     show_notes(made, verbose)

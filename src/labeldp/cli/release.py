@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import click
 
 from labeldp.cli.derived import given, told
-from labeldp.cli.options import Budget, Json, LedgerOptions, PassOptions, Table, Verbose
+from labeldp.cli.options import Budget, EngineOptions, Json, LedgerOptions, Table, Verbose
 from labeldp.cli.output import emit_facts, emit_json, note
 from labeldp.cli.plan import PlanOptions, asked, forecast_facts, planned, show_notes
 from labeldp.errors import InputError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.learners.models import Quality
     from labeldp.mechanisms.plans import Plan
-    from labeldp.passes.protocol import Engine
+    from labeldp.passes.engine import Engine
     from labeldp.release.files import Release
 
 
@@ -45,7 +45,7 @@ def release(
     budget: Budget,
     options: PlanOptions,
     encoding: Encoding,
-    reading: PassOptions,
+    reading: EngineOptions,
     paying: LedgerOptions,
     how: ReleaseOptions,
     verbose: Verbose = False,
@@ -63,7 +63,7 @@ def release(
     here = given(context)
     settled = _settled(here, options, encoding)
     made = None if how.plan is None else _loaded(how.plan, settled)
-    runner = reading.runner()
+    runner = reading.make()
     if made is None:
         source = table.source(reading.engine, encoding.formula)
     else:

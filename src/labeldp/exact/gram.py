@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features.accumulators import PassRequirements
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.kernels import Kernels, kernels_for
+from labeldp.passes.accumulator import PassRequirements
 
 BLOCK_ROWS = 8192
 """20 + 20 + 13 bits: sums of products over so many rows are exact in doubles."""
@@ -122,14 +122,13 @@ class GramAccumulator:
         return _Tables(self._features, self._kernels or kernels_for(self._features.rows))
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         features = self._features
         return PassRequirements(
             features.columns,
             features,
-            room=8 * (2 * features.width**2 + features.compounds.cells),
-            key=(GramAccumulator, features),
-            bound_to=lambda: ["XᵀX", features.to_json()],
+            state_bytes=8 * (2 * features.width**2 + features.compounds.cells),
+            cache_key=(GramAccumulator, features),
         )
 
     def new(self) -> GramAccumulator:
@@ -138,11 +137,11 @@ class GramAccumulator:
     def add(self, rows: Encoded, *_: object) -> None:
         self._own.add(rows)
 
-    def share(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         return dict(vars(self._total()))
 
-    def merge(self, share: dict[str, Any]) -> None:
-        more = FeatureGram(**{**share, "numbers": tuple(share["numbers"])})
+    def merge(self, state: dict[str, Any]) -> None:
+        more = FeatureGram(**{**state, "numbers": tuple(state["numbers"])})
         self._merged = more if self._merged is None else self._merged + more
 
     def result(self, *_: object) -> FeatureGram:

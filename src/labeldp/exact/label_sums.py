@@ -8,7 +8,7 @@ pickled. The sums are exact for the reason given in `gram.py`: label codes have 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from labeldp.errors import InputError, ordered
 from labeldp.exact.gram import exact_products, no_rows
-from labeldp.features.accumulators import PassRequirements
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import UNBOUNDED, Kernels, kernels_for, with_numpy
-from labeldp.kernels.scratch import Scratch
+from labeldp.kernels import UNBOUNDED, Kernels, Scratch, kernels_for, with_numpy
+from labeldp.passes.accumulator import PassRequirements
 
 LABEL_BITS = 20
 LEAST, MOST = 1e-100, 1e100
@@ -123,26 +122,25 @@ class LabelCrossProducts:
         return self._given or kernels_for(self._features.rows)
 
     @property
-    def needs(self) -> PassRequirements:
-        features, grid = self._features, self._grid
+    def requirements(self) -> PassRequirements:
+        features = self._features
         return PassRequirements(
             features.columns,
             features,
             labels=True,
-            bound_to=lambda: ["Xᵀy", features.to_json(), asdict(grid)],
         )
 
     def new(self) -> LabelCrossProducts:
         return LabelCrossProducts(self._features, self._grid, self._given)
 
-    def share(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return the sums as plain integers, on their way to where all sums are added."""
         total = self._sum()
         cross = [int(entry) for entry in total.cross]
         return {"rows": total.rows, "cross": cross, "total": total.total, "square": total.square}
 
-    def merge(self, share: dict[str, Any]) -> None:
-        more = LabelMoments(**{**share, "cross": np.array(share["cross"], dtype=object)})
+    def merge(self, state: dict[str, Any]) -> None:
+        more = LabelMoments(**{**state, "cross": np.array(state["cross"], dtype=object)})
         self._merged = more if self._merged is None else self._merged + more
 
     def result(self, *_: object) -> LabelMoments:

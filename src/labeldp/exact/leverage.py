@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from labeldp.exact.cholesky import ROUNDOFF, VerifiedCholesky
 from labeldp.exact.gram import GramAccumulator, no_rows
 from labeldp.exact.quadratic_form import QuadraticForm
-from labeldp.features.accumulators import PassRequirements, RowNumber
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels, kernels_for
-from labeldp.kernels.scratch import Scratch
+from labeldp.kernels import Kernels, Scratch, kernels_for
+from labeldp.passes.accumulator import PassRequirements, RowNumber
 
 _LISTED = 5
 """Rows of largest leverage that are named."""
@@ -92,13 +91,13 @@ class LeverageScan:
         return self._given or kernels_for(self._features.rows)
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         every, cholesky = replace(self._features, kept=None), self._cholesky
         return PassRequirements(
             every.columns,
             every,
-            key=(LeverageScan, every, *cholesky.cache_key()),
-            made_for=(GramAccumulator(every), cholesky.is_of),
+            cache_key=(LeverageScan, every, *cholesky.cache_key()),
+            row_check=(GramAccumulator(every), cholesky.is_of),
         )
 
     def new(self) -> LeverageScan:
@@ -168,11 +167,11 @@ class LeverageScan:
         first = np.lexsort((equal, *reversed(contents)))[:_LISTED]
         return np.concatenate([np.flatnonzero(values > least), equal[first]])
 
-    def share(self) -> ScanState:
+    def state(self) -> ScanState:
         return self._largest, self._reach
 
-    def merge(self, share: ScanState) -> None:
-        largest, reach = share
+    def merge(self, state: ScanState) -> None:
+        largest, reach = state
         self._keep(largest)
         self._reach = np.maximum(self._reach, reach)
 

@@ -31,11 +31,10 @@ from labeldp.errors import DataError
 from labeldp.exact.gram import no_rows
 from labeldp.exact.quadratic_form import QuadraticForm
 from labeldp.exact.row_norms import Weights
-from labeldp.features.accumulators import PassRequirements
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels, kernels_for
-from labeldp.kernels.scratch import Scratch
+from labeldp.kernels import Kernels, Scratch, kernels_for
+from labeldp.passes.accumulator import PassRequirements
 
 _BUCKET_BITS = 16
 _ROOM = 1 << 18
@@ -153,15 +152,14 @@ class PersonScan:
         return min(_UNIT_BITS, 61 - self._features.rows.bit_length())
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         every = replace(self._features, kept=None)
         weights = () if self._weights is None else self._weights.cache_key()
         wanted = None if self._wanted is None else self._wanted.tobytes()
         return PassRequirements(
             every.columns,
             every,
-            key=(PersonScan, every, wanted, *weights),
-            bound_to=None if weights or wanted else lambda: ["persons", every.to_json()],
+            cache_key=(PersonScan, every, wanted, *weights),
         )
 
     def new(self) -> PersonScan:
@@ -215,7 +213,7 @@ class PersonScan:
         near = _bucket(hashes) < self._limit
         self._hashes, self._sums = hashes[near], sums[near]
 
-    def share(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         self._compact()
         return {
             "rows": self._rows,
@@ -226,12 +224,12 @@ class PersonScan:
             "sums": self._sums,
         }
 
-    def merge(self, share: dict[str, Any]) -> None:
-        self._rows += share["rows"]
-        self._too_long |= share["too_long"]
-        self._limit = min(self._limit, share["limit"])
-        self._buckets += share["buckets"]
-        self._waiting.append((share["hashes"], share["sums"]))
+    def merge(self, state: dict[str, Any]) -> None:
+        self._rows += state["rows"]
+        self._too_long |= state["too_long"]
+        self._limit = min(self._limit, state["limit"])
+        self._buckets += state["buckets"]
+        self._waiting.append((state["hashes"], state["sums"]))
         self._compact()
 
     def result(self, *_: object) -> PersonSums:

@@ -25,8 +25,7 @@ from labeldp.exact.cholesky import LARGE, ROUNDOFF
 from labeldp.exact.gram import BLOCK_ROWS
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels
-from labeldp.kernels.scratch import Scratch
+from labeldp.kernels import Kernels, Scratch
 
 _MANY = 64
 """From so many numbers on, one NumPy call per pair of them costs more than it computes."""

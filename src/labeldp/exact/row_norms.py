@@ -33,11 +33,10 @@ from numpy.typing import NDArray
 from labeldp.exact.cholesky import ROUNDOFF, VerifiedCholesky, gram_of_triangle, matrix_digest
 from labeldp.exact.gram import no_rows
 from labeldp.exact.quadratic_form import QuadraticForm
-from labeldp.features.accumulators import PassRequirements
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.kernels import Kernels, kernels_for, mixed
-from labeldp.kernels.scratch import Scratch
+from labeldp.kernels import Kernels, Scratch, kernels_for, mixed
+from labeldp.passes.accumulator import PassRequirements
 
 Floats = NDArray[np.float64]
 Hashes = NDArray[np.uint64]
@@ -364,11 +363,11 @@ class RowNormScan:
         return self._given or kernels_for(self._every.rows)
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         every = replace(self._every, kept=None)
         maximum = (RowNormScan, every, *self._weights.cache_key())
         key = (maximum, self._keep, self._spare, self._floor) if self._keep else maximum
-        return PassRequirements(every.columns, every, key=key, answers=maximum)
+        return PassRequirements(every.columns, every, cache_key=key, also_answers=maximum)
 
     def new(self) -> RowNormScan:
         """Return an empty one with the same form: another machine might round M differently."""
@@ -500,11 +499,11 @@ class RowNormScan:
         apart = (largest - self._floor) / self._sampled.threshold * (1 + 2.0**-40)
         return np.uint64(max(0, math.floor((1 - apart) * 2**52) - 1) << 12)
 
-    def share(self) -> ScanState:
+    def state(self) -> ScanState:
         return self._has_rows, self._largest, self._reach, self._worst, self._sampled
 
-    def merge(self, share: ScanState) -> None:
-        has_rows, largest, reach, worst, sampled = share
+    def merge(self, state: ScanState) -> None:
+        has_rows, largest, reach, worst, sampled = state
         self._has_rows |= has_rows
         self._largest = max(self._largest, largest)
         self._reach = np.maximum(self._reach, reach)

@@ -13,16 +13,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.arrow_util import arrow_numbers, integer_kind, narrow_integers, numpy_numbers
+from labeldp.arrow_util import (
+    arrow_numbers,
+    integer_kind,
+    narrow_integers,
+    numpy_numbers,
+    same_dictionary,
+)
 from labeldp.data.columns import is_narrow
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
 from labeldp.features.columns import CategoricalColumn, NumericColumn
 from labeldp.features.derive import Deriver
 from labeldp.features.joint_codes import JointCategoryCodes
-from labeldp.features.levels import codes_of, same_dictionary
-from labeldp.kernels import Codes, Kernels, Positions, every_integer, positions, with_numpy
-from labeldp.kernels.scratch import Scratch
+from labeldp.features.levels import codes_of
+from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions, with_numpy
+from labeldp.passes.accumulator import Labels, PassRequirements
 
 if TYPE_CHECKING:
     from labeldp.features.feature_map import FeatureMap
@@ -253,3 +259,60 @@ def _find(batch: pa.RecordBatch, name: str) -> pa.Array:
     if index < 0:
         raise DataError(f"the rows have no single column {name!r}; add it")
     return batch.column(index)
+
+
+class ChosenRows:
+    """Accumulator that encodes rows with these increasing numbers and, if asked, their labels.
+
+    Every row is read, so that all labels are checked; only the chosen ones are encoded. The
+    result is how many rows there were, the chosen ones and their labels.
+    """
+
+    def __init__(
+        self, features: FeatureMap, wanted: NDArray[np.int64], *, labels: bool = False
+    ) -> None:
+        size = len(wanted)
+        self._features, self._wanted, self._rows = features, wanted, 0
+        self._encode = Encoder(features)
+        self._numbers = np.empty((size, len(features.number_columns)))
+        self._codes = tuple(np.empty(size, dtype=np.int32) for _ in features.compounds.groups)
+        self._labels = np.empty(size if labels else 0)
+        self._labelled = labels
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("chosen rows may have private labels and are not written anywhere")
+
+    @property
+    def requirements(self) -> PassRequirements:
+        columns = self._features.columns
+        return PassRequirements(columns, labels=self._labelled, row_numbers=True, keep_columns=True)
+
+    def new(self) -> ChosenRows:
+        """Return another that writes to the same arrays: no two see the same row."""
+        fresh = object.__new__(ChosenRows)
+        vars(fresh).update(vars(self), _encode=Encoder(self._features), _rows=0)
+        return fresh
+
+    def add(self, rows: pa.RecordBatch, labels: Labels | None, first: int) -> None:
+        self._rows += rows.num_rows
+        start, stop = np.searchsorted(self._wanted, [first, first + rows.num_rows])
+        if start == stop:
+            return
+        places, here = slice(start, stop), self._wanted[start:stop] - first
+        encoded = self._encode(rows.take(arrow_numbers(here)))
+        self._numbers[places] = encoded.numbers
+        for column, codes in zip(self._codes, encoded.codes, strict=True):
+            column[places] = codes
+        if labels is not None:
+            self._labels[places] = labels[here]
+
+    def state(self) -> int:
+        return self._rows
+
+    def merge(self, state: int) -> None:
+        self._rows += state
+
+    def result(self, *_: object) -> tuple[int, Encoded, Labels]:
+        compounds = self._features.compounds
+        encoded = Encoded(len(self._wanted), self._numbers, self._codes, compounds)
+        return self._rows, encoded, self._labels

@@ -26,6 +26,7 @@ from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.joint_codes import JointCategoryCodes
 from labeldp.features.terms import Derived, Fitted, Term
 from labeldp.io_util import Check, is_count, is_flag, is_text, list_of, optional
+from labeldp.kernels import kernels_for
 
 INTERCEPT = "intercept"
 _BATCH = 65_536
@@ -241,6 +242,20 @@ class FeatureMap:
         kept = [position for position in self.kept_columns if chosen[position]]
         mask = np.array([chosen[position] for position in self.kept_columns])
         return small.keep([int(places[position]) for position in kept]), mask
+
+    @property
+    def packed_form(self) -> object:
+        """All that packed rows depend on: a basis is derived after unpacking."""
+        return self.numeric, self.categorical
+
+    @property
+    def encoded_form(self) -> object:
+        """All that encoded rows depend on."""
+        return self.numeric, self.categorical, self.basis
+
+    def encoder(self) -> Encoder:
+        """Return an encoder for one thread, with the kernels that suit the number of rows."""
+        return Encoder(self, kernels_for(self.rows))
 
     def encode(self, batch: pa.RecordBatch) -> Encoded:
         """Return the rows of a batch as exact integers; extra columns are ignored."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from labeldp.data.columns import MOST_COLUMNS, Column, check_breadth
 from labeldp.data.source import Source
 from labeldp.errors import DataError, at_least
-from labeldp.features.accumulators import Fold, fold_in_order
 from labeldp.features.basis_spec import LINEAR, PAIR_COLUMNS, BasisSpec
 from labeldp.features.column_type import infer_column_type
 from labeldp.features.columns import CategoricalColumn, NumericColumn
@@ -22,6 +21,7 @@ from labeldp.features.notes import CODES, CONSTANT, EMPTY, LEFT_OUT, ONE_LEVEL, 
 from labeldp.features.tails import Shares, Tails
 from labeldp.features.tally import Extremes, GridSums, Levels, LevelsAndRanges, Sums
 from labeldp.features.winsor import Range, Winsor, check_names, winsor_notes
+from labeldp.passes.accumulator import RunPass, run_in_order
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def fit_features(
     interactions: Sequence[str] = (),
     interaction_columns: int = PAIR_COLUMNS,
     formula: str | None = None,
-    run_pass: Fold | None = None,
+    run_pass: RunPass | None = None,
 ) -> FeatureMap:
     """Fit the encoding of a source's features; labels are not read.
 
@@ -96,7 +96,7 @@ def fit_features(
         model = Formula.of(formula, source.names)
         source, wish = model.narrowed(source), model.wish(interaction_columns)
         intercept, log = model.intercept, model.log
-    run_pass = run_pass or fold_in_order
+    run_pass = run_pass or run_in_order
     ways = _Ways(intercept, indicators, standardise, Winsor.of(winsor), frozenset(log))
     check_names("winsor", ways.winsor.named, source.columns)
     check_names("log", log, source.columns)
@@ -122,7 +122,7 @@ def fit_features(
 
 
 def _look(
-    source: Source, columns: Sequence[Column], winsor: Winsor, run_pass: Fold
+    source: Source, columns: Sequence[Column], winsor: Winsor, run_pass: RunPass
 ) -> tuple[LevelsAndRanges, Shares | None]:
     """The first pass; the tails come along if it is known how deep they are to be, else None."""
     rows = source.total_rows
@@ -164,7 +164,7 @@ def _numeric(
     tails: Shares | None,
     ways: _Ways,
     notes: list[Said],
-    run_pass: Fold,
+    run_pass: RunPass,
 ) -> list[NumericColumn]:
     varying = {
         name: found for name, found in extremes.items() if not _is_constant(found, ways, notes)

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from labeldp.data.source import Source
 from labeldp.errors import DataError
-from labeldp.features.accumulators import Fold, PassRequirements
 from labeldp.features.basis import Basis
 from labeldp.features.basis_spec import BasisSpec, Pair
 from labeldp.features.columns import NumericColumn
@@ -25,6 +24,7 @@ from labeldp.features.feature_map import FeatureMap
 from labeldp.features.notes import PAIRS, Said
 from labeldp.features.random_fourier import LEVELS, Input, RandomFourierFeatures
 from labeldp.features.terms import Interaction, LinearSpline, Part
+from labeldp.passes.accumulator import PassRequirements, RunPass
 
 Counts = NDArray[np.int64]
 _CELL_BITS = 3
@@ -32,7 +32,7 @@ _CELL_BITS = 3
 
 
 def with_basis(
-    features: FeatureMap, wish: BasisSpec, source: Source, run_pass: Fold, min_count: int
+    features: FeatureMap, wish: BasisSpec, source: Source, run_pass: RunPass, min_count: int
 ) -> FeatureMap:
     """The same map with the basis that is asked for, and notes on what is left out."""
     if wish.empty:
@@ -74,10 +74,10 @@ class Meetings:
         }
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         features = self._features
-        room = sum(counts.nbytes for counts in self.share())
-        return PassRequirements(features.columns, features, room=room)
+        room = sum(counts.nbytes for counts in self.state())
+        return PassRequirements(features.columns, features, state_bytes=room)
 
     def new(self) -> Meetings:
         return Meetings(self._features, self._pairs)
@@ -99,11 +99,11 @@ class Meetings:
                 both = levels[left].astype(np.int64) * table.shape[1] + levels[right]
                 table += np.bincount(both, minlength=table.size).reshape(table.shape)
 
-    def share(self) -> list[Counts]:
+    def state(self) -> list[Counts]:
         return [*self._cells.values(), *self._tables.values()]
 
-    def merge(self, share: list[Counts]) -> None:
-        for counts, others in zip(self.share(), share, strict=True):
+    def merge(self, state: list[Counts]) -> None:
+        for counts, others in zip(self.state(), state, strict=True):
             counts += others
 
     def result(self, *_: object) -> Met:

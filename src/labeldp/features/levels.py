@@ -38,11 +38,6 @@ def codes_of(array: pa.Array) -> tuple[pa.Array, Positions]:
     return array.dictionary, positions(numpy_numbers(indices))
 
 
-def same_dictionary(one: pa.Array, other: pa.Array | None) -> bool:
-    """Whether two dictionaries hold the same; the same object mostly, which is quick to see."""
-    return other is not None and (one is other or (len(one) == len(other) and one.equals(other)))
-
-
 def names_of(dictionary: pa.Array) -> list[str | None]:
     """Return the text of every value of a dictionary; None where the value means missing."""
     if is_text(dictionary.type):

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from labeldp.arrow_util import numpy_numbers
 from labeldp.data.columns import floats_of, to_float
-from labeldp.features.accumulators import PassRequirements
+from labeldp.passes.accumulator import PassRequirements
 
 Numbers = NDArray[Any]
 Shares = Mapping[str, tuple[Numbers, Numbers]]
@@ -90,9 +90,9 @@ class Tails:
         }
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         numbers = 2 * sum(self._depths.values())
-        return PassRequirements(self._columns, keep=self._keep, room=3 * 8 * numbers)
+        return PassRequirements(self._columns, keep_columns=self._keep, state_bytes=3 * 8 * numbers)
 
     def new(self) -> Tails:
         return Tails(self._columns, self._depths, self._keep)
@@ -104,11 +104,11 @@ class Tails:
                 for tail in self._tails[name]:
                     tail.add(numbers)
 
-    def share(self) -> Shares:
+    def state(self) -> Shares:
         return self.result()
 
-    def merge(self, share: Shares) -> None:
-        for name, numbers in share.items():
+    def merge(self, state: Shares) -> None:
+        for name, numbers in state.items():
             for tail, some in zip(self._tails[name], numbers, strict=True):
                 tail.add(some)
 

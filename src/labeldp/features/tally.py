@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from labeldp.arrow_util import arrow_numbers, numpy_numbers
+from labeldp.arrow_util import arrow_numbers, numpy_numbers, same_dictionary
 from labeldp.data.columns import (
     Column,
     beyond_exact,
@@ -27,11 +27,11 @@ from labeldp.data.columns import (
     whole_ends,
 )
 from labeldp.errors import DataError
-from labeldp.features.accumulators import PassRequirements
 from labeldp.features.grid import Grid
-from labeldp.features.levels import codes_of, names_of, same_dictionary
+from labeldp.features.levels import codes_of, names_of
 from labeldp.features.naming import named_like_a_code, named_like_an_id
 from labeldp.kernels import Kernels, every_integer, kernels_for, positions, with_numpy
+from labeldp.passes.accumulator import PassRequirements
 
 _MOST_LEVELS = 1_000_000
 """Distinct values a category may have: counting them is the only thing that takes memory."""
@@ -248,8 +248,8 @@ class LevelsAndRanges:
                 self.levels[name] = Levels(name, CODES if hinted else FEW.stop - 1, kernels)
 
     @property
-    def needs(self) -> PassRequirements:
-        return PassRequirements(tuple(column.name for column in self._columns), keep=True)
+    def requirements(self) -> PassRequirements:
+        return PassRequirements(tuple(column.name for column in self._columns), keep_columns=True)
 
     def new(self) -> LevelsAndRanges:
         return LevelsAndRanges(self._columns, self._total_rows, self._format)
@@ -262,17 +262,17 @@ class LevelsAndRanges:
             if name in self.levels:
                 self.levels[name].add(column)
 
-    def share(self) -> Share:
+    def state(self) -> Share:
         for levels in self.levels.values():
             levels.flush()
         counted = {name: (each.counts, each.too_many) for name, each in self.levels.items()}
         return {"rows": self.rows, "extremes": self.extremes, "levels": counted}
 
-    def merge(self, share: Share) -> None:
-        self.rows += share["rows"]
-        for name, extremes in share["extremes"].items():
+    def merge(self, state: Share) -> None:
+        self.rows += state["rows"]
+        for name, extremes in state["extremes"].items():
             self.extremes[name].merge(extremes)
-        for name, (counts, too_many) in share["levels"].items():
+        for name, (counts, too_many) in state["levels"].items():
             self.levels[name].merge(counts, too_many)
 
     def result(self, *_: object) -> LevelsAndRanges:
@@ -288,7 +288,7 @@ class GridSums:
         self._grids, self._format, self.rows = tuple(grids), format, 0
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         return PassRequirements(tuple(self.sums))
 
     def new(self) -> GridSums:
@@ -299,12 +299,12 @@ class GridSums:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             self.sums[name].add(column)
 
-    def share(self) -> Share:
+    def state(self) -> Share:
         return {"rows": self.rows, "sums": self.sums}
 
-    def merge(self, share: Share) -> None:
-        self.rows += share["rows"]
-        for name, sums in share["sums"].items():
+    def merge(self, state: Share) -> None:
+        self.rows += state["rows"]
+        for name, sums in state["sums"].items():
             self.sums[name].merge(sums)
 
     def result(self, *_: object) -> dict[str, Sums]:

@@ -43,7 +43,7 @@ from labeldp.release.files import Release
 from labeldp.release.rows import table_rows
 
 if TYPE_CHECKING:
-    from labeldp.passes.protocol import Progress
+    from labeldp.passes.engine import Progress
 
 _VALUES = re.compile(r"array=.*?(?=Reshape|$)", re.DOTALL)
 

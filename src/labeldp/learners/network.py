@@ -23,7 +23,7 @@ from labeldp.learners.bags import WeightedBags
 from labeldp.learners.layers import Layers, average_networks
 from labeldp.learners.linear import refuse_contradictions
 from labeldp.learners.models import NetworkModel, NetworkOptions, Quality
-from labeldp.passes.protocol import Progress, quiet
+from labeldp.passes.engine import Progress, quiet
 
 if TYPE_CHECKING:
     from labeldp.release.files import Release

@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 from labeldp.arrow_util import arrow_numbers, arrow_words, numpy_numbers
 from labeldp.data.columns import is_number, is_text, value_type
 from labeldp.data.persons import hash_texts, person_hashes
-from labeldp.features.accumulators import PassRequirements
 from labeldp.kernels import mixed
+from labeldp.passes.accumulator import PassRequirements
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
-    from labeldp.passes.protocol import Engine
+    from labeldp.passes.engine import Engine
 
 Words = NDArray[np.uint64]
 Counts = NDArray[np.int64]
@@ -126,7 +126,7 @@ class TableSums:
         self._ids = {name: _IdSet() for name in id_columns}
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         return PassRequirements(self._columns)
 
     def new(self) -> TableSums:
@@ -141,11 +141,11 @@ class TableSums:
             hashes = person_hashes(rows.column(name).drop_null(), name)
             self._ids[name].add(hashes, _masks(self._key, "person"))
 
-    def share(self) -> Any:
+    def state(self) -> Any:
         return self._rows, self._sums, self._ids
 
-    def merge(self, share: Any) -> None:
-        rows, sums, ids = share
+    def merge(self, state: Any) -> None:
+        rows, sums, ids = state
         self._rows += rows
         for name, column in sums.items():
             self._sums[name].merge(column)

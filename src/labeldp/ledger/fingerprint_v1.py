@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from labeldp.features.accumulators import PassRequirements
+from labeldp.passes.accumulator import PassRequirements
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.features.feature_map import FeatureMap
-    from labeldp.passes.protocol import Engine
+    from labeldp.passes.engine import Engine
 
 Words = NDArray[np.uint64]
 _SUMS = 2
@@ -57,9 +57,9 @@ class _Digests:
         self._sums = {name: [0] * _SUMS for name in columns}
 
     @property
-    def needs(self) -> PassRequirements:
+    def requirements(self) -> PassRequirements:
         if self._features is None:
-            return PassRequirements(self._columns, keep=True)
+            return PassRequirements(self._columns, keep_columns=True)
         return PassRequirements(self._features.columns, self._features)
 
     def new(self) -> _Digests:
@@ -71,11 +71,11 @@ class _Digests:
             self._plus(name, _mixed_sums(words, name, self._key))
         self._rows += len(words)
 
-    def share(self) -> Any:
+    def state(self) -> Any:
         return self._rows, self._sums
 
-    def merge(self, share: Any) -> None:
-        rows, sums = share
+    def merge(self, state: Any) -> None:
+        rows, sums = state
         self._rows += rows
         for name, each in sums.items():
             self._plus(name, each)

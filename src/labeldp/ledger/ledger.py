@@ -39,7 +39,7 @@ from labeldp.mechanisms.registry import read_claim
 if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.mechanisms.plans import Plan
-    from labeldp.passes.protocol import Engine
+    from labeldp.passes.engine import Engine
     from labeldp.release.claim import Claim
 
 

@@ -26,12 +26,11 @@ from labeldp.accounting.subsampling import SubsampledBagsProfile, inclusion_prob
 from labeldp.data.batches import check_rows
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError, PlanError
-from labeldp.features.accumulators import ChosenRows
-from labeldp.features.encoder import Encoded
+from labeldp.features.encoder import ChosenRows, Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.layouts import MEMBERS
 from labeldp.mechanisms.options import DrawOptions
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.files import Release
 from labeldp.release.pending import file_name
 from labeldp.sampling.streams import fresh_seed, public_stream, words
@@ -170,8 +169,8 @@ def distinct(stream: np.random.Generator, population: int, count: int) -> NDArra
     sample = np.empty(0, dtype=np.int64)
     while len(sample) < count:
         more = _below(stream, population, 2 * (count - len(sample)) + 64)
-        together = np.concatenate([sample, more])
-        sample = together[_firsts(together)]
+        combine = np.concatenate([sample, more])
+        sample = combine[_firsts(combine)]
     return sample[:count]
 
 

@@ -19,7 +19,7 @@ from labeldp.features.fit import fit_features
 from labeldp.features.formula import Formula
 from labeldp.mechanisms.notes import Note
 from labeldp.mechanisms.options import Encoding, Request
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.claim import Person
 
 ROUNDING = 2.0**-30

@@ -28,7 +28,7 @@ from labeldp.mechanisms.plan_file import document_of, fields_of
 from labeldp.mechanisms.protocol import number
 from labeldp.mechanisms.registry import check_persons, mechanism_named
 from labeldp.mechanisms.running import Ledger, check_memory, released, run_fields
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.claim import Claim, FloorOutcome, certify
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness

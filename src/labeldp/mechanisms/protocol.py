@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from labeldp.mechanisms.design_summary import DesignSummary
     from labeldp.mechanisms.options import Request
     from labeldp.mechanisms.plans import Plan
-    from labeldp.passes.protocol import Engine
+    from labeldp.passes.engine import Engine
     from labeldp.release.claim import Claim
     from labeldp.release.files import Release
     from labeldp.release.label_model import LabelModel

@@ -22,7 +22,7 @@ from labeldp.mechanisms.protocol import Mechanism
 if TYPE_CHECKING:
     from labeldp.data.source import Source
     from labeldp.mechanisms.plans import Plan
-    from labeldp.passes.protocol import Engine
+    from labeldp.passes.engine import Engine
     from labeldp.release.claim import Claim
 
 _HERE = Path(__file__).parent

@@ -13,8 +13,7 @@ from labeldp.errors import InputError, LabelDPWarning, PlanError
 from labeldp.exact.label_sums import LabelGrid
 from labeldp.mechanisms.plan_register import mark_plan_released
 from labeldp.mechanisms.registry import mechanism_named
-from labeldp.passes.local import engine_for
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine, engine_for
 from labeldp.release.about import read_about
 from labeldp.release.certificate import Certificate
 from labeldp.release.claim import drawn_fields

@@ -1,6 +1,10 @@
-"""Where passes over the data run.
+"""Passes over a table: exact sums of accumulators, the same on every engine.
 
-An engine turns a source into exact sums; it never sees randomness, a budget or a
-certificate, so its choice can change speed and nothing else. `local` runs on threads; the
-one for Spark data frames has a room of its own. Other rooms import from this page alone.
+    accumulator.py  Accumulator, PassRequirements: what a pass adds up
+    engine.py       Engine, LocalEngine: who runs passes
+    memory.py       features kept in memory between passes
+
+An engine turns a source into the results of accumulators; it never sees randomness, a budget or
+a certificate, so its choice can change speed and nothing else. The engine for Spark data frames
+is `labeldp.spark`.
 """

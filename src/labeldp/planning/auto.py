@@ -19,7 +19,7 @@ from labeldp.mechanisms.options import Encoding, Request, given, names
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import USES, Mechanism, number
 from labeldp.mechanisms.registry import draft, make_request, mechanisms
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.planning.comparison import best_of, offer
 
 Asked = dict[str, Any]

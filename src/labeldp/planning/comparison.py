@@ -19,8 +19,7 @@ from labeldp.mechanisms.bags import BagRows, SimulationInputs
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.protocol import LINEAR, Mechanism
 from labeldp.mechanisms.registry import draft, make_request, mechanisms
-from labeldp.passes.local import engine_for
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine, engine_for
 
 TRIALS = 10
 _BLOCK_ROWS = 32_768

@@ -27,8 +27,7 @@ from labeldp.mechanisms.registry import (
     mechanism_named,
     mechanisms,
 )
-from labeldp.passes.local import engine_for
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine, engine_for
 from labeldp.planning.auto import choose
 from labeldp.planning.bases import choose_basis
 from labeldp.planning.worth import utility_check

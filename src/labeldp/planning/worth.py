@@ -27,7 +27,7 @@ from labeldp.mechanisms.options import Encoding
 from labeldp.mechanisms.plans import ENOUGH_KEPT, Plan
 from labeldp.mechanisms.protocol import number
 from labeldp.mechanisms.registry import draft, make_request, mechanism_named
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 
 NO_CURE = "no ε up to 10 and no single column mends that: the table is too small for its columns"
 MOST = 3

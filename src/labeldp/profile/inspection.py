@@ -16,8 +16,7 @@ from labeldp.features.formula import named_label
 from labeldp.mechanisms.design_summary import DesignSummary, summarize_design
 from labeldp.mechanisms.options import Encoding, check_budget, make_options, names
 from labeldp.mechanisms.registry import mechanisms
-from labeldp.passes.local import engine_for
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine, engine_for
 
 _SHOWN = 8
 _SAME = 0.999

@@ -1,28 +1,28 @@
-"""Passes on a Spark cluster: executors tally what they hold; they draw nothing, know no budget.
+"""Passes on a Spark cluster: executors add up the rows they hold.
 
-What travels to an executor is empty tallies, and what comes back is the shares of its rows,
-in plain values. Shares of labels are private, and exist on their way for nothing else.
+Empty accumulators travel to an executor, and their states come back in plain values. States that
+involve labels are private and exist only on the way. Executors draw nothing and know no budget.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from labeldp.data.source import Source
 from labeldp.errors import DataError, InputError
-from labeldp.features.accumulators import (
+from labeldp.passes.accumulator import (
     Accumulator,
-    Fold,
     PassRequirements,
-    merge_into,
-    results_of,
-    shares_of,
-    together,
+    RunPass,
+    combine,
+    merge_states,
+    one_or_all,
+    states_of,
 )
-from labeldp.passes.protocol import Progress, quiet
+from labeldp.passes.engine import Progress, quiet
 from labeldp.spark.progress import reported
 from labeldp.spark.reader import ClusterReader, over_parts
 
@@ -36,45 +36,46 @@ class SparkEngine:
     """On the driver, which draws the release; Spark has settings of its own for the passes."""
 
     @property
-    def run_pass(self) -> Fold:
-        """One pass over all rows (see `labeldp.features.accumulators`)."""
-        return self._fold
+    def run_pass(self) -> RunPass:
+        """One pass over all rows (see `labeldp.passes.accumulator`)."""
+        return self._run_pass
 
     def apart(self) -> SparkEngine:
         """It remembers no rows."""
         return self
 
-    def _fold(self, task: str, source: Source, /, *tallies: Accumulator[Any]) -> Any:
-        """Tallies that were made for certain rows refuse others."""
-        asked = [tally.needs for tally in tallies]
-        proofs = [each.made_for for each in asked if each.made_for is not None]
-        asked += [proof.needs for proof, _ in proofs]
-        every = [*(proof for proof, _ in proofs), *tallies]
-        results = self._results(task, source, together(asked), every)
-        for (_, is_so), result in zip(proofs, results, strict=False):
+    def _run_pass(self, task: str, source: Source, /, *accumulators: Accumulator[Any]) -> Any:
+        """Run a pass; accumulators that were made for certain rows refuse others."""
+        asked = [accumulator.requirements for accumulator in accumulators]
+        checks = [each.row_check for each in asked if each.row_check is not None]
+        asked += [row_check.requirements for row_check, _ in checks]
+        every = [*(row_check for row_check, _ in checks), *accumulators]
+        results = self._results(task, source, combine(asked), every)
+        for (_, is_so), result in zip(checks, results, strict=False):
             if not is_so(result):
                 raise _other_rows()
-        return results_of(results[len(proofs) :])
+        return one_or_all(results[len(checks) :])
 
     def _results(
         self,
         task: str,
         source: Source,
-        needs: PassRequirements,
-        tallies: Sequence[Accumulator[Any]],
+        requirements: PassRequirements,
+        accumulators: Sequence[Accumulator[Any]],
     ) -> list[Any]:
         frame = _frame(source)
-        if needs.numbered:
+        if requirements.row_numbers:
             raise InputError(
                 "rows on Spark have no numbers, so none can be named; use LocalEngine for bags"
             )
-        check, totals = needs.check(source), [tally.new() for tally in tallies]
-        rows = source.total_rows if needs.features is None else needs.features.rows
+        check = requirements.label_check(source)
+        totals = [accumulator.new() for accumulator in accumulators]
+        rows = source.total_rows if requirements.features is None else requirements.features.rows
         with self.progress(task, rows) as advance, reported(frame, rows, advance):
-            ask = partial(_part, totals, replace(needs, bound_to=None))
-            parts = over_parts(source, needs.columns, ask, labels=needs.labels)
-        for shares, flags in parts:  # one at a time: of wide tables many would not fit at once
-            merge_into(totals, shares)
+            ask = partial(_part, totals, requirements)
+            parts = over_parts(source, requirements.columns, ask, labels=requirements.labels)
+        for states, flags in parts:  # one at a time: of wide tables many would not fit at once
+            merge_states(totals, states)
             if check is not None:
                 check.resume(flags)
         if check is not None:
@@ -83,12 +84,12 @@ class SparkEngine:
 
 
 def _part(
-    tallies: Sequence[Accumulator[Any]], needs: PassRequirements, source: Source
+    accumulators: Sequence[Accumulator[Any]], requirements: PassRequirements, source: Source
 ) -> tuple[list[Any], list[str]]:
-    """The shares of one part, and what is wrong with its labels: that is said for all at once."""
-    check = needs.check(source)
-    shares = shares_of(source, tallies, needs, check)
-    return shares, [] if check is None else check.raised
+    """Return the states of one part, and flags of wrong labels, which are told after all parts."""
+    check = requirements.label_check(source)
+    states = states_of(source, accumulators, requirements, check)
+    return states, [] if check is None else check.raised
 
 
 def _frame(source: Source) -> Any:

@@ -22,8 +22,7 @@ from labeldp.display import ReprMixin, format_budget
 from labeldp.errors import InputError, positive
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.registry import AUTO, DELTA, EPSILON, mechanism_named
-from labeldp.passes.local import LocalEngine, engine_for
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine, LocalEngine, engine_for
 from labeldp.planning.verbs import TABLE, plan
 from labeldp.release.files import Release
 from labeldp.sampling.streams import Randomness

@@ -10,7 +10,7 @@ from labeldp.data.source import Source
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.run import noisy_labels
 from labeldp.mechanisms.plans import Plan
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.files import Release
 from labeldp_paper.audit.audit_spec import (
     LAPLACE,

@@ -12,7 +12,7 @@ from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.run import draw_sums
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import BagWeights, label_grid
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.files import Release
 from labeldp_paper.audit.audit_spec import NORMAL, Fresh, Part, Reals, Rows, Shown, on_grid
 

@@ -18,7 +18,7 @@ from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.residual_floor import establish_floor
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.run import LabelledBags
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.claim import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise

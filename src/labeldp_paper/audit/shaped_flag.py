@@ -14,7 +14,7 @@ from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.shaped_flag import RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.run import aggregate_labels, residual_of, residual_root
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness

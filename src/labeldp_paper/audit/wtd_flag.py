@@ -21,7 +21,7 @@ from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler, establish_floor
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
 from labeldp.mechanisms.wtd_flag.run import draw_aggregates
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.claim import FloorOutcome
 from labeldp.release.files import Release
 from labeldp.sampling import rounded_noise

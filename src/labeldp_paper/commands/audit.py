@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from labeldp.cli.options import Budget, Json, PassOptions, Table
+from labeldp.cli.options import Budget, EngineOptions, Json, Table
 from labeldp.cli.output import emit_facts, emit_json, emit_table
 from labeldp.cli.plan import PlanOptions, asked
 from labeldp.cli.terminal import say
@@ -33,7 +33,7 @@ def audit(
     options: PlanOptions,
     encoding: Encoding,
     trying: AuditOptions,
-    reading: PassOptions,
+    reading: EngineOptions,
     json: Json = False,
 ) -> int:
     """Try to break a plan's claim on a table's features, with made-up labels; exit 1 if it breaks.
@@ -42,7 +42,7 @@ def audit(
     """
     from labeldp_paper.audit.auditing import audit as attempt
 
-    runner, source = reading.runner(), table.source(reading.engine, encoding.formula)
+    runner, source = reading.make(), table.source(reading.engine, encoding.formula)
     chosen = asked(context, budget, options, encoding) | vars(trying)
     found = attempt(source, mechanism=options.mechanism, engine=runner, **chosen)
     if json:

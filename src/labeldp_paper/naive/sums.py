@@ -23,8 +23,7 @@ from labeldp.io_util import new_directory
 from labeldp.mechanisms.bags import BAGS, BagRows, Draw, check_stable_rows, members_table
 from labeldp.mechanisms.design_summary import summarize_design
 from labeldp.mechanisms.options import Encoding
-from labeldp.passes.local import engine_for
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine, engine_for
 from labeldp.release.files import WARNING
 from labeldp.release.pending import AGGREGATES, FEATURES, features_text, label_column
 from labeldp_paper.naive import NAIVE, NAIVE_FLAG

@@ -24,7 +24,7 @@ from labeldp.mechanisms.noise_checks import (
 )
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim, read_claim
 from labeldp.mechanisms.noisy_rows.noise import least_noise
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.digest import Digest, table_digest
 from labeldp.release.files import ROW, Release
 from labeldp.release.pending import AGGREGATES, FEATURES

@@ -17,7 +17,7 @@ from labeldp.mechanisms.noisy_rows.noise import RowNoise, least_noise
 from labeldp.mechanisms.notes import spared
 from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.plans import Plan
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.files import ROW
 
 _MOST_STEPS = 2.0**50

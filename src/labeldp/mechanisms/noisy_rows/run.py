@@ -27,7 +27,7 @@ from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise
 from labeldp.mechanisms.noisy_rows.plan import check_numbered
 from labeldp.mechanisms.plans import OTHER_FEATURES, Plan
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.pending import PendingRelease
 from labeldp.release.rows import row_schema
 from labeldp.sampling import rounded_noise

@@ -29,7 +29,7 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     draw_weights,
     label_grid,
 )
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.claim import AddedError, Claim, FloorOutcome, read_head
 from labeldp.release.files import Release
 from labeldp.release.pending import AGGREGATES, FEATURES

@@ -30,7 +30,7 @@ from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import (
     draw_weights,
     noisy_share,
 )
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 
 _BYTES = 21
 """Of one row in bags.parquet."""

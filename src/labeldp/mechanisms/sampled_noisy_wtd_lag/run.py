@@ -21,7 +21,7 @@ from labeldp.mechanisms.plans import CONTRADICTION, Plan
 from labeldp.mechanisms.sampled_noisy_wtd_lag.claim import SampledNoisyWtdLagClaim
 from labeldp.mechanisms.sampled_noisy_wtd_lag.published import NOISE
 from labeldp.mechanisms.sampled_noisy_wtd_lag.weights import BagWeights, label_grid
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.pending import PendingRelease, label_column
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness

@@ -24,7 +24,7 @@ from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.bags import BagRows, Draw
 from labeldp.mechanisms.design_summary import HEADROOM, inflation_for
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 
 _ALLOWANCE = 2.0**-20
 """For rounding: the same for all draws, but for features nearly collinear within a bag."""

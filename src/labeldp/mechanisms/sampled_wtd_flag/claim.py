@@ -24,7 +24,7 @@ from labeldp.mechanisms.floor_checks import check_floor_release, untested_floor
 from labeldp.mechanisms.forecast import relative_excess, sketched_error
 from labeldp.mechanisms.residual_floor import FloorClaim, read_floor
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_blocks, bag_facts
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.claim import AddedError, FloorOutcome, read_head
 from labeldp.release.files import Release
 from labeldp.release.pending import AGGREGATES

@@ -24,7 +24,7 @@ from labeldp.mechanisms.sampled_wtd_flag import SampledWtdFlagOptions
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import bag_facts
 from labeldp.mechanisms.sampled_wtd_flag.claim import Promise, SampledWtdFlagClaim
 from labeldp.mechanisms.sampled_wtd_flag.sizing import BagSizes, choose_bag_size
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 
 
 def draft(request: Request[SampledWtdFlagOptions], source: Source, engine: Engine) -> Plan:

@@ -35,7 +35,7 @@ from labeldp.mechanisms.residual_floor import (
 )
 from labeldp.mechanisms.sampled_wtd_flag.bagwise import Block, bag_blocks, bag_factor
 from labeldp.mechanisms.sampled_wtd_flag.claim import SampledWtdFlagClaim
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.claim import FloorOutcome
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise

@@ -30,7 +30,7 @@ from labeldp.mechanisms.noise_checks import (
 from labeldp.mechanisms.shaped_flag import GAUSSIAN, RADIAL
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim, read_claim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.files import Release
 from labeldp.release.pending import AGGREGATES, FEATURES, file_name
 from labeldp.sampling import rounded_noise

@@ -12,7 +12,7 @@ from labeldp.exact.row_norms import RowNormScan, Weights, round_length_up
 from labeldp.features.feature_map import FeatureMap
 from labeldp.mechanisms.noise_shape import NoiseCovariance
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.claim import Person
 
 

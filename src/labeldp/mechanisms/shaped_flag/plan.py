@@ -19,7 +19,7 @@ from labeldp.mechanisms.options import Request
 from labeldp.mechanisms.plans import Plan
 from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.sizing import Sized, sized
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 
 Asked = Request[ShapedFlagOptions]
 RIDGES = (0.1, 1.0)

@@ -29,7 +29,7 @@ from labeldp.mechanisms.residual_floor import measure_residual
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import Lengths
 from labeldp.mechanisms.shaped_flag.published import weight_schema
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.certificate import seal
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise

@@ -19,7 +19,7 @@ from labeldp.mechanisms.shaped_flag import ShapedFlagOptions
 from labeldp.mechanisms.shaped_flag.claim import ShapedFlagClaim
 from labeldp.mechanisms.shaped_flag.lengths import person_length
 from labeldp.mechanisms.shaped_flag.noise import choose
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from labeldp.mechanisms.design_summary import inflation_for, most_rows
 from labeldp.mechanisms.floor_checks import check_floor_release, untested_floor
 from labeldp.mechanisms.forecast import relative_excess, sketched_error
 from labeldp.mechanisms.residual_floor import FloorClaim, read_floor
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.claim import AddedError, FloorOutcome, read_head
 from labeldp.release.files import Release
 

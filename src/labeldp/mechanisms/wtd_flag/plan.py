@@ -25,7 +25,7 @@ from labeldp.mechanisms.wtd_flag.sizing import (
     max_bags,
     needed_floor,
 )
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 
 
 def draft(request: Request[WtdFlagOptions], source: Source, engine: Engine) -> Plan:

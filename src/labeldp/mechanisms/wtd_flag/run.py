@@ -38,7 +38,7 @@ from labeldp.mechanisms.design_summary import inflation_for, most_rows
 from labeldp.mechanisms.plans import OTHER_FEATURES, Plan
 from labeldp.mechanisms.residual_floor import AggregateLabelSampler, establish_floor
 from labeldp.mechanisms.wtd_flag.claim import WtdFlagClaim
-from labeldp.passes.protocol import Engine
+from labeldp.passes.engine import Engine
 from labeldp.release.pending import PendingRelease, aggregate_batch, aggregate_schema
 from labeldp.sampling import rounded_noise
 from labeldp.sampling.streams import Randomness

@@ -1,7 +1,7 @@
-"""The kernels compiled by numba: the same loops, once for any schema, kept between runs.
+"""The kernels compiled by numba; compiled code is cached between runs.
 
-Codes are cast to unsigned before they index, which spares numba's test for negative ones.
-Nothing here allows reassociation or fused multiply-add, so sums round as NumPy's do.
+Codes are cast to unsigned before they index, which spares numba's test for negative indices.
+`fastmath` stays off: without reassociation and fused multiply-add, sums round as NumPy's do.
 """
 
 from __future__ import annotations

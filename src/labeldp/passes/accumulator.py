@@ -1,0 +1,246 @@
+"""What a pass over the rows of a source adds up: the accumulator protocol.
+
+An engine gives the rows, in any order and on any number of threads or machines, to accumulators
+of one kind, merges their states and asks for the result. Accumulators are exact, so all engines
+give the same result. Engines know nothing of statistics: a new statistic is a new accumulator.
+Nor do they know of feature maps: rows are encoded by whatever implements `RowEncoding`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any, Protocol, TypeAlias, TypeVar, overload
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from labeldp.data.labels import LabelCheck
+from labeldp.data.persons import without_person_hashes
+from labeldp.data.source import Source
+
+Labels = NDArray[np.float64]
+RowNumber = Callable[[int], int | None]
+"""From a number that `Accumulator.add` was given to the row's in the table; None: it has none."""
+
+Result = TypeVar("Result", covariant=True)
+One = TypeVar("One")
+Two = TypeVar("Two")
+Three = TypeVar("Three")
+
+
+class PackedRows(Protocol):
+    """Rows in a compact form, from which the same encoder makes the same as from the table's."""
+
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+
+Rows: TypeAlias = pa.RecordBatch | PackedRows
+LabelledRows = tuple[Rows, Labels | None]
+"""Rows, with their labels if these are asked for."""
+
+
+class RowEncoder(Protocol):
+    """Encodes batch after batch, for one thread."""
+
+    def __call__(self, batch: Any, /) -> Any: ...
+    def pack(self, batch: pa.RecordBatch, /) -> PackedRows: ...
+
+
+class RowEncoding(Protocol):
+    """How rows are encoded before accumulators get them; `FeatureMap` is one."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows it was fitted on."""
+
+    @property
+    def packed_form(self) -> object:
+        """All that packed rows depend on: encodings of equal forms can share them."""
+
+    @property
+    def encoded_form(self) -> object:
+        """All that encoded rows depend on."""
+
+    def encoder(self) -> RowEncoder:
+        """Return an encoder for one thread."""
+
+
+@dataclass(frozen=True)
+class PassRequirements:
+    """What an accumulator needs of a pass.
+
+    Of every engine:
+    columns:      raw columns of every row;
+    features:     rows come encoded by this map; None: as they came;
+    labels:       labels come along, and wrong ones are refused after the last row;
+    row_numbers:  rows come with their numbers in the table, to accumulators of one process, which
+                  may write to one array.
+
+    For the local engine, its threads and its memory:
+    state_bytes:  bytes that one accumulator takes, where they are many;
+    keep_columns: raw columns are worth keeping in memory; encoded ones always are;
+    cache_key:    accumulators of equal keys have equal results while the rows stay in memory;
+                  None, and always with labels: no result is remembered;
+    also_answers: the key of an accumulator that asks for less, whose result this one's can be.
+
+    For Spark's engine, whose rows may be others each time they are read:
+    row_check:    an accumulator to run along, and a function of its result: whether the rows are
+                  those that this one was made for.
+    """
+
+    columns: tuple[str, ...]
+    features: RowEncoding | None = None
+    labels: bool = False
+    row_numbers: bool = False
+    state_bytes: int = 0
+    keep_columns: bool = False
+    cache_key: object = None
+    also_answers: object = None
+    row_check: tuple[Accumulator[Any], Callable[[Any], bool]] | None = None
+
+    @property
+    def packed_form(self) -> object:
+        """All that rows depend on once they are packed; None: they are not."""
+        return None if self.features is None else self.features.packed_form
+
+    def label_check(self, source: Source) -> LabelCheck | None:
+        """Return what checks the labels of a pass, if it reads them."""
+        return source.label_check() if self.labels else None
+
+
+class Accumulator(Protocol[Result]):
+    """What a pass adds up. The one that is handed to an engine stays empty."""
+
+    @property
+    def requirements(self) -> PassRequirements: ...
+
+    def new(self) -> Accumulator[Result]:
+        """Return an empty one. What must be computed once, before the pass, is computed here."""
+
+    def add(self, rows: Any, labels: Any, first: int, /) -> None:
+        """Take in rows in the required form, labels or None, and the first row's number."""
+
+    def state(self) -> Any:
+        """Return what its rows added up to, in plain values that may go to another machine."""
+
+    def merge(self, state: Any, /) -> None:
+        """Take in the state of another."""
+
+    def result(self, row: RowNumber, /) -> Result:
+        """Return the result of all rows, or raise why they are refused."""
+
+
+class RunPass(Protocol):
+    """run_pass(task, source, accumulator, …): results of one pass; `task` names its bar."""
+
+    @overload
+    def __call__(self, task: str, source: Source, one: Accumulator[One], /) -> One: ...
+
+    @overload
+    def __call__(
+        self, task: str, source: Source, one: Accumulator[One], two: Accumulator[Two], /
+    ) -> tuple[One, Two]: ...
+
+    @overload
+    def __call__(
+        self,
+        task: str,
+        source: Source,
+        one: Accumulator[One],
+        two: Accumulator[Two],
+        three: Accumulator[Three],
+        /,
+    ) -> tuple[One, Two, Three]: ...
+
+
+def combine(requirements: Sequence[PassRequirements]) -> PassRequirements:
+    """Return what several accumulators require of one pass: rows of one form."""
+    first = requirements[0]
+    forms = [(each.columns, each.features and each.features.encoded_form) for each in requirements]
+    if any(form != forms[0] for form in forms):
+        raise ValueError("accumulators of one pass need the same columns in the same form")
+    return PassRequirements(
+        first.columns,
+        first.features,
+        labels=any(each.labels for each in requirements),
+        row_numbers=any(each.row_numbers for each in requirements),
+        keep_columns=any(each.keep_columns for each in requirements),
+        state_bytes=sum(each.state_bytes for each in requirements),
+    )
+
+
+def read_rows(
+    source: Source, requirements: PassRequirements, check: LabelCheck | None
+) -> Iterator[LabelledRows]:
+    """Return the rows of a source as they come, labels checked."""
+    if check is None:
+        return zip(source.feature_batches(requirements.columns), repeat(None))
+    return source.labelled_batches(check, requirements.columns)
+
+
+def add_rows(
+    accumulators: Sequence[Accumulator[Any]],
+    features: RowEncoding | None,
+    numbered: Iterable[tuple[int, Rows, Labels | None]],
+) -> None:
+    """Give every accumulator all of these rows, each batch with the number of its first row."""
+    encode: Callable[[Any], Any] = without_person_hashes if features is None else features.encoder()
+    for first, rows, labels in numbered:
+        encoded = encode(rows)
+        for accumulator in accumulators:
+            accumulator.add(encoded, labels, first)
+
+
+def states_of(
+    source: Source,
+    accumulators: Sequence[Accumulator[Any]],
+    requirements: PassRequirements,
+    check: LabelCheck | None,
+    advance: Callable[[int], None] = lambda _rows: None,
+) -> list[Any]:
+    """Return the states after one source, or one part of it, from its first row to its last."""
+
+    def numbered() -> Iterator[tuple[int, Rows, Labels | None]]:
+        first = 0
+        for rows, labels in read_rows(source, requirements, check):
+            yield first, rows, labels
+            first += rows.num_rows
+            advance(rows.num_rows)
+
+    fresh = [accumulator.new() for accumulator in accumulators]
+    add_rows(fresh, requirements.features, numbered())
+    return [accumulator.state() for accumulator in fresh]
+
+
+def run_in_order(
+    _task: str,
+    source: Source,
+    /,
+    *accumulators: Accumulator[Any],
+    progress: Callable[[int], None] = lambda _rows: None,
+) -> Any:
+    """Run a pass without an engine: one batch after another."""
+    requirements = combine([accumulator.requirements for accumulator in accumulators])
+    totals = [accumulator.new() for accumulator in accumulators]
+    check = requirements.label_check(source)
+    merge_states(totals, states_of(source, totals, requirements, check, progress))
+    if check is not None:
+        check.finish()
+    return one_or_all([total.result(int) for total in totals])
+
+
+def merge_states(totals: Sequence[Accumulator[Any]], states: Sequence[Any]) -> None:
+    """Merge the states of some of the rows into the totals."""
+    for total, state in zip(totals, states, strict=True):
+        total.merge(state)
+
+
+def one_or_all(results: Sequence[Any]) -> Any:
+    """Return a single result as it is, several as a tuple: what `run_pass` returns."""
+    return results[0] if len(results) == 1 else tuple(results)
