@@ -15,9 +15,9 @@ import labeldp
 ROOT = Path(labeldp.__file__).parent
 
 PACKAGES = (
-    "errors", "io_util", "display", "threads", "arrow_util", "common", "kernels", "sampling",
-    "data", "passes", "features", "exact", "spark", "accounting", "release",
-    "mechanisms", "planning", "profile", "signoff", "ledger", "learners",
+    "errors", "io_util", "display", "threads", "arrow_util", "pictures", "common", "kernels",
+    "sampling", "data", "passes", "features", "exact", "spark", "accounting", "release",
+    "mechanisms", "planning", "profile", "signoff", "report", "ledger", "learners",
     "datasets", "cli", "__main__",
 )  # fmt: skip
 """In the order of imports: a package imports itself and those before it."""

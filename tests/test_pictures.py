@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labeldp.common import pictures
-from labeldp.common.pictures import Curve, Picture, draw, render
+from labeldp import pictures
+from labeldp.pictures import Curve, Picture, draw, render
 from tests.extras import extra
 
 X = (1.0, 2.0, 3.0)

@@ -22,7 +22,7 @@ FORBIDDEN = {("datasets", "theory")}
 PUBLIC = (
     "labeldp", "labeldp.accounting", "labeldp.cli", "labeldp.datasets", "labeldp.errors",
     "labeldp.features", "labeldp.io_util", "labeldp.learners", "labeldp.mechanisms",
-    "labeldp.mechanisms.account", "labeldp.mechanisms.workbench", "labeldp.common.pictures",
+    "labeldp.mechanisms.account", "labeldp.mechanisms.workbench", "labeldp.pictures",
     "labeldp.exact",
 )  # fmt: skip
 """What a package on top of labeldp may import from: of each what its `__all__` lists."""

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from labeldp.cli.output import emit_table
-from labeldp.common.pictures import Curve, Picture
 from labeldp.mechanisms.protocol import number
+from labeldp.pictures import Curve, Picture
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from labeldp.cli.derived import argument, told
 from labeldp.cli.options import Json, names, raw_rows
 from labeldp.cli.output import draw_all, emit_json, note, progress
-from labeldp.common.pictures import need_matplotlib
 from labeldp.errors import DataError, InputError
 from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.options import option
+from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source

@@ -19,7 +19,7 @@ from labeldp.mechanisms.protocol import REMARKS, Panel, number
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
-    from labeldp.common.pictures import Picture
+    from labeldp.pictures import Picture
 
 __all__ = [
     "REMARKS",
@@ -113,8 +113,8 @@ def _print(title: str, body: Any) -> None:
 
 def draw_all(pictures: Iterable[Picture], folder: Path) -> None:
     """Pictures as files of a new directory, for light and dark pages."""
-    from labeldp.common.pictures import draw
     from labeldp.io_util import new_directory
+    from labeldp.pictures import draw
 
     with new_directory(folder) as partial:
         for picture in pictures:

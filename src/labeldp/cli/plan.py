@@ -13,12 +13,12 @@ from labeldp.cli.curve import along_epsilon, curve_picture, show_curve
 from labeldp.cli.derived import given, merged
 from labeldp.cli.options import Budget, EngineOptions, Json, Table, Verbose
 from labeldp.cli.output import draw_all, emit_facts, emit_json, emit_table, in_flags, note
-from labeldp.common.pictures import need_matplotlib
 from labeldp.errors import InputError
 from labeldp.io_util import check_target, new_path
 from labeldp.mechanisms.options import Encoding, option
 from labeldp.mechanisms.protocol import LINEAR, REMARKS, USES, number
 from labeldp.mechanisms.registry import AUTO, mechanism_named, mechanism_names, mechanisms
+from labeldp.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
@@ -97,7 +97,7 @@ def plan(
     if outputs.out is not None:
         made.save(outputs.out)
     if outputs.report is not None:
-        from labeldp.signoff.report import plan_report
+        from labeldp.report.document import plan_report
 
         write_report(outputs.report, plan_report(made))
     points = along_epsilon(source, made, runner, chosen) if outputs.curve or outputs.plots else []
@@ -118,7 +118,7 @@ def plan(
 
 def write_report(target: Path, told: dict[str, Any]) -> None:
     """One HTML file."""
-    from labeldp.signoff.report_page import page
+    from labeldp.report.page import page
 
     with new_path(target) as partial:
         partial.write_text(page(told), encoding="utf-8")

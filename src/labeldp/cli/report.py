@@ -20,7 +20,7 @@ def report(
     json: Json = False,
 ) -> None:
     """A release on a page or two, for whoever must answer for it: to read, print and sign."""
-    from labeldp.signoff.report import release_report
+    from labeldp.report.document import release_report
 
     place = directory.resolve()
     target = out or (None if json else place.with_name(f"{place.name}.html"))

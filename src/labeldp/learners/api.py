@@ -21,7 +21,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from labeldp.common.pictures import render
 from labeldp.data.source import Source
 from labeldp.errors import InputError, LabelDPWarning, at_least
 from labeldp.features.unseen import Unknown, UnseenValueHandler
@@ -39,6 +38,7 @@ from labeldp.learners.models import (
 )
 from labeldp.learners.plots import picture
 from labeldp.learners.summary import Summary
+from labeldp.pictures import render
 from labeldp.release.files import Release
 from labeldp.release.rows import table_rows
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import NormalDist
 
-from labeldp.common.pictures import Curve, Picture
 from labeldp.errors import InputError
 from labeldp.learners.models import Coefficient, Effect, LinearModel
+from labeldp.pictures import Curve, Picture
 
 _PRIVACY, _TOTAL = 0, 1
 """Colours, and with them marks and lines."""

@@ -72,7 +72,7 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """The paper's tables and figures again, with the true ε beside every number."""
-    from labeldp.common.pictures import need_matplotlib
+    from labeldp.pictures import need_matplotlib
     from labeldp_paper.experiments import find
     from labeldp_paper.experiments.result import NOT_PRIVATE
     from labeldp_paper.experiments.run import Run

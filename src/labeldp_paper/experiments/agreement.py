@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from labeldp.common.pictures import Curve, Picture
+from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.result import Row
 
 _MARGIN = 1.03

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from labeldp.common.pictures import Curve, Picture
+from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.design import TEST_PART, Design, Reals, rank, solve
 from labeldp_paper.experiments.printed import BAG_SIZES, BAGS, PARAMETERS, Spread
 from labeldp_paper.experiments.result import Row

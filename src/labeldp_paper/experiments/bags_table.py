@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from labeldp import BagRegressor, LinearRegressor, Source, plan, scan
-from labeldp.common.pictures import Curve, Picture
+from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.bag_grid import mean_and_spread
 from labeldp_paper.experiments.bag_law import no_privacy
 from labeldp_paper.experiments.cells import Cell

@@ -17,7 +17,7 @@ from labeldp import DatasetBounds, forecast
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import SketchProfile
 from labeldp.accounting.theorems import Theorem1
-from labeldp.common.pictures import Curve, Picture
+from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.design import Design, Reals
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, FIGURE2_MSE, PARAMETERS

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from labeldp.common.pictures import Picture
+from labeldp.pictures import Picture
 from labeldp_paper.experiments.agreement import against, near, nearness
 from labeldp_paper.experiments.bag_grid import Grid, falling, mean_and_spread
 from labeldp_paper.experiments.bag_law import no_privacy

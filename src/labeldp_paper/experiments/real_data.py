@@ -15,7 +15,7 @@ import numpy as np
 
 from labeldp import LinearRegressor, forecast, plan
 from labeldp.accounting.theorems import Theorem1
-from labeldp.common.pictures import Curve, Picture
+from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.bag_grid import mean_and_spread
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.figures import Covariance

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from labeldp.common.pictures import Picture
+from labeldp.pictures import Picture
 
 Row = dict[str, Any]
 NOT_PRIVATE = (

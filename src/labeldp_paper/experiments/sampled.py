@@ -16,7 +16,7 @@ import numpy as np
 from labeldp import DatasetBounds
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import BagOfSizeProfile, SketchProfile
-from labeldp.common.pictures import Picture
+from labeldp.pictures import Picture
 from labeldp_paper.experiments.agreement import against, falls, near, nearness
 from labeldp_paper.experiments.bag_grid import TARGETS, Grid, falling, mean_and_spread
 from labeldp_paper.experiments.bag_law import WorstBag, sampled_epsilon, worst_bags

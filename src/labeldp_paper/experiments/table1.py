@@ -9,7 +9,7 @@ from labeldp import DatasetBounds
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.sketch import SketchProfile
 from labeldp.accounting.theorems import Theorem1
-from labeldp.common.pictures import Curve, Picture
+from labeldp.pictures import Curve, Picture
 from labeldp_paper.experiments.cells import Cell
 from labeldp_paper.experiments.printed import CRITEO_BOUND_USED, PARAMETERS, TABLE1, Parameters
 from labeldp_paper.experiments.result import Result, Row, Table, shown

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from labeldp.common.pictures import draw
+from labeldp.pictures import draw
 from labeldp_paper.experiments.cells import replace_file
 from labeldp_paper.experiments.result import NOT_PRIVATE, Result, Row, Table
 

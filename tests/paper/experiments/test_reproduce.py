@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from labeldp.common import pictures
+from labeldp import pictures
 from labeldp.errors import LabelDPWarning, MissingExtraError
 from labeldp_paper.datasets.reading import Progress
 from labeldp_paper.experiments import EXPERIMENTS

@@ -19,17 +19,17 @@ FALSE_ALARMS = (0.001, 0.05)
 
 
 def belief(prior: float, epsilon: float) -> tuple[float, float]:
-    """Between what the attacker's belief in one value lies afterwards: its odds move by e^ε."""
-    return _shifted(prior, -epsilon), _shifted(prior, epsilon)
+    """Return the least and largest belief in one value afterwards: its odds move by e^±ε."""
 
+    def moved(by: float) -> float:
+        odds = math.exp(min(by, 700.0)) * prior
+        return odds / (odds + 1 - prior)
 
-def _shifted(prior: float, by: float) -> float:
-    odds = math.exp(min(by, 700.0)) * prior
-    return odds / (odds + 1 - prior)
+    return moved(-epsilon), moved(epsilon)
 
 
 def exceeded(points: Points, epsilon: float) -> float:
-    """How often a release may move beliefs by more than e^ε, at most.
+    """Return how often a release may move beliefs by more than e^ε, at most.
 
     With L the privacy loss, δ(e) = E[(1 − e^{e−L})₊] ≥ P[L > ε]·(1 − e^{e−ε}) for every e < ε.
     """
@@ -40,34 +40,33 @@ def exceeded(points: Points, epsilon: float) -> float:
 
 
 def right_guesses(points: Points, prior: float) -> float:
-    """How often the best guess between two values is right, if one has this prior probability.
+    """Return how often the best guess between two values is right, for this prior of one.
 
     A test with false alarms f and hits t is right with p·t + (1−p)(1−f), which is largest in a
     corner of what a point of the curve allows: both bounds met, or an answer that
     hardly ever changes.
     """
-    return min(_corner(epsilon, delta, prior) for epsilon, delta in points)
-
-
-def _corner(epsilon: float, delta: float, prior: float) -> float:
-    met = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # f, and 1 − t
-    cautious = prior * delta + (1 - prior)  # no false alarm, hits with probability δ
-    bold = prior + (1 - prior) * delta
-    return max(1 - met, cautious, bold)
+    bounds = []
+    for epsilon, delta in points:
+        met = (1 - delta) / (1 + math.exp(min(epsilon, 700.0)))  # f, and 1 − t
+        cautious = prior * delta + (1 - prior)  # no false alarm, hits with probability δ
+        bold = prior + (1 - prior) * delta
+        bounds.append(max(1 - met, cautious, bold))
+    return min(bounds)
 
 
 def found(points: Points, false_alarms: float) -> float:
-    """In what share of cases the best attack finds the label, if it may be wrong this often."""
+    """Return the share of cases in which the best attack finds the label, at these false alarms."""
     return min(1.0, best_true_positive_rate(points, false_alarms))
 
 
 def at_most(value: float, digits: int = 3) -> str:
-    """An upper bound with so many digits: never less than it is."""
+    """Return an upper bound with so many digits, never rounded down."""
     return _rounded(value, digits, ROUND_CEILING)
 
 
 def at_least(value: float, digits: int = 3) -> str:
-    """A lower bound, likewise."""
+    """Return a lower bound with so many digits, never rounded up."""
     return _rounded(value, digits, ROUND_FLOOR)
 
 

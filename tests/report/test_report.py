@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 from dataclasses import fields
-from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,9 @@ import labeldp
 from labeldp import ReleaseError, scan
 from labeldp.accounting.gaussian import GaussianProfile
 from labeldp.release.about import About
-from labeldp.signoff import risk
-from labeldp.signoff.charts import curve_chart
-from labeldp.signoff.report import plan_report, release_report, report
-from labeldp.signoff.report_page import page
+from labeldp.report import risk
+from labeldp.report.document import plan_report, release_report, report
+from labeldp.report.page import curve_chart, page, view
 from labeldp.signoff.signing import make_key, sign
 from tests.console import labeldp as run
 from tests.plans import plan
@@ -48,6 +46,15 @@ def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     place = tmp_path_factory.mktemp("report") / "published"
     made.release_to(place, rows)
     return place
+
+
+MINIMAL: dict[str, Any] = {
+    "title": "t", "release": None, "epsilon": 1.0, "delta": 0.0, "weak": [], "promise": "p",
+    "unit": "u", "about": [], "not_stated": [], "published": [], "whose": "one label", "error": [],
+    "not_protected": [], "ledger": "l", "checked": [], "seal": "s", "exceeded": 0.0,
+    "beliefs": [{"before": 0.1, "after": (0.05, 0.25), "right": 0.9, "without": 0.9}],
+    "attacks": [], "beyond": "b", "groups": [], "curve": [(0.0, 0.5), (1.0, 0.0)],
+}  # fmt: skip
 
 
 def normal(x: float) -> float:
@@ -249,7 +256,7 @@ def test_persons_are_told_of_persons() -> None:
     told = plan_report(plan(rows, epsilon=1.0, delta=0.0, mechanism="shaped-flag"))
     assert "had all labels of one person been anything else" in told["promise"]
     text = page(told)
-    assert "everything but all labels of one person" in text
+    assert "everything except all labels of one person" in text
     assert "Someone with more than 2 rows, or several persons together" in text
 
 
@@ -264,9 +271,18 @@ def test_the_floor_of_the_curve_is_called_what_it_is() -> None:
     """A pure guarantee ends at 0, which is no power of ten."""
     pure = curve_chart([(0.0, 0.2), (0.5, 0.03), (1.0, 0.0), (2.0, 0.0)], (1.0, 0.0))
     mixed = curve_chart([(0.0, 0.2), (1.0, 1e-3)], (1.0, 1e-3))
-    labels = partial(re.findall, 'text-anchor="end">([^<]*)<')
-    assert labels(pure) == ["1", "1e−1", "1e−2", "0"]
-    assert labels(mixed) == ["1", "1e−1", "1e−2", "1e−3"]
+    assert [label for _, label in pure["rows"]] == ["1", "1e−1", "1e−2", "0"]
+    assert [label for _, label in mixed["rows"]] == ["1", "1e−1", "1e−2", "1e−3"]
+    assert pure["claim"] == ("50.00", "100.00")
+    assert mixed["claim"] == ("100.00", "100.00")
+
+
+def test_places_of_a_chart_are_those_of_its_numbers() -> None:
+    chart = curve_chart([(0.0, 1.0), (1.0, 1e-2), (4.0, 1e-4)], (1.0, 1e-2))
+    assert chart["points"] == "0.00,0.00 25.00,50.00 100.00,100.00"
+    assert [label for _, label in chart["columns"]] == ["0", "1", "2", "3", "4"]
+    shown = view(MINIMAL)["belief_chart"]["bars"][0]
+    assert (shown["label"], shown["low"], shown["high"]) == ("10%", "5.00", "25.00")
 
 
 @given(st.floats(1e-12, 1e6), st.integers(1, 5))

@@ -1,0 +1,162 @@
+"""The report as one HTML file: no script, nothing from elsewhere, readable in black and white.
+
+`view` turns the dict of `document` into texts and places; the template only puts them on the page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from labeldp.report.risk import at_least, at_most
+
+_AS_IT_IS = (
+    "title", "weak", "promise", "unit", "about", "published", "whose", "error", "not_protected",
+    "ledger", "checked", "seal",
+)  # fmt: skip
+"""Texts and lists of texts that the page shows unchanged."""
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """Return the HTML page of a report."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    # Texts come from anyone's files, so every one is escaped; a name that is missing is an error.
+    environment = Environment(
+        loader=PackageLoader("labeldp.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html").render(view(document))
+
+
+def view(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return everything that the template shows, as texts, lists of texts and places of marks."""
+    kind = "Plan" if document["release"] is None else f"Release {document['release']}"
+    budget = f"ε = {document['epsilon']:g}, δ = {document['delta']:g}"
+    exceeded = document["exceeded"]
+    return {
+        **{name: document[name] for name in _AS_IT_IS},
+        "subtitle": f"{kind}: label differential privacy, {budget}",
+        "not_stated": ", ".join(document["not_stated"]),
+        "exceeded": f"; more in at most {_most(exceeded)} of releases" if exceeded else "",
+        "belief_chart": belief_chart(document["beliefs"]),
+        "risk_tables": [
+            _table(
+                "Beliefs before and after, and how often the best guess is right",
+                ("before", "after, at least", "after, at most", "right guesses without", "with"),
+                [
+                    (
+                        _share(belief["before"]),
+                        f"{at_least(100 * belief['after'][0])}%",
+                        _most(belief["after"][1]),
+                        _most(belief["without"]),
+                        _most(belief["right"]),
+                    )
+                    for belief in document["beliefs"]
+                ],
+            ),
+            _table(
+                "The best attack",
+                ("false alarms allowed", "found, at most"),
+                [(_share(e["false_alarms"]), _most(e["found"])) for e in document["attacks"]],
+            ),
+            _table(
+                document["beyond"],
+                ("rows", "ε", "δ"),
+                [
+                    (
+                        f"{group['rows']:,}",
+                        "no bound" if group["epsilon"] is None else at_most(group["epsilon"], 4),
+                        f"{group['delta']:.3g}",
+                    )
+                    for group in document["groups"]
+                ],
+            ),
+        ],
+        "curve_chart": curve_chart(document["curve"], (document["epsilon"], document["delta"])),
+        "curve_table": _table(
+            "",
+            ("ε", *(f"{epsilon:.3g}" for epsilon, _ in document["curve"])),
+            [("δ", *(at_most(delta, 2) for _, delta in document["curve"]))],
+        ),
+    }
+
+
+def _table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> dict[str, Any]:
+    return {"caption": caption, "header": header, "rows": [(row[0], row[1:]) for row in rows]}
+
+
+def _share(value: float) -> str:
+    """Return a probability that is stated."""
+    return f"{100 * value:g}%"
+
+
+def _most(value: float) -> str:
+    """Return an upper bound of a probability."""
+    return f"{at_most(100 * value)}%"
+
+
+def belief_chart(beliefs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return bars from the least to the largest belief afterwards; places in percent."""
+    bars = []
+    for place, belief in enumerate(beliefs):
+        low, high = belief["after"]
+        bars.append(
+            {
+                "label": f"{belief['before']:.0%}",
+                "y": 14 + 30 * place,
+                "before": f"{100 * belief['before']:.2f}",
+                "low": f"{100 * low:.2f}",
+                "high": f"{100 * high:.2f}",
+            }
+        )
+    changes = "; ".join(
+        f"from {b['before']:.0%} to between {b['after'][0]:.1%} and {b['after'][1]:.1%}"
+        for b in beliefs
+    )
+    return {
+        "height": 30 * len(beliefs),
+        "bars": bars,
+        "description": f"What an attacker may come to believe. {changes}",
+    }
+
+
+def curve_chart(
+    points: Sequence[tuple[float, float]], claim: tuple[float, float]
+) -> dict[str, Any]:
+    """Return δ over ε with δ in powers of ten; places in percent of the plot.
+
+    A curve that comes to δ = 0 ends on the bottom line, which is then called 0.
+    """
+    exponents = [math.log10(delta) for _, delta in points if delta > 0.0]
+    least = max(-12, min(-1, math.floor(min(exponents, default=-6.0))))
+    reaches_zero = len(exponents) < len(points)
+    bottom = float(least - reaches_zero)
+    right = max(epsilon for epsilon, _ in points) or 1.0
+
+    def place(epsilon: float, delta: float) -> tuple[str, str]:
+        exponent = max(bottom, math.log10(delta)) if delta > 0 else bottom
+        return f"{100 * epsilon / right:.2f}", f"{abs(100 * exponent / bottom):.2f}"
+
+    powers = range(0, 1 - least, max(1, round(-bottom / 5)))
+    rows = [(f"{abs(100 * k / bottom):.2f}", f"1e−{k}" if k else "1") for k in powers]
+    return {
+        "points": " ".join(",".join(place(*point)) for point in points),
+        "claim": place(*claim),
+        "claim_label": f"claimed: ε = {claim[0]:g}",
+        "rows": [*rows, *([("100", "0")] if reaches_zero else [])],
+        "columns": [(f"{100 * e / right:.2f}", f"{e:g}") for e in _round_numbers(right)],
+        "description": f"Privacy curve. δ falls from {points[0][1]:.2g} at ε = 0 to "
+        f"{claim[1]:.2g} at the claimed ε.",
+    }
+
+
+def _round_numbers(high: float) -> list[float]:
+    """Return up to six round numbers from 0 to `high`."""
+    unit = 10.0 ** math.floor(math.log10(high))
+    step = next(unit * k for k in (0.2, 0.5, 1, 2) if high / (unit * k) <= 5)
+    return [step * k for k in range(int(high / step + 1e-9) + 1)]
