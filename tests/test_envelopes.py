@@ -67,7 +67,7 @@ def test_an_envelope_has_one_text(folder: Path) -> None:
     (folder / SIGNATURES).write_text(text)
     with pytest.raises(ReleaseError) as refusal:
         Envelope.read(folder / SIGNATURES)
-    assert str(refusal.value) == f"{folder / SIGNATURES} is not as it was written; sign again"
+    assert str(refusal.value) == f"{folder / SIGNATURES} was changed after signing; sign again"
 
 
 def test_each_key_signs_once(folder: Path) -> None:
@@ -104,7 +104,8 @@ def test_what_is_no_envelope_is_refused(folder: Path, change: dict[str, Any]) ->
     with pytest.raises(ReleaseError) as refusal:
         Envelope.of(folder)
     assert (
-        str(refusal.value) == f"{folder / SIGNATURES} holds no envelope of signatures; sign again"
+        str(refusal.value)
+        == f"{folder / SIGNATURES} does not hold an envelope of signatures; sign again"
     )
 
 
@@ -118,5 +119,5 @@ def test_an_envelope_has_a_mebibyte_at_most(tmp_path: Path, size: int, read: boo
     if read:
         assert Envelope.read(path) == envelope
         return
-    with pytest.raises(ReleaseError, match="holds no envelope of signatures"):
+    with pytest.raises(ReleaseError, match="does not hold an envelope of signatures"):
         Envelope.read(path)

@@ -49,12 +49,15 @@ _SAID: dict[str, tuple[str, ...]] = {
     "model.json": ("is not a model file",),
     "about.toml": ("cannot be read as TOML",),
     "ledger": ("is not a ledger", "file is not a database"),
-    "key": ("holds no private key",),
-    "key.pub": ("holds no public key",),
+    "key": ("does not hold a private key",),
+    "key.pub": ("does not hold a public key",),
     "release/certificate.json": _JSON,
     "release/features.json": _JSON,
     "release/aggregates.parquet": ("is damaged",),
-    "release/release.intoto.json": ("cannot be read as JSON", "holds no envelope of signatures"),
+    "release/release.intoto.json": (
+        "cannot be read as JSON",
+        "does not hold an envelope of signatures",
+    ),
 }
 """What is said of a file that holds something else."""
 HARMLESS = {("about.toml", "nothing"), ("plan.json.released", "nothing"), ("data.csv", "a page")}

@@ -1,8 +1,8 @@
 """What people sign: an in-toto statement over all files of a release, in a DSSE envelope.
 
-The statement follows from the files, byte for byte, so whoever signs signs the same and one
-envelope holds all signatures. No cryptography is needed to see whether it speaks of these files;
-whose the signatures are is for `labeldp.signoff`.
+The statement is a function of the files, so all signers sign the same bytes and one envelope holds
+all signatures. Whether it describes these files is checked here without cryptography; the
+signatures themselves are checked in `signing`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from labeldp.io_util import canonical_json, read_json
 from labeldp.release.stored import check_plain
 
 SIGNATURES = "release.intoto.json"
-"""The envelope's name in a release; it does not speak of itself."""
+"""Name of the envelope in a release; it is not among the files it lists."""
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:labeldp:release:1"
 _MOST = 1 << 20
-"""Bytes of an envelope."""
+"""Largest size of an envelope in bytes."""
 _CLAIMED = ("mechanism", "epsilon", "delta", "unit", "seal")
 _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Signature:
-    """By whose key, and what it made of the message."""
+    """The id of a key and its signature."""
 
     keyid: str
     sig: bytes
@@ -49,7 +49,7 @@ class Envelope:
 
     @property
     def message(self) -> bytes:
-        """What is signed: the pre-authentication encoding of DSSE."""
+        """The bytes that are signed: DSSE's pre-authentication encoding."""
         return encoded(PAYLOAD_TYPE, self.payload)
 
     def to_json(self) -> dict[str, Any]:
@@ -63,25 +63,27 @@ class Envelope:
         }
 
     def text(self) -> str:
-        """The one text of its file."""
+        """Return the content of the file; there is only one for an envelope."""
         return json.dumps(self.to_json(), indent=1) + "\n"
 
     @classmethod
     def of(cls, folder: Path) -> Envelope | None:
-        """That of a release, if it has one; a link of that name is refused wherever it leads."""
+        """Return the envelope of a release, or None; a symbolic link of that name is refused."""
         path = folder / SIGNATURES
         return cls.read(path) if os.path.lexists(path) else None
 
     @classmethod
     def read(cls, path: Path) -> Envelope:
-        """An envelope as `text` wrote it; anything else is refused."""
+        """Read an envelope; refuse a file that differs from what `text` writes."""
         check_plain(path)
         try:
             envelope = cls.from_json(read_json(path, _MOST))
         except (KeyError, TypeError, AttributeError, binascii.Error, ValueError):
-            raise ReleaseError(f"{path} holds no envelope of signatures; sign again") from None
+            raise ReleaseError(
+                f"{path} does not hold an envelope of signatures; sign again"
+            ) from None
         if path.read_bytes() != envelope.text().encode():
-            raise ReleaseError(f"{path} is not as it was written; sign again")
+            raise ReleaseError(f"{path} was changed after signing; sign again")
         return envelope
 
     @classmethod
@@ -97,13 +99,13 @@ class Envelope:
 
 
 def encoded(kind: str, payload: bytes) -> bytes:
-    """PAE(type, body) of DSSE: both with their lengths, so that neither can pass for the other."""
+    """Return PAE(type, body) of DSSE: both with their lengths, so that they cannot be confused."""
     name = kind.encode()
     return b"DSSEv1 %d %b %d %b" % (len(name), name, len(payload), payload)
 
 
 def statement(folder: Path, certificate: dict[str, Any]) -> bytes:
-    """The in-toto statement over all files of a release: digests, and what is claimed of them."""
+    """Return the in-toto statement: digests of all files and the main fields of the certificate."""
     names = sorted(path.name for path in folder.iterdir() if path.name != SIGNATURES)
     return canonical_json(
         {
@@ -118,7 +120,7 @@ def statement(folder: Path, certificate: dict[str, Any]) -> bytes:
 
 
 def signature_problems(folder: Path, certificate: dict[str, Any]) -> Iterator[str]:
-    """Where an envelope in a release does not speak of the release; nothing if there is none."""
+    """Yield how the envelope contradicts the release; nothing if there is no envelope."""
     envelope = Envelope.of(folder)
     if envelope is None:
         return

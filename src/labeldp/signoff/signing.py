@@ -1,4 +1,4 @@
-"""Signing a release: Ed25519 keys in PEM files, offline, by `cryptography` (extra `sign`)."""
+"""Sign a release with Ed25519 keys in PEM files, offline; needs `cryptography` (extra `sign`)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from labeldp.signoff.verification import verify
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 Passphrase = Callable[[], str]
-"""Asked for only if a key has one."""
+"""Called only if a key has a passphrase."""
 
 
 @dataclass(frozen=True)
 class PublicKey:
-    """Whose signatures are looked for."""
+    """An Ed25519 public key, whose signatures `verify` may require."""
 
     name: str
     keyid: str
@@ -33,28 +33,30 @@ class PublicKey:
 
     @classmethod
     def read(cls, path: str | Path) -> PublicKey:
-        """From a PEM file."""
+        """Read a key from a PEM file."""
         tools, place = _tools(), Path(path)
         text = read_small(place)
         try:
             found = tools.load_pem_public_key(text)
         except ValueError:
-            raise InputError(f"{place} holds no public key; give the .pub file of a key") from None
+            raise InputError(
+                f"{place} does not hold a public key; give the .pub file of a key"
+            ) from None
         return cls.of(found, str(place))
 
     @classmethod
     def of(cls, key: Any, name: str) -> PublicKey:
-        """A key of `cryptography`, which must be of Ed25519."""
+        """Wrap a key object of `cryptography`; refuse anything but Ed25519."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
         if not isinstance(key, Ed25519PublicKey):
-            raise InputError(f"{name} is no Ed25519 key; make one with labeldp keygen")
+            raise InputError(f"{name} is not an Ed25519 key; make one with labeldp keygen")
         tools = _tools()
         der = key.public_bytes(tools.Encoding.DER, tools.PublicFormat.SubjectPublicKeyInfo)
         return cls(name, hashlib.sha256(der).hexdigest(), key)
 
     def signed(self, envelope: Envelope) -> bool:
-        """Whether one of the signatures is this key's; the ids beside them are only hints."""
+        """Return whether one of the signatures is by this key (key ids in the file are only hints)."""
         return any(self._accepts(envelope.message, each.sig) for each in envelope.signatures)
 
     def _accepts(self, message: bytes, signature: bytes) -> bool:
@@ -67,7 +69,7 @@ class PublicKey:
 
 
 def make_key(path: str | Path, passphrase: str | None = None) -> PublicKey:
-    """A new key in `path`, for its owner alone, and its public half in `path`.pub."""
+    """Write a new private key to `path` (mode 600) and its public key to `path`.pub."""
     tools, place = _tools(), Path(path)
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -88,7 +90,7 @@ def make_key(path: str | Path, passphrase: str | None = None) -> PublicKey:
 
 
 def sign(directory: str | Path, key: str | Path, passphrase: Passphrase | None = None) -> PublicKey:
-    """Add a signature over all files of a valid release; signatures of others stay.
+    """Add a signature over all files of a valid release; keep the signatures of other keys.
 
     A release that does not verify is not signed.
     """
@@ -110,25 +112,27 @@ def sign(directory: str | Path, key: str | Path, passphrase: Passphrase | None =
 def _read_secret(path: Path, passphrase: Passphrase | None) -> Any:
     tools, text = _tools(), read_small(path)
     if b"PUBLIC KEY" in text:
-        raise InputError(f"{path} is a public key; sign with the private one")
+        raise InputError(f"{path} is a public key; sign with the private key")
     if os.name == "posix" and path.stat().st_mode & _OTHERS:
-        raise InputError(f"{path} can be read by others; make it yours alone (chmod 600)")
+        raise InputError(f"{path} can be read by other users; run chmod 600 on it")
     try:
         return tools.load_pem_private_key(text, None)
     except TypeError:  # it has a passphrase
         pass
     except ValueError:
-        raise InputError(f"{path} holds no private key; make one with labeldp keygen") from None
+        raise InputError(
+            f"{path} does not hold a private key; make one with labeldp keygen"
+        ) from None
     if passphrase is None:
-        raise InputError(f"{path} has a passphrase; give it")
+        raise InputError(f"{path} has a passphrase; enter it")
     try:
         return tools.load_pem_private_key(text, passphrase().encode())
     except ValueError:
-        raise InputError(f"the passphrase of {path} is another one") from None
+        raise InputError(f"wrong passphrase for {path}") from None
 
 
 def _write(path: Path, text: bytes, mode: int) -> None:
-    """A new file that never had wider permissions."""
+    """Create a file with this mode from the start, so that it is never readable by others."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(text)
         file.flush()
@@ -136,7 +140,7 @@ def _write(path: Path, text: bytes, mode: int) -> None:
 
 
 def _replace(target: Path, text: str) -> None:
-    """The old signatures or the new ones, never a half; the draft stands outside the release."""
+    """Replace a file atomically; the draft is written outside the release directory."""
     draft = target.parent.parent / f".{target.parent.name}.{target.name}.partial-{os.getpid()}"
     try:
         _write(draft, text.encode(), 0o644)
