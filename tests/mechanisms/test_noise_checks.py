@@ -158,3 +158,70 @@ def test_the_sum_of_distances_has_the_level_of_a_negative_binomial(
             labels = np.append((noisy.first[1] + steps) * step, np.full(count, 0.5))
             found = [line for line in check_noise(noisy, [labels], 2 * count) if words in line]
             assert bool(found) is (move != 0), (words, move)
+
+
+def said(noisy: NoisyLabels, labels: Reals) -> str:
+    return " ".join(check_noise(noisy, [on_grid(labels, noisy.grid)], len(labels)))
+
+
+def test_each_test_says_what_it_found() -> None:
+    rng = np.random.default_rng(3)
+    laplace = NoisyLabels(LAPLACE, 1.0, 0.0, 1.0, -10)
+    narrow = NoisyLabels(LAPLACE, 1.0, 0.0, 40.0, -10)
+    gaussian = NoisyLabels(NORMAL, 1.0, 0.0, 0.5, -10)
+    noise, normal = rng.laplace(size=5000), rng.normal(size=5000)
+    honest = 0.5 + noise
+    assert said(laplace, honest) == said(narrow, 20 + noise) == said(gaussian, normal) == ""
+    far, often = honest.copy(), honest.copy()
+    far[7], often[:60] = 60.0, 0.25
+    assert "further from their range than the noise can take" in said(laplace, far)
+    assert "stray less from their range" in said(laplace, 0.5 + 0.7 * noise)
+    assert "more labels outside their range" in said(laplace, honest + 3)
+    assert "differ less from one another" in said(narrow, 20 + 0.85 * noise)
+    assert "differ less from one another" in said(gaussian, 0.85 * normal)
+    assert "differ more from one another" in said(gaussian, 1.25 * normal)
+    assert "one value more often" in said(laplace, often)
+    assert "a regular pattern" in said(narrow, 20 + np.rint(noise * 512) / 512)
+    assert "depend on those of other rows" in said(laplace, np.sort(honest))
+
+
+def test_sums_of_bags_say_what_was_found() -> None:
+    rng = np.random.default_rng(4)
+    honest = rng.normal(size=80)
+    ends, design = (np.full(80, -0.2), np.full(80, 0.2)), np.zeros((80, 0))
+
+    def found(labels: Reals) -> str:
+        values = on_grid(labels, -10)
+        return " ".join(check_bag_labels(values, np.ones(80), -10, ends, design))
+
+    assert found(honest) == ""
+    assert "more labels outside" in found(np.abs(honest) + 0.3)
+    assert "further from their range" in found(np.where(np.arange(80) == 5, 9.0, honest))
+    assert "vary less about their fit" in found(0.3 * honest)
+    assert "one value more often" in found(np.where(np.arange(80) < 9, 0.1, honest))
+
+
+def test_a_value_repeats_as_often_as_the_binomial_allows() -> None:
+    for law, cell in ((LAPLACE, -math.expm1(-(2.0**-11))), (NORMAL, 1 - 2 * stats.norm.sf(2**-11))):
+        rows = 3000
+        most = next(
+            c for c in range(2, rows) if rows * stats.binom.sf(c - 2, rows - 1, cell) < 1e-12
+        )
+        for count in (most - 1, most):
+            labels = np.arange(rows, dtype=np.float64)
+            labels[:count] = 0.0
+            found = list(check_values(law, 1.0, -10, labels))
+            assert any("one value" in line for line in found) is (count == most)
+
+
+def test_the_spread_of_gaussian_noise_is_that_of_chi_square() -> None:
+    rows, width = 4000, 0.01
+    noisy = NoisyLabels(NORMAL, 1.0, 0.0, width, -10)
+    base = stats.norm.ppf((np.arange(rows) + 0.5) / rows)
+    base = np.random.default_rng(0).permutation(base / np.linalg.norm(base))
+    least, most = stats.chi2.ppf(1e-12, rows - 1), stats.chi2.isf(1e-12, rows)
+    for square, words in ((least, "differ less"), (most, "differ more")):
+        for factor in (0.98, 1.02):
+            outside = bool((factor < 1) == (square < rows))
+            found = said(noisy, width / 2 + base * math.sqrt(square * factor))
+            assert (words in found) is outside
