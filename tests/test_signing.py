@@ -262,5 +262,5 @@ def test_without_the_package_the_remedy_is_said(
 
 def test_a_public_key_does_not_sign(tmp_path: Path) -> None:
     make_key(tmp_path / "key")
-    with pytest.raises(InputError, match="is a public key; sign with the private one"):
+    with pytest.raises(InputError, match="is a public key; sign with the private key"):
         sign(tmp_path, tmp_path / "key.pub")

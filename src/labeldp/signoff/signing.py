@@ -56,7 +56,7 @@ class PublicKey:
         return cls(name, hashlib.sha256(der).hexdigest(), key)
 
     def signed(self, envelope: Envelope) -> bool:
-        """Return whether one of the signatures is by this key (key ids in the file are only hints)."""
+        """Return whether one of the signatures is by this key, whatever key ids the file states."""
         return any(self._accepts(envelope.message, each.sig) for each in envelope.signatures)
 
     def _accepts(self, message: bytes, signature: bytes) -> bool:
