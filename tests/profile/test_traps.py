@@ -87,9 +87,25 @@ def test_other_columns_are_not(name: str, labels: Any) -> None:
     assert found["label"]["parts"] == []
 
 
-def test_parts_of_which_the_label_is_the_sum_are_dropped() -> None:
-    parts = RNG.gamma(2, 5, (3, N)).round(2)
-    table = {"x": X, "a": parts[0], "b": parts[1], "c": parts[2], "y": parts.sum(axis=0)}
+A, B, C = RNG.lognormal(2, 1.5, (3, N)).round(2)
+DAYS = RNG.integers(0, 3_000, N)
+STAYS = RNG.integers(1, 15, N)
+MADE: dict[str, dict[str, Any]] = {
+    "sum": {"a": A, "b": B, "c": C, "y": A + B + C},
+    "sum without what is missing": {"a": A, "b": np.where(B > 9, B, np.nan), "y": A + B * (B > 9)},
+    "product": {"a": A, "b": B, "y": A * B},
+    "ratio": {"a": A, "b": B, "y": A / B},
+    "difference of dates": {
+        "a": np.datetime64("2015-01-01") + DAYS,
+        "b": np.datetime64("2015-01-01") + DAYS + STAYS,
+        "y": STAYS,
+    },
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_columns_of_which_the_label_is_made_are_dropped(name: str) -> None:
+    table = {"x": X, **MADE[name]}
     found = look(pa.table(table), label="y")
     dropped = found["label"]["parts"]
     assert dropped
@@ -210,3 +226,11 @@ def test_without_a_label_the_command_asks_for_it(tmp_path: Path) -> None:
     payroll().to_csv(path, index=False)
     printed = labeldp("look", path).out.splitlines()[-1]
     assert printed == f"labeldp look {path} --label COLUMN"
+
+
+def test_a_column_that_follows_the_label_closely_is_named() -> None:
+    table = {"x": X, "near": Y + RNG.normal(0, 2, N), "far": Y + RNG.normal(0, 20, N), "y": Y}
+    found = look(pa.table(table), label="y")
+    assert found["label"]["close"] == ["near"]
+    assert found["options"] == ["--label", "y", "--clip"]
+    assert any(text.startswith("near follows the label closely") for text in found["findings"])

@@ -68,6 +68,8 @@ def _about_label(label: Mapping[str, Any]) -> Iterator[str]:
     if label["parts"]:
         names = join_list(label["parts"])
         yield f"the label follows from {names} and others {public}; `drop={shlex.quote(names)}`"
+    for name in label["close"]:
+        yield f"{name} follows the label closely (for the curator only): is it public? Features are"
     if label["missing"]:
         share = label["missing"] / label["rows"]
         yield (

@@ -19,7 +19,7 @@ from scipy.stats import rankdata
 from labeldp.data.columns import is_text, to_float, value_type
 from labeldp.data.labels import present, to_labels
 from labeldp.data.source import Source, scan
-from labeldp.errors import DataError
+from labeldp.errors import DataError, InputError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 
@@ -31,12 +31,14 @@ WARNING = (
 )
 _SAME = 0.999
 """A correlation or an R² above this: the label stands among the features."""
+_CLOSE = 0.95
+"""A rank correlation above this asks whether a column is public."""
 _FEWEST_ROWS, _FEWEST_BESIDE = 50, 5
 """Rows of a table, and on each side of a threshold, from which agreement is no chance."""
 _CHANCE = math.log(1e-6)
 _ATOM = 0.05
 """Share of rows from which one value of the label that a column tells exactly is reported."""
-_MOST_ROWS, _MOST_CELLS = 50_000, 20_000_000
+_MOST_ROWS, _MOST_CELLS, _MOST_NUMBERS = 50_000, 20_000_000, 60
 _LARGEST = 1e290
 """Labels beyond are no numbers to reckon with."""
 _SHOWN = 5
@@ -53,18 +55,26 @@ def describe_label(
     labels, unreadable, texts, missing = _read(source, table.num_rows)
     known = np.flatnonzero(~np.isnan(labels))
     used = [each["name"] for each in columns if each["kind"] not in _NO_FEATURES]
-    rows = known[:: max(1, len(known) // _MOST_ROWS)]
-    copies = {}
-    for name in used:
-        why = _copy(table[name].take(pa.array(rows)), labels[rows])
+    known = known[:: max(1, len(known) // _MOST_ROWS)]
+    some, own = table.select(used).take(pa.array(known)), labels[known]
+    copies, close, numbers = {}, [], {}
+    for name in used if len(known) else ():
+        ordered = not is_text(some[name].type)
+        x = to_float(some[name].combine_chunks(), name) if ordered else _levels(some[name], own)
+        why = _copy(x, own, ordered=ordered)
         if why is not None:
             copies[name] = why
-    kinds = {
-        kind: [each["name"] for each in columns if each["advice"] == kind]
-        for kind in ("numeric", "categorical")
-    }
-    others = [name for name in used if name not in copies]
-    design = _design(table.select(others), labels, known, kinds) if others and len(known) else {}
+        elif ordered:
+            numbers[name] = x
+            filled = ~np.isnan(x)
+            if _correlation(rankdata(x[filled]), rankdata(own[filled])) > _CLOSE:
+                close.append(name)
+    parts = _parts(numbers, own)
+    numeric = [each["name"] for each in columns if each["advice"] == "numeric"]
+    gone = {*copies, *parts}
+    design = _design(some.drop_columns([*gone]), own, [n for n in numeric if n not in gone])
+    for row in design.get("costly_rows", ()):
+        row["row"] = int(known[row["row"]]) + 1
     return {
         "name": str(source.label),
         "warning": WARNING,
@@ -74,7 +84,8 @@ def describe_label(
         "texts": texts,
         "about": _coarse_range(labels[known]),
         "copies": copies,
-        "parts": design.pop("parts", []),
+        "close": close,
+        "parts": parts,
         "r_squared": None,
         **design,
     }
@@ -105,10 +116,8 @@ def _read(source: Source, rows: int) -> tuple[Array, int, list[str], int]:
     return np.concatenate(labels), unreadable, sorted(texts)[:_SHOWN], missing
 
 
-def _copy(values: pa.ChunkedArray, labels: Array) -> str | None:
+def _copy(x: Array, labels: Array, *, ordered: bool) -> str | None:
     """Return how a column tells the labels, in words; None if it does not."""
-    ordered = not is_text(values.type)
-    x = to_float(values.combine_chunks(), "") if ordered else _ordered_levels(values, labels)
     filled = ~np.isnan(x)
     groups, own, blank = x[filled], labels[filled], (~filled).astype(float)
     if ordered and _correlation(groups, own) > _SAME:
@@ -125,7 +134,7 @@ def _copy(values: pa.ChunkedArray, labels: Array) -> str | None:
     return None
 
 
-def _ordered_levels(texts: pa.ChunkedArray, labels: Array) -> Array:
+def _levels(texts: pa.ChunkedArray, labels: Array) -> Array:
     """Return levels as numbers in the order of their mean labels, NaN for missing."""
     codes = texts.combine_chunks().dictionary_encode().indices.to_numpy(zero_copy_only=False)
     places = np.full(len(codes), np.nan)
@@ -197,77 +206,73 @@ def _coarse(value: float) -> float:
     return next(step * unit for step in (1, 2, 5, 10) if step * unit >= value)
 
 
-def _design(
-    table: pa.Table, labels: Array, known: NDArray[np.int64], kinds: Mapping[str, Sequence[str]]
-) -> dict[str, Any]:
-    """Return what a fit with all labels and the leverages of some rows show.
+def _parts(numbers: Mapping[str, Array], labels: Array) -> list[str]:
+    """Return columns of which the label is made: as a sum, a difference, a product or a ratio."""
+    filled = {name: np.nan_to_num(x) for name, x in [*numbers.items()][:_MOST_NUMBERS]}
+    parts = _explaining(filled, labels)
+    positive = labels > 0
+    logs = {
+        name: np.log(x[positive])
+        for name, x in filled.items()
+        if name not in parts and np.all(x[positive] > 0)
+    }
+    return [*parts, *_explaining(logs, np.log(labels[positive]))]
+
+
+def _explaining(numbers: Mapping[str, Array], labels: Array) -> list[str]:
+    """Return columns without which a linear fit of the labels is not exact, the best first."""
+    names = [name for name, x in numbers.items() if len(x) >= _FEWEST_ROWS and x.std() > 0]
+    if not names or not labels.std() > 0:
+        return []
+    columns = np.column_stack([*(numbers[name] for name in names), labels])
+    correlations = np.corrcoef(columns, rowvar=False)
+    gram, cross = correlations[:-1, :-1], correlations[:-1, -1]
+
+    def explained(kept: list[int]) -> float:
+        inverse = np.linalg.pinv(gram[np.ix_(kept, kept)], rcond=1e-12, hermitian=True)
+        return float(cross[kept] @ inverse @ cross[kept])
+
+    kept, parts = [*range(len(names))], list[str]()
+    while kept and explained(kept) > _SAME:
+        left = {place: explained([k for k in kept if k != place]) for place in kept}
+        best = min(left, key=lambda place: left[place])
+        kept.remove(best)
+        parts.append(names[best])
+    return parts
+
+
+def _design(table: pa.Table, labels: Array, numeric: Sequence[str]) -> dict[str, Any]:
+    """Return what a fit with all labels explains, and which rows and levels cost privacy.
 
     A row's leverage is what its label can move in a fit, and so what privacy costs.
     """
-    rows = known[:_MOST_ROWS]
-    there: dict[str, Any] = {
-        kind: [name for name in names if name in table.column_names]
-        for kind, names in kinds.items()
-    }
     try:
-        source = scan(table.take(pa.array(rows)), **there)
-        features = fit_features(source)
-        rows = rows[: max(1, _MOST_CELLS // max(1, len(features.names)))]
-        design = features.design(table.take(pa.array(rows)))
-    except DataError:  # no column varies
+        features = fit_features(scan(table, numeric=numeric))
+        rows = min(table.num_rows, _MOST_CELLS // max(1, len(features.names)))
+        design = features.design(table.slice(0, rows))
+    except (DataError, InputError):  # no column is left, or none varies
         return {}
-    if len(rows) < 2 * design.shape[1]:
+    if rows < 2 * design.shape[1]:
         return {}
     gram = design.T @ design
     inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
     leverage = np.einsum("ij,ij->i", design @ inverse, design)
-    centred = labels[rows] - labels[rows].mean()
+    centred = labels[:rows] - labels[:rows].mean()
     total, cross = float(centred @ centred), design.T @ centred
-    explained = float(cross @ inverse @ cross) / total if total > 0 else None
-    costly = np.argsort(-leverage)[:_SHOWN]
     return {
-        "r_squared": explained,
-        "parts": [] if explained is None else _parts(features, gram, cross, total),
+        "r_squared": float(cross @ inverse @ cross) / total if total > 0 else None,
         "design_columns": design.shape[1],
         "rank": int(np.linalg.matrix_rank(gram, tol=1e-10 * float(np.trace(gram)), hermitian=True)),
         "costly_rows": [
             {
-                "row": int(rows[row]) + 1,
+                "row": int(row),
                 "leverage": float(leverage[row]),
                 "column": features.names[int(np.argmax(design[row] * (inverse @ design[row])))],
             }
-            for row in costly
+            for row in np.argsort(-leverage)[:_SHOWN]
         ],
         "rare_levels": _rare_levels(features, design),
     }
-
-
-def _parts(features: FeatureMap, gram: Array, cross: Array, total: float) -> list[str]:
-    """Return columns without which the label no longer follows from the features.
-
-    The column that explains most is taken out until R² is no longer near 1: a label that is the
-    sum of others is published with them.
-    """
-    owners = [""] * features.intercept
-    owners += [column.name for column in features.numeric for _ in column.design_names]
-    owners += [column.name for column in features.categorical for _ in range(column.size)]
-    parts = list[str]()
-    while len(parts) < len(features.columns):
-        kept = [k for k, owner in enumerate(owners) if owner not in parts]
-        if _explained(gram, cross, total, kept) <= _SAME:
-            return parts
-        left = {
-            column: _explained(gram, cross, total, [k for k in kept if owners[k] != column])
-            for column in features.columns
-            if column not in parts
-        }
-        parts.append(min(left, key=lambda column: left[column]))
-    return parts
-
-
-def _explained(gram: Array, cross: Array, total: float, kept: list[int]) -> float:
-    inverse = np.linalg.pinv(gram[np.ix_(kept, kept)], rcond=1e-10, hermitian=True)
-    return float(cross[kept] @ inverse @ cross[kept]) / total
 
 
 def _rare_levels(features: FeatureMap, design: Array) -> list[dict[str, Any]]:
