@@ -50,6 +50,7 @@ _SAMPLE = 2_000
 
 _NO_ANSWER = re.compile(r"9+|9*[78]|9+6|(6|7|8)\1+|9{2,}\.9{1,3}")
 """What people write for "does not know" and the like: 99, 999, 98, 97, 88, 77, 99.9."""
+_FEW_CODES = 8
 _MANY_NUMBERS = 20
 """Different numbers from which −1 alone below zero, or 0 far below them, is no quantity."""
 
@@ -193,7 +194,10 @@ def _no_answer_codes(values: pa.ChunkedArray) -> list[int | float]:
     several = counted.field("counts").to_numpy() >= 2
     if len(numbers) < 3 or not np.isfinite(numbers).all():
         return []
-    customary = np.array([_is_customary(float(number)) for number in numbers]) & several
+    order = np.argsort(numbers)
+    ends = {*order[:_FEW_CODES].tolist(), *order[-_FEW_CODES:].tolist()}  # codes are far from all
+    customary = np.zeros(len(numbers), bool)
+    customary[[k for k in ends if several[k] and _is_customary(float(numbers[k]))]] = True
     near = np.isin(numbers, (-1.0, 0.0)) & several
     codes = [*_far_from(numbers[customary], numbers[~customary])]
     others = numbers[~(customary | near)]

@@ -38,7 +38,7 @@ _FEWEST_ROWS, _FEWEST_BESIDE = 50, 5
 _CHANCE = math.log(1e-6)
 _ATOM = 0.05
 """Share of rows from which one value of the label that a column tells exactly is reported."""
-_MOST_ROWS, _MOST_CELLS, _MOST_NUMBERS = 50_000, 20_000_000, 60
+_MOST_ROWS, _MOST_CELLS, _MOST_NUMBERS = 50_000, 4_000_000, 60
 _LARGEST = 1e290
 """Labels beyond are no numbers to reckon with."""
 _SHOWN = 5
