@@ -128,16 +128,16 @@ def test_the_modules_named_here_are_there_to_be_imported(imported: dict[str, set
 def test_what_comes_late_comes_when_it_is_used() -> None:
     program = """
 import sys
-from labeldp.cli.quick import LATE, start_quickly
-start_quickly()
+from labeldp.cli.startup import LATE_MODULES, prepare
+prepare()
 import scipy.special, numpy
 assert "numpy.f2py.crackfortran" not in sys.modules
 assert callable(numpy.f2py.get_include) and "numpy.f2py.crackfortran" in sys.modules
 import numpy.testing
 numpy.testing.assert_equal(1, 1)
-before = [sys.modules[name] for name in LATE]
-start_quickly()
-assert [sys.modules[name] for name in LATE] == before
+before = [sys.modules[name] for name in LATE_MODULES]
+prepare()
+assert [sys.modules[name] for name in LATE_MODULES] == before
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -151,9 +151,9 @@ def test_idle_threads_of_blas_sleep_unless_the_user_says_otherwise(
     if said is not None:
         monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", said)
     program = (
-        "import os, sys\nfrom labeldp.cli.quick import start_quickly\n"
+        "import os, sys\nfrom labeldp.cli.startup import prepare\n"
         "assert 'numpy' not in sys.modules, 'it would come too late'\n"
-        "start_quickly()\nprint(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
+        "prepare()\nprint(os.environ['OPENBLAS_THREAD_TIMEOUT'])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.stdout.strip(), done.returncode) == (holds, 0), done.stderr

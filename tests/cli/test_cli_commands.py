@@ -19,44 +19,6 @@ from tests.tables import RANGE, table
 FLAG = ("--mechanism", "wtd-flag", "--bags", "50")
 
 
-def test_inspect(data: Path) -> None:
-    result = labeldp("inspect", data, *LABEL, "--json")
-    assert result.code == 0
-    assert "NOT private" in result.err
-    found = result.json
-    assert "NOT private" in found["warning"]
-    rows = table()
-    design = np.column_stack(
-        [
-            np.ones(len(rows)),
-            *(rows[name].to_numpy() for name in ("height", "score")),
-            *(
-                np.asarray(rows[name]) == level
-                for name in ("colour", "town")
-                for level in sorted(set(rows[name].to_pylist()))[1:]
-            ),
-        ]
-    )
-    fit = np.linalg.lstsq(design, rows["label"].to_numpy(), rcond=None)[0]
-    square = np.sum((rows["label"].to_numpy() - design @ fit) ** 2)
-    labels = rows["label"].to_numpy()
-    hat = np.einsum("ij,jk,ik->i", design, np.linalg.inv(design.T @ design), design)
-    assert found["rows"] == len(rows)
-    assert (found["features"], found["rank"]) == (1 + 2 + 3 + 6, design.shape[1])
-    assert found["residual_ms"] == pytest.approx(square / len(rows), rel=1e-6)
-    assert found["r_squared"] == pytest.approx(1 - square / np.sum((labels - labels.mean()) ** 2))
-    assert found["max_leverage"] == pytest.approx(hat.max(), rel=1e-3)
-    assert set(found["accountants"]) == {"paper", "exact-worst-case", "exact"}
-
-
-def test_inspect_for_people(data: Path) -> None:
-    result = labeldp("inspect", data, *LABEL)
-    assert result.code == 0
-    assert "FOR THE CURATOR ONLY" in result.err
-    for name in ("height", "colour=blue", "residual mean square", "largest leverage", "exact"):
-        assert name in result.out
-
-
 def test_plan(data: Path, tmp_path: Path) -> None:
     result = labeldp(
         "plan", "--anyway", data, *LABEL, *FLAG, "--json", "--out", tmp_path / "plan.json"
@@ -308,7 +270,7 @@ def test_no_label_is_printed_or_published(write: Write, tmp_path: Path) -> None:
             "--out",
             tmp_path / "r",
         ),
-        labeldp("inspect", rows, *wide, "--json"),
+        labeldp("look", rows, "--label", "label", "--json"),
         labeldp("verify", tmp_path / "r"),
         labeldp("fit", tmp_path / "r", "--test", rows, "--label", "label", "--json"),
     ]

@@ -91,7 +91,7 @@ MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
     ),
     "range with a comma, and more": (
         ("plan", "{data}", "--label-range", "0,10", "--label", "label"),
-        "'--label-range': '0,10' is no number; write two with a space between",
+        "'0,10' is not a valid number; write two numbers with a space between",
     ),
     "range with an equals sign": (
         ("plan", "{data}", "--label", "label", "--label-range=0,10"),
@@ -99,36 +99,39 @@ MISTAKES: dict[str, tuple[tuple[Any, ...], str]] = {
     ),
     "range with thousands": (
         ("plan", "{data}", "--label", "label", "--label-range", 0, "250,000"),
-        "'250,000' is no number",
+        "'250,000' is not a valid number",
     ),
     "range in brackets": (
         ("plan", "{data}", "--label", "label", "--label-range", "[0,", "10]"),
-        "'[0,' is no number",
+        "'[0,' is not a valid number",
     ),
     "range in money": (
         ("plan", "{data}", "--label", "label", "--label-range", 0, "$10"),
-        "'$10' is no number",
+        "'$10' is not a valid number",
     ),
     "epsilon with a comma": (
         ("plan", "{data}", *LABEL, "--epsilon", "0,5"),
-        "'0,5' is no number; write it with digits and a point, like 0.5",
+        "'0,5' is not a valid number; write digits and a decimal point, like",
     ),
-    "delta as a power": (("plan", "{data}", *LABEL, "--delta=10^-6"), "'10^-6' is no number"),
+    "delta as a power": (
+        ("plan", "{data}", *LABEL, "--delta=10^-6"),
+        "'10^-6' is not a valid number",
+    ),
     "rows with commas": (
         ("account", "wtd-flag", "--rows", "1,000,000", "--label-range", 0, 1),
-        "'1,000,000' is no whole number; write it with digits alone, like 250000",
+        "'1,000,000' is not a valid integer; write digits",
     ),
-    "two tables": (("look", "{data}", "{data}"), "labeldp look --help shows what is taken"),
+    "two tables": (("look", "{data}", "{data}"), "see labeldp look --help"),
     "list with a space": (
         ("plan", "{data}", *LABEL, "--features", "height", "town"),
         "lists have commas and no spaces (A,B)",
     ),
     "a short option": (
         ("plan", "{data}", *LABEL, "-e", 1),
-        "No such option: -e; labeldp plan --help lists the options",
+        "; see labeldp plan --help",
     ),
-    "help as a command": (("help", "plan"), "labeldp --help lists the commands"),
-    "command nearly right": (("verfy", "{place}"), "did you mean verify?"),
+    "help as a command": (("help", "plan"), "; see labeldp --help"),
+    "command nearly right": (("verfy", "{place}"), "Did you mean 'verify'?"),
     "label in capitals": (
         ("look", "{data}", "--label", "LABEL"),
         "there is no column 'LABEL'; did you mean 'label'?",

@@ -8,16 +8,21 @@ import sys
 from importlib.metadata import EntryPoint
 from typing import Any
 
+import click
 import pytest
 
-from labeldp.cli import emit_json
-from labeldp.cli.commands import GROUP, OWN
+from labeldp.cli import ENTRY_POINTS, app
+from labeldp.cli.options import Command, argument, json_option
+from labeldp.cli.output import emit_json
 from tests.console import labeldp
 
 
-def hello(name: str, json: bool = False) -> None:
+@click.command(cls=Command)
+@argument("name", "Whom.")
+@json_option
+def hello(name: str, as_json: bool) -> None:
     """Greet."""
-    if json:
+    if as_json:
         emit_json({"hello": name})
     else:
         print(f"hello {name}")
@@ -29,10 +34,10 @@ def offered(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def entry_points(*, group: str) -> list[EntryPoint]:
-        assert group == GROUP
+        assert group == ENTRY_POINTS
         return [EntryPoint(name, value, group) for name, value in found.items()]
 
-    monkeypatch.setattr("labeldp.cli.commands.entry_points", entry_points)
+    monkeypatch.setattr("labeldp.cli.entry_points", entry_points)
     return found
 
 
@@ -47,7 +52,11 @@ def test_a_command_of_another_package_is_like_any_other(offered: dict[str, str])
 
 @pytest.mark.parametrize(
     ("value", "cause"),
-    [("no.such.package:hello", "ModuleNotFoundError"), (f"{__name__}:nothing", "AttributeError")],
+    [
+        ("no.such.package:hello", "ModuleNotFoundError"),
+        (f"{__name__}:nothing", "AttributeError"),
+        (f"{__name__}:offered", "TypeError"),
+    ],
 )
 def test_a_broken_one_says_so_when_it_is_called(
     offered: dict[str, str], value: str, cause: str
@@ -56,7 +65,7 @@ def test_a_broken_one_says_so_when_it_is_called(
     assert labeldp("--version").code == 0
     listed = labeldp("--help")
     assert (listed.code, listed.err) == (0, "")
-    assert all(name in listed.out for name in (*OWN, "hello"))
+    assert all(name in listed.out for name in (*app.commands, "hello"))
     for arguments in ((), ("--help",), ("file", "--rows", "3")):
         error = labeldp("hello", *arguments).error
         assert error.startswith(f"hello: {value} cannot be loaded: {cause}")
@@ -85,4 +94,3 @@ def test_a_command_imports_no_other(arguments: tuple[str, ...]) -> None:
     )
     modules = set(done.stdout.splitlines()[-1].split())
     assert not any(name.startswith("labeldp_paper") for name in modules)
-    assert {f"labeldp.cli.{name}" for name in OWN} & modules <= {f"labeldp.cli.{arguments[0]}"}

@@ -15,7 +15,7 @@ from tests.cli.conftest import LABEL, QUICK
 from tests.console import labeldp
 
 HEAVY = {"numpy", "pyarrow", "scipy", "sklearn", "flint", "randomgen", "pandas", "torch"}
-COMMANDS = ("demo", "inspect", "account", "plan", "release", "verify", "fit", "predict")
+COMMANDS = ("demo", "look", "account", "plan", "release", "verify", "fit", "predict")
 
 
 def imported(code: str) -> set[str]:

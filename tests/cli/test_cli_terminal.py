@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from labeldp.cli.output import emit_table
-from labeldp.cli.terminal import SPELT_OUT, Stream, wrapped
+from labeldp.cli.output import SPELT_OUT, emit_table, say
 from tests.cli.conftest import LABEL, QUICK
 from tests.console import labeldp
 
@@ -67,14 +66,13 @@ def test_a_full_disk_under_the_answer(published: Path, data: Path, tmp_path: Pat
 
 
 def test_signs_that_an_encoding_lacks_are_spelt_out() -> None:
-    Stream(sys.__stdout__)  # which knows the way
     signs = "".join(SPELT_OUT)
     assert "ε ≤ 1 ± ½".encode("ascii", "labeldp") == b"epsilon <= 1 +- 1/2"
     assert signs.encode("ascii", "labeldp").decode("ascii").isprintable()
     assert "\udcff漢".encode("utf-8", "labeldp") == "?漢".encode()
 
 
-class Terminal:
+class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
 
@@ -82,11 +80,16 @@ class Terminal:
 def test_text_is_broken_between_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     text = "  - one two three four five six"
-    assert wrapped(text, io.StringIO()) == text
-    lines = wrapped(text, Terminal(), hanging="    ").split("\n")
-    assert all(len(line) <= 20 for line in lines)
-    assert " ".join(" ".join(lines).split()) == "- one two three four five six"
-    assert lines[1].startswith("    ")
+    for stream in (io.StringIO(), Terminal()):
+        monkeypatch.setattr("sys.stdout", stream)
+        say(text, indent="    ")
+        lines = stream.getvalue().rstrip("\n").split("\n")
+        assert " ".join(" ".join(lines).split()) == text.strip()
+        if stream.isatty():
+            assert all(len(line) <= 20 for line in lines)
+            assert lines[1].startswith("    ")
+        else:
+            assert lines == [text]
 
 
 def test_no_word_of_a_wide_table_is_cut_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
@@ -110,9 +113,20 @@ def test_nothing_is_padded_when_piped(published: Path, data: Path) -> None:
         assert not padded, padded
 
 
-def test_help_shows_options_in_groups() -> None:
-    shown = labeldp("release", "--help").out
-    for title in ("A table with private labels:", "Which mechanism:", "Where data are read:"):
+def test_help_shows_few_options_and_help_all_the_rest_in_groups() -> None:
+    short, whole = (labeldp("release", flag).out for flag in ("--help", "--help-all"))
+    assert 10 <= sum(line.startswith("  --") for line in short.splitlines()) <= 16
+    assert "labeldp release --help-all shows 4" in short
+    assert "--bag-seed" not in short
+    for title in ("Text file options:", "shaped-flag options:", "Design options:"):
+        assert f"\n{title}\n" in whole
+    assert whole.index("wtd-flag options:") < whole.index("--compact")
+    assert whole.count("--epsilon") == 1
+    assert "--help-all" not in labeldp("report", "--help").out
+
+
+def test_help_lists_commands_in_groups_with_whole_sentences() -> None:
+    shown = labeldp("--help").out
+    for title in ("Publish and use:", "Budget and signatures:", "Demonstrations and experiments:"):
         assert f"\n{title}\n" in shown
-    assert shown.index("--label ") < shown.index("Which mechanism:") < shown.index("--mechanism")
-    assert shown.count("--epsilon") == 1
+    assert "..." not in shown.partition("[ARGS]...")[2]

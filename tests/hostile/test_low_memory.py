@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from labeldp import threads as pool
-from labeldp.cli import room
+from labeldp.cli import startup
 from tests.cli.conftest import LABEL, Write
 from tests.console import labeldp
 from tests.hostile.counting import Tried
@@ -35,7 +35,7 @@ def run(megabytes: int, *arguments: Any) -> subprocess.CompletedProcess[str]:
 
 def test_a_small_table_needs_no_gigabytes(write: Write, tmp_path: Path) -> None:
     out = ("--out", tmp_path / "r")
-    done = run(room.least() + 50, "release", "--anyway", write("t.csv"), *LABEL, *out)
+    done = run(startup.least_megabytes() + 50, "release", "--anyway", write("t.csv"), *LABEL, *out)
     assert done.returncode == 0, done.stderr
     assert labeldp("verify", tmp_path / "r").code == 0
 
@@ -66,13 +66,13 @@ def test_a_lack_of_memory_is_called_so(
     data = write("t.csv")
     monkeypatch.setattr("labeldp.data.delimited.csv.open_csv", fail)
     said = labeldp("plan", data, *LABEL).error
-    assert said == room.OUT_OF_MEMORY.replace("`threads`", "--threads")
+    assert said == startup.OUT_OF_MEMORY.replace("`threads`", "--threads")
 
 
 def test_other_errors_are_not_taken_for_it() -> None:
-    assert not room.is_lack_of_room(RuntimeError("something else"))
-    assert not room.is_lack_of_room(ImportError("no module named x"))
-    assert room.is_lack_of_room(MemoryError())
+    assert not startup.is_out_of_memory(RuntimeError("something else"))
+    assert not startup.is_out_of_memory(ImportError("no module named x"))
+    assert startup.is_out_of_memory(MemoryError())
 
 
 def test_threads_share_what_room_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_a_wide_table_ends_in_a_line(tmp_path: Path, tried: Tried) -> None:
 @pytest.mark.parametrize("command", ["plan", "release", "look"])
 def test_any_limit(command: str, write: Write, tmp_path: Path, tried: Tried) -> None:
     """From far too little to plenty: done, or said."""
-    data, least = write("t.csv"), room.least()
+    data, least = write("t.csv"), startup.least_megabytes()
     limits = [100, 200, 300, 400, 500, *(least + more for more in (-1, 0, 10, 50, 100, 300, 600))]
     for megabytes in limits:
         given = () if command == "look" else ("--anyway", *LABEL)

@@ -23,7 +23,7 @@ import json, os, pkgutil, signal, sys
 from labeldp.passes import local
 from labeldp.data import readers
 from labeldp.cli import main
-import labeldp.cli.release, labeldp.release.files, pyarrow.parquet, labeldp.learners.linear
+import labeldp.release.files, pyarrow.parquet, labeldp.learners.linear
 
 local._ROUND, readers._PART_ROWS = 2, 100
 

@@ -15,7 +15,7 @@ import pytest
 
 import labeldp
 from labeldp import LinearRegressor, Plan, PlanError, scan
-from labeldp.cli.plan import MOST_NOTES
+from labeldp.cli.planning import MOST_NOTES
 from labeldp.data.source import Source
 from labeldp.learners.linear import release_quality
 from labeldp.mechanisms.forecast import shrunken_ms

@@ -1,13 +1,14 @@
-"""labeldp demo"""
+"""The command demo: two releases of a synthetic table, from data to fitted models."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from labeldp.cli.derived import told
-from labeldp.cli.options import Budget, Json
+import click
+
+from labeldp.cli.options import Command, json_option, option
 from labeldp.cli.output import emit_facts, emit_json, emit_table, progress
 from labeldp.errors import in_range, positive
 from labeldp.io_util import check_target
@@ -17,28 +18,28 @@ if TYPE_CHECKING:
     from labeldp.data.source import Source
 
 
-def demo(
-    budget: Budget,
-    rows: Annotated[int, told("Rows of the synthetic table.")] = 1_000_000,
-    out: Annotated[Path | None, told("Keep the release here; default: a temporary place.")] = None,
-    json: Json = False,
-) -> None:
-    """The whole story on a synthetic 1940-census-like table."""
+@click.command(cls=Command)
+@option("--epsilon", type=float, default=1.0, help="Privacy budget ε (default: 1).")
+@option("--delta", type=float, default=1e-6, help="Privacy budget δ (default: 1e-6).")
+@option("--rows", type=int, default=1_000_000, help="Rows of the table (default: 1,000,000).")
+@option("--out", type=Path, help="Keep the release in this new directory.")
+@json_option
+def demo(epsilon: float, delta: float, rows: int, out: Path | None, as_json: bool) -> None:
+    """Publish, check and fit a synthetic table that resembles the 1940 census."""
     with tempfile.TemporaryDirectory() as folder:
         target = out or Path(folder) / "release"
-        story = _story(Path(folder) / "census.parquet", target, rows, budget.epsilon, budget.delta)
-    if json:
-        emit_json(story)
+        results = _run(Path(folder) / "census.parquet", target, rows, epsilon, delta)
+    if as_json:
+        emit_json(results)
     else:
-        _show(story, out)
+        _show(results, out)
 
 
-def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
+def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> dict[str, Any]:
     from labeldp.data.source import scan
     from labeldp.datasets import CENSUS_RANGE, write_census_like
     from labeldp.learners.api import LinearRegressor
     from labeldp.mechanisms.options import check_budget
-    from labeldp.mechanisms.registry import mechanisms
     from labeldp.passes.engine import LocalEngine
     from labeldp.planning.verbs import plan
     from labeldp.profile.inspection import inspect
@@ -52,34 +53,32 @@ def _story(table: Path, target: Path, rows: int, epsilon: float, delta: float) -
         write_census_like(table, rows, advance=advance)
     source = scan(table, label="WKSWORK1", label_range=CENSUS_RANGE)
     engine = LocalEngine(progress=progress)
-    seen = inspect(source, epsilon=epsilon, delta=delta, engine=engine)
+    facts = inspect(source, epsilon=epsilon, delta=delta, engine=engine)
     budget: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "engine": engine, "anyway": True}
-    theirs = next(m.name for m in mechanisms() if m.closed_form and "paper" in m.accountants)
-    paper = plan(source, mechanism=theirs, **budget).release(source, engine=engine)
-    made = plan(source, **budget)
-    released = made.release_to(target, source, engine=engine)
-    checked = verify(target)
+    paper = plan(source, mechanism="wtd-flag", **budget).release(source, engine=engine)
+    planned = plan(source, **budget)
+    released = planned.release_to(target, source, engine=engine)
     added = paper.certificate["floor"]["added_variance"] / rows
+    mse = facts["residual_ms"]
     return {
         "data": "synthetic stand-in for the 1940 census; no person is in it",
         "rows": rows,
-        "columns": seen["features"],
-        "rank": seen["rank"],
+        "columns": facts["features"],
+        "rank": facts["rank"],
         "epsilon": epsilon,
         "delta": delta,
-        "max_bags": seen["accountants"],
+        "max_bags": facts["accountants"],
         "bags": paper.bags,
         "floor_added": added,
-        "mechanism": made.claim.mechanism,
+        "mechanism": planned.claim.mechanism,
         "aggregates": released.bags,
         "attack": released.certificate["attack_risk"]["in_words"],
-        "verified": checked.valid,
-        "mse_all_labels": seen["residual_ms"],
+        "verified": verify(target).valid,
+        "mse_all_labels": mse,
         "mse_private": _mse(LinearRegressor().fit(paper), source),
         "mse_default": _mse(LinearRegressor().fit(released), source),
-        "expected_excess": paper.certificate["utility"]["excess_mean"]
-        * (1 + added / seen["residual_ms"]),
-        "expected_excess_default": made.forecast.added_ms / seen["residual_ms"],
+        "expected_excess": paper.certificate["utility"]["excess_mean"] * (1 + added / mse),
+        "expected_excess_default": planned.forecast.added_ms / mse,
     }
 
 
@@ -91,57 +90,49 @@ def _mse(model: Any, source: Source) -> float:
     return total / count
 
 
-def _show(story: dict[str, Any], out: Path | None) -> None:
-
-    budget = f"ε = {story['epsilon']:g}, δ = {story['delta']:g}"
+def _show(results: dict[str, Any], out: Path | None) -> None:
+    budget = f"ε = {results['epsilon']:g}, δ = {results['delta']:g}"
     emit_facts(
         "The table",
         [
-            ("data", story["data"]),
-            ("size", f"{number(story['rows'])} rows, {story['columns']} design columns"),
+            ("data", results["data"]),
+            ("size", f"{number(results['rows'])} rows, {results['columns']} design columns"),
             ("private label", "weeks worked, 0 to 51"),
         ],
     )
     emit_table(
-        f"How many noise-free aggregates may be published at {budget}?",
+        f"How many aggregates may be published without noise at {budget}?",
         ["accountant", "aggregates", REMARKS],
         [
             [name, number(answer["max_bags"]), answer.get("reason", "")]
-            for name, answer in story["max_bags"].items()
+            for name, answer in results["max_bags"].items()
         ],
     )
-    added = story["floor_added"]
+    added = results["floor_added"]
+    noise = f"variance {number(added)} per row" if added else "none: the data's own is enough"
     emit_facts(
-        "The paper's release, by the exact law",
+        "The paper's mechanism wtd-flag, with exact accounting",
         [
-            ("published", f"{number(story['bags'])} sums of all rows, with secret weights"),
-            (
-                "noise added",
-                f"variance {number(added)} per row" if added else "none: the data's own is enough",
-            ),
+            ("published", f"{number(results['bags'])} sums of all rows, with secret weights"),
+            ("noise added", noise),
         ],
     )
     emit_facts(
-        f"The default release: {story['mechanism']}",
+        f"The default mechanism: {results['mechanism']}",
         [
-            ("published", f"{number(story['aggregates'])} sums of all rows, weights in the open"),
-            ("guarantee", f"label-DP, {budget}, whatever the labels are"),
-            ("certificate", "verified" if story["verified"] else "NOT VALID"),
-            ("best attack", story["attack"]),
+            ("published", f"{number(results['aggregates'])} sums of all rows, with public weights"),
+            ("guarantee", f"label-DP, {budget}, for any labels"),
+            ("certificate", "verified" if results["verified"] else "NOT VALID"),
+            ("best attack", results["attack"]),
         ],
     )
-    emit_table(
-        "A linear fit",
-        ["", "mean squared error", "excess", "expected"],
-        [
-            ["with all labels", f"{story['mse_all_labels']:.4f}", "", ""],
-            _fit(story, "the paper's release", "mse_private", "expected_excess"),
-            _fit(story, "the default release", "mse_default", "expected_excess_default"),
-        ],
-    )
+    exact = results["mse_all_labels"]
+    rows = [["with all labels", f"{exact:.4f}", "", ""]]
+    for name, error, expected in (
+        ("with wtd-flag", "mse_private", "expected_excess"),
+        (f"with {results['mechanism']}", "mse_default", "expected_excess_default"),
+    ):
+        excess = f"{results[error] / exact - 1:.5%}"
+        rows.append([name, f"{results[error]:.4f}", excess, f"{results[expected]:.5%}"])
+    emit_table("A linear fit", ["", "mean squared error", "excess", "expected"], rows)
     print(f"The release is in {out}." if out else "Keep the release with: labeldp demo --out DIR")
-
-
-def _fit(story: dict[str, Any], name: str, error: str, expected: str) -> list[str]:
-    excess = story[error] / story["mse_all_labels"] - 1
-    return [name, f"{story[error]:.4f}", f"{excess:.5%}", f"{story[expected]:.5%}"]

@@ -1,18 +1,25 @@
-"""Options that several commands share, and what they make."""
+"""Options that several commands share, and the click classes that they need.
+
+`--help` of a command shows the options that most people use. Options with a `group` are shown by
+`--help-all`, under that title. An option that is absent is None, so that a command can tell what
+the user has set. The names of parameters are those of the keyword arguments of `labeldp.scan` and
+`labeldp.plan`; `tests/cli/test_options.py` compares them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, fields
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from labeldp.cli.derived import argument, told
+import click
+from click.core import ParameterSource
+
 from labeldp.cli.output import note, progress
+from labeldp.cli.startup import prepare
 from labeldp.errors import InputError
-from labeldp.mechanisms.options import column_names, option, required
-from labeldp.mechanisms.registry import DELTA, EPSILON
+from labeldp.mechanisms.options import column_names
 
 if TYPE_CHECKING:
     from labeldp.data.source import Source
@@ -20,271 +27,611 @@ if TYPE_CHECKING:
     from labeldp.mechanisms.plans import Plan
     from labeldp.passes.engine import Engine
 
-_DATA = "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a glob, a directory."
-Data = Annotated[str, argument(_DATA)]
-Json = Annotated[bool, told("Print one JSON document.")]
-Verbose = Annotated[bool, told("Show every note, not only five.")]
-ReleaseDirectory = Annotated[Path, argument("A release directory.")]
+Function = TypeVar("Function", bound=Callable[..., Any])
+Decorator = Callable[[Function], Function]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """What a release may cost."""
+class Option(click.Option):
+    """An option with a place in the help, which may be needed in some cases only."""
 
-    epsilon: float = option(
-        EPSILON, "Privacy budget ε: a label changes any odds by a factor of e^ε at most,"
-    )
-    delta: float = option(DELTA, "but for a chance δ; 0: pure ε.")
+    def __init__(
+        self,
+        *declarations: Any,
+        group: str | None = None,
+        needed: Callable[[set[str]], bool] | None = None,
+        **settings: Any,
+    ) -> None:
+        """`needed` takes the names of all parameters that were given."""
+        super().__init__(*declarations, **settings)
+        self.group = group
+        self.needed = needed
 
-
-def _several(help: str, default: tuple[str, ...] | None = ()) -> Any:
-    """Names with commas between them; the option may be repeated."""
-    return option(default, help, metavar="A,B", parse=column_names)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnOptions:
-    """What columns are."""
-
-    categorical: tuple[str, ...] = _several("Columns that are codes, not numbers.")
-    numeric: tuple[str, ...] = _several("Columns that are numbers, not codes.")
-    drop: tuple[str, ...] = _several("Columns to leave out.")
-
-    def column_keywords(self) -> dict[str, Any]:
-        """For `scan`."""
-        return {each.name: getattr(self, each.name) for each in fields(ColumnOptions)}
+    def value_is_missing(self, value: Any) -> bool:  # noqa: ARG002
+        return False  # Command names everything that is missing at once
 
 
-@dataclass(frozen=True, kw_only=True)
-class SpellingOptions:
-    """How the text of a table is spelt."""
+class Argument(click.Argument):
+    """A positional argument with a line of help."""
 
-    delimiter: str | None = option(
-        None, "Sign between fields; default: by the header.", metavar="SIGN"
-    )
-    encoding: str | None = option(
-        None, "Of a text file; default: UTF-8, else cp1252 (Latin-1).", metavar="NAME"
-    )
-    skip_lines: int | None = option(
-        None, "Lines above the header; default: titles and remarks.", metavar="N"
-    )
-    skip_footer: int | None = option(
-        None, "Lines below the last row; default: totals and remarks.", metavar="N"
-    )
-    decimal: str | None = option(
-        None, "Decimal sign, . or ,; default: by the columns.", metavar="SIGN"
-    )
-    thousands: str | None = option(
-        None, "Sign between groups of digits; default: by the columns.", metavar="SIGN"
-    )
-    na: tuple[str, ...] | None = _several(
-        "Texts that mean missing, besides NA, null and the like; of one column: age=999, or "
-        "age=* for all that is no number; '': empty cells only.",
-        None,
-    )
-    date_format: str | None = option(
-        None, "Format of dates, such as %d.%m.%Y; default: by the columns.", metavar="FORMAT"
-    )
+    def __init__(self, *declarations: Any, help: str, **settings: Any) -> None:
+        super().__init__(*declarations, **settings)
+        self.help_text = help  # click shows arguments that have `help` in a section of its own
 
-    def spelling_keywords(self) -> dict[str, Any]:
-        """For `scan`."""
-        said = {each.name: getattr(self, each.name) for each in fields(SpellingOptions)}
-        return said | {"delimiter": _sign(self.delimiter)}
+    def value_is_missing(self, value: Any) -> bool:  # noqa: ARG002
+        return False
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        return self.make_metavar(ctx), self.help_text
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextOptions(SpellingOptions):
-    """How the text of a table is spelt, and what is made of dates."""
+class Command(click.Command):
+    """A command that groups its options, refuses repeated ones and names all missing ones."""
 
-    date_parts: tuple[str, ...] = _several(
-        "Dates whose year, month and weekday become columns too."
-    )
-    text_parts: tuple[str, ...] = _several(
-        "Numbers and words within texts as columns in their place: BP:number1,BP:number2."
-    )
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        if any(getattr(each, "group", None) for each in self.params):
+            self.params.append(
+                click.Option(
+                    ["--help-all"],
+                    is_flag=True,
+                    is_eager=True,
+                    expose_value=False,
+                    callback=_show_all_options,
+                    help="Show all options.",
+                )
+            )
 
-    def text_keywords(self) -> dict[str, Any]:
-        """For `scan`."""
-        return self.spelling_keywords() | {
-            "date_parts": self.date_parts,
-            "text_parts": self.text_parts,
-        }
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(list(args))
+            _refuse_repeated(order, ctx)
+        rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            _check_missing(self.params, ctx)
+        return rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        prepare()  # before the command imports NumPy
+        return super().invoke(ctx)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            title = "Arguments" if isinstance(parameter, click.Argument) else "Options"
+            sections.setdefault(getattr(parameter, "group", None) or title, []).append(record)
+        shown = sections if ctx.meta.get(_ALL) else ("Arguments", "Options")
+        for title in filter(sections.__getitem__, shown):
+            with formatter.section(title):
+                formatter.write_dl(sections[title])
+        hidden = sum(len(records) for title, records in sections.items() if title not in shown)
+        if hidden:
+            formatter.write_paragraph()
+            formatter.write_text(f"{ctx.command_path} --help-all shows {hidden} more options.")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Labelled:
-    """A table with private labels."""
+_ALL = "labeldp.help_all"
 
-    data: str = required(_DATA, argument=True)
-    label: str | None = option(
-        None,
-        "The private label column; default: that of --formula.",
+
+def _show_all_options(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def _refuse_repeated(order: Iterable[click.Parameter], ctx: click.Context) -> None:
+    """Refuse an option of one value that is given twice: the last one would silently count."""
+    for option, times in Counter(order).items():
+        if not isinstance(option, click.Option) or option.multiple or option.is_flag or times < 2:
+            continue
+        text = f"{option.opts[0]} is given twice and takes one value"
+        if option.opts[0] == "--label":
+            remedy = (
+                ": release labels one by one, each time with --drop for the others, because every "
+                "column that is neither label nor dropped is published as a feature"
+            )
+        else:
+            remedy = "; keep one of them"
+        raise click.UsageError(text + remedy, ctx)
+
+
+def _check_missing(parameters: list[click.Parameter], ctx: click.Context) -> None:
+    """Name all parameters that are needed and absent."""
+    sources = {each: ctx.get_parameter_source(str(each.name)) for each in parameters}
+    typed = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+    present = {str(each.name) for each, source in sources.items() if source in typed}
+    missing = []
+    for each in parameters:
+        needed = getattr(each, "needed", None)
+        if each.name not in present and (needed(present) if needed else each.required):
+            metavar = each.make_metavar(ctx)
+            isolated = isinstance(each, click.Argument)
+            missing.append(metavar if isolated else f"{each.opts[0]} {metavar}")
+    if missing:
+        text = f"Missing {', '.join(missing)}"
+        for each, source in sources.items():
+            if source is ParameterSource.ENVIRONMENT:
+                text += f" ({each.envvar} is set)"
+        raise click.UsageError(text, ctx)
+
+
+def argument(name: str, help: str, **settings: Any) -> Decorator[Any]:
+    """Declare a positional argument."""
+    return click.argument(name, cls=Argument, help=help, **settings)
+
+
+def option(*declarations: str, **settings: Any) -> Decorator[Any]:
+    """Declare an option; `group` and `needed` are those of `Option`."""
+    return click.option(*declarations, cls=Option, **settings)
+
+
+def flag(*declarations: str, **settings: Any) -> Decorator[Any]:
+    """Declare a flag that is None where it is absent."""
+    return option(*declarations, is_flag=True, default=None, **settings)
+
+
+def column_list(*declarations: str, **settings: Any) -> Decorator[Any]:
+    """Declare a comma-separated list that may be repeated; None where it is absent."""
+    settings = {"metavar": "A,B", "multiple": True, "callback": _parse_list} | settings
+    return option(*declarations, **settings)
+
+
+def _parse_list(
+    _ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    return column_names(texts) if texts else None
+
+
+def _parse_shares(
+    _ctx: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]
+) -> dict[str, float] | None:
+    """Parse comma-separated shares: 0.001 for all columns, income=0.005 for one."""
+    shares = {}
+    for part in column_names(texts):
+        name, _, number = part.rpartition("=")
+        try:
+            shares[name or "*"] = float(number)
+        except ValueError:
+            raise InputError(
+                f"--winsor holds {part!r}; write a share, 0.001, or that of a column, income=0.005"
+            ) from None
+    return shares or None
+
+
+def _parse_delimiter(
+    _ctx: click.Context, _parameter: click.Parameter, text: str | None
+) -> str | None:
+    return "\t" if text in ("tab", "\\t") else text
+
+
+def together(*decorators: Decorator[Any], group: str | None = None) -> Decorator[Any]:
+    """Return one decorator that declares several options, in this order and in this group."""
+
+    def decorate(function: Any) -> Any:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+            if group is not None:
+                function.__click_params__[-1].group = group
+        return function
+
+    return decorate
+
+
+data_argument = argument(
+    "data",
+    "A Parquet, CSV(.gz), TSV, Arrow, Excel, Stata, SPSS or SAS file, a directory or a glob.",
+)
+release_argument = argument("directory", "A release directory.", type=Path)
+json_option = option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+verbose_option = option(
+    "--verbose", is_flag=True, group="Output options", help="Show all notes instead of five."
+)
+budget_options = together(
+    option("--epsilon", type=float, help="Privacy budget ε; smaller is more private (default: 1)."),
+    option(
+        "--delta",
+        type=float,
+        help="Probability δ that the ε bound fails; 0 gives pure ε-DP (default: 1e-6).",
+    ),
+)
+
+text_options = together(
+    option(
+        "--delimiter",
+        metavar="SIGN",
+        callback=_parse_delimiter,
+        help="Sign between fields, or tab (default: taken from the header).",
+    ),
+    option("--encoding", metavar="NAME", help="Encoding (default: UTF-8 or cp1252)."),
+    option(
+        "--skip-lines",
+        type=int,
+        metavar="N",
+        help="Lines above the header (default: titles are found).",
+    ),
+    option(
+        "--skip-footer",
+        type=int,
+        metavar="N",
+        help="Lines below the last row (default: totals and remarks are found).",
+    ),
+    option(
+        "--decimal", metavar="SIGN", help="Decimal sign, . or , (default: found for each column)."
+    ),
+    option(
+        "--thousands",
+        metavar="SIGN",
+        help="Sign between groups of digits (default: found for each column).",
+    ),
+    column_list(
+        "--na",
+        help="Texts that mean missing, besides NA, null and the like. For one column: age=999; "
+        "age=* means all texts there that are no number. '' means empty cells only.",
+    ),
+    option(
+        "--date-format",
+        metavar="FORMAT",
+        help="Format of dates, such as %d.%m.%Y (default: found for each column).",
+    ),
+    group="Text file options",
+)
+_TABLE = "Table options"
+column_options = together(
+    column_list("--categorical", help="Columns that are codes, not numbers."),
+    column_list("--drop", help="Columns to leave out."),
+    column_list("--numeric", group=_TABLE, help="Columns that are numbers, not codes."),
+)
+table_options = together(
+    data_argument,
+    option(
+        "--label",
         metavar="COLUMN",
-        needed=lambda there: there.isdisjoint(("formula", "plan")),
-    )
-    label_range: tuple[float, float] | None = option(
-        None,
-        "Public range of the labels: needed, but a plan file knows it.",
+        needed=lambda present: present.isdisjoint(("formula", "plan_file")),
+        help="The private label column (default: the left side of --formula).",
+    ),
+    option(
+        "--label-range",
+        type=(float, float),
         metavar="LO HI",
-        needed=lambda there: "plan" not in there,
-    )
-    person: str | None = option(
-        None, "Column of ids: protect all rows of a person together.", metavar="COLUMN"
-    )
-    features: tuple[str, ...] = _several("Feature columns; default: all but the label.")
-    clip: bool = option(False, "Clip labels to the range.")
-    drop_missing_labels: bool = option(
-        False, "Leave out rows without a label (who lacks one becomes visible)."
-    )
+        needed=lambda present: "plan_file" not in present,
+        help="Public range of the labels, chosen without looking at them; needed without --plan.",
+    ),
+    column_options,
+    column_list(
+        "--features", group=_TABLE, help="Feature columns (default: all except the label)."
+    ),
+    option(
+        "--person",
+        metavar="COLUMN",
+        group=_TABLE,
+        help="Column of person ids: protect all rows of a person together.",
+    ),
+    flag("--clip", group=_TABLE, help="Clip labels to the range instead of refusing them."),
+    flag(
+        "--drop-missing-labels",
+        group=_TABLE,
+        help="Leave out rows without a label; this shows who lacks one.",
+    ),
+    text_options,
+)
+SCAN_KEYWORDS = (
+    "label", "label_range", "person", "features", "categorical", "numeric", "drop", "clip",
+    "drop_missing_labels", "delimiter", "encoding", "skip_lines", "skip_footer", "decimal",
+    "thousands", "na", "date_format",
+)  # fmt: skip
+"""Parameters that are keyword arguments of `labeldp.scan`."""
+
+engine_options = together(
+    option(
+        "--threads",
+        type=int,
+        help="Number of threads (default: one for each core); no result depends on it.",
+    ),
+    option(
+        "--engine",
+        "engine_name",
+        metavar="NAME",
+        default="local",
+        help="Where data are read: local (default) or spark; no result depends on it.",
+    ),
+    group="Engine options",
+)
+design_options = together(
+    option(
+        "--formula",
+        metavar="'Y ~ A + B'",
+        help="Columns, curves and products at once: 'price ~ spline(age) + sex*edu'.",
+    ),
+    option(
+        "--basis",
+        metavar="NAME",
+        help="Curves of numbers: linear (default), splines, splines:KNOTS, splines+fourier:N, or "
+        "auto.",
+    ),
+    column_list(
+        "--interactions",
+        metavar="A:B,C:D",
+        help="Pairs of columns whose products join the design, or all.",
+    ),
+    option(
+        "--interaction-columns",
+        type=int,
+        help="At most this many columns of products (default: 300).",
+    ),
+    column_list("--log", help="Columns that enter as sign(x)·log(1 + |x|)."),
+    option(
+        "--winsor",
+        metavar="Q,A=Q",
+        multiple=True,
+        callback=_parse_shares,
+        help="Share of numbers at each end that is moved to the public quantile (default: 0.001, "
+        "for outliers only).",
+    ),
+    option(
+        "--min-count",
+        type=int,
+        help="Merge category levels with fewer rows than this (default: the root of the row "
+        "count).",
+    ),
+    option(
+        "--max-leverage",
+        type=float,
+        help="Leave out design columns that give a row more leverage than this (0 to 1).",
+    ),
+    flag("--no-intercept", "intercept", flag_value=False, help="Do not add a constant column."),
+    flag("--strict", help="Refuse constant or dependent columns instead of leaving them out."),
+    group="Design options",
+)
+mechanism_options = together(
+    option(
+        "--mechanism",
+        metavar="NAME",
+        help="wtd-flag, shaped-flag, noisy-rows, sampled-wtd-flag, sampled-noisy-wtd-lag, or auto "
+        "(default): the one that adds least error.",
+    ),
+    together(
+        option(
+            "--use", metavar="NAME", help="What the release is for: linear (default) or any-model."
+        ),
+        option(
+            "--accountant",
+            metavar="NAME",
+            help="How the guarantee is computed: exact (default), exact-worst-case or paper.",
+        ),
+        option(
+            "--residual-guess",
+            type=float,
+            help="Guess of the residual mean square, for the forecast only; not a promise.",
+        ),
+        option(
+            "-o",
+            "--option",
+            "settings",
+            metavar="NAME=VALUE",
+            multiple=True,
+            help="An option of a mechanism of another package.",
+        ),
+        group="Mechanism options",
+    ),
+    together(
+        option(
+            "--bags",
+            type=int,
+            help="Number of aggregates (default: chosen so that more would not reduce the error).",
+        ),
+        option(
+            "--max-megabytes",
+            type=float,
+            help="Largest size of the released file (default: about that of the table).",
+        ),
+        group="Options of wtd-flag, sampled-wtd-flag and sampled-noisy-wtd-lag",
+    ),
+    together(
+        option(
+            "--floor",
+            metavar="MODE",
+            help="Residual floor: measured+added (default), measured, added or declared.",
+        ),
+        option(
+            "--residual-ms",
+            type=float,
+            help="The residual mean square that you promise, with --floor declared.",
+        ),
+        group="Options of wtd-flag and sampled-wtd-flag",
+    ),
+    together(
+        option("--bag-size", type=int, help="Rows in each bag (default: the best size)."),
+        flag(
+            "--over-draw",
+            help="Guarantee over the random draw of the bags instead of for given bags.",
+        ),
+        option(
+            "--bag-seed",
+            type=click.IntRange(min=0),
+            help="Draw the same bags again; for experiments.",
+        ),
+        group="Options of sampled-wtd-flag and sampled-noisy-wtd-lag",
+    ),
+    together(
+        flag("--compact", help="Publish d+1 rows that carry the same information."),
+        group="wtd-flag options",
+    ),
+    together(
+        option(
+            "--noise",
+            metavar="LAW",
+            help="Noise law: gaussian, radial (pure ε) or auto (default): the smaller one.",
+        ),
+        option(
+            "--residual-share",
+            type=float,
+            help="Share of the budget for publishing the residual (default: 0.05); 0: none.",
+        ),
+        option(
+            "--shape-ridge",
+            type=float,
+            help="Shape the noise for fits with this ridge; 0 for least squares (default: chosen).",
+        ),
+        group="shaped-flag options",
+    ),
+    together(
+        flag("--with-features", help="Publish the raw feature columns beside the labels."),
+        group="noisy-rows options",
+    ),
+    together(
+        option(
+            "--min-eigenvalue",
+            type=float,
+            help="Promise of Theorem 2 about [X|y], with --accountant paper.",
+        ),
+        group="sampled-wtd-flag options",
+    ),
+    together(
+        option(
+            "--noise-std",
+            type=float,
+            help="Standard deviation of the noise on labels (default: what the budget needs).",
+        ),
+        option(
+            "--noisy-fraction",
+            type=float,
+            help="Fraction of the rows whose labels carry noise (default: all).",
+        ),
+        option(
+            "--noisy-column",
+            metavar="COLUMN",
+            help="Public column that marks the rows whose labels carry noise.",
+        ),
+        group="sampled-noisy-wtd-lag options",
+    ),
+)
+plan_options = together(
+    table_options,
+    budget_options,
+    mechanism_options,
+    flag(
+        "--force",
+        "--anyway",
+        "anyway",
+        help="Go on where predictions cannot be shown to beat the mean of the labels.",
+    ),
+    design_options,
+    engine_options,
+    verbose_option,
+)
+"""What `plan`, `release` and `audit` have in common."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table(TextOptions, ColumnOptions, _Labelled):
-    """All that is said about a table."""
-
-    def source(self, engine: str, formula: str | None = None) -> Source:
-        """The source that these options describe; what was found out is said."""
-        from labeldp.data.source import scan
-        from labeldp.features.formula import formula_label
-
-        label = self.label or (None if formula is None else formula_label(formula))
-        if label is None:
-            raise InputError("Missing --label COLUMN; the formula does not name it")
-        said = self._said | {"label": label}
-        return _told(scan(self._opened(engine, said), **said))
-
-    def planned(self, plan: Plan, engine: str, given: Container[str]) -> Source:
-        """The table of a plan, read as it was for the plan but for what is `given` here."""
-        said = {name: value for name, value in self._said.items() if name in given}
-        return _told(plan.scan(self._opened(engine, said, plan.table), **said))
-
-    @property
-    def _said(self) -> dict[str, Any]:
-        return {
-            "label": self.label,
-            "label_range": self.label_range,
-            "person": self.person,
-            "features": self.features or None,
-            "clip": self.clip,
-            "drop_missing_labels": self.drop_missing_labels,
-            **self.column_keywords(),
-            **self.text_keywords(),
-        }
-
-    def _opened(
-        self, engine: str, said: dict[str, Any], before: Mapping[str, Any] = MappingProxyType({})
-    ) -> Any:
-        """The data; what Spark is told of their bytes is said no more."""
-        if engine != "spark":
-            return self.data
-        names = ("delimiter", "encoding")
-        return opened(self.data, engine, *(said.pop(n, None) or before.get(n) for n in names))
+def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the keyword arguments of `scan` and of `plan` that the user has set."""
+    scan = {name: options[name] for name in SCAN_KEYWORDS if options.get(name) is not None}
+    plan = {
+        name: value
+        for name, value in options.items()
+        if name not in SCAN_KEYWORDS and name != "settings" and value is not None
+    }
+    return scan, plan | _parse_settings(options.get("settings", ()))
 
 
-def _told(found: Source) -> Source:
-    for said in found.notes:
-        note(said)
-    return found
+def _parse_settings(settings: Iterable[str]) -> dict[str, Any]:
+    """Parse NAME=VALUE; the value is true, false, a number or text."""
+    options: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not (name and equals):
+            raise InputError(f"-o {setting} is no option; write -o name=value")
+        value: Any = {"true": True, "false": False}.get(text.lower(), text)
+        for convert in (int, float):
+            if isinstance(value, str):
+                try:
+                    value = convert(value)
+                except ValueError:
+                    continue
+        options[name.replace("-", "_")] = value
+    return options
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineOptions:
-    """Where data are read: no choice here changes a result."""
-
-    threads: int = option(0, "Threads; 0: one for each core.", min=0)
-    engine: str = option("local", "Where data are read: local or spark.")
-
-    def make(self) -> Engine:
-        """The engine that the options name."""
+def make_engine(name: str, threads: int | None) -> Engine:
+    """Return the engine of --engine and --threads."""
+    if name == "local":
         from labeldp.passes.engine import LocalEngine
 
-        if self.engine == "local":
-            return LocalEngine(self.threads, progress)
-        if self.engine != "spark":
-            raise InputError(f"engine {self.engine!r} is unknown; choose local or spark")
-        if self.threads:
-            raise InputError("--threads is for --engine local; Spark has settings of its own")
-        from labeldp.spark.engine import SparkEngine
+        return LocalEngine(threads or 0, progress)
+    if name != "spark":
+        raise InputError(f"engine {name!r} is unknown; choose local or spark")
+    if threads:
+        raise InputError("--threads is for --engine local; Spark has settings of its own")
+    from labeldp.spark.engine import SparkEngine
 
-        return SparkEngine(progress)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LedgerOptions:
-    """Where a release is paid for."""
-
-    ledger: Path | None = option(
-        None,
-        "Debit the release in this ledger first; default: LABELDP_LEDGER.",
-        metavar="FILE",
-        envvar="LABELDP_LEDGER",
-        needed=lambda there: "dataset" in there,
-    )
-    dataset: str | None = option(
-        None,
-        "What the table is called in the ledger.",
-        metavar="NAME",
-        needed=lambda there: "ledger" in there,
-    )
-
-    def payment(self) -> dict[str, Any]:
-        """For `Plan.release_to`; nothing without a ledger."""
-        if self.ledger is None:
-            return {}
-        from labeldp.ledger.ledger import Ledger
-
-        return {"ledger": Ledger(self.ledger), "dataset": self.dataset}
+    return SparkEngine(progress)
 
 
-def opened(
-    data: str, engine: str, delimiter: str | None = None, encoding: str | None = None
-) -> Any:
-    """What `scan` reads under a name: a path, or what Spark finds there."""
+def open_data(data: str, engine: str, keywords: dict[str, Any]) -> Any:
+    """Return what `scan` reads: a path, or what Spark finds there.
+
+    Spark reads the bytes itself, so that delimiter and encoding are taken out of `keywords`.
+    """
     if engine != "spark":
         return data
     from labeldp.spark.session import read
 
-    return read(data, delimiter, encoding)
+    return read(data, keywords.pop("delimiter", None), keywords.pop("encoding", None))
 
 
-def _sign(delimiter: str | None) -> str | None:
-    r"""A tab can hardly be typed: `tab` and `\t` stand for it."""
-    return "\t" if delimiter in ("tab", "\\t") else delimiter
+def scan_table(
+    data: str, engine: str, keywords: dict[str, Any], formula: str | None = None
+) -> Source:
+    """Scan a table with its labels and print what was found out about it."""
+    from labeldp.data.source import scan
+    from labeldp.features.formula import formula_label
+
+    label = keywords.get("label") or (None if formula is None else formula_label(formula))
+    if label is None:
+        raise InputError("Missing --label COLUMN; the formula does not name it")
+    keywords = keywords | {"label": label}
+    return _print_notes(scan(open_data(data, engine, keywords), **keywords))
 
 
-def names(text: str | None) -> tuple[str, ...]:
-    """A comma-separated list of columns."""
-    return column_names([text]) if text else ()
+def scan_planned(data: str, engine: str, keywords: dict[str, Any], plan: Plan) -> Source:
+    """Scan the table of a plan as it was scanned for the plan, except for `keywords`."""
+    if engine == "spark":
+        for name in ("delimiter", "encoding"):
+            keywords.setdefault(name, plan.table.get(name))
+    return _print_notes(plan.scan(open_data(data, engine, keywords), **keywords))
 
 
-def raw_rows(
+def _print_notes(source: Source) -> Source:
+    for text in source.notes:
+        note(text)
+    return source
+
+
+def scan_rows(
     data: str,
     features: FeatureMap,
     label: str | None = None,
-    kept: tuple[str, ...] = (),
-    **spelling: Any,
+    keep: tuple[str, ...] = (),
+    **text: Any,
 ) -> Source:
-    """Rows to predict or score: only the columns the map needs are read, and those to keep.
+    """Scan rows to predict or to score; read only the columns of the feature map and `keep`.
 
-    The label may be among the others, and messages about features quote their values.
+    Other columns may hold labels, and messages about features quote their values.
     """
     from labeldp.data.roles import UnknownColumnError
     from labeldp.data.source import scan
 
-    beside = tuple(name for name in kept if name not in features.columns)
-    said = {name: value for name, value in spelling.items() if value is not None}
-    known = features.reading
+    more = tuple(name for name in keep if name not in features.columns)
+    keywords = features.reading | {name: each for name, each in text.items() if each is not None}
+    for name in ("features", "categorical"):
+        keywords[name] = (*keywords[name], *more)
+    if label is not None:
+        keywords |= {"label_range": (-1e150, 1e150), "drop_missing_labels": True}
     try:
-        return scan(
-            data,
-            label=label,
-            label_range=None if label is None else (-1e150, 1e150),
-            drop_missing_labels=label is not None,
-            **known
-            | {name: (*known[name], *beside) for name in ("features", "categorical")}
-            | said,
-        )
+        return scan(data, label=label, **keywords)
     except UnknownColumnError as problem:
-        if problem.column in beside:
+        if problem.column in more:
             raise problem.standing_in("--keep") from None
         raise

@@ -1,71 +1,66 @@
-"""Printing: JSON or tables on standard output, notes and progress on standard error."""
+"""Printing: the answer on standard output, notes and progress on standard error.
+
+A command must not fail because its words cannot be printed. Standard streams may have any
+encoding, be closed, full or broken; `SafeStream` writes what it can and remembers the first error.
+"""
 
 from __future__ import annotations
 
+import codecs
+import errno
 import json
 import math
+import os
 import re
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from labeldp.cli.terminal import encodes, say
-from labeldp.mechanisms.protocol import REMARKS, Panel, number
+from labeldp.errors import LabelDPWarning
+from labeldp.mechanisms.protocol import REMARKS, Panel
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
     from labeldp.pictures import Picture
 
-__all__ = [
-    "REMARKS",
-    "draw_all",
-    "emit_facts",
-    "emit_json",
-    "emit_table",
-    "note",
-    "number",
-    "progress",
-    "say",
-    "show",
-    "warnings_as_notes",
-]
-
 _WIDEST = 10_000
-"""Letters of a line, where nobody's terminal says how many."""
+"""Columns of a table that is not shown on a terminal."""
 
 
 def emit_json(document: Any) -> None:
-    """One JSON document."""
-    plain = finite(document)
-    text = json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False)
-    if not encodes(text, sys.stdout):
-        text = json.dumps(plain, indent=2, allow_nan=False)
+    """Print one JSON document; numbers that JSON lacks (infinity, NaN) become null."""
+    finite = _finite(document)
+    text = json.dumps(finite, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeError:
+        text = json.dumps(finite, indent=2, allow_nan=False)
     print(text)
 
 
-def finite(value: Any) -> Any:
-    """The same document with null for numbers that JSON does not have (infinity, NaN)."""
+def _finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: finite(inner) for name, inner in value.items()}
+        return {name: _finite(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(inner) for inner in value]
+        return [_finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A small table: names on the left, numbers on the right."""
+    """Print a small table: the first column and remarks on the left, numbers on the right."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for place, name in enumerate(header):
-        words = place == 0 or name == REMARKS
-        side: JustifyMethod = "left" if words else "right"
+        side: JustifyMethod = "left" if place == 0 or name == REMARKS else "right"
         table.add_column("" if name == REMARKS else name, justify=side, overflow="fold")
     for row in rows:
         table.add_row(*("–" if cell is None else str(cell) for cell in row))
@@ -73,7 +68,7 @@ def emit_table(title: str, header: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
-    """Names and what they are."""
+    """Print pairs of name and value."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
@@ -85,10 +80,10 @@ def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
     print()
 
 
-def show(pieces: Iterable[Panel]) -> None:
-    """Tables and facts; those that follow each other under one title are one."""
-    for (title, header), group in groupby(pieces, lambda piece: (piece.title, piece.header)):
-        rows = [row for piece in group for row in piece.rows]
+def emit_panels(panels: Iterable[Panel]) -> None:
+    """Print tables and facts; neighbours with the same title and header become one."""
+    for (title, header), group in groupby(panels, lambda panel: (panel.title, panel.header)):
+        rows = [row for panel in group for row in panel.rows]
         if header is None:
             emit_facts(title, [(name, value) for name, value in rows])
         else:
@@ -104,15 +99,15 @@ def _print(title: str, body: Any) -> None:
         console.print(body)
         return
     needed = console.measure(body, options=console.options.update(max_width=_WIDEST)).minimum
-    console.width = max(console.width, needed)  # a file has room for whole words
-    with console.capture() as shown:  # cells are padded, which is of no use in a file
+    console.width = max(console.width, needed)  # no word of a wide table is cut in a file
+    with console.capture() as capture:
         console.print(title)
         console.print(body)
-    print("\n".join(line.rstrip() for line in shown.get().rstrip("\n").split("\n")))
+    print("\n".join(line.rstrip() for line in capture.get().rstrip("\n").split("\n")))
 
 
-def draw_all(pictures: Iterable[Picture], folder: Path) -> None:
-    """Pictures as files of a new directory, for light and dark pages."""
+def draw_pictures(pictures: Iterable[Picture], folder: Path) -> None:
+    """Draw pictures into a new directory, for light and dark pages."""
     from labeldp.io_util import new_directory
     from labeldp.pictures import draw
 
@@ -122,17 +117,28 @@ def draw_all(pictures: Iterable[Picture], folder: Path) -> None:
     note(f"pictures are in {folder}")
 
 
+def say(text: str, *, error: bool = False, indent: str = "") -> None:
+    """Print text for people: broken between words on a terminal, in one line elsewhere."""
+    stream = sys.stderr if error else sys.stdout
+    if stream.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(
+            textwrap.fill(line, width, subsequent_indent=indent, break_on_hyphens=False)
+            for line in text.split("\n")
+        )
+    print(text, file=stream)
+
+
 def note(text: str) -> None:
-    """A remark that is not part of the answer."""
+    """Print a remark that is not part of the answer to standard error."""
     say(in_flags(text), error=True)
 
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """What the library warns of is a remark here."""
-    from labeldp.errors import LabelDPWarning
+    """Print warnings of this package as notes."""
 
-    def shown(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
         if issubclass(category, LabelDPWarning):
             note(str(message))
         else:
@@ -141,34 +147,32 @@ def warnings_as_notes() -> Iterator[None]:
     usual = warnings.showwarning
     with warnings.catch_warnings():
         warnings.simplefilter("always", LabelDPWarning)
-        warnings.showwarning = shown
+        warnings.showwarning = show
         yield
 
 
-_OTHERWISE = {"penalty": "ridge", "kind": "as", "fit(release, table)": "data"}
-"""What is said to a command by other names."""
+_OTHER_NAMES = {"penalty": "ridge", "kind": "as", "fit(release, table)": "data"}
+"""Arguments whose options have another name."""
 _QUOTED = re.compile(r"`([^`]+)`")
 _ARGUMENT = re.compile(r"([a-z][a-z_]*)(?:=(.*))?")
 
 
-def in_flags(said: Any) -> Any:
-    """What the library says of its arguments, with the options that set them in their place.
+def in_flags(text: Any) -> Any:
+    """Replace arguments in backquotes by the options that set them.
 
-    `bags` is --bags, `floor="declared"` is --floor declared, `strict=True` is --strict and
-    `intercept=False` is --no-intercept.
+    `bags` becomes --bags, `floor="declared"` --floor declared, `strict=True` --strict and
+    `intercept=False` --no-intercept. Of a dict all values are changed.
     """
-    if isinstance(said, dict):
-        return {name: in_flags(inner) for name, inner in said.items()}
-
-    return _QUOTED.sub(_flag, said) if isinstance(said, str) else said
+    if isinstance(text, dict):
+        return {name: in_flags(inner) for name, inner in text.items()}
+    return _QUOTED.sub(_flag, text) if isinstance(text, str) else text
 
 
 def _flag(quoted: re.Match[str]) -> str:
-    """How a command is told what the library has in backquotes; other things stay as they are."""
-    found = _ARGUMENT.fullmatch(_OTHERWISE.get(quoted[1], quoted[1]))
-    if found is None:
+    argument = _ARGUMENT.fullmatch(_OTHER_NAMES.get(quoted[1], quoted[1]))
+    if argument is None:
         return quoted[0]
-    name, value = _OTHERWISE.get(found[1], found[1]).replace("_", "-"), found[2]
+    name, value = _OTHER_NAMES.get(argument[1], argument[1]).replace("_", "-"), argument[2]
     if value in (None, "True"):
         return f"--{name}"
     plain = value.strip("\"'[]()")
@@ -177,18 +181,17 @@ def _flag(quoted: re.Match[str]) -> str:
 
 @contextmanager
 def progress(task: str, rows: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar with rows/s and time left, on a terminal only; it leaves nothing behind."""
+    """Show a bar with rows/s and time left, on a terminal only; it leaves nothing behind."""
     if not sys.stderr.isatty():
         yield lambda _rows: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    speed = TextColumn("{task.fields[speed]}")
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        speed,
+        TextColumn("{task.fields[speed]}"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
@@ -203,3 +206,55 @@ def progress(task: str, rows: int | None) -> Iterator[Callable[[int], None]]:
                 bar.update(line, speed=f"{rate / 1e6:.2f} M/s")
 
         yield advance
+
+
+SPELT_OUT = {
+    "ε": "epsilon", "δ": "delta", "σ": "sigma", "μ": "mu", "γ": "gamma", "Δ": "Delta", "κ": "kappa",
+    "λ": "lambda", "ρ": "rho", "Σ": "sum", "·": "*", "×": "x", "±": "+-", "≤": "<=", "≥": ">=",
+    "≈": "~", "²": "^2", "√": "root ", "–": "-", "−": "-", "—": "-", "─": "-", "━": "-", "│": "|",
+    "…": "...", "→": "->", "“": '"', "”": '"', "‘": "'", "’": "'", "∞": "infinity", "½": "1/2",
+}  # fmt: skip
+"""What is printed for a sign that an encoding lacks; "?" for any other."""
+
+
+def _spell_out(problem: UnicodeError) -> tuple[str, int]:
+    if not isinstance(problem, UnicodeEncodeError):
+        raise problem
+    missing = problem.object[problem.start : problem.end]
+    return "".join(SPELT_OUT.get(sign, "?") for sign in missing), problem.end
+
+
+codecs.register_error("labeldp", _spell_out)
+
+
+class SafeStream:
+    """A text stream that never fails: it remembers the first error and drops what follows."""
+
+    def __init__(self, stream: TextIO | None) -> None:
+        self.problem: OSError | None = None
+        self._stream: Any = stream
+        if stream is None:  # Python's value of a stream that was closed before the start
+            self.problem = OSError(errno.EBADF, os.strerror(errno.EBADF))
+            self._stream = open(os.devnull, "w")  # noqa: SIM115
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="labeldp")
+
+    def write(self, text: str) -> int:
+        self._try(self._stream.write, text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _try(self, act: Callable[..., Any], *arguments: Any) -> None:
+        try:
+            act(*arguments)
+        except OSError as problem:
+            self.problem = self.problem or problem
+            try:  # what waits in the buffer must not fail again when the interpreter ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+            except (OSError, ValueError):  # the stream has no file descriptor
+                self._stream = open(os.devnull, "w")  # noqa: SIM115

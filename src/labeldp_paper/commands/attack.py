@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from labeldp.cli import REMARKS, Budget, Json, emit_json, emit_table, told
+import click
+
+from labeldp.cli.options import Command, json_option, option
+from labeldp.cli.output import emit_json, emit_table
+from labeldp.mechanisms.protocol import REMARKS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -12,11 +16,17 @@ if TYPE_CHECKING:
 _ROWS, _BAGS, _BAG_SIZE = 2000, 20, 50
 
 
-def attack(
-    budget: Budget,
-    seed: Annotated[int, told("Of the synthetic table and the bags.", min=0)] = 0,
-    json: Json = False,
-) -> None:
+@click.command(cls=Command)
+@option("--epsilon", type=float, default=1.0, help="Privacy budget ε (default: 1).")
+@option("--delta", type=float, default=1e-6, help="Privacy budget δ (default: 1e-6).")
+@option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Seed of the synthetic table and the bags (default: 0).",
+)
+@json_option
+def attack(epsilon: float, delta: float, seed: int, as_json: bool) -> None:
     """Show why plain sums are not private: recover a label from them, on a synthetic table.
 
     The attacker knows all labels of a bag but one. The same attack is then tried on a private
@@ -29,8 +39,8 @@ def attack(
 
     table = pa.Table.from_batches(list(census_like(_ROWS, seed)))
     found = [_on_sums(table, name, seed) for name in NAIVE]
-    found.append(_on_private(table, budget.epsilon, budget.delta, seed))
-    if json:
+    found.append(_on_private(table, epsilon, delta, seed))
+    if as_json:
         emit_json({"data": "synthetic", "label_range": list(CENSUS_RANGE), "attacks": found})
         return
     emit_table(
@@ -55,12 +65,7 @@ def _on_sums(table: pa.Table, mechanism: str, seed: int) -> dict[str, Any]:
 
     source = _source(table)
     sums = naive_sums(
-        source,
-        mechanism=mechanism,
-        bags=_BAGS,
-        bag_size=_BAG_SIZE,
-        not_private=True,
-        bag_seed=seed,
+        source, mechanism=mechanism, bags=_BAGS, bag_size=_BAG_SIZE, not_private=True, bag_seed=seed
     )
     labels = table["WKSWORK1"].to_numpy()
     bag = sums.bag_table.column("row").to_numpy()[:_BAG_SIZE]

@@ -2,39 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from labeldp.cli.options import Budget, EngineOptions, Json, Table
-from labeldp.cli.output import emit_facts, emit_json, emit_table
-from labeldp.cli.plan import PlanOptions, asked
-from labeldp.cli.terminal import say
-from labeldp.mechanisms.options import Encoding, option
+from labeldp.cli.options import (
+    Command,
+    json_option,
+    make_engine,
+    option,
+    plan_options,
+    scan_table,
+    split_options,
+)
+from labeldp.cli.output import emit_facts, emit_json, emit_table, say
 from labeldp.mechanisms.protocol import REMARKS, number
 
 if TYPE_CHECKING:
     from labeldp_paper.audit.auditing import Audit
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuditOptions:
-    """How hard to try."""
-
-    seconds: float = option(30.0, "For simulated draws, after a few whole releases.")
-    seed: int = option(0, "Of made-up labels and draws.")
-
-
+@click.command(cls=Command)
+@plan_options
+@option(
+    "--seconds",
+    type=float,
+    default=30.0,
+    help="Time for simulated draws, after a few whole releases (default: 30).",
+)
+@option("--seed", type=int, default=0, help="Seed of made-up labels and draws (default: 0).")
+@json_option
 def audit(
-    context: click.Context,
-    table: Table,
-    budget: Budget,
-    options: PlanOptions,
-    encoding: Encoding,
-    trying: AuditOptions,
-    reading: EngineOptions,
-    json: Json = False,
+    data: str,
+    seconds: float,
+    seed: int,
+    engine_name: str,
+    threads: int | None,
+    verbose: bool,  # noqa: ARG001  # of plan_options
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """Try to break a plan's claim on a table's features, with made-up labels; exit 1 if it breaks.
 
@@ -42,10 +48,11 @@ def audit(
     """
     from labeldp_paper.audit.auditing import audit as attempt
 
-    runner, source = reading.make(), table.source(reading.engine, encoding.formula)
-    chosen = asked(context, budget, options, encoding) | vars(trying)
-    found = attempt(source, mechanism=options.mechanism, engine=runner, **chosen)
-    if json:
+    engine = make_engine(engine_name, threads)
+    scan_keywords, keywords = split_options(options)
+    source = scan_table(data, engine_name, scan_keywords, keywords.get("formula"))
+    found = attempt(source, engine=engine, seconds=seconds, seed=seed, **keywords)
+    if as_json:
         emit_json(found.to_json())
     else:
         _show(found)

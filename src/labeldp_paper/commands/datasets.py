@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from labeldp.cli import Json, argument, emit_facts, emit_json, number, progress, told
+import click
+
+from labeldp.cli.options import Command, argument, column_list, json_option, option
+from labeldp.cli.output import emit_facts, emit_json, progress
+from labeldp.mechanisms.protocol import number
 
 if TYPE_CHECKING:
     from labeldp_paper.datasets.making import Made
@@ -13,31 +17,44 @@ if TYPE_CHECKING:
 _LOG_BASE = 2.0
 
 
+@click.command(cls=Command)
+@argument("name", "The dataset to make; without it the datasets are listed.", required=False)
+@argument("files", "Its original files; none if it is synthetic.", type=Path, nargs=-1)
+@option("--out", type=Path, help="The new .parquet file; if synthetic also .dat or .tsv.")
+@option("--rows", type=int, help="Rows of a synthetic dataset.")
+@option(
+    "--seed", type=int, default=0, help="Seed of synthetic rows and of the projection (default: 0)."
+)
+@option(
+    "--encoding",
+    metavar="NAME",
+    default="levels",
+    help="levels (default), or projection: categories as ⌈log₂ L⌉ random numbers.",
+)
+@option(
+    "--log-base",
+    type=float,
+    default=_LOG_BASE,
+    help="Criteo: base of the logarithm in (log z)² (default: 2).",
+)
+@option("--keep-zero-weeks", is_flag=True, help="Census: keep people without weeks of work.")
+@option(
+    "--codebook", type=Path, help="IPUMS: the DDI codebook (default: the one beside the extract)."
+)
+@column_list("--columns", help="IPUMS: variables to keep (default: the paper's).")
+@json_option
 def datasets(
-    name: Annotated[
-        str | None, argument("The dataset to make; without it they are listed.")
-    ] = None,
-    files: Annotated[
-        list[Path] | None, argument("Its original files; none if it is synthetic.")
-    ] = None,
-    out: Annotated[
-        Path | None, told("The new file: .parquet; if synthetic also .dat or .tsv.")
-    ] = None,
-    rows: Annotated[int | None, told("Rows of a synthetic dataset.")] = None,
-    seed: Annotated[int, told("Of synthetic rows and of the projection.")] = 0,
-    encoding: Annotated[
-        str, told("levels, or projection: categories as ⌈log₂ L⌉ random numbers.")
-    ] = "levels",
-    log_base: Annotated[float, told("Criteo: base of the logarithm in (log z)².")] = _LOG_BASE,
-    keep_zero_weeks: Annotated[bool, told("Census: keep people without weeks of work.")] = False,
-    codebook: Annotated[
-        Path | None, told("IPUMS: the DDI codebook; default: beside the extract.")
-    ] = None,
-    columns: Annotated[
-        str | None,
-        told("IPUMS: variables to keep; default: the paper's.", metavar="A,B"),
-    ] = None,
-    json: Json = False,
+    name: str | None,
+    files: tuple[Path, ...],
+    out: Path | None,
+    rows: int | None,
+    seed: int,
+    encoding: str,
+    log_base: float,
+    keep_zero_weeks: bool,
+    codebook: Path | None,
+    columns: tuple[str, ...] | None,
+    as_json: bool,
 ) -> None:
     """List the datasets, convert one to Parquet, or generate a synthetic one."""
     from labeldp.errors import InputError
@@ -46,13 +63,12 @@ def datasets(
     from labeldp_paper.datasets.making import convert, generate
 
     if name is None:
-        _list(json)
+        _list(as_json)
         return
     dataset = find(name)
     if out is None:
         raise InputError(f"{name} needs --out, the new file; without a name datasets are listed")
-    chosen = tuple(part.strip() for part in (columns or "").split(",") if part.strip())
-    options = Options(codebook, chosen, keep_zero_weeks, log_base)
+    options = Options(codebook, columns or (), keep_zero_weeks, log_base)
     if dataset.synthetic and not files:
         made = generate(
             name, out, rows, seed, encoding=encoding, options=options, progress=progress
@@ -61,15 +77,9 @@ def datasets(
         raise InputError(f"--rows does not apply to {name}: its files are read whole")
     else:
         made = convert(
-            name,
-            files or [],
-            out,
-            encoding=encoding,
-            seed=seed,
-            options=options,
-            progress=progress,
+            name, list(files), out, encoding=encoding, seed=seed, options=options, progress=progress
         )
-    if json:
+    if as_json:
         from dataclasses import asdict
 
         emit_json(asdict(made))
@@ -77,10 +87,10 @@ def datasets(
         _show(made)
 
 
-def _list(json: bool) -> None:
+def _list(as_json: bool) -> None:
     from labeldp_paper.datasets.catalogue import DATASETS
 
-    if json:
+    if as_json:
         emit_json({"datasets": [dataset.facts() for dataset in DATASETS.values()]})
         return
     for dataset in DATASETS.values():

@@ -4,74 +4,70 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from labeldp import InputError
-from labeldp.cli import (
-    REMARKS,
-    Json,
-    argument,
-    emit_facts,
-    emit_json,
-    emit_table,
-    note,
-    progress,
-    told,
-)
-from labeldp.mechanisms.options import option
+from labeldp.cli.options import Command, argument, json_option, option
+from labeldp.cli.output import emit_facts, emit_json, emit_table, note, progress
+from labeldp.mechanisms.protocol import REMARKS
 
 if TYPE_CHECKING:
     from labeldp_paper.experiments.result import Result
     from labeldp_paper.experiments.run import Run
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tables:
-    """Which data."""
-
-    census: Path | None = option(None, "The census as Parquet; default: a synthetic stand-in.")
-    criteo: Path | None = option(None, "The Criteo log as Parquet; default: a stand-in.")
-    data: Path | None = option(
-        None,
-        "Directory of real tables. For statistics also one table, with --label.",
-        envvar="LABELDP_REAL_DATA",
-    )
-    label: str | None = option(None, "The column of the labels, for statistics of one table.")
-
-    def check(self, name: str) -> None:
-        """Refuse one table where it is of no use."""
-        if self.data is not None and self.data.is_file() and name != "statistics":
-            raise InputError(
-                "`data` is one table; that is for reproduce statistics, give a directory"
-            )
-
-
-_NONE = Tables()
-
-
+@click.command(cls=Command)
+@argument(
+    "name",
+    "statistics, table1, random-projection, figure1, figure2, sampled, noisy, bags-table, "
+    "real-data, or all.",
+)
+@option(
+    "--out",
+    type=Path,
+    default=Path("reproduction"),
+    help="Directory of results (default: reproduction); finished cells there are not repeated.",
+)
+@option("--full", is_flag=True, help="Use the paper's sizes and seeds; takes much longer.")
+@option("--quick", is_flag=True, help="Use smaller grids; takes minutes (default).")
+@option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Seed of stand-ins, splits, bags and weights (default: 0).",
+)
+@option("--census", type=Path, help="The census as Parquet (default: a synthetic stand-in).")
+@option("--criteo", type=Path, help="The Criteo log as Parquet (default: a stand-in).")
+@option(
+    "--data",
+    type=Path,
+    envvar="LABELDP_REAL_DATA",
+    help="Directory of real tables; for statistics also one table, with --label.",
+)
+@option("--label", metavar="COLUMN", help="The label column, for statistics of one table.")
+@option("--docs", type=Path, help="Write all results to this Markdown page, too.")
+@option("--finished", is_flag=True, help="Compute nothing; show the results of finished cells.")
+@option("--no-plots", is_flag=True, help="Draw no pictures; needs no matplotlib.")
+@json_option
 def reproduce(
-    name: Annotated[
-        str,
-        argument(
-            "statistics, table1, random-projection, figure1, figure2, sampled, noisy, "
-            "bags-table, real-data, or all."
-        ),
-    ],
-    out: Annotated[
-        Path, told("Directory of results; finished cells there are not repeated.")
-    ] = Path("reproduction"),
-    full: Annotated[bool, told("The paper's sizes and seeds: much longer.")] = False,
-    quick: Annotated[bool, told("Smaller grids: minutes. The default.")] = False,
-    seed: Annotated[int, told("Of stand-ins, splits, bags and weights.", min=0)] = 0,
-    tables: Tables = _NONE,
-    docs: Annotated[Path | None, told("Also write all results as this Markdown page.")] = None,
-    finished: Annotated[bool, told("Compute nothing: show what finished cells give.")] = False,
-    no_plots: Annotated[bool, told("No pictures; needs no matplotlib.")] = False,
-    json: Json = False,
+    name: str,
+    out: Path,
+    full: bool,
+    quick: bool,
+    seed: int,
+    census: Path | None,
+    criteo: Path | None,
+    data: Path | None,
+    label: str | None,
+    docs: Path | None,
+    finished: bool,
+    no_plots: bool,
+    as_json: bool,
 ) -> None:
-    """The paper's tables and figures again, with the true ε beside every number."""
+    """Reproduce the paper's tables and figures, with the true ε beside every number."""
     from labeldp.pictures import need_matplotlib
     from labeldp_paper.experiments import find
     from labeldp_paper.experiments.result import NOT_PRIVATE
@@ -81,16 +77,16 @@ def reproduce(
         raise InputError("--full and --quick exclude each other; give one")
     if docs is not None and name != "all":
         raise InputError("--docs is a page of all experiments; use it with reproduce all")
-    tables.check(name)
+    if data is not None and data.is_file() and name != "statistics":
+        raise InputError("`data` is one table; that is for reproduce statistics, give a directory")
     names = find(name)
     if not no_plots and set(names) - _WITHOUT_PICTURES:
         need_matplotlib()
     out.mkdir(parents=True, exist_ok=True)
-    given = tables.census, tables.criteo, tables.data
-    run = Run(out, progress, full, seed, *given, label=tables.label, finished=finished)
+    run = Run(out, progress, full, seed, census, criteo, data, label=label, finished=finished)
     started = time.monotonic()
     try:
-        results = {one: _one(one, run, plots=not no_plots, quiet=json) for one in names}
+        results = {one: _one(one, run, plots=not no_plots, quiet=as_json) for one in names}
     except KeyboardInterrupt:
         note(f"labeldp: stopped; finished cells are kept in {out}, run again to go on")
         raise SystemExit(_INTERRUPTED) from None
@@ -98,7 +94,7 @@ def reproduce(
         from labeldp_paper.experiments.page import write_page
 
         write_page([result for result, _ in results.values()], docs, run)
-    if json:
+    if as_json:
         emit_json(
             {
                 "note": NOT_PRIVATE,

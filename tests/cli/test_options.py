@@ -1,13 +1,19 @@
-"""What is given twice, and what is not given at all: one line before any data are read."""
+"""Options: none is forgotten, given twice or missing without a word."""
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import fields
 from pathlib import Path
 
 import click
 import pytest
 
+import labeldp as library
 from labeldp.cli import app
+from labeldp.cli.options import SCAN_KEYWORDS
+from labeldp.mechanisms.options import Encoding
+from labeldp.mechanisms.registry import mechanisms as mechanisms_list
 from tests.console import labeldp
 
 SINGLE = [
@@ -79,3 +85,50 @@ def test_a_ledger_that_is_not_there_is_noticed_before_the_data(tmp_path: Path) -
     asked = ("--label", "y", "--label-range", 0, 1, "--out", tmp_path / "r")
     book = ("--ledger", tmp_path / "none", "--dataset", "d")
     assert "ledger" in labeldp("release", tmp_path / "none.csv", *asked, *book).error
+
+
+def parameters(command: str) -> dict[str, click.Parameter]:
+    return {str(each.name): each for each in app.commands[command].params}
+
+
+NOT_OF_SCAN = {"data", "batch_rows", "spelt", "date_parts", "text_parts"}
+"""Arguments of `scan` for Python only."""
+NOT_OF_PLAN = {"source", "engine", "standardise", "indicators"}
+"""Arguments of `plan` for Python only."""
+COMMAND_ALONE = {
+    "data", "out", "as_json", "verbose", "threads", "engine_name", "settings", "help_all", "help",
+}  # fmt: skip
+
+
+def test_every_keyword_of_scan_is_an_option() -> None:
+    keywords = set(inspect.signature(library.scan).parameters) - NOT_OF_SCAN
+    assert keywords == set(SCAN_KEYWORDS)
+    assert keywords <= set(parameters("plan"))
+
+
+@pytest.mark.parametrize("command", ["plan", "release"])
+def test_every_keyword_of_plan_and_of_its_mechanisms_is_an_option(command: str) -> None:
+    own = {
+        "plan": {"compare", "curve", "report", "plots"},
+        "release": {"plan_file", "about", "again", "not_private", "ledger", "dataset"},
+    }[command]
+    mechanisms = {each.name for m in mechanisms_list() for each in fields(m.options)}
+    keywords = set(inspect.signature(library.plan).parameters) - {"choices"} | mechanisms
+    keywords |= {each.name for each in fields(Encoding)}
+    options = set(parameters(command)) - COMMAND_ALONE - own
+    assert options == (keywords - NOT_OF_PLAN) | set(SCAN_KEYWORDS)
+
+
+def test_options_of_other_mechanisms_are_set_by_name(tmp_path: Path) -> None:
+    asked = ("plan", "{t}", "--label", "y", "--label-range", 0, 9)
+    data = tmp_path / "t.csv"
+    data.write_text("a,y\n" + "".join(f"{k % 7},{k % 5}\n" for k in range(50)))
+    words = [str(word).format(t=data) for word in asked]
+    assert "no argument --bagz; did you mean --bags?" in labeldp(*words, "-o", "bagz=5").error
+    assert "write -o name=value" in labeldp(*words, "-o", "bags").error
+    same = [labeldp(*words, "--force", "--json", *more).json for more in BAGS]
+    assert same[0] == same[1]
+    assert same[0]["bags"] == 20
+
+
+BAGS = (("--bags", 20), ("-o", "bags=20"))
