@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics import r2_score
 from sklearn.model_selection import GridSearchCV
@@ -141,15 +140,11 @@ def test_a_map_without_constant_gets_none(make_release: Make, table: pa.Table) -
     assert on.coef_.shape == (5,)
 
 
-def test_predict_and_score_take_any_frame(release: Any, table: pa.Table) -> None:
+def test_score_takes_labels_of_any_kind(release: Any, table: pa.Table) -> None:
     polars = pytest.importorskip("polars")
     model = LinearRegressor().fit(release)
-    predictions = model.predict(table)
-    expected = r2_score(table["pay"].to_numpy(), predictions)
+    expected = r2_score(table["pay"].to_numpy(), model.predict(table))
     frame, polar = table.to_pandas(), polars.from_arrow(table)
-    batch = table.combine_chunks().to_batches()[0]
-    for rows in (frame, polar, batch):
-        np.testing.assert_array_equal(model.predict(rows), predictions)
     for labels in (table["pay"], frame["pay"], polar["pay"], table["pay"].to_pylist()):
         assert model.score(table, labels) == pytest.approx(expected)
     assert expected > 0.8
@@ -189,10 +184,6 @@ def test_wrong_releases(release: Any, table: pa.Table) -> None:
         LinearRegressor().fit(release_of(release.features, release.design, release.labels * np.nan))
     with pytest.raises(ValueError, match="requires y"):
         LinearRegressor().fit(table)
-    with pytest.raises(NotFittedError):
-        LinearRegressor().predict(table)
-    with pytest.raises(NotFittedError):
-        LinearRegressor().save("never-written.json")
 
 
 # --- as a scikit-learn estimator ---
@@ -258,21 +249,6 @@ def test_save_and_load_plain_rows(tmp_path: Path) -> None:
 def saved(release: Any, path: Path) -> dict[str, Any]:
     LinearRegressor().fit(release).save(path)
     return dict(json.loads(path.read_text()))
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "7", '{"format": "x"}', '{"version": 1}', "[" * 9999]
-)
-def test_load_refuses_other_files(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "model.json"
-    path.write_text(text)
-    with pytest.raises(InputError, match="is not a model file"):
-        LinearRegressor.load(path)
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="is not a model file"):
-        LinearRegressor.load(path)
-    with pytest.raises(InputError, match="cannot read"):
-        LinearRegressor.load(tmp_path / "absent.json")
 
 
 def reseal(path: Path, document: dict[str, Any]) -> None:

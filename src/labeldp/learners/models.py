@@ -24,6 +24,7 @@ from labeldp.errors import (
     InputError,
     at_least,
     describe,
+    finite,
     in_range,
     positive,
     share,
@@ -529,6 +530,8 @@ class NetworkModel(ReprMixin):
             raise ValueError("the layers do not fit together")
         layers = Layers(tuple(document["category_sizes"]), matrices)
         values = {name: document[name] for name in _NETWORK_FIELDS}
+        positive(scale=values["scale"])
+        finite(shift=values["shift"])
         model = cls(options=options, layers=layers, **values | _common_fields(document))
         model._check_inputs()
         return model
@@ -536,6 +539,8 @@ class NetworkModel(ReprMixin):
     def _check_inputs(self) -> None:
         """Raise ValueError if the rows it takes are not as wide as its first layer."""
         sizes: tuple[int, ...] = ()
+        if self.input not in ("codes", "design", "columns"):
+            raise ValueError("input is malformed")
         if (self.features is None) != self.takes_array:
             raise ValueError("features do not fit the input")
         if self.features is None:
