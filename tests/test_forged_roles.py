@@ -66,6 +66,16 @@ def test_ids_of_persons_are_no_published_column(
         assert f"person.column '{column}' is" in refused(forged, tmp_path / str(place), *data)
 
 
+@pytest.mark.parametrize("mechanism", [SHAPED, EVERY])
+@pytest.mark.parametrize("accountant", ["paper", "exact-worst-case"])
+def test_a_mechanism_has_its_own_accountants(
+    mechanism: str, accountant: str, tmp_path: Path
+) -> None:
+    """Theorems of the paper say nothing about mechanisms of ours."""
+    forged = forged_claim(released(mechanism), lambda c: c["accountant"].update(name=accountant))
+    assert f"has no accountant '{accountant}'" in refused(forged, tmp_path / "r")
+
+
 def test_the_label_is_no_published_feature(tmp_path: Path) -> None:
     release = released(SHAPED, person=None)
     name, schema = "label:height", release.table.schema

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +20,22 @@ import pytest
 
 import labeldp.signoff.verification as verification
 from labeldp import FeatureMap, Release, scan, verify
+from labeldp.accounting.calibrate import epsilon_at
 from labeldp.io_util import json_digest
+from labeldp.mechanisms.registry import read_claim
 from labeldp.release.certificate import seal
 from labeldp.release.claim import claimed_fields
 from labeldp.release.digest import table_digest
-from tests.mechanisms.cases import EVERY, FLAG, NOISY, SAMPLED, SHAPED, saved, small_plan
+from tests.mechanisms.cases import (
+    EVERY,
+    FLAG,
+    NOISY,
+    SAMPLED,
+    SHAPED,
+    forged_claim,
+    saved,
+    small_plan,
+)
 from tests.tables import RANGE, table
 from tests.test_verification import altered, at, leaves, other
 
@@ -254,6 +266,50 @@ def test_the_list_of_what_is_not_refuted_is_not_too_long(
             passes(with_field(honest[case], path), tmp_path / f"{number}-{case}") for case in having
         )
         assert any(found), path
+
+
+DOCS = Path(__file__).parents[1] / "docs" / "guarantees.md"
+
+
+def listed() -> str:
+    """What the docs say that public files cannot refute."""
+    text = DOCS.read_text(encoding="utf-8")
+    return text[text.index("## What verify cannot refute") : text.index("## Audit")]
+
+
+def test_what_is_not_refuted_is_in_the_docs() -> None:
+    for path in (*UNREFUTED, *[("shape", name) for name in TOGETHER]):
+        assert f"{path[-1]}`" in listed(), path
+
+
+TOGETHER = ("noise_law", "residual_noise_std")
+"""Fields of shaped-flag that a forger can change together with ε and all that follows."""
+
+
+def test_what_a_forger_can_change_together(honest: dict[str, Release], tmp_path: Path) -> None:
+    """More noise on the residual than it had, or normal noise called radial, claims more privacy
+    than there is; the docs say so."""
+    release = honest["shaped"]
+    noise = 4 * release.certificate["shape"]["residual_noise_std"]
+    step = 2.0 ** (math.floor(math.log2(noise)) - 10)
+
+    def quieter(certificate: dict[str, Any]) -> None:
+        certificate["shape"]["residual_noise_std"] = noise
+        certificate["residual_root"] = round(certificate["residual_root"] / step) * step
+        claim = read_claim(certificate)
+        certificate["epsilon"] = epsilon_at(claim.law, claim.delta)
+
+    def radial(certificate: dict[str, Any]) -> None:
+        certificate["shape"]["noise_law"] = "radial"
+        certificate["delta"] = 0.0
+        certificate["epsilon"] = math.nextafter(read_claim(certificate).spent, math.inf)
+
+    less = forged_claim(release, quieter)
+    assert less.certificate["epsilon"] < release.certificate["epsilon"]
+    for place, forged in enumerate((less, forged_claim(release, radial))):
+        drawn = read_claim(forged.certificate).drawn
+        document = altered(forged.certificate, ("numerics", "aggregate_labels"), drawn)
+        assert passes(replace(forged, certificate=seal(document)), tmp_path / str(place))
 
 
 @pytest.mark.parametrize("case", ["shaped", "whole", "rows with features"])

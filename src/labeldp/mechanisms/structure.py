@@ -190,7 +190,10 @@ def _stamp(path: Path, text: str) -> Iterator[str]:
 def _contents(release: Release) -> Iterator[str]:
     """Tables are those of the certificate, its sections those of its mechanism."""
     certificate = release.certificate
-    own = mechanism_named(certificate["mechanism"]).sections
+    mechanism = mechanism_named(certificate["mechanism"])
+    if (accountant := certificate["accountant"]["name"]) not in mechanism.accountants:
+        yield f"certificate: {mechanism.name} has no accountant {accountant!r}"
+    own = mechanism.sections
     for name in sorted({name for each in mechanisms() for name in each.sections}):
         if name not in own and certificate.get(name) is not None:
             yield f"certificate.{name} is not a section of {certificate['mechanism']}"
