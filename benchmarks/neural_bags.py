@@ -17,10 +17,10 @@ import time
 from typing import Any
 
 import numpy as np
-from report import print_report
 
 from labeldp.learners.bags import WeightedBags
 from labeldp.learners.models import NetworkOptions
+from report import print_report
 
 ROWS_PER_BAG, SIZES, NUMBERS = 256, (4, 8, 12, 20, 24), 3
 HIDDEN, BATCH_ROWS = (128, 64), 8192

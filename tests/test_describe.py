@@ -14,8 +14,8 @@ import pytest
 
 import labeldp
 from labeldp import InputError, Release, ReleaseError, verify
+from labeldp.describe import describe
 from labeldp.release.croissant import CROISSANT, File, croissant_text
-from labeldp.signoff.describe import describe
 from tests.console import labeldp as run
 from tests.extras import extra
 from tests.plans import plan

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-import labeldp.signoff.verification as verification
+import labeldp.verification as verification
 from labeldp import FeatureMap, InputError, Release, scan, verify
 from labeldp.io_util import json_digest
 from labeldp.release.certificate import seal
@@ -29,7 +29,7 @@ from labeldp.release.claim import claimed_fields
 from labeldp.release.croissant import CROISSANT, croissant_of
 from labeldp.release.pending import CERTIFICATE, FEATURES
 from labeldp.release.statement import SIGNATURES
-from labeldp.signoff.signing import PublicKey, make_key, sign
+from labeldp.signing import PublicKey, make_key, sign
 from tests.extras import extra
 from tests.mechanisms.cases import small_plan
 from tests.tables import RANGE, table

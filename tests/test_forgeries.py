@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import labeldp.signoff.verification as verification
+import labeldp.verification as verification
 from labeldp import FeatureMap, Release, scan, verify
 from labeldp.accounting.calibrate import epsilon_at
 from labeldp.io_util import json_digest

@@ -17,8 +17,8 @@ ROOT = Path(labeldp.__file__).parent
 PACKAGES = (
     "errors", "io_util", "display", "threads", "arrow_util", "pictures", "common", "kernels",
     "sampling", "data", "passes", "features", "exact", "spark", "accounting", "release",
-    "mechanisms", "planning", "profile", "signoff", "report", "ledger", "learners",
-    "datasets", "cli", "__main__",
+    "mechanisms", "planning", "profile", "verification", "signing", "describe", "report",
+    "ledger", "learners", "datasets", "cli", "__main__",
 )  # fmt: skip
 """In the order of imports: a package imports itself and those before it."""
 

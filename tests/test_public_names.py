@@ -46,7 +46,7 @@ def test_names_survive_the_import_of_modules_of_the_same_name() -> None:
     """`labeldp.release` and `labeldp.cli.plan` are modules; the functions must not vanish."""
     for module in (
         "planning.verbs",
-        "signoff.verification",
+        "verification",
         "release",
         "data",
         "cli",

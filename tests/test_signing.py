@@ -15,7 +15,7 @@ import pytest
 
 from labeldp import InputError, MissingExtraError, Release, ReleaseError, verify
 from labeldp.release.statement import SIGNATURES, Envelope, encoded
-from labeldp.signoff.signing import PublicKey, make_key, sign
+from labeldp.signing import PublicKey, make_key, sign
 from tests.console import labeldp
 from tests.mechanisms.cases import SHAPED, saved, small_plan
 from tests.tables import source

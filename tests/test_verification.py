@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import labeldp.signoff.verification as verification
+import labeldp.verification as verification
 from labeldp import Release, ReleaseError, plan as labeldp_plan, scan, verify
 from labeldp.accounting.calibrate import calibrate
 from labeldp.accounting.residual_floor import FloorMode, added_variance

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from labeldp.profile.inspection import inspect as inspect
     from labeldp.profile.look import look as look
     from labeldp.release.files import Release as Release
-    from labeldp.signoff.verification import Verification as Verification, verify as verify
     from labeldp.spark.engine import SparkEngine as SparkEngine
+    from labeldp.verification import Verification as Verification, verify as verify
 
 _HOMES = {
     "ACCOUNTANTS": "labeldp.accounting.accountants",
@@ -66,14 +66,14 @@ _HOMES = {
     "ReleaseError": "labeldp.errors",
     "Source": "labeldp.data.source",
     "SparkEngine": "labeldp.spark.engine",
-    "Verification": "labeldp.signoff.verification",
+    "Verification": "labeldp.verification",
     "compose": "labeldp.ledger.compose",
     "forecast": "labeldp.mechanisms.forecast",
     "inspect": "labeldp.profile.inspection",
     "look": "labeldp.profile.look",
     "plan": "labeldp.planning.verbs",
     "scan": "labeldp.data.source",
-    "verify": "labeldp.signoff.verification",
+    "verify": "labeldp.verification",
 }
 __all__ = sorted(_HOMES)
 

@@ -24,7 +24,7 @@ from labeldp.release.about import About
 from labeldp.report import risk
 from labeldp.report.document import plan_report, release_report, report
 from labeldp.report.page import curve_chart, page, view
-from labeldp.signoff.signing import make_key, sign
+from labeldp.signing import make_key, sign
 from tests.console import labeldp as run
 from tests.plans import plan
 from tests.tables import RANGE, source, table

@@ -46,13 +46,13 @@ def verify(
 
     Exits with 1 if anything disagrees.
     """
-    from labeldp.signoff.verification import verify as check
+    from labeldp.verification import verify as check
 
     engine = make_engine(engine_name, threads)
     table = None if data is None else open_data(data, engine_name, {})
     public_keys = []
     if keys:
-        from labeldp.signoff.signing import PublicKey
+        from labeldp.signing import PublicKey
 
         public_keys = [PublicKey.read(key) for key in keys]
     result = check(directory, table, engine, keys=public_keys)
@@ -117,7 +117,7 @@ def write_report(target: Path, document: dict[str, Any]) -> None:
 @option("--out", type=Path, help="Write to this new file instead of standard output.")
 def describe(directory: Path, kind: str, out: Path | None) -> None:
     """Describe a release for a data catalogue, from its certificate and files."""
-    from labeldp.signoff.describe import describe as describe_release
+    from labeldp.describe import describe as describe_release
 
     if out is not None:
         check_target(out)
@@ -135,7 +135,7 @@ def describe(directory: Path, kind: str, out: Path | None) -> None:
 @json_option
 def keygen(key: Path, passphrase: bool, as_json: bool) -> None:
     """Make an Ed25519 key to sign releases with, readable by you alone."""
-    from labeldp.signoff.signing import make_key
+    from labeldp.signing import make_key
 
     public = make_key(key, _ask_passphrase(confirm=True) if passphrase else None)
     if as_json:
@@ -157,7 +157,7 @@ def keygen(key: Path, passphrase: bool, as_json: bool) -> None:
 def sign(directory: Path, key: Path, as_json: bool) -> None:
     """Sign all files of a release that verifies; signatures of others stay."""
     from labeldp.release.statement import SIGNATURES
-    from labeldp.signoff.signing import sign as sign_release
+    from labeldp.signing import sign as sign_release
 
     owner = sign_release(directory, key, _ask_passphrase)
     if as_json:

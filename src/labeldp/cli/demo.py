@@ -43,7 +43,7 @@ def _run(table: Path, target: Path, rows: int, epsilon: float, delta: float) -> 
     from labeldp.passes.engine import LocalEngine
     from labeldp.planning.verbs import plan
     from labeldp.profile.inspection import inspect
-    from labeldp.signoff.verification import verify
+    from labeldp.verification import verify
 
     positive(rows=rows)
     in_range(0, 1, delta=delta)

@@ -23,7 +23,7 @@ from labeldp.ledger.privacy_loss import STEP, WITHIN, PrivacyLoss, privacy_loss
 from labeldp.mechanisms.registry import read_claim
 from labeldp.release.claim import Claim
 from labeldp.release.files import Release
-from labeldp.signoff.verification import verify
+from labeldp.verification import verify
 
 ONE_ROW = "one row's label, in all releases of this table"
 _FACTORS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)

@@ -21,7 +21,7 @@ from labeldp.release.files import Release
 from labeldp.release.pending import CERTIFICATE
 from labeldp.release.statement import SIGNATURES, Envelope
 from labeldp.report import risk
-from labeldp.signoff.verification import verify
+from labeldp.verification import verify
 
 _ABOUT = (
     "name",

@@ -64,7 +64,7 @@ class Verification(ReprMixin):
 
 
 class Key(Protocol):
-    """A public key, as `labeldp.signoff` reads it."""
+    """A public key, as `labeldp.signing` reads it."""
 
     @property
     def name(self) -> str: ...
@@ -91,7 +91,7 @@ def verify(
     engine
         where data are read; changes speed, never an answer.
     keys
-        public keys (`labeldp.signoff.signing.PublicKey`), each of which must have signed.
+        public keys (`labeldp.signing.PublicKey`), each of which must have signed.
 
     Returns
     -------

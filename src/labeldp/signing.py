@@ -15,7 +15,7 @@ from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.io_util import check_target, read_small
 from labeldp.release.files import Release
 from labeldp.release.statement import SIGNATURES, Envelope, Signature, statement
-from labeldp.signoff.verification import verify
+from labeldp.verification import verify
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 Passphrase = Callable[[], str]

@@ -15,7 +15,7 @@ from labeldp.io_util import read_json
 from labeldp.release.croissant import croissant_of, description_of, files_of, title_of
 from labeldp.release.files import Release
 from labeldp.release.pending import CERTIFICATE
-from labeldp.signoff.verification import verify
+from labeldp.verification import verify
 
 KINDS = ("croissant", "registry", "card")
 NOT_STATED = "not stated"
