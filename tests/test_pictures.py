@@ -45,7 +45,7 @@ def contrast(one: str, other: str) -> float:
 def test_ink_and_the_first_colours_stand_out_from_the_paper(dark: bool) -> None:
     paper, ink = pictures._PAPER_AND_INK[dark]
     assert contrast(paper, ink) > 12
-    palette = pictures._BRIGHT if dark else pictures._COLOURS
+    palette = pictures._DARK_COLOURS if dark else pictures._COLOURS
     for colour in palette[:3]:
         assert contrast(paper, colour) > 3
 

@@ -1,4 +1,4 @@
-"""Pictures from plain values: SVG and PNG by matplotlib, the extra "plots".
+"""Plots from plain values: SVG and PNG by matplotlib, the extra "plots".
 
 A `Picture` is what is shown, without a word on how; `draw` writes it as files. Series differ by
 mark and line as well as by colour, so that they are told apart in black and white too.
@@ -20,11 +20,11 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito's, which people with any colour vision can tell apart."""
 _MARKS = "osD^vP"
 _LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
-_MUCH = 4.0
+_MIN_LOG_RATIO = 4.0
 """Values that differ by less need no logarithmic axis."""
-_TITLE, _AXIS = 64, 44
-"""Letters of a line that fit above a picture, and below one with long names on its left."""
-_BRIGHT = ("#56B4E9", "#E69F00", "#2CC79A", "#E9A6CE", "#F0E442", "#9AD0F5")
+_TITLE_LETTERS, _AXIS_LETTERS = 64, 44
+"""Letters of a line that fit above a plot, and below one with long names on its left."""
+_DARK_COLOURS = ("#56B4E9", "#E69F00", "#2CC79A", "#E9A6CE", "#F0E442", "#9AD0F5")
 """The same or lighter ones, for dark paper."""
 _PAPER_AND_INK = {False: ("#ffffff", "#1a1a1a"), True: ("#16191d", "#e6e6e6")}
 
@@ -66,12 +66,12 @@ class Picture:
 
 
 def need_matplotlib() -> None:
-    """Refuse before the work, not after it."""
+    """Raise MissingExtraError if matplotlib is missing: before the work, not after it."""
     _figure_class()
 
 
 def draw(picture: Picture, folder: Path, *, dark: bool = False) -> list[str]:
-    """Write the picture as NAME.svg and NAME.png, and as NAME-dark.svg if that is wanted."""
+    """Write NAME.svg and NAME.png, and NAME-dark.svg if asked; return the names of the files."""
     folder.mkdir(parents=True, exist_ok=True)
     names = _save(render(picture), picture.name, folder, ("svg", "png"))
     if dark:
@@ -90,11 +90,11 @@ def _save(figure: Any, stem: str, folder: Path, forms: tuple[str, ...]) -> list[
 
 
 def render(picture: Picture, *, dark: bool = False) -> Any:
-    """The matplotlib figure."""
+    """Return the matplotlib figure."""
     figure_class, paper, ink = _figure_class(), *_PAPER_AND_INK[dark]
     height = max(4.4, 1.3 + 0.26 * len(picture.names)) if picture.sideways else 4.4
     figure = figure_class(figsize=(7.2, height), layout="constrained", facecolor=paper)
-    axes, palette = figure.add_subplot(facecolor=paper), _BRIGHT if dark else _COLOURS
+    axes, palette = figure.add_subplot(facecolor=paper), _DARK_COLOURS if dark else _COLOURS
     for curve in picture.curves:
         _add(axes, curve, palette[curve.colour % len(palette)], sideways=picture.sideways)
     line = axes.axvline if picture.sideways else axes.axhline
@@ -105,7 +105,9 @@ def render(picture: Picture, *, dark: bool = False) -> Any:
     below, beside = picture.x_label, picture.y_label
     if picture.sideways:
         below, beside = beside, below
-    axes.set(title=fill(picture.title, _TITLE), xlabel=fill(below, _AXIS), ylabel=beside)
+    axes.set(
+        title=fill(picture.title, _TITLE_LETTERS), xlabel=fill(below, _AXIS_LETTERS), ylabel=beside
+    )
     axes.title.set_fontsize(10)
     _colour(axes, ink)
     if axes.get_legend_handles_labels()[1]:
@@ -158,7 +160,7 @@ def _add(axes: Any, curve: Curve, colour: str, *, sideways: bool) -> None:
 
 
 def _add_line(axes: Any, curve: Curve, colour: str) -> None:
-    """A line with a light band, or a band of hatches that is told from it without colour."""
+    """Add a line with a light band, or a hatched band that differs from it without colour."""
     alone = curve.style == "band"
     if not alone:
         axes.plot(curve.x, curve.y, color=colour, lw=1.3, ls=_LINES[curve.colour % len(_LINES)],
@@ -172,11 +174,11 @@ def _add_line(axes: Any, curve: Curve, colour: str) -> None:
 
 
 def _ticks(axis: Any, change: Callable[[str], None], wanted: bool) -> None:
-    """A logarithmic axis where values differ much, with plain numbers instead of powers of ten."""
+    """Set a logarithmic axis where values differ much, with plain numbers, not powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
     low, high = axis.get_data_interval()
-    if not wanted or low <= 0 or high / low < _MUCH:
+    if not wanted or low <= 0 or high / low < _MIN_LOG_RATIO:
         axis.set_major_locator(MaxNLocator(8, steps=[1, 2, 5, 10]))
         return
     change("log")

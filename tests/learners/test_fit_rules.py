@@ -306,3 +306,14 @@ def test_twins_and_empty_columns_do_no_harm() -> None:
     twins = np.column_stack([design[:, 0], design[:, 0]])
     slopes = fit_rules.lasso(equations_of(twins, labels), None, 0.01).coefficients
     assert np.abs(twins.T @ (labels - twins @ slopes) / 60).max() <= 0.01 + 1e-8
+
+
+def test_a_lasso_that_did_not_settle_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop_early(X: np.ndarray, _y: np.ndarray, *, alphas: np.ndarray, **_: Any) -> Any:
+        return alphas, np.zeros((X.shape[1], len(alphas))), None
+
+    monkeypatch.setattr("sklearn.linear_model.lasso_path", stop_early)
+    design, labels = lasso_problem(1, 8)
+    with pytest.raises(InputError, match="the lasso does not settle"):
+        fit_rules.lasso(equations_of(design, labels), None, 0.01)
+    fit_rules.lasso(equations_of(design, labels), None, 100.0)  # keeps no column
