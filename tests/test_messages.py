@@ -24,8 +24,12 @@ NO_ARGUMENTS = {"release_to", "feature_names", "to_pld"}
 
 def library() -> list[Path]:
     roots = (Path(str(package.__file__)).parent for package in (labeldp, labeldp_paper))
-    found = (path for root in roots for path in sorted(root.rglob("*.py")))
-    return [path for path in found if not set(COMMANDS) & set(path.parts)]
+    return [
+        path
+        for root in roots
+        for path in sorted(root.rglob("*.py"))
+        if not set(COMMANDS) & set(path.relative_to(root).parts)
+    ]
 
 
 def messages(tree: ast.AST) -> Iterator[str]:

@@ -216,7 +216,7 @@ def test_numbers_that_show_no_gain_end_in_exit_code_1(tmp_path: Path) -> None:
     shown = run("release", *good, "--epsilon", 5, "--out", tmp_path / "t")
     assert (shown.code, shown.remarks == shown.err) == (0, True)
     assert "gain over the mean of labels" in shown.out
-    assert "left of what features explain" in shown.out
+    assert "kept of what features explain" in shown.out
 
 
 @pytest.mark.parametrize("name", CASES)

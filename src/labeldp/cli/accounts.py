@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from labeldp.cli.options import Command, argument, flag, json_option, option
+from labeldp.cli.options import (
+    Command,
+    argument,
+    flag,
+    json_option,
+    option,
+    parse_settings,
+    settings_option,
+)
 from labeldp.cli.output import emit_facts, emit_json, emit_panels, emit_table, in_flags
 from labeldp.errors import InputError
 from labeldp.io_util import new_path
@@ -93,8 +101,9 @@ if TYPE_CHECKING:
     group="sampled-noisy-wtd-lag options",
     help="Standard deviation of that noise; 1 for labels scaled to −1 … 1.",
 )
+@settings_option
 @json_option
-def account(mechanism: str, as_json: bool, **options: Any) -> None:
+def account(mechanism: str, settings: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show what each accountant allows, from public numbers only; no data are read."""
     from labeldp.mechanisms.options import check_budget, check_options
     from labeldp.mechanisms.registry import (
@@ -115,6 +124,7 @@ def account(mechanism: str, as_json: bool, **options: Any) -> None:
     check_budget(options["epsilon"], options["delta"])
     known = {each.name for each in fields(accountant.options)}
     chosen = {name: value for name, value in options.items() if value is not None}
+    chosen |= parse_settings(settings)
     for name in chosen:
         if name not in known:
             raise InputError(f"`{name}` does not apply to {mechanism}; leave it out")

@@ -226,6 +226,14 @@ data_argument = argument(
 )
 release_argument = argument("directory", "A release directory.", type=Path)
 json_option = option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+settings_option = option(
+    "-o",
+    "--option",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="An option of a mechanism of another package.",
+)
 verbose_option = option(
     "--verbose", is_flag=True, group="Output options", help="Show all notes instead of five."
 )
@@ -406,14 +414,7 @@ mechanism_options = together(
             type=float,
             help="Guess of the residual mean square, for the forecast only; not a promise.",
         ),
-        option(
-            "-o",
-            "--option",
-            "settings",
-            metavar="NAME=VALUE",
-            multiple=True,
-            help="An option of a mechanism of another package.",
-        ),
+        settings_option,
         group="Mechanism options",
     ),
     together(
@@ -533,10 +534,10 @@ def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
         for name, value in options.items()
         if name not in SCAN_KEYWORDS and name != "settings" and value is not None
     }
-    return scan, plan | _parse_settings(options.get("settings", ()))
+    return scan, plan | parse_settings(options.get("settings", ()))
 
 
-def _parse_settings(settings: Iterable[str]) -> dict[str, Any]:
+def parse_settings(settings: Iterable[str]) -> dict[str, Any]:
     """Parse NAME=VALUE; the value is true, false, a number or text."""
     options: dict[str, Any] = {}
     for setting in settings:

@@ -73,7 +73,7 @@ def emit_facts(title: str, facts: Iterable[tuple[str, Any]]) -> None:
 
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
-    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in facts:
         table.add_row(name, "–" if value is None else str(value))
     _print(title, table)

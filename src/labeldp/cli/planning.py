@@ -298,8 +298,8 @@ def _forecast_facts(planned: Plan) -> list[tuple[str, str]]:
         ("error that privacy adds", f"{number(mean)} in a prediction, root mean square ({share})"),
         ("", f"{number(least)} to {number(most)} in 90 % of releases, {basis}"),
         (
-            "if features explain half of the label's variance",
-            f"predictions keep up to {max(0.0, planned.kept):.0%} of it",
+            "kept of what features explain",
+            f"up to {max(0.0, planned.kept):.0%}, if they explain half of the label's variance",
         ),
     ]
 

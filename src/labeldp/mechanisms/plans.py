@@ -81,7 +81,7 @@ class Plan(ReprMixin):
                 ("design columns", f"{len(self.features.names):,}"),
                 ("label range", f"{low:g} to {high:g}"),
                 ("aggregates", f"{claim.bags:,} of {about['bag_size']:,} rows each"),
-                ("left of what features explain", f"at most {max(0.0, self.kept):.0%}"),
+                ("kept of what features explain", f"up to {max(0.0, self.kept):.0%}"),
                 *(("warning", text) for text in self.warnings),
             ),
         )
