@@ -59,8 +59,8 @@ def test_arguments_stand_in_backquotes() -> None:
 
 
 PYTHON_ALONE = {
-    "batch_rows", "labels", "randomness", "releases", "row_norm",
-    "validation_fraction", "y",
+    "batch_rows", "date_parts", "labels", "randomness", "releases", "row_norm",
+    "text_parts", "validation_fraction", "y",
 }  # fmt: skip
 """Arguments that no command sets, so that none provokes what is said of them."""
 FIELDS = {"needed"}

@@ -20,12 +20,11 @@ from tests.tables import table
 
 SELF = """
 import json, os, pkgutil, signal, sys
-from labeldp.passes import local
 from labeldp.data import readers
 from labeldp.cli import main
 import labeldp.release.files, pyarrow.parquet, labeldp.learners.linear
 
-local._ROUND, readers._PART_ROWS = 2, 100
+readers._PART_ROWS = 100
 
 def run(case):
     for stream, name in ((1, "out"), (2, "err")):
