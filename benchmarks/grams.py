@@ -74,9 +74,9 @@ def our_gram(rows: Rows, features: FeatureMap) -> Callable[[Kernels], FeatureGra
     batches = []
     for start in range(0, len(rows), BATCH_ROWS):
         part = slice(start, min(len(rows), start + BATCH_ROWS))
-        codes = features.compounds.join([code[part] for code in rows.codes])
+        codes = features.joint_codes.join([code[part] for code in rows.codes])
         numbers = np.asfortranarray(rows.numbers[part, 1:])  # the constant is counted anyway
-        batches.append(Encoded(len(numbers), numbers, codes, features.compounds))
+        batches.append(Encoded(len(numbers), numbers, codes, features.joint_codes))
     threads = os.cpu_count() or 1
 
     def run(kernels: Kernels) -> FeatureGram:

@@ -61,7 +61,7 @@ BESIDES = {
         "labeldp.mechanisms.design_summary",
         "labeldp.planning",
         "labeldp.accounting.contour",
-        "labeldp.features.tally",
+        "labeldp.features.column_stats",
         "flint",
         "randomgen",
     },

@@ -752,7 +752,7 @@ def test_a_pool_holds_different_rows_of_largest_key() -> None:
         for _ in range(6):
             marks = rng.integers(0, 15, 8).astype(np.uint64)
             keys = np.where(marks == 3, -np.inf, (marks * 7 % 5).astype(float))
-            rows = Encoded(8, marks[:, None].astype(float), (), features.compounds)
+            rows = Encoded(8, marks[:, None].astype(float), (), features.joint_codes)
             entrance = pool.threshold_after(np.unique(keys))
             pool = pool.offer(keys, marks, rows)
             seen |= {int(mark): float(key) for mark, key in zip(marks, keys, strict=True)}

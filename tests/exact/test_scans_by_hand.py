@@ -87,7 +87,7 @@ def test_a_quadratic_form_is_the_product_of_all_its_terms(
     half = rng.integers(-9, 10, (features.width, features.width))
     matrix = (half + half.T).astype(float)
     few = rng.integers(-50, 50, (ROWS, numbers)).astype(float)
-    rows = Encoded(ROWS, few, rows.codes, rows.compounds)
+    rows = Encoded(ROWS, few, rows.codes, rows.joint_codes)
     dense = features.integers(rows)
     expected = np.einsum("ij,jk,ik->i", dense, matrix, dense)
     form = QuadraticForm(features, Whole(matrix))

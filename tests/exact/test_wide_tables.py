@@ -148,7 +148,7 @@ def test_rows_out_of_reach_are_measured_the_slow_way(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(row_norms, "_VERY_MANY_NUMBERS", 9)
     table = Table(numbers(300, 9, 1))
     weights, rows = table.isotropic(), encoded(table)
-    far = Encoded(rows.rows, rows.numbers * 2.0**30, rows.codes, rows.compounds)
+    far = Encoded(rows.rows, rows.numbers * 2.0**30, rows.codes, rows.joint_codes)
     scan = row_norms.RowNormScan(table.features, weights, keep=7)
     scan.add(far)
     assert not scan._wide

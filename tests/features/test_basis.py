@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.exact.gram import GramAccumulator
+from labeldp.features.basis_fit import quantile_cells
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.knots import quantile_cells
-from labeldp.features.random_fourier import AMPLITUDE, _random, cosines, meetings
+from labeldp.features.random_fourier import AMPLITUDE, _random, column_pairs, cosines
 from labeldp.features.terms import LARGEST_CODE
 from labeldp.passes.engine import LocalEngine
 
@@ -62,15 +62,15 @@ def test_columns_are_those_of_the_slow_twin():
     codes = codes_of(features, rows)
     columns = {column.name: column for column in features.numeric}
     derived = list(features.derived)
-    for term, made in derived[: len(features.basis.hinges)]:
+    for term, made in derived[: len(features.basis.splines)]:
         base = codes[columns[term.column].design_names[0]]
         for knot, column in zip(term.knots, made, strict=True):
             assert codes[column.name] == [max(0, int(code) - knot) for code in base]
-    for term, (column,) in derived[len(features.basis.hinges) : -1]:
+    for term, (column,) in derived[len(features.basis.splines) : -1]:
         sides = [twin_part(part, rows, columns, features) for part in (term.left, term.right)]
         product = [Fraction(a * b, 2**term.shift) for a, b in zip(*sides, strict=True)]
         assert codes[column.name] == [round(value) for value in product]  # half to even
-    assert {term.shift > 0 for term in features.basis.products} == {True, False}
+    assert {term.shift > 0 for term in features.basis.interactions} == {True, False}
 
 
 def twin_part(part, rows, columns, features):
@@ -134,7 +134,7 @@ def test_phases_are_spread_as_they_should():
 
 @pytest.mark.parametrize("columns", [2, 3, 6, 9])
 def test_every_column_meets_every_other_before_two_meet_again(columns):
-    pairs = list(meetings(columns))
+    pairs = list(column_pairs(columns))
     assert sorted(pairs) == list(combinations(range(columns), 2))
     together = columns // 2
     for start in range(0, len(pairs), together):
@@ -183,7 +183,7 @@ def test_codes_stay_where_sums_are_exact():
 def test_knots_are_quantiles():
     rows = pa.table({"x": np.arange(1001.0), "y": [0.0, 1.0] * 500 + [0.0]})
     features = fit_features(scan(rows), basis="splines:3")
-    (hinges,) = features.basis.hinges  # two numbers have none in between
+    (hinges,) = features.basis.splines  # two numbers have none in between
     column = features.numeric[0]
     knots = [(knot + column.centre) * column.step for knot in hinges.knots]
     assert np.allclose(knots, [250, 500, 750], atol=2.0**4 * column.step)
@@ -298,18 +298,18 @@ def test_original_units():
         assert near, made[0].name
 
 
-def test_rare_meetings_are_left_out():
+def test_rare_column_pairs_are_left_out():
     rows = pa.table({"a": ["x"] * 50 + ["y"] * 50, "b": ["p"] * 47 + ["q"] * 53})
     few = fit_features(scan(rows), interactions=["a:b"], min_count=10)
-    assert [term.left.level for term in few.basis.products] == [1]
+    assert [term.left.level for term in few.basis.interactions] == [1]
     rows = pa.table({"a": ["x"] * 50 + ["y"] * 50, "b": ["q"] * 50 + ["p"] * 45 + ["q"] * 5})
-    assert not fit_features(scan(rows), interactions=["a:b"], min_count=10).basis.products
+    assert not fit_features(scan(rows), interactions=["a:b"], min_count=10).basis.interactions
 
 
 def test_all_pairs_within_a_budget():
     rows = table()
     features = fit_features(scan(rows), interactions=["all"], interaction_columns=5, min_count=20)
-    assert len(features.basis.products) <= 5
+    assert len(features.basis.interactions) <= 5
     assert any("left out: 5 columns are allowed" in note for note in features.notes)
     with pytest.raises(DataError, match="`interactions` makes 2 columns, more than 1"):
         fit_features(scan(rows), interactions=["edu:age"], interaction_columns=1)

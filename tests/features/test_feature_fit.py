@@ -13,13 +13,13 @@ import pytest
 from labeldp.data.source import scan
 from labeldp.errors import DataError, InputError
 from labeldp.features import fit as module
+from labeldp.features.column_stats import FEW, Levels, Sums
 from labeldp.features.columns import CategoricalColumn
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
 from labeldp.features.grid import Grid
-from labeldp.features.merging import merge_levels
 from labeldp.features.notes import foreign_notes
-from labeldp.features.tally import FEW, Levels, Sums
+from labeldp.features.rare_levels import merge_levels
 from labeldp.passes.accumulator import run_in_order
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from labeldp import scan
 from labeldp.features.encoder import Encoder
 from labeldp.features.fit import fit_features
-from labeldp.features.raw import raw_columns, raw_schema
+from labeldp.features.raw_rows import raw_columns, raw_schema
 from labeldp.release.digest import table_digest
 
 ROWS = 300

@@ -13,7 +13,7 @@ from labeldp import InputError, LinearRegressor, plan, scan
 from labeldp.errors import DataError
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.unseen import UnseenValueHandler
+from labeldp.features.raw_rows import UnseenValueHandler
 from tests.console import labeldp as run
 
 ROWS = 600

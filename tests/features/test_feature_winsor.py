@@ -16,10 +16,10 @@ from hypothesis import given, settings, strategies as st
 from labeldp import DataError, InputError, LocalEngine
 from labeldp.data.source import scan
 from labeldp.features import winsor
+from labeldp.features.column_stats import Tail, depth_of
 from labeldp.features.feature_map import FeatureMap
 from labeldp.features.fit import fit_features
-from labeldp.features.logarithm import signed_log
-from labeldp.features.tails import Tail, depth_of
+from labeldp.features.grid import signed_log
 from labeldp.features.winsor import Winsor
 
 ROWS = 4000

@@ -19,9 +19,9 @@ from labeldp.exact.cholesky import verified_cholesky
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelCrossProducts, LabelGrid
 from labeldp.exact.row_norms import RowNormScan, Weights
+from labeldp.features.column_stats import LevelsAndRanges
 from labeldp.features.encoder import Encoder, Packed, Rows
 from labeldp.features.fit import fit_features
-from labeldp.features.tally import LevelsAndRanges
 from labeldp.passes import memory
 from labeldp.passes.accumulator import PassRequirements
 from labeldp.passes.engine import LocalEngine
@@ -102,7 +102,7 @@ def test_packed_rows_encode_to_the_same(
         taken = [column.nbytes / batch.num_rows for column in packed.numbers]
         assert sum(size > 4.2 for size in taken) <= far
         assert all(map(np.array_equal, found.codes, want.codes))
-        widths = features.compounds.widths
+        widths = features.joint_codes.widths
         sizes = [codes.itemsize for codes in packed.codes]
         assert sizes == [1 if width <= 256 else 2 for width in widths]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from labeldp import LinearRegressor, look, plan, scan
-from labeldp.features.naming import named_like_an_id
+from labeldp.features.column_names import named_like_an_id
 from labeldp.profile.page import page
 from tests.console import labeldp as run
 

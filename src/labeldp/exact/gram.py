@@ -127,7 +127,7 @@ class GramAccumulator:
         return PassRequirements(
             features.columns,
             features,
-            state_bytes=8 * (2 * features.width**2 + features.compounds.cells),
+            state_bytes=8 * (2 * features.width**2 + features.joint_codes.cells),
             cache_key=(GramAccumulator, features),
         )
 
@@ -176,15 +176,15 @@ class _Tables:
     def __init__(self, features: FeatureMap, kernels: Kernels) -> None:
         numbers = len(features.number_columns)
         self._features, self._kernels = features, kernels
-        self._compounds = compounds = features.compounds
+        self._joint_codes = joint_codes = features.joint_codes
         self._rows = 0
-        self._counts = [np.zeros(width, dtype=np.int64) for width in compounds.widths]
+        self._counts = [np.zeros(width, dtype=np.int64) for width in joint_codes.widths]
         self._pairs = {
-            (left, right): np.zeros((compounds.widths[left], compounds.widths[right]), np.int64)
-            for left, right in compounds.pairs
+            (left, right): np.zeros((joint_codes.widths[left], joint_codes.widths[right]), np.int64)
+            for left, right in joint_codes.pairs
         }
         self._sums = np.zeros(numbers, dtype=np.int64)
-        self._level_sums = [np.zeros((numbers, width), np.int64) for width in compounds.widths]
+        self._level_sums = [np.zeros((numbers, width), np.int64) for width in joint_codes.widths]
         self._low = np.zeros((numbers, numbers), dtype=np.int64)
         self._high = np.zeros((numbers, numbers), dtype=np.int64)
 
@@ -225,17 +225,17 @@ class _Tables:
 
     def _place_categories(self, low: NDArray[np.int64]) -> None:
         """Write the margins of the tables above the diagonal."""
-        compounds = self._compounds
+        joint_codes = self._joint_codes
         blocks = self._features.category_blocks
         counts = dict(enumerate(self._counts))
         for (left, right), table in self._pairs.items():
             counts[left], counts[right] = table.sum(axis=1), table.sum(axis=0)
-            for one, two, pairs in compounds.pair_margins(left, right, table):
+            for one, two, pairs in joint_codes.pair_margins(left, right, table):
                 _place(low, blocks[one], blocks[two], pairs)
         for group, group_counts in counts.items():
-            for one, two, pairs in compounds.inner_margins(group, group_counts):
+            for one, two, pairs in joint_codes.inner_margins(group, group_counts):
                 _place(low, blocks[one], blocks[two], pairs)
-            for member, levels in compounds.margins(group, group_counts):
+            for member, levels in joint_codes.margins(group, group_counts):
                 block = blocks[member]
                 low[block, block] = np.diag(levels)
                 if self._features.intercept:
@@ -251,7 +251,7 @@ class _Tables:
             low[0, numbers] = self._sums
         blocks = self._features.category_blocks
         for group, sums in enumerate(self._level_sums):
-            for member, levels in self._compounds.margins(group, sums):
+            for member, levels in self._joint_codes.margins(group, sums):
                 low[numbers, blocks[member]] = levels
 
 

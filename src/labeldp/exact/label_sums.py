@@ -105,8 +105,8 @@ class LabelCrossProducts:
     ) -> None:
         self._features, self._grid = replace(features, kept=None), grid
         self._given, self._scratch = kernels, Scratch()
-        self._compounds = features.compounds
-        self._level_sums = [np.zeros(width, np.int64) for width in self._compounds.widths]
+        self._joint_codes = features.joint_codes
+        self._level_sums = [np.zeros(width, np.int64) for width in self._joint_codes.widths]
         self._number_sums: NDArray[np.object_] = np.zeros(len(features.number_columns), object)
         self._rows, self._total, self._square = 0, 0, 0
         self._merged: LabelMoments | None = None
@@ -173,6 +173,6 @@ class LabelCrossProducts:
         cross[list(features.number_columns)] = self._number_sums
         blocks = features.category_blocks
         for group, sums in enumerate(self._level_sums):
-            for member, levels in self._compounds.margins(group, sums):
+            for member, levels in self._joint_codes.margins(group, sums):
                 cross[blocks[member]] = levels.astype(object)
         return LabelMoments(self._rows, cross, self._total, self._square)

@@ -69,7 +69,7 @@ class QuadraticForm:
         self._numbers = list(features.number_columns)
         self._slices = features.category_blocks
         self._intercept = features.intercept
-        self._compounds = features.compounds
+        self._joint_codes = features.joint_codes
         self._pairs = self._pair_tables()
         self._slopes = [self._slope_tables(column) for column in self._numbers]
         self._slopes_at = [np.array(tables) for tables in zip(*self._slopes, strict=True)]
@@ -125,15 +125,15 @@ class QuadraticForm:
         What a group contributes by itself is added to one of the tables with the first group, so
         that it costs no look-up of its own; a single group has its table under the key (0, 0).
         """
-        compounds = self._compounds
-        singles = [self._single_table(group) for group in range(len(compounds.groups))]
+        joint_codes = self._joint_codes
+        singles = [self._single_table(group) for group in range(len(joint_codes.groups))]
         if len(singles) == 1:
             return {(0, 0): singles[0]}
         tables = {}
-        for left, right in compounds.pairs:
-            table = np.zeros((compounds.widths[left], compounds.widths[right]))
-            for member, levels in compounds.levels(left):
-                for member2, levels2 in compounds.levels(right):
+        for left, right in joint_codes.pairs:
+            table = np.zeros((joint_codes.widths[left], joint_codes.widths[right]))
+            for member, levels in joint_codes.levels(left):
+                for member2, levels2 in joint_codes.levels(right):
                     block = 2 * self._matrix[self._slices[member], self._slices[member2]]
                     table += block[np.ix_(levels, levels2)]
             if left == 0:
@@ -145,8 +145,8 @@ class QuadraticForm:
 
     def _single_table(self, group: int) -> NDArray[np.float64]:
         """Return what a joint code contributes by itself: its levels' squares and products."""
-        matrix, table = self._matrix, np.zeros(self._compounds.widths[group])
-        members = self._compounds.levels(group)
+        matrix, table = self._matrix, np.zeros(self._joint_codes.widths[group])
+        members = self._joint_codes.levels(group)
         for place, (member, levels) in enumerate(members):
             block = self._slices[member]
             table += np.diagonal(matrix[block, block])[levels]
@@ -159,9 +159,9 @@ class QuadraticForm:
     def _slope_tables(self, column: int) -> list[NDArray[np.float64]]:
         """Return what each group's code adds to the slope of a number."""
         tables = []
-        for group, width in enumerate(self._compounds.widths):
+        for group, width in enumerate(self._joint_codes.widths):
             table = np.zeros(width)
-            for member, levels in self._compounds.levels(group):
+            for member, levels in self._joint_codes.levels(group):
                 table += 2 * self._matrix[self._slices[member], column][levels]
             tables.append(table)
         return tables

@@ -311,7 +311,7 @@ class TopK:
         )
         numbers = np.concatenate([self.rows.numbers, some.numbers])
         count = self.rows.rows + some.rows
-        every = Encoded(count, numbers, codes, self.rows.compounds)
+        every = Encoded(count, numbers, codes, self.rows.joint_codes)
         return TopK(self.size, keys[chosen], hashes[chosen], every.take(chosen))
 
 

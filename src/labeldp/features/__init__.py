@@ -1,16 +1,20 @@
 """Features: numeric and categorical columns become design columns on public grids.
 
-    fit_features(source) → FeatureMap      two or three streamed passes over features; no label
-    map.encode(batch) → Encoded            exact integer codes, for sums
-    map.design(rows) → matrix              float64 values, for prediction
+fit_features(source) → FeatureMap      two or three streamed passes over features; no label
+map.encode(batch) → Encoded            exact integer codes, for sums
+map.design(rows) → matrix              float64 values, for prediction
 
-The fit uses only exact sums, order statistics and counts, so it gives the same bytes for any batch
-size, file layout or thread count. Modules: `levels` (values of categories as text and as
-codes), `grid` (where a number enters) and `logarithm`, `columns` (one encoded column), `compounds`
-(categories that share a code), `basis` and `derive` (functions of columns that join them, made of
-`terms` and `waves`), `encoder` (batches to encoded or packed rows), `feature_map`, `fold` (what a
-pass over the rows is), `tally` and `tails` (exact aggregates), `naming` and `judging` (numbers,
-categories or ids), `merging` (rare levels), `winsor`, `wish` and `knots` (which basis), `notes`
-(what is said of columns), `fit`, `raw` (the columns themselves, to publish). Other rooms
-import from this page alone.
+fit.py             fit_features
+formula.py         "price ~ spline(age) + sex*edu"
+column_stats.py    exact statistics of columns and their accumulators
+column_names.py, column_type.py        numbers, categories or ids
+winsor.py          clipping at public quantiles
+levels.py, rare_levels.py              values of categories as text; merging of rare ones
+grid.py, columns.py                    one encoded column
+joint_codes.py     categories that share a code
+basis.py, terms.py, random_fourier.py, basis_fit.py    functions of columns that join them
+encoder.py         from batches to encoded or packed rows
+feature_map.py     FeatureMap
+raw_rows.py        raw columns to publish, and rows that were not fitted
+notes.py           notes on columns
 """

@@ -1,4 +1,4 @@
-"""Numbers, categories or ids: what undeclared columns are, from their names and values alone.
+"""Whether an undeclared column holds numbers, categories or ids, from its name and values alone.
 
     3 to 12 whole numbers                      a category: they are codes more often than not
     more, named like codes, with rows enough   a category: zip; or like ids, with many: store_id
@@ -6,7 +6,7 @@
     names of people                            no feature, unless they are few
     all others                                 numbers
 
-The same rows give the same verdict in any order, in any format and on any engine.
+The same rows give the same type in any order, in any format and on any engine.
 """
 
 from __future__ import annotations
@@ -16,9 +16,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from labeldp.data.columns import Column
-from labeldp.features.merging import merge_levels
-from labeldp.features.naming import are_names, named_like_a_code, named_like_an_id, surely_id
-from labeldp.features.tally import FEW, Extremes, Levels
+from labeldp.features.column_names import (
+    holds_names_of_people,
+    named_like_a_code,
+    named_like_an_id,
+    surely_id,
+)
+from labeldp.features.column_stats import FEW, Extremes, Levels
+from labeldp.features.rare_levels import merge_levels
 
 UNIQUE = 0.95
 """Share of distinct values from which a column tells rows apart instead of describing them."""
@@ -43,7 +48,7 @@ NUMBER = ColumnType("number", "numbers")
 def infer_column_type(
     column: Column, extremes: Extremes | None, levels: Levels | None, min_count: int
 ) -> ColumnType:
-    """The verdict on a column; where somebody said what it is, that."""
+    """Return the type of a column: what the user declared, or else what it looks like."""
     if column.kind == "categorical":
         assert levels is not None, "texts are counted"
         return _texts(column, levels, min_count)
@@ -51,11 +56,15 @@ def infer_column_type(
         return NUMBER
     assert extremes is not None, "numbers have ends"
     assert levels is not None, "and are counted"
-    return _integers(column, extremes, levels, min_count)
+    few = _few(column, levels, min_count) or _code(column, extremes, levels, min_count)
+    if few is not None:
+        return few
+    why = None if column.wanted else _id(column.name, extremes, levels)
+    return NUMBER if why is None else ColumnType("id", why)
 
 
 def _texts(column: Column, levels: Levels, min_count: int) -> ColumnType:
-    """Texts of which nearly every one is different say who a row is, not what."""
+    """Return category, or id where nearly every text is different: that tells who a row is."""
     filled = levels.counts.total() - levels.counts[None]
     distinct = len(levels.counts) - (None in levels.counts)
     if column.declared or column.wanted:
@@ -66,21 +75,13 @@ def _texts(column: Column, levels: Levels, min_count: int) -> ColumnType:
         return ColumnType("id", "nearly every text is different")
     if surely_id(column.name) and distinct > FEW[-1] and 2 * distinct * min_count > filled:
         return ColumnType("id", "named like an id")
-    if distinct > FEW[-1] and are_names(column.name, [*filter(None, levels.counts)]):
+    if distinct > FEW[-1] and holds_names_of_people(column.name):
         return ColumnType("id", "names of people")
     return ColumnType("category", f"{distinct} levels")
 
 
-def _integers(column: Column, extremes: Extremes, levels: Levels, min_count: int) -> ColumnType:
-    found = _few(column, levels, min_count) or _code(column, extremes, levels, min_count)
-    if found is not None:
-        return found
-    why = None if column.wanted else _id(column.name, extremes, levels)
-    return NUMBER if why is None else ColumnType("id", why)
-
-
 def _few(column: Column, levels: Levels, min_count: int) -> ColumnType | None:
-    """Few whole numbers, unless so rare that no two would have a column."""
+    """Return category for few whole numbers, unless so rare that no two would have a column."""
     counts = levels.counts
     distinct = len(counts) - (None in counts)
     if levels.too_many or distinct not in FEW:
@@ -93,7 +94,7 @@ def _few(column: Column, levels: Levels, min_count: int) -> ColumnType | None:
 
 
 def _code(column: Column, extremes: Extremes, levels: Levels, min_count: int) -> ColumnType | None:
-    """Many whole numbers that are named like codes, or ids, and often repeated."""
+    """Return category for many whole numbers that are named like codes, or ids, and repeated."""
     counts, name = levels.counts, column.name
     distinct = len(counts) - (None in counts)
     if levels.too_many or distinct <= FEW[-1] or not _whole(counts):
@@ -108,7 +109,7 @@ def _code(column: Column, extremes: Extremes, levels: Levels, min_count: int) ->
 
 
 def _id(name: str, extremes: Extremes, levels: Levels) -> str | None:
-    """Why whole numbers are ids; None where they are not."""
+    """Return why whole numbers are ids; None where they are not."""
     if not extremes.exact:
         return "integers beyond 2**53"
     if extremes.numbers < FEWEST or not extremes.whole or not named_like_an_id(name):
@@ -116,7 +117,7 @@ def _id(name: str, extremes: Extremes, levels: Levels) -> str | None:
     distinct = len(levels.counts) - (None in levels.counts)
     if surely_id(name):
         return "named like an id" if levels.too_many or distinct > FEW[-1] else None
-    if levels.too_many:  # then there are many, and they count rows if they fill their range
+    if levels.too_many:  # many, which number the rows if they fill their range
         width = extremes.high - extremes.low + 1
         return "numbers the rows" if UNIQUE <= width / extremes.numbers <= _SAMPLED else None
     unique = distinct >= UNIQUE * extremes.numbers

@@ -1,6 +1,8 @@
-"""`Encoder`: batches to codes, looking each distinct level up once per dictionary.
+"""`Encoder`: from batches of raw rows to integer codes.
 
-`Encoded` rows are exact integers; `Packed` ones are as they are kept between passes.
+Each distinct level is looked up once per dictionary, narrow integers by a table. `Encoded` rows
+are exact integers; `Packed` ones are how rows are kept in memory between passes. `ChosenRows`
+encodes some rows by number.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from labeldp.arrow_util import (
 from labeldp.data.columns import is_narrow
 from labeldp.data.persons import PersonHashes, read_person_hashes
 from labeldp.errors import DataError
+from labeldp.features.basis import BasisWriter
 from labeldp.features.columns import CategoricalColumn, NumericColumn
-from labeldp.features.derive import Deriver
 from labeldp.features.joint_codes import JointCategoryCodes
 from labeldp.features.levels import codes_of
 from labeldp.kernels import Codes, Kernels, Positions, Scratch, every_integer, positions, with_numpy
@@ -42,41 +44,41 @@ class Encoded:
 
     `numbers` holds the codes of numeric columns, their 0/1 indicators and what the basis derives
     from them as whole float64 numbers, in the order of `FeatureMap.number_columns`; `codes` holds
-    one compound code per row for every group of `compounds`, in types too narrow for arithmetic;
+    one joint code per row for every group of `joint_codes`, in types too narrow for arithmetic;
     `persons` says whose the rows are, if the source does.
     """
 
     rows: int
     numbers: NDArray[np.float64]
     codes: tuple[Codes, ...]
-    compounds: JointCategoryCodes
+    joint_codes: JointCategoryCodes
     persons: PersonHashes | None = None
 
     @property
     def categories(self) -> tuple[NDArray[np.int32], ...]:
         """One level code per row for every categorical column."""
-        return self.compounds.split(self.codes)
+        return self.joint_codes.split(self.codes)
 
     @classmethod
     def empty(cls, features: FeatureMap) -> Encoded:
-        """No rows, in the form of a map's."""
-        kinds = [features.compounds.kinds[group[0]] for group in features.compounds.groups]
+        """Return no rows, in the form of a map."""
+        kinds = [features.joint_codes.kinds[group[0]] for group in features.joint_codes.groups]
         codes = tuple(np.empty(0, kind) for kind in kinds)
-        return cls(0, np.empty((0, len(features.number_columns))), codes, features.compounds)
+        return cls(0, np.empty((0, len(features.number_columns))), codes, features.joint_codes)
 
     def take(self, places: NDArray[Any]) -> Encoded:
-        """Some of the rows; a number's values still lie side by side."""
+        """Return some of the rows; each number column stays contiguous."""
         codes = tuple(codes[places] for codes in self.codes)
         persons = None if self.persons is None else self.persons[places]
         numbers = self.numbers.T.take(places, axis=1).T
-        return Encoded(len(places), numbers, codes, self.compounds, persons)
+        return Encoded(len(places), numbers, codes, self.joint_codes, persons)
 
     def part(self, start: int, stop: int) -> Encoded:
-        """Rows that follow each other, not copied."""
+        """Return consecutive rows, not copied."""
         rows, here = range(self.rows)[start:stop], slice(start, stop)
         codes = tuple(codes[here] for codes in self.codes)
         persons = None if self.persons is None else self.persons[here]
-        return Encoded(len(rows), self.numbers[here], codes, self.compounds, persons)
+        return Encoded(len(rows), self.numbers[here], codes, self.joint_codes, persons)
 
 
 MISSING_CODE = -(2**31)
@@ -88,7 +90,7 @@ class Packed:
 
     `numbers` holds every numeric column as it came, if that takes less than four bytes a row,
     else its codes, with `MISSING_CODE` where an indicator has to tell; `codes` holds the
-    compound codes.
+    joint codes.
     """
 
     num_rows: int
@@ -110,14 +112,17 @@ class Encoder:
     """Encodes batch after batch, for one thread: the rows it returns last until the next batch."""
 
     def __init__(self, features: FeatureMap, kernels: Kernels | None = None) -> None:
-        self._width, self._compounds = len(features.number_columns), features.compounds
+        self._width, self._joint_codes = len(features.number_columns), features.joint_codes
         self._kernels, self._scratch = kernels or with_numpy(), Scratch()
         self._numbers = [_Number(column, self._kernels) for column in features.numeric]
-        self._derive = Deriver(features)
+        self._write_basis = BasisWriter(features)
         self._categories = [
             _Category(column, stride, kind)
             for column, stride, kind in zip(
-                features.categorical, self._compounds.strides, self._compounds.kinds, strict=True
+                features.categorical,
+                self._joint_codes.strides,
+                self._joint_codes.kinds,
+                strict=True,
             )
         ]
 
@@ -133,11 +138,11 @@ class Encoder:
         for number, column in zip(self._numbers, numbers, strict=True):
             number.encode(column, encoded[:, at : at + 2])
             at += len(number.column.design_names)
-        self._derive(encoded, codes)
-        return Encoded(batch.num_rows, encoded, codes, self._compounds, persons)
+        self._write_basis(encoded, codes)
+        return Encoded(batch.num_rows, encoded, codes, self._joint_codes, persons)
 
     def pack(self, batch: pa.RecordBatch) -> Packed:
-        """The rows of a batch in a form that stays, for any encoder of the same features."""
+        """Return the rows of a batch in a compact form, for any encoder of the same features."""
         room = self._scratch("packing", (2, batch.num_rows), np.float64).T
         columns = zip(self._numbers, self._numeric(batch), strict=True)
         numbers = tuple(number.pack(column, room) for number, column in columns)
@@ -150,11 +155,11 @@ class Encoder:
     def _encode_categories(
         self, batch: pa.RecordBatch, room: Callable[[Any, tuple[int], Any], Codes]
     ) -> tuple[Codes, ...]:
-        """Compound codes, in the room found for them."""
-        found = [each.find(_find(batch, each.name)) for each in self._categories]
+        """Return joint codes, written to arrays that `room` provides."""
+        looked_up = [each.find(_find(batch, each.name)) for each in self._categories]
         codes = []
-        for group in self._compounds.groups:
-            first, *others = (found[member] for member in group)
+        for group in self._joint_codes.groups:
+            first, *others = (looked_up[member] for member in group)
             code = room(group, (batch.num_rows,), first[0].dtype)
             self._kernels.lookup(code, *first)
             for other in others:
@@ -164,14 +169,14 @@ class Encoder:
 
 
 class _Number:
-    """A numeric column; narrow integers are looked up, which is quicker than arithmetic."""
+    """A numeric column; narrow integers are looked up, which is faster than arithmetic."""
 
     def __init__(self, column: NumericColumn, kernels: Kernels) -> None:
         self.column, self._kernels = column, kernels
         self._tables: dict[pa.DataType, NDArray[np.float64]] = {}
 
     def pack(self, array: pa.Array, room: NDArray[np.float64]) -> pa.Array | NDArray[np.int32]:
-        """What `encode` makes the same of, in at most four bytes a row if the codes allow."""
+        """Return what `encode` makes the same of, in at most four bytes a row if codes allow."""
         if pa.types.is_integer(array.type):
             array = narrow_integers(array)
         if array.nbytes < _CODE_BYTES * len(array):
@@ -207,7 +212,7 @@ class _Number:
             out[missing, 0] = self.column.fill
 
     def _table(self, kind: pa.DataType) -> NDArray[np.float64]:
-        """The code of every integer of a type, in the order of `positions`."""
+        """Return the code of every integer of a type, in the order of `positions`."""
         every = every_integer(integer_kind(kind))
         table = np.empty((2, len(every)))
         self.column.encode(arrow_numbers(every), table.T, self._kernels)
@@ -216,7 +221,7 @@ class _Number:
 
 
 class _Category:
-    """A categorical column with the codes of the dictionary it met last, times their stride."""
+    """A categorical column with the codes of its last dictionary, times their stride."""
 
     def __init__(self, column: CategoricalColumn, stride: int, kind: np.dtype[Any]) -> None:
         self.name = column.name
@@ -225,14 +230,14 @@ class _Category:
         self._levels = np.empty(0, dtype=np.int32)
         self._table: Codes = np.empty(0, dtype=kind)
         self._unknown = False
-        self._met: pa.Array | None = None
+        self._skipped: pa.Array | None = None
 
     def find(self, array: pa.Array) -> tuple[Codes, Positions]:
-        """What each value of a dictionary adds to the compound code, and the rows' positions."""
+        """Return what each value of a dictionary adds to the joint code, and rows' positions."""
         dictionary, places = codes_of(array)
         if not same_dictionary(dictionary, self._dictionary):
-            if len(dictionary) > len(places) and not same_dictionary(dictionary, self._met):
-                self._met = dictionary
+            if len(dictionary) > len(places) and not same_dictionary(dictionary, self._skipped):
+                self._skipped = dictionary
                 return self._find_used(dictionary, places)
             self._dictionary, self._levels = dictionary, self._column.table(dictionary)
             self._unknown = bool(self._levels[:-1].min(initial=0) < 0)
@@ -250,7 +255,7 @@ class _Category:
         return self._scaled(levels), among
 
     def _scaled(self, levels: NDArray[np.int32]) -> Codes:
-        """Unknown levels, which no row may have, become something."""
+        """Return codes times the stride; unknown levels, which no row may have, become anything."""
         return (levels * self._stride).astype(self._kind)
 
 
@@ -275,7 +280,7 @@ class ChosenRows:
         self._features, self._wanted, self._rows = features, wanted, 0
         self._encode = Encoder(features)
         self._numbers = np.empty((size, len(features.number_columns)))
-        self._codes = tuple(np.empty(size, dtype=np.int32) for _ in features.compounds.groups)
+        self._codes = tuple(np.empty(size, dtype=np.int32) for _ in features.joint_codes.groups)
         self._labels = np.empty(size if labels else 0)
         self._labelled = labels
 
@@ -313,6 +318,6 @@ class ChosenRows:
         self._rows += state
 
     def result(self, *_: object) -> tuple[int, Encoded, Labels]:
-        compounds = self._features.compounds
-        encoded = Encoded(len(self._wanted), self._numbers, self._codes, compounds)
+        joint_codes = self._features.joint_codes
+        encoded = Encoded(len(self._wanted), self._numbers, self._codes, joint_codes)
         return self._rows, encoded, self._labels

@@ -24,7 +24,7 @@ from labeldp.features.basis import Basis
 from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
 from labeldp.features.encoder import Encoded, Encoder
 from labeldp.features.joint_codes import JointCategoryCodes
-from labeldp.features.terms import Derived, Fitted, Term
+from labeldp.features.terms import DerivedColumn, FittedColumns, Term
 from labeldp.io_util import Check, is_count, is_flag, is_text, list_of, optional
 from labeldp.kernels import kernels_for
 
@@ -125,15 +125,15 @@ class FeatureMap:
         }
 
     @cached_property
-    def derived(self) -> tuple[tuple[Term, tuple[Derived, ...]], ...]:
+    def derived(self) -> tuple[tuple[Term, tuple[DerivedColumn, ...]], ...]:
         """The terms of the basis, each with its design columns."""
         fitted = self.fitted
         return tuple((term, tuple(term.derived(fitted))) for term in self.basis.terms)
 
     @property
-    def fitted(self) -> Fitted:
+    def fitted(self) -> FittedColumns:
         """The columns by name, for terms."""
-        return Fitted.of(self.numeric, self.categorical)
+        return FittedColumns.of(self.numeric, self.categorical)
 
     @cached_property
     def derived_positions(self) -> range:
@@ -144,11 +144,11 @@ class FeatureMap:
 
     @property
     def degrees(self) -> tuple[int, ...]:
-        """Of every kept column: 0 for one as it is, 1 for a hinge, 2 for a product or a wave."""
+        """Of every kept column: 0 for a raw one, 1 for a spline, 2 for an interaction or a wave."""
         first = self.derived_positions.start
-        hinges = range(first, first + sum(len(term.knots) for term in self.basis.hinges))
+        splines = range(first, first + sum(len(term.knots) for term in self.basis.splines))
         return tuple(
-            1 if position in hinges else 2 * (position in self.derived_positions)
+            1 if position in splines else 2 * (position in self.derived_positions)
             for position in self.kept_columns
         )
 
@@ -171,7 +171,7 @@ class FeatureMap:
         return tuple(column.size for column in self.categorical)
 
     @cached_property
-    def compounds(self) -> JointCategoryCodes:
+    def joint_codes(self) -> JointCategoryCodes:
         """Which categories share a code when rows are encoded."""
         return JointCategoryCodes.of(self.category_sizes)
 
@@ -371,7 +371,7 @@ class FeatureMap:
             ) from None
 
     @cached_property
-    def _derived_columns(self) -> tuple[Derived, ...]:
+    def _derived_columns(self) -> tuple[DerivedColumn, ...]:
         return tuple(column for _, columns in self.derived for column in columns)
 
     @cached_property

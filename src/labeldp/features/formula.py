@@ -1,10 +1,12 @@
 """`Formula`: "price ~ spline(age) + sex*edu", read into the terms that a design can have.
 
-The signs are those of Wilkinson and Rogers, as R and patsy have them: `a + b`, `a:b` (the product),
-`a*b` (both and their product), `-` takes out, `.` is every column (but for those that stand in a
-`log()`), brackets group, `1` and `0` are the constant and none. A grammar of our own, because the
-functions are: a term stands for whole numbers on public grids (`terms.py`), where a library would
-make doubles of its own.
+The operators are those of Wilkinson and Rogers, as in R and patsy: `a + b`, `a:b` (the product),
+`a*b` (both and their product), `-` takes out, `.` is every column (except those inside a `log()`),
+brackets group, `1` and `0` are the constant and none. Functions: spline, log, C, fourier.
+
+Why not formulaic: it depends on pandas, which labeldp does not need otherwise, and only its parser
+could be used, since a term here stands for whole numbers on public grids (`terms.py`), not for
+doubles that a library computes.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from labeldp.data.columns import Column
 from labeldp.data.safe_names import short
 from labeldp.data.source import Source
 from labeldp.errors import InputError
-from labeldp.features.basis_spec import KNOTS, WAVES, BasisSpec, Pair, counted
+from labeldp.features.basis import DEFAULT_COUNTS, FOURIER, SPLINES, BasisSpec, Pair, checked_count
 
 _TOKEN = re.compile(r"\s*(?:(`[^`]+`)|([^\W\d][\w.]*)|(\d+)|([-+*:~().,]))")
 _KNOWN = "spline(x), spline(x, K), log(x), C(x) and fourier(N)"
 _ONE = "1"
-_DEEP = 50
 """The constant, among terms; no column can be called so without backticks."""
+_DEEPEST = 50
+"""Nested parentheses."""
 
 
 @dataclass(frozen=True, order=True)
@@ -45,7 +48,7 @@ FormulaTerms = dict[Term, None]
 
 @dataclass(frozen=True)
 class Formula:
-    """What a formula says about the columns of one table."""
+    """What a formula asks for of the columns of one table."""
 
     label: str | None
     columns: tuple[str, ...]
@@ -59,17 +62,17 @@ class Formula:
 
     @classmethod
     def of(cls, text: str, names: Sequence[str] | None = None) -> Formula:
-        """The formula, for a table of these columns; without them only its grammar is checked."""
+        """Parse a formula for a table of these columns; without them only check its grammar."""
         label, terms, waves = _Parser(text, names).formula()
         intercept = (Atom(_ONE),) in terms
         atoms = [atom for term in terms for atom in term if atom.column != _ONE]
-        _agree(atoms)
+        _check_forms(atoms)
         columns = dict.fromkeys(
             term[0].column for term in terms if len(term) == 1 and term[0].column != _ONE
         )
         order = list(columns) if names is None else [name for name in names if name in columns]
         pairs = tuple((a.column, b.column) for a, b in (t for t in terms if len(t) == 2))
-        _alone(pairs, columns)
+        _check_main_effects(pairs, columns)
         if names is not None and not columns:
             raise InputError("`formula` leaves no column to regress on; name one")
         return cls(
@@ -84,7 +87,7 @@ class Formula:
         )
 
     def narrowed(self, source: Source) -> Source:
-        """The source with the columns of the formula alone, of the kinds that it declares."""
+        """Return the source with the columns of the formula alone, of the kinds it declares."""
         if None not in (self.label, source.label) and self.label != source.label:
             raise InputError(
                 f"`formula` has the label {self.label!r} and `label` is {source.label!r}; they "
@@ -103,23 +106,28 @@ class Formula:
             raise InputError(f"`formula` bends {column.name!r}, which is a category; leave it so")
         return replace(column, kind="numeric", declared=True)
 
-    def wish(self, columns: int) -> BasisSpec:
-        """The basis that it asks for."""
+    def basis_spec(self, columns: int) -> BasisSpec:
+        """Return the basis that the formula asks for."""
         return BasisSpec(0, self.waves, self.pairs, False, columns, self.knots, "formula")
 
 
 def formula_label(text: str) -> str | None:
-    """The label that a formula names; refused if it is none."""
+    """Return the label that a formula names; refuse what is no formula."""
     return Formula.of(text).label
 
 
 def named_label(data: Any, formula: str | None) -> str | None:
-    """The label of a table of which no other was named; a source has its own."""
+    """Return the label that a formula names, for a table of which no other was named."""
     return None if formula is None or isinstance(data, Source) else formula_label(formula)
 
 
 class _Parser:
-    """By recursive descent: sums of products of columns."""
+    """A recursive-descent parser.
+
+    formula = label "~" sum           product = cross { "*" cross }
+    sum     = ["-"] product { ("+" | "-") product }
+    cross   = factor { ":" factor }   factor  = "(" sum ")" | "." | "0" | "1" | name | call
+    """
 
     def __init__(self, text: str, names: Sequence[str] | None) -> None:
         self._text, self._names, self._waves, self._depth = text, names, 0, 0
@@ -148,7 +156,7 @@ class _Parser:
         while True:
             found = self._products(label)
             if minus:
-                terms = FormulaTerms({t: None for t in terms if not _without(t, found)})
+                terms = FormulaTerms({t: None for t in terms if not _is_removed(t, found)})
             elif () in found:
                 terms.pop((Atom(_ONE),), None)
             terms = terms if minus else FormulaTerms({**terms, **{t: None for t in found if t}})
@@ -187,8 +195,8 @@ class _Parser:
     def _factor(self, label: str | None) -> FormulaTerms:
         if self._take("("):
             self._depth += 1
-            if self._depth > _DEEP:
-                self._refuse(f"more than {_DEEP} parentheses stand in each other; take some out")
+            if self._depth > _DEEPEST:
+                self._refuse(f"more than {_DEEPEST} parentheses stand in each other; take some out")
             terms = self._sum(FormulaTerms(), label)
             self._close()
             self._depth -= 1
@@ -203,20 +211,21 @@ class _Parser:
 
     def _call(self, function: str) -> FormulaTerms:
         if function == "fourier":
-            self._waves = WAVES if self._tokens[0] == ")" else self._count("fourier")
+            default = DEFAULT_COUNTS[FOURIER]
+            self._waves = default if self._tokens[0] == ")" else self._count(FOURIER)
             self._close()
             return FormulaTerms()
-        return FormulaTerms({(self._bent(function),): None})
+        return FormulaTerms({(self._transformed(function),): None})
 
-    def _bent(self, function: str) -> Atom:
-        """What is between the brackets of a function of one column, and the closing one."""
+    def _transformed(self, function: str) -> Atom:
+        """Parse the arguments of a function of one column, and the closing bracket."""
         if function not in ("spline", "log", "C"):
             self._refuse(f"there is no {function}(); there are {_KNOWN}")
         name = self._name(f"a column in {function}()")
         inner = function == "spline" and name == "log" and self._take("(")
-        atom = self._bent("log") if inner else self._atom(name)
+        atom = self._transformed("log") if inner else self._atom(name)
         if function == "spline":
-            knots = self._count("splines") if self._take(",") else KNOTS
+            knots = self._count(SPLINES) if self._take(",") else DEFAULT_COUNTS[SPLINES]
             atom = replace(atom, knots=knots)
         self._close()
         return replace(atom, log=atom.log or function == "log", category=function == "C")
@@ -225,7 +234,7 @@ class _Parser:
         text = self._tokens.pop(0)
         if not text.isdigit():
             self._refuse(f"{text!r} stands where a number is needed")
-        return counted("formula", part, text)
+        return checked_count("formula", part, text)
 
     def _atom(self, name: str) -> Atom:
         if self._names is not None and name not in self._names:
@@ -271,13 +280,13 @@ def _tokens(text: str) -> Iterator[str]:
         place = found.end()
 
 
-def _without(term: Term, gone: Iterable[Term]) -> bool:
-    """Whether a term is taken out: as it is written, or a column as it is in whatever form."""
+def _is_removed(term: Term, gone: Iterable[Term]) -> bool:
+    """Return whether `-` takes a term out: the same term, or any form of a plain column."""
     plain = {each[0].column for each in gone if len(each) == 1}
     return term in gone or (len(term) == 1 and term[0].column in plain)
 
 
-def _agree(atoms: Sequence[Atom]) -> None:
+def _check_forms(atoms: Sequence[Atom]) -> None:
     """Refuse a column in two forms: it stands in the design once."""
     for atom in atoms:
         same = [other for other in atoms if other.column == atom.column]
@@ -294,7 +303,7 @@ def _agree(atoms: Sequence[Atom]) -> None:
             )
 
 
-def _alone(pairs: Sequence[Pair], columns: Iterable[str]) -> None:
+def _check_main_effects(pairs: Sequence[Pair], columns: Iterable[str]) -> None:
     """Refuse products without the columns that they are of."""
     for left, right in pairs:
         for name in (left, right):

@@ -1,4 +1,8 @@
-"""`Grid`: where a number enters the design, as a whole multiple of a power of two."""
+"""`Grid`: a number enters the design as a whole multiple of a power of two.
+
+Codes of a fitted column have at most 20 bits, which is what makes sums of products exact
+(`exact/gram.py`). Powers of two, because scaling by them rounds nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labeldp.errors import DataError
-from labeldp.features.logarithm import signed_log
 from labeldp.kernels import UNBOUNDED, Kernels, with_numpy
 
 _CODES = 2**19
@@ -18,6 +21,10 @@ _CODES = 2**19
 _EXACT = 2**52
 """Codes before centring stay below, so that float64 holds every one of them."""
 _LARGEST = 1e290
+_LOG2_HIGH, _LOG2_LOW = 0.6931471805599453, 2.3190468138462996e-17
+"""log 2 = _LOG2_HIGH + _LOG2_LOW, to 106 bits."""
+_LOG_TERMS = 23
+"""Odd powers of s up to this one: the next is below 2**-64 where |s| ≤ 0.1716."""
 
 
 def check_size(low: float, high: float, name: str) -> None:
@@ -106,3 +113,24 @@ def _span(first: float, last: float, exponent: int, centred: bool) -> int:
 
 def _code(value: float, exponent: int) -> int:
     return round(math.ldexp(value, -exponent))
+
+
+def signed_log(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sign(x)·log(1 + |x|), within 2**-50 of its size or of 1; NaN stays NaN.
+
+    It is the same number on every machine. C libraries' logarithms differ in their last bit, which
+    might move a number to the next point of its grid. This one is made of additions,
+    multiplications and divisions, each of which IEEE 754 rounds in one way:
+    1 + |x| = m·2**e with m from √½ to √2, and
+    log m = 2·artanh s = 2·(s + s³/3 + s⁵/5 + …) with s = (m − 1)/(m + 1).
+    """
+    mantissa, exponent = np.frexp(1.0 + np.abs(values))
+    small = mantissa < 0.7071067811865476  # √½
+    mantissa = np.where(small, 2.0 * mantissa, mantissa)
+    power = exponent.astype(np.float64) - small
+    s = (mantissa - 1.0) / (mantissa + 1.0)
+    square, series = s * s, np.zeros_like(s)
+    for odd in range(_LOG_TERMS, 1, -2):
+        series = (series + 1.0 / odd) * square
+    log = power * _LOG2_HIGH + (2.0 * s + (2.0 * s * series + power * _LOG2_LOW))
+    return np.copysign(log, values)

@@ -1,7 +1,7 @@
-"""Categories merged into a few compound codes, so that a row is counted a few times only.
+"""Categories merged into a few joint codes, so that a row is counted only a few times.
 
-Seven categories have 21 pairs; merged into three groups they have 3. What the Gram matrix
-needs of each pair of categories is a marginal of the group tables, taken once at the end.
+Seven categories have 21 pairs; merged into three groups they have 3. What the Gram matrix needs
+of each pair of categories is a margin of the group tables, taken once at the end.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from labeldp.kernels import Codes, code_kind
 
 _MOST_CODES = 2500
-"""Of a merged group."""
+"""Codes of a merged group, at most."""
 _MOST_CELLS = 1 << 23
-"""Of all tables between groups: every thread has its own."""
+"""Cells of all tables between groups, at most: every thread has its own."""
 _NEAR_CELLS = 1 << 16
-"""What the processor keeps near: so many cells more cost as much as one more table."""
+"""About what the processor's cache holds: so many more cells cost as much as one more table."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,10 @@ class JointCategoryCodes:
         Where not even two categories may be merged, the tables are those of the Gram matrix.
         """
         limits = [_MOST_CODES >> halved for halved in range(_MOST_CODES.bit_length())]
-        ways = [cls(tuple(sizes), groups) for groups in {_merged(sizes, n): n for n in limits}]
-        fitting = [way for way in ways if way.cells <= _MOST_CELLS]
-        return min(fitting or ways[-1:], key=lambda way: way.cost)
+        groupings = dict.fromkeys(_merged(sizes, limit) for limit in limits)
+        choices = [cls(tuple(sizes), groups) for groups in groupings]
+        fitting = [choice for choice in choices if choice.cells <= _MOST_CELLS]
+        return min(fitting or choices[-1:], key=lambda choice: choice.cost)
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
@@ -74,19 +75,19 @@ class JointCategoryCodes:
 
     @property
     def cost(self) -> float:
-        """Of counting a row, in tables."""
+        """The cost of counting a row, in tables."""
         return comb(len(self.groups), 2) + self.cells / _NEAR_CELLS
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """Of every category: what its next level adds to the compound code of its group."""
+        """Of every category: what its next level adds to the joint code of its group."""
         found = dict[int, int]()
         for group, shape in zip(self.groups, self.shapes, strict=True):
             found |= {member: prod(shape[at + 1 :]) for at, member in enumerate(group)}
         return tuple(found[member] for member in range(len(self.sizes)))
 
     def join(self, levels: Sequence[NDArray[np.int32]]) -> tuple[Codes, ...]:
-        """The compound code of every group, from the level of every category."""
+        """Return the joint code of every group, from the level of every category."""
         merged = []
         for group in self.groups:
             code = np.zeros_like(levels[group[0]])
@@ -96,22 +97,22 @@ class JointCategoryCodes:
         return tuple(merged)
 
     def split(self, codes: Sequence[Codes]) -> tuple[NDArray[np.int32], ...]:
-        """The level of every category, from the compound codes of every group."""
+        """Return the level of every category, from the joint codes of every group."""
         found = dict[int, NDArray[np.int32]]()
-        for group, compound in enumerate(codes):
+        for group, joint in enumerate(codes):
             for member, levels in self.levels(group):
-                found[member] = levels.astype(np.int32)[compound]
+                found[member] = levels.astype(np.int32)[joint]
         return tuple(found[member] for member in range(len(self.sizes)))
 
     def levels(self, group: int) -> list[tuple[int, NDArray[np.intp]]]:
-        """For every member of a group: the member, and its level at every compound code."""
+        """Return for every member of a group: the member, and its level at every joint code."""
         places = np.unravel_index(np.arange(self.widths[group]), self.shapes[group])
         return list(zip(self.groups[group], places, strict=True))
 
     def margins(
         self, group: int, table: NDArray[np.int64]
     ) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Sums over the last axis of `table` (one per compound code) by each member's levels."""
+        """Yield sums over the last axis of `table` (one per joint code) by each member's levels."""
         leading = table.shape[:-1]
         whole = table.reshape(*leading, *self.shapes[group])
         for place, member in enumerate(self.groups[group]):
@@ -120,7 +121,7 @@ class JointCategoryCodes:
     def pair_margins(
         self, left: int, right: int, table: NDArray[np.int64]
     ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-        """The table of every member of one group by every member of another."""
+        """Yield the table of every member of one group by every member of another."""
         first = len(self.groups[left])
         whole = table.reshape(*self.shapes[left], *self.shapes[right])
         for place, member in enumerate(self.groups[left]):
@@ -130,7 +131,7 @@ class JointCategoryCodes:
     def inner_margins(
         self, group: int, counts: NDArray[np.int64]
     ) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-        """The table of every two members of a group, from the counts of its codes."""
+        """Yield the table of every two members of a group, from the counts of its codes."""
         whole = counts.reshape(self.shapes[group])
         for (place, member), (place2, member2) in combinations(enumerate(self.groups[group]), 2):
             yield member, member2, _sum_but(whole, (place, place2))

@@ -89,14 +89,14 @@ def other_spelling(text: str) -> str | None:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a level is the name of, if it is whole: "7", but not "007"."""
+    """Return the whole number that a level is the name of: 7 of "7", but None of "007"."""
     bare = text.removeprefix("-")
     whole = bare.isascii() and bare.isdigit() and (bare == "0" or bare[0] != "0")
     return int(text) if whole and len(bare) < 19 else None
 
 
 def nearest_places(levels: Sequence[int], numbers: Iterable[int]) -> list[int]:
-    """For each number the place of the nearest of ascending levels; halfway, the lower one."""
+    """Return for each number the place of the nearest of ascending levels; halfway, the lower."""
     places = []
     for number in numbers:
         above = bisect_left(levels, number)
@@ -108,55 +108,50 @@ def nearest_places(levels: Sequence[int], numbers: Iterable[int]) -> list[int]:
 
 
 def spaced(text: str) -> str:
-    """The same for texts that differ only in spaces."""
+    """Return a text without repeated spaces and spaces at its ends."""
     return " ".join(text.split())
 
 
-def alike(text: str) -> str:
-    """The same for texts that differ only in capitals, in accents and in spaces."""
+def folded(text: str) -> str:
+    """Return a text without capitals, accents and repeated spaces."""
     if not text.isascii():
         text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
     return spaced(text.casefold())
 
 
-YES_AND_NO = (
-    ("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"), ("on", "off"),
-    ("ja", "nein"), ("oui", "non"), ("si", "no"), ("sim", "nao"), ("tak", "nie"),
-    ("evet", "hayır"), ("да", "нет"), ("是", "否"),
-)  # fmt: skip
-"""As they are `alike`."""
+YES_AND_NO = (("yes", "no"), ("y", "n"), ("true", "false"), ("t", "f"), ("1", "0"), ("on", "off"))
 _TRUTHS = {word: pair[0] for pair in zip(*YES_AND_NO, strict=True) for word in pair}
 
 
 def truth(text: str) -> str | None:
-    """yes or no, if a text is a word for that."""
-    return _TRUTHS.get(alike(text))
+    """Return "yes" or "no" if a text is a word for one of them."""
+    return _TRUTHS.get(folded(text))
 
 
 class Spellings:
-    """Of which of some levels a text is another spelling, if of one alone.
+    """Finds the level of which a text is another spelling, if it is one of a single level.
 
-    Those that differ in spaces come before those that differ in capitals too; where the levels are
-    a word for yes and one for no, other words for these are spellings of them.
+    First spaces are ignored, then capitals and accents too. Where the levels are a word for yes
+    and one for no, other words for these are spellings of them.
     """
 
     def __init__(self, levels: Iterable[str]) -> None:
         known = list(levels)
         truths = _once(known, truth) if len(known) == 2 else {}
-        self._ways: list[tuple[Callable[[str], str | None], dict[str | None, str]]] = [
+        self._forms: list[tuple[Callable[[str], str | None], dict[str | None, str]]] = [
             (spaced, _once(known, spaced)),
-            (alike, _once(known, alike)),
+            (folded, _once(known, folded)),
             (truth, truths if len(truths) == 2 else {}),
         ]
 
     def of(self, text: str) -> str | None:
-        """The level, if there is one."""
-        found = (levels.get(form(text)) for form, levels in self._ways)
-        return next((level for level in found if level is not None), None)
+        """Return the level, if there is one."""
+        matches = (levels.get(form(text)) for form, levels in self._forms)
+        return next((level for level in matches if level is not None), None)
 
 
 def _once(levels: Iterable[str], form: Callable[[str], str | None]) -> dict[str | None, str]:
-    """The level of every form that only one of them has."""
+    """Return the level of every form that only one of them has."""
     groups = grouped(levels, form)
     return {shape: group[0] for shape, group in groups.items() if len(group) == 1}
 
@@ -164,7 +159,7 @@ def _once(levels: Iterable[str], form: Callable[[str], str | None]) -> dict[str 
 def grouped(
     levels: Iterable[str], form: Callable[[str], str | None]
 ) -> dict[str | None, list[str]]:
-    """The levels by their form; those that have none are left out."""
+    """Return the levels by their form; those that have none are left out."""
     groups: dict[str | None, list[str]] = {}
     for level in levels:
         shape = form(level)

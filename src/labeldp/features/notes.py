@@ -1,7 +1,7 @@
-"""What a feature map says of its columns in words: every note has one of the forms of this page.
+"""Notes of a feature map on its columns: every note has one of the forms of this module.
 
-A map is published, so its notes are no place for free text: `foreign_notes` finds what none of
-these forms makes. The name of a column that was left out can be any text, as names can.
+A map is published, so its notes are no place for free text: `foreign_notes` finds notes that none
+of these forms makes. The name of a column that was left out can be any text.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ _NAME, _COUNT, _SOME, _NUMBER = ".+", r"\d+", r"[\d,]+", r"-?[\d.]+(?:e[+-]\d+)?
 _LIKE_A_CODE = "an id but often repeated|a code"
 
 
-class Said(str):
+class FeatureNote(str):
     """A note that one of the forms made."""
 
 
 @dataclass(frozen=True)
-class Form:
+class NoteForm:
     """The words of a note; `{name}` and others stand for what differs from column to column."""
 
     words: str
     blanks: tuple[tuple[str, str], ...] = ()
     """Patterns of all but the name."""
 
-    def say(self, **told: Any) -> Said:
-        """The note on one column."""
-        return Said(self.words.format(**told))
+    def say(self, **values: Any) -> FeatureNote:
+        """Return the note on one column."""
+        return FeatureNote(self.words.format(**values))
 
     def fits(self, note: str) -> bool:
-        """Whether it makes this note of something."""
+        """Return whether the form makes this note of something."""
         return self._pattern.fullmatch(note) is not None
 
     @cached_property
@@ -52,39 +52,39 @@ class Form:
         return re.compile(re.sub(r"\\{(\w+)\\}", blank, re.escape(self.words)), re.DOTALL)
 
 
-EMPTY = Form("{name}: every value is missing, dropped")
-CONSTANT = Form("{name}: constant, dropped")
-ONE_LEVEL = Form("{name}: one level, dropped")
-LEFT_OUT = Form(
+EMPTY = NoteForm("{name}: every value is missing, dropped")
+CONSTANT = NoteForm("{name}: constant, dropped")
+ONE_LEVEL = NoteForm("{name}: one level, dropped")
+LEFT_OUT = NoteForm(
     "{name}: {why}, taken for an id and left out; `{way}=['{name}']` to keep it",
     (
         (
             "why",
             f"more than {_SOME} different texts|nearly every text is different|"
             r"integers beyond 2\*\*53|numbers the rows|"
-            "named like an id(?:, nearly every number is different)?",
+            "names of people|named like an id(?:, nearly every number is different)?",
         ),
         ("way", "numeric|categorical"),
     ),
 )
-CODES = Form(
+CODES = NoteForm(
     "{name}: {why}, treated as categorical; `numeric=['{name}']` to change",
     (("why", f"{_COUNT} integer values(?:, named like (?:{_LIKE_A_CODE}))?"),),
 )
-OUTLIERS = Form(
+OUTLIERS = NoteForm(
     "{name}: the range is {width} but the spread only {spread}, so outliers take the resolution; "
     "clip the column or use its log",
     (("width", _NUMBER), ("spread", _NUMBER)),
 )
-SPELLINGS = Form(
+SPELLINGS = NoteForm(
     "{name}: {same} of {levels} levels differ only in capitals, accents or spaces",
     (("same", _COUNT), ("levels", _COUNT)),
 )
-TRUTHS = Form(
+TRUTHS = NoteForm(
     "{name}: {levels} words for yes and no, taken as {yes} and {no}",
     (("levels", _COUNT), ("yes", _NAME), ("no", _NAME)),
 )
-MERGED = Form(
+MERGED = NoteForm(
     "{name}: {merged} of {levels} levels {where}, {rows} rows; a level needs {least} rows{spelt}",
     (
         ("merged", _COUNT),
@@ -95,12 +95,12 @@ MERGED = Form(
         ("spelt", f"(?:; {_COUNT} more differ only in capitals, accents or spaces)?"),
     ),
 )
-JOINED = Form(
+JOINED = NoteForm(
     "{name}: {rare} of {of} whole numbers are rare and join the nearest of {levels} levels; a "
     "level needs {least} rows",
     tuple((name, _COUNT) for name in ("rare", "of", "levels", "least")),
 )
-PAIRS = Form(
+PAIRS = NoteForm(
     "{left} pairs of columns are left out: {most} columns are allowed; raise "
     "`interaction_columns` for more",
     (("left", _COUNT), ("most", _COUNT)),
@@ -112,11 +112,11 @@ _FORMS = (
 _CLIPPED = "winsorised at public quantiles: ", "; `winsor=0` to change that"
 
 
-def winsorised(columns: Sequence[tuple[str, float, float, int]], more: int) -> Said:
-    """One line for all columns that were: name, ends, and rows of each; and how many more."""
+def winsorised(columns: Sequence[tuple[str, float, float, int]], more: int) -> FeatureNote:
+    """Return one line for all clipped columns: name, ends and rows of each; and how many more."""
     shown = [f"{_ends(name, low, high)} ({rows} rows)" for name, low, high, rows in columns]
     shown += [f"{more} more columns"] if more else []
-    return Said(", ".join(shown).join(_CLIPPED))
+    return FeatureNote(", ".join(shown).join(_CLIPPED))
 
 
 def _ends(name: str, low: float, high: float) -> str:
@@ -124,7 +124,7 @@ def _ends(name: str, low: float, high: float) -> str:
 
 
 def foreign_notes(notes: Sequence[str], numeric: Sequence[NumericColumn]) -> Iterator[int]:
-    """Places of notes that no form makes; ends of columns must be those of the map."""
+    """Yield the places of notes that no form makes; ends of columns must be those of the map."""
     for place, note in enumerate(notes):
         if not (any(form.fits(note) for form in _FORMS) or _tells_ends(note, numeric)):
             yield place

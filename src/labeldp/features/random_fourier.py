@@ -1,17 +1,17 @@
-"""Waves: random Fourier features (theory §12), the same bytes on every machine.
+"""Random Fourier features (theory §12), the same bytes on every machine.
 
-A wave is √2·cos 2π(φ + Σ_j m_j·u_j), the sum over two columns: what two columns do together is most
-of what splines lack, and waves through all of them at once take twice as many to say it. Columns
-take turns, so that each meets every other. The u_j are about the shares of rows below a number:
-its code, bent at public quantiles so that no row stands far out, each with a random m_j; a category
-adds a random number for each of its levels.
+A feature ("wave") is √2·cos 2π(φ + Σ_j m_j·u_j), the sum over two columns: what two columns do
+together is most of what splines lack, and waves through all columns at once take twice as many to
+express it. Columns take turns, so that each is paired with every other. u_j is about the share of
+rows below a number: its code, mapped piecewise linearly at public quantiles so that no row stands
+far out, with a random m_j; a category adds a random number for each of its levels.
 
-C libraries' cosines differ in their last bits, so there is none here: phases are whole numbers of
-2**-64 turns, whose sums wrap as turns do, and the cosine is looked up at the first 12 bits of a
-phase, in a table of whole numbers made by whole numbers. What is random comes from SHAKE-256 of the
-published seed: a sum of twelve 16-bit numbers, which is all but normal, times exact fractions.
+C libraries' cosines differ in their last bits, so none is used: phases are whole numbers of 2**-64
+turns, whose sums wrap as turns do, and the cosine is looked up at the first 12 bits of a phase, in
+a table of whole numbers computed from whole numbers. Random numbers come from SHAKE-256 of the
+published seed: a sum of twelve 16-bit numbers, which is nearly normal, times exact fractions.
 
-Numbers beyond those of fitted rows count as the nearest: waves say nothing there.
+Numbers beyond those of fitted rows count as the nearest: waves are flat there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from labeldp.errors import DataError
 from labeldp.features.columns import check_fields
-from labeldp.features.terms import Derived, Fitted, Numbers, Sight, Writer
+from labeldp.features.terms import DerivedColumn, FittedColumns, Numbers, RowValues, Writer
 from labeldp.io_util import Check, is_positive, is_text, is_whole, list_of
 
 SEED = "1"
@@ -55,7 +55,7 @@ Phases = NDArray[np.uint64]
 
 @cache
 def cosines() -> NDArray[np.float64]:
-    """rint(2**14·cos 2πi/4096), correctly rounded."""
+    """Return rint(2**14·cos 2πi/4096), correctly rounded."""
     quarter = [_cosine(place) for place in range(2 ** (_TABLE_BITS - 2) + 1)]
     half = quarter + [-value for value in quarter[-2::-1]]
     table = np.array(half + half[-2:0:-1], dtype=np.float64) + 0.0  # no -0.0
@@ -64,7 +64,7 @@ def cosines() -> NDArray[np.float64]:
 
 
 def _cosine(place: int) -> int:
-    """By the series, in whole numbers of 2**-128: some thirty roundings, far from any half."""
+    """Sum the series in whole numbers of 2**-128: some thirty roundings, far from any half."""
     angle = 2 * _PI * place >> _TABLE_BITS
     square = angle * angle // _ONE
     total, term, power = 0, _ONE, 0
@@ -86,7 +86,7 @@ class Input:
     """Which of the quantiles 0 to `LEVELS` each of them is."""
 
     def shares(self, codes: Numbers) -> NDArray[np.int64]:
-        """From 0 to 2**16 for every level: straight between bends, still beyond them."""
+        """Return 2**16 times the quantile, in steps of 1/16: linear between bends, flat beyond."""
         bends, levels = np.array(self.bends), np.array(self.levels)
         whole = np.clip(codes, bends[0], bends[-1]).astype(np.int64)
         at = np.clip(np.searchsorted(bends, whole, side="right") - 1, 0, len(bends) - 2)
@@ -118,7 +118,7 @@ class RandomFourierFeatures:
 
     @classmethod
     def through(cls, inputs: Sequence[Input], count: int) -> RandomFourierFeatures:
-        """So many through these columns, which move the phase by `WIDTH` together."""
+        """Return so many through these columns, which move the phase by `WIDTH` together."""
         turns = WIDTH / (2 * math.pi * math.sqrt(min(SPAN, len(inputs))))
         return cls(SEED, count, tuple(inputs), turns)
 
@@ -126,19 +126,19 @@ class RandomFourierFeatures:
     def owners(self) -> frozenset[str]:
         return frozenset(each.column for each in self.inputs)
 
-    def derived(self, fitted: Fitted) -> Sequence[Derived]:
-        self._sizes(fitted)  # which refuses columns that are not there
+    def derived(self, fitted: FittedColumns) -> Sequence[DerivedColumn]:
+        self._sizes(fitted)  # refuses columns that are not there
         scale = math.sqrt(2) / AMPLITUDE
         return [
-            Derived(f"wave {number}", scale, scale, float(AMPLITUDE), self.owners)
+            DerivedColumn(f"wave {number}", scale, scale, float(AMPLITUDE), self.owners)
             for number in range(1, self.count + 1)
         ]
 
-    def writer(self, fitted: Fitted) -> Writer:
+    def writer(self, fitted: FittedColumns) -> Writer:
         return _Phases(self, fitted).write
 
-    def draws(self, fitted: Fitted) -> Iterator[tuple[int, list[list[int]]]]:
-        """Of every wave: its first phase, and for each input what its shares are multiplied by.
+    def draws(self, fitted: FittedColumns) -> Iterator[tuple[int, list[list[int]]]]:
+        """Yield of every wave its first phase, and for each input what its shares are times.
 
         A category has one number for each level instead. Inputs that it does not go through have 0.
         """
@@ -146,7 +146,7 @@ class RandomFourierFeatures:
         # shares run to 2**16·LEVELS evenly, which has the deviation of that over √12
         units = [unit * _ROOT_12 / (LEVELS << 16) if each.bends else unit for each in self.inputs]
         drawn = _random(self.seed, self.count, sum(sizes))
-        pairs = cycle(meetings(len(sizes)))
+        pairs = cycle(column_pairs(len(sizes)))
         for there, (normals, phase) in zip(pairs, drawn, strict=False):
             rest, found = iter(normals), []
             for place, (size, each) in enumerate(zip(sizes, units, strict=True)):
@@ -154,8 +154,8 @@ class RandomFourierFeatures:
                 found.append([round(next(rest) * by) % 2**64 for _ in range(size)])
             yield phase, found
 
-    def _sizes(self, fitted: Fitted) -> list[int]:
-        """How many random numbers an input takes."""
+    def _sizes(self, fitted: FittedColumns) -> list[int]:
+        """Return how many random numbers each input takes."""
         numbers = [each.column for each in self.inputs if each.bends]
         sizes = {name: 1 for name in numbers if fitted.numeric[name]}
         sizes |= {name: column.size for name, column in fitted.categorical.items()}
@@ -177,11 +177,11 @@ class RandomFourierFeatures:
         return cls(entry["seed"], entry["count"], inputs, float(entry["turns"]))
 
 
-def meetings(columns: int) -> Iterator[tuple[int, ...]]:
-    """All pairs of columns, round by round: in a round each is in one pair, or rests if it is odd.
+def column_pairs(columns: int) -> Iterator[tuple[int, ...]]:
+    """Yield all pairs of columns, round by round: in a round each is in one pair, or rests.
 
-    As players of a tournament meet: one stays in its place, the others move on by one. A column
-    that is alone meets nobody.
+    It is the round-robin schedule of a tournament: one stays in its place, the others move on by
+    one. A single column is alone.
     """
     if columns == 1:
         yield (0,)
@@ -194,7 +194,7 @@ def meetings(columns: int) -> Iterator[tuple[int, ...]]:
 
 
 def _random(seed: str, count: int, each: int) -> Iterator[tuple[list[int], int]]:
-    """`each` normals of deviation 2**16, as whole numbers, and a 64-bit word, `count` times."""
+    """Yield `count` times `each` normals of deviation 2**16, as integers, and a 64-bit word."""
     length = 2 * _SUMMED * each + 8
     data = hashlib.shake_256(f"labeldp waves {seed}".encode()).digest(count * length)
     for start in range(0, len(data), length):
@@ -204,9 +204,9 @@ def _random(seed: str, count: int, each: int) -> Iterator[tuple[list[int], int]]
 
 
 class _Phases:
-    """The waves of encoded rows."""
+    """Writes the waves of encoded rows."""
 
-    def __init__(self, waves: RandomFourierFeatures, fitted: Fitted) -> None:
+    def __init__(self, waves: RandomFourierFeatures, fitted: FittedColumns) -> None:
         self._inputs = waves.inputs
         self._waves = [
             (
@@ -216,7 +216,7 @@ class _Phases:
             for phase, found in waves.draws(fitted)
         ]
 
-    def write(self, rows: Sight, out: Numbers) -> None:
+    def write(self, rows: RowValues, out: Numbers) -> None:
         seen = [
             each.shares(rows.number(each.column)).view(np.uint64)
             if each.bends

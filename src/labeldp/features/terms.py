@@ -1,11 +1,11 @@
-"""Terms: functions of encoded columns, from whole numbers to whole numbers.
+"""Terms of a basis: functions of encoded columns, from whole numbers to whole numbers.
 
-    Hinges   max(0, c − k): c the code of a number on its grid, k that of a knot;
-    Product  c·c'/2**shift, rounded half to even; c where a row has a level, else 0; or 1 where it
-             has both of two levels.
+    LinearSpline  max(0, c − k): c the code of a number on its grid, k that of a knot;
+    Interaction   c·c'/2**shift, rounded half to even; c where a row has a level, else 0; or 1
+                  where it has both of two levels.
 
-A code of a fitted row is at most 2**19 in absolute value, so c·c' is exact in a double, and `shift`
-brings it back to 2**19. Hinges and products go on beyond the fitted range as they were within.
+A code of a fitted row is at most 2**19 in absolute value, so c·c' is exact in a double, and
+`shift` brings it back to 2**19. Both continue beyond the fitted range.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 
 from labeldp.features.columns import CategoricalColumn, NumericColumn, check_fields
 from labeldp.io_util import Check, is_count, is_text, is_whole, list_of
+from labeldp.kernels import Codes
 
 LARGEST_CODE = 2**19
 Numbers = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Derived:
+class DerivedColumn:
     """One design column that a term makes."""
 
     name: str
@@ -40,7 +41,7 @@ class Derived:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedColumns:
     """The columns that terms are made of, by name."""
 
     numeric: Mapping[str, NumericColumn]
@@ -49,21 +50,31 @@ class Fitted:
     @classmethod
     def of(
         cls, numeric: Iterable[NumericColumn], categorical: Iterable[CategoricalColumn]
-    ) -> Fitted:
+    ) -> FittedColumns:
         return cls({c.name: c for c in numeric}, {c.name: c for c in categorical})
 
 
-class Sight(Protocol):
-    """Encoded rows, as terms look at them."""
+@dataclass(frozen=True)
+class RowValues:
+    """Encoded rows by the names of their columns."""
+
+    numbers: Numbers
+    codes: Sequence[Codes]
+    places: Mapping[str, int]
+    groups: Mapping[str, tuple[int, NDArray[np.int32]]]
+    """Of every category: its group, and its level at every joint code."""
 
     def number(self, column: str) -> Numbers:
-        """The codes of a numeric column."""
+        """Return the codes of a numeric column."""
+        return self.numbers[:, self.places[column]]
 
     def levels(self, column: str) -> NDArray[np.int32]:
-        """The level codes of a categorical column."""
+        """Return the level codes of a categorical column."""
+        group, table = self.groups[column]
+        return table[self.codes[group]]
 
 
-Writer = Callable[[Sight, Numbers], None]
+Writer = Callable[[RowValues, Numbers], None]
 
 
 class Term(Protocol):
@@ -71,9 +82,9 @@ class Term(Protocol):
 
     @property
     def owners(self) -> frozenset[str]: ...
-    def derived(self, fitted: Fitted) -> Sequence[Derived]: ...
-    def writer(self, fitted: Fitted) -> Writer:
-        """What puts the codes of its columns, for some rows, into those of an array."""
+    def derived(self, fitted: FittedColumns) -> Sequence[DerivedColumn]: ...
+    def writer(self, fitted: FittedColumns) -> Writer:
+        """Return what writes the codes of its columns, for some rows, into an array."""
 
 
 @dataclass(frozen=True)
@@ -88,20 +99,20 @@ class LinearSpline:
     def owners(self) -> frozenset[str]:
         return frozenset([self.column])
 
-    def derived(self, fitted: Fitted) -> Sequence[Derived]:
+    def derived(self, fitted: FittedColumns) -> Sequence[DerivedColumn]:
         column = fitted.numeric[self.column]
         shown, slope = column.design_names[0], column.scale / column.step
         reach = [column.reach + abs(knot) for knot in self.knots]
         places = [(knot + column.centre) * column.step for knot in self.knots]
         return [
-            Derived(f"max(0, {shown} - {place:.6g})", column.scale, slope, most, self.owners)
+            DerivedColumn(f"max(0, {shown} - {place:.6g})", column.scale, slope, most, self.owners)
             for place, most in zip(places, reach, strict=True)
         ]
 
-    def writer(self, _fitted: Fitted) -> Writer:
+    def writer(self, _fitted: FittedColumns) -> Writer:
         return self._write
 
-    def _write(self, rows: Sight, out: Numbers) -> None:
+    def _write(self, rows: RowValues, out: Numbers) -> None:
         codes = rows.number(self.column)
         for place, knot in enumerate(self.knots):
             np.maximum(codes - knot, 0.0, out=out[:, place])
@@ -111,31 +122,31 @@ class LinearSpline:
 
     @classmethod
     def from_json(cls, entry: Any) -> LinearSpline:
-        check_fields(entry, _HINGES, "features: hinges")
+        check_fields(entry, _SPLINE, "features: hinges")
         return cls(entry["column"], tuple(entry["knots"]))
 
 
 @dataclass(frozen=True)
 class Part:
-    """A factor of a product: a number, or whether a row has a level (by its code)."""
+    """A factor of an interaction: a number, or whether a row has a level (by its code)."""
 
     column: str
     level: int | None = None
 
-    def name(self, fitted: Fitted) -> str:
+    def name(self, fitted: FittedColumns) -> str:
         if self.level is not None:
             return fitted.categorical[self.column].design_names[self.level]
         column = fitted.numeric[self.column]
         return f"({column.design_names[0]} - {column.centre * column.step:.6g})"
 
-    def size(self, fitted: Fitted) -> tuple[float, float, float]:
-        """Scale, slope and reach."""
+    def size(self, fitted: FittedColumns) -> tuple[float, float, float]:
+        """Return scale, slope and reach."""
         if self.level is not None:
             return 1.0, 1.0, 1.0
         column = fitted.numeric[self.column]
         return column.scale, column.scale / column.step, column.reach
 
-    def codes(self, rows: Sight) -> Numbers:
+    def codes(self, rows: RowValues) -> Numbers:
         if self.level is None:
             return rows.number(self.column)
         return np.asarray(rows.levels(self.column) == self.level, np.float64)
@@ -143,15 +154,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Interaction:
-    """How the effect of one column depends on another's."""
+    """How the effect of one column depends on another's: their product."""
 
     left: Part
     right: Part
     shift: int = 0
 
     @classmethod
-    def of(cls, left: Part, right: Part, fitted: Fitted) -> Interaction:
-        """With the smallest shift that brings its codes within reach."""
+    def of(cls, left: Part, right: Part, fitted: FittedColumns) -> Interaction:
+        """Return the product with the smallest shift that brings its codes within 2**19."""
         most = left.size(fitted)[2] * right.size(fitted)[2]
         shift = 0
         while most / 2**shift + 0.5 > LARGEST_CODE:
@@ -162,22 +173,22 @@ class Interaction:
     def owners(self) -> frozenset[str]:
         return frozenset([self.left.column, self.right.column])
 
-    def derived(self, fitted: Fitted) -> Sequence[Derived]:
+    def derived(self, fitted: FittedColumns) -> Sequence[DerivedColumn]:
         ours, theirs = self.left.size(fitted), self.right.size(fitted)
         scale, slope, reach = (one * other for one, other in zip(ours, theirs, strict=True))
         name, unit = f"{self.left.name(fitted)} * {self.right.name(fitted)}", 2.0**self.shift
-        return [Derived(name, scale * unit, slope, reach / unit + 0.5, self.owners)]
+        return [DerivedColumn(name, scale * unit, slope, reach / unit + 0.5, self.owners)]
 
-    def writer(self, _fitted: Fitted) -> Writer:
+    def writer(self, _fitted: FittedColumns) -> Writer:
         return self._write
 
-    def _write(self, rows: Sight, out: Numbers) -> None:
+    def _write(self, rows: RowValues, out: Numbers) -> None:
         column = out[:, 0]
         np.multiply(self.left.codes(rows), self.right.codes(rows), out=column)
         if self.shift:
             np.multiply(column, 2.0**-self.shift, out=column)
             np.rint(column, out=column)
-        column += 0.0  # no -0.0
+        column += 0.0  # no -0.0: equal rows must have equal bytes
 
     def to_json(self) -> dict[str, Any]:
         parts = [[part.column, part.level] for part in (self.left, self.right)]
@@ -185,7 +196,7 @@ class Interaction:
 
     @classmethod
     def from_json(cls, entry: Any) -> Interaction:
-        check_fields(entry, _PRODUCT, "features: a product")
+        check_fields(entry, _INTERACTION, "features: a product")
         left, right = (Part(*part) for part in entry["of"])
         return cls(left, right, entry["shift"])
 
@@ -203,8 +214,8 @@ def _rises(value: Any) -> bool:
     return list_of(is_whole)(value) and value == sorted(set(value)) and bool(value)
 
 
-_HINGES: dict[str, Check] = {"column": is_text, "knots": _rises}
-_PRODUCT: dict[str, Check] = {
+_SPLINE: dict[str, Check] = {"column": is_text, "knots": _rises}
+_INTERACTION: dict[str, Check] = {
     "of": lambda value: list_of(_is_part)(value) and len(value) == 2,
     "shift": lambda value: is_count(value) and value <= 64,
 }

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from labeldp.data.columns import Column
 from labeldp.errors import DataError, end_share
-from labeldp.features.notes import Said, winsorised
-from labeldp.features.tails import Shares, depth_of
-from labeldp.features.tally import Extremes
+from labeldp.features.column_stats import Extremes, TailValues, depth_of
+from labeldp.features.notes import FeatureNote, winsorised
 
 DEFAULT = 0.001
 """The share that is taken where none is asked for, at ends that reach far beyond it."""
@@ -40,7 +39,7 @@ class Range:
 class Winsor:
     """The share of a column's numbers that may lie beyond either end of its range.
 
-    Shares that are asked for hold as they are. Where none is, it is DEFAULT, and only ends that
+    TailValues that are asked for hold as they are. Where none is, it is DEFAULT, and only ends that
     reach far beyond their quantile are moved: a column without outliers stays as it is.
     """
 
@@ -62,7 +61,7 @@ class Winsor:
         beyond = {name: self._depth(name, count) for name, count in numbers.items()}
         return {name: depth + 1 for name, depth in beyond.items() if depth}
 
-    def range(self, found: Extremes, tails: Shares, enter: Callable[[float], float]) -> Range:
+    def range(self, found: Extremes, tails: TailValues, enter: Callable[[float], float]) -> Range:
         """The range of a column; `enter` says how its numbers enter the design.
 
         Where both quantiles are one number, nearly all rows have it and the others are what the
@@ -108,7 +107,9 @@ def check_names(option: str, names: Iterable[str], columns: Iterable[Column]) ->
             )
 
 
-def winsor_notes(ranges: Mapping[str, Range], extremes: Mapping[str, Extremes]) -> list[Said]:
+def winsor_notes(
+    ranges: Mapping[str, Range], extremes: Mapping[str, Extremes]
+) -> list[FeatureNote]:
     """One line for all columns; those whose range shrank most are named."""
 
     def shrunk(name: str) -> float:

@@ -56,7 +56,7 @@ def _parse_shares(texts: Iterable[str]) -> dict[str, float]:
 
 def _basis(basis: str) -> None:
     if basis not in ("linear", "auto"):
-        from labeldp.features.basis_spec import BasisSpec
+        from labeldp.features.basis import BasisSpec
 
         BasisSpec.of(basis, (), 1)
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from labeldp.data.columns import Column, is_clock, is_moment, is_number, is_text, to_float
 from labeldp.data.source import Source
+from labeldp.features.column_names import cyclic, named_like_a_code, surely_id
+from labeldp.features.column_stats import FEW, LevelsAndRanges
 from labeldp.features.column_type import FEWEST, UNIQUE, ColumnType, infer_column_type
-from labeldp.features.merging import merge_levels
-from labeldp.features.naming import cyclic, named_like_a_code, surely_id
-from labeldp.features.notes import Said
-from labeldp.features.tally import FEW, LevelsAndRanges
+from labeldp.features.notes import FeatureNote
+from labeldp.features.rare_levels import merge_levels
 
 Facts = dict[str, Any]
 
@@ -73,7 +73,7 @@ def _describe(column: Column, values: pa.ChunkedArray, tally: LevelsAndRanges, m
     inferred = infer_column_type(column, tally.extremes.get(name), levels, min_count)
     distinct = pc.count_distinct(values, mode="only_valid").as_py()
     kind, why, advice = _kind(column, values, distinct, inferred, many)
-    notes = list[Said]()
+    notes = list[FeatureNote]()
     if kind == "category" and levels is not None and not levels.too_many:
         merge_levels(name, levels.counts, min_count, notes)
     facts: Facts = {

@@ -14,7 +14,7 @@ from labeldp.data.batches import take_numbered
 from labeldp.data.source import Source, scan
 from labeldp.errors import InputError, MissingExtraError, ReleaseError
 from labeldp.features.feature_map import FeatureMap
-from labeldp.features.raw import raw_columns, raw_schema
+from labeldp.features.raw_rows import raw_columns, raw_schema
 from labeldp.release.files import ROW, WANTS_TABLE, Release
 from labeldp.release.pending import label_column
 

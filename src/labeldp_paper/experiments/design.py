@@ -77,8 +77,8 @@ class Design:
         features = self.features
         scales = features.scales[list(features.number_columns)]
         levels = [self.codes[rows, c] - first for c, first in enumerate(features.category_offsets)]
-        codes = features.compounds.join(levels)
-        return Encoded(len(rows), self.numbers[rows] / scales, codes, features.compounds)
+        codes = features.joint_codes.join(levels)
+        return Encoded(len(rows), self.numbers[rows] / scales, codes, features.joint_codes)
 
     def aggregated(self, rows: NDArray[np.int32], weights: Reals) -> tuple[Reals, Reals]:
         """Σ w·x and Σ w·y of every bag; one line of rows and of weights per bag."""

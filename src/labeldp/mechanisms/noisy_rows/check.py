@@ -12,7 +12,7 @@ from labeldp.arrow_util import arrow_numbers, numpy_numbers
 from labeldp.data.source import Source
 from labeldp.exact.gram import GramAccumulator
 from labeldp.features.encoder import Encoder
-from labeldp.features.raw import raw_columns
+from labeldp.features.raw_rows import raw_columns
 from labeldp.mechanisms.checks import check_grid, check_label_exponent, other_table
 from labeldp.mechanisms.design_summary import most_rows
 from labeldp.mechanisms.noise_checks import (

@@ -21,7 +21,7 @@ from labeldp.data.source import Source
 from labeldp.errors import DataError, PlanError
 from labeldp.exact.gram import GramAccumulator
 from labeldp.exact.label_sums import LabelGrid
-from labeldp.features.raw import raw_columns
+from labeldp.features.raw_rows import raw_columns
 from labeldp.mechanisms.design_summary import most_rows
 from labeldp.mechanisms.noisy_rows.claim import NoisyRowsClaim
 from labeldp.mechanisms.noisy_rows.noise import RowNoise

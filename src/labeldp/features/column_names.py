@@ -1,9 +1,8 @@
-"""What the name of a column says of the numbers in it: that they are ids, codes or quantities."""
+"""What the name of a column says of its values: ids, codes, names of people or quantities."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 
 _WORDS = re.compile(r"[A-Z]?[a-zß-öø-ÿ]+|[A-Z]+(?![a-z])|\d+|#")
 _IDS = frozenset((
@@ -30,19 +29,7 @@ _PERSONS = frozenset((
     "email", "mail", "participant", "pid", "mrn", "beneficiary", "policyholder", "borrower",
     "applicant", "voter", "pupil", "panelist",
 ))  # fmt: skip
-_PEOPLES_NAMES = frozenset((
-    "surname", "firstname", "lastname", "fullname", "forename", "vorname", "nachname", "prénom",
-    "prenom", "apellido", "apellidos", "cognome", "sobrenome", "achternaam", "voornaam",
-    "efternamn", "förnamn", "imię", "nazwisko", "soyadı", "фио", "фамилия", "氏名", "姓名", "名前",
-    "이름", "성명",
-))  # fmt: skip
-_NAMES = frozenset(("name", "names", "nom", "nombre", "nome", "naam", "namn", "navn", "adı", "имя"))
-_OF_PEOPLE = frozenset((
-    "full", "first", "last", "given", "family", "middle", "maiden", "display", "holder", "contact",
-    "owner", "driver", "teacher", "doctor", "physician", "completo", "complet", "et", "y", "e",
-    "guest", "passenger", "principal", "manager", "agent", "titular", "nurse", "supervisor",
-))  # fmt: skip
-_MOSTLY = 0.8
+_NAME_PARTS = frozenset(("first", "last", "full", "given", "family", "middle", "maiden"))
 _CYCLES = frozenset((
     "month", "weekday", "dow", "quarter", "season", "hour", "day", "monat", "wochentag", "stunde",
 ))  # fmt: skip
@@ -53,53 +40,39 @@ def _words(name: str) -> list[str]:
 
 
 def _head(name: str) -> str:
-    """The word that says what it is, the last that is no number: region of `sales region 2`."""
+    """Return the last word that is no number: region of `sales region 2`."""
     words = [word for word in _words(name) if not word.isdigit()]
     return words[-1] if words else ""
 
 
 def surely_id(name: str) -> bool:
-    """Whether only identifiers are named so: userId, E-Mail, id_client."""
+    """Return whether only identifiers are named so: userId, E-Mail, id_client."""
     return _head(name) in _IDS or _words(name)[:1] in (["id"], ["uuid"])
 
 
 def named_like_an_id(name: str) -> bool:
-    """Whether a name ends as those of identifiers do: userId, order_no, respondent."""
+    """Return whether a name ends as those of identifiers do: userId, order_no, respondent."""
     return surely_id(name) or _head(name) in _MAYBE_IDS | _PERSONS
 
 
 def named_like_a_code(name: str) -> bool:
-    """Whether a name ends as those of codes do: zip, region_code, StoreType."""
+    """Return whether a name ends as those of codes do: zip, region_code, StoreType."""
     return _head(name) in _CODES
 
 
 def cyclic(name: str) -> bool:
-    """Whether a name ends as those of months, weekdays and hours do, which come round again."""
+    """Return whether a name ends as those of months, weekdays and hours do: they are cyclic."""
     return _head(name) in _CYCLES
 
 
-def are_names(name: str, values: Collection[str]) -> bool:
-    """Whether a column has people's names: last_name, customerName; Name or guest, if they look so.
-
-    A product_name is another thing, and so may a name alone be.
-    """
-    words = {*filter(None, re.split(r"[\W_\d]+", name.lower()))}
-    if not words.isdisjoint(_PEOPLES_NAMES):
+def holds_names_of_people(name: str) -> bool:
+    """Return whether a column has people's names: surname, last_name, customerName; not name."""
+    words = set(_words(name))
+    if words & {"surname", "lastname", "firstname", "fullname"}:
         return True
-    said, people = {*_words(name)} or words, _OF_PEOPLE | _PERSONS
-    if not said or not said <= _NAMES | people:
-        return False
-    if not (said.isdisjoint(_NAMES) or said.isdisjoint(people)):
-        return True
-    return _MOSTLY * len(values) <= sum(map(_of_person, values))
-
-
-def _of_person(value: str) -> bool:
-    return (
-        re.match(r"\s*(?:[\w'’-]+, [^\W\d]|(?:mr|mrs|ms|dr|herr|frau)\b)", value, re.I) is not None
-    )
+    return "name" in words and bool(words & (_NAME_PARTS | _PERSONS))
 
 
 def names_a_person(name: str) -> bool:
-    """Whether a name speaks of people: customer_id, not basket_id."""
+    """Return whether a name speaks of people: customer_id, not basket_id."""
     return not _PERSONS.isdisjoint(_words(name))

@@ -1,8 +1,8 @@
-"""The basis that is asked for, fitted on features alone: knots at public quantiles, pairs counted.
+"""Fits the basis that is asked for on features alone: knots at public quantiles, frequent pairs.
 
-One pass over encoded rows: how often each number falls into each of 65,536 cells of its column's
-range, and how often two levels meet. Both are counts, so the basis is the same for any batches,
-threads and machines.
+One pass over encoded rows counts how often each number falls into each of 65,536 cells of its
+column's range, and how often two levels occur together. Both are counts, so the basis is the same
+for any batches, threads and machines.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from labeldp.data.source import Source
 from labeldp.errors import DataError
-from labeldp.features.basis import Basis
-from labeldp.features.basis_spec import BasisSpec, Pair
+from labeldp.features.basis import Basis, BasisSpec, Pair
 from labeldp.features.columns import NumericColumn
 from labeldp.features.encoder import Encoded
 from labeldp.features.feature_map import FeatureMap
-from labeldp.features.notes import PAIRS, Said
+from labeldp.features.notes import PAIRS, FeatureNote
 from labeldp.features.random_fourier import LEVELS, Input, RandomFourierFeatures
-from labeldp.features.terms import Interaction, LinearSpline, Part
+from labeldp.features.terms import FittedColumns, Interaction, LinearSpline, Part
 from labeldp.passes.accumulator import PassRequirements, RunPass
 
 Counts = NDArray[np.int64]
@@ -32,27 +31,29 @@ _CELL_BITS = 3
 
 
 def with_basis(
-    features: FeatureMap, wish: BasisSpec, source: Source, run_pass: RunPass, min_count: int
+    features: FeatureMap, spec: BasisSpec, source: Source, run_pass: RunPass, min_count: int
 ) -> FeatureMap:
-    """The same map with the basis that is asked for, and notes on what is left out."""
-    if wish.empty:
+    """Return the map with the basis that is asked for, and notes on what is left out."""
+    if spec.empty:
         return features
-    asked = tuple(dict.fromkeys(_checked(pair, features, wish.argument) for pair in wish.pairs))
-    every = _all_pairs(features) if wish.all_pairs else ()
-    others = tuple(pair for pair in every if pair not in asked)
-    seen = run_pass("basis", source, Meetings(features, (*asked, *others)))
-    hinges = tuple(_hinges(features, seen.cells, wish))
-    chosen = _Chosen(features, seen.pairs, min_count)
-    products = chosen.products(asked, others, wish.columns)
-    inputs = list(_inputs(features, seen.cells)) if wish.waves else []
-    waves = (RandomFourierFeatures.through(inputs, wish.waves),) if inputs else ()
-    basis = Basis(hinges, products, waves)
-    return replace(features, basis=basis, notes=(*features.notes, *chosen.notes))
+    pairs = (_known_pair(pair, features, spec.argument) for pair in spec.pairs)
+    requested = tuple(dict.fromkeys(pairs))
+    every = _all_pairs(features) if spec.all_pairs else ()
+    others = tuple(pair for pair in every if pair not in requested)
+    counts = run_pass("basis", source, BasisCounter(features, (*requested, *others)))
+    splines = tuple(_splines(features, counts.cells, spec))
+    interactions, notes = _interactions(
+        features, requested, others, spec.columns, counts.pairs, min_count
+    )
+    inputs = list(_inputs(features, counts.cells)) if spec.waves else []
+    fourier = (RandomFourierFeatures.through(inputs, spec.waves),) if inputs else ()
+    basis = Basis(splines, interactions, fourier)
+    return replace(features, basis=basis, notes=(*features.notes, *notes))
 
 
 @dataclass(frozen=True)
-class Met:
-    """What the rows showed."""
+class BasisCounts:
+    """The result of `BasisCounter`."""
 
     cells: Mapping[str, Counts]
     """Of every numeric column: rows in each cell."""
@@ -60,8 +61,8 @@ class Met:
     """Of two categories: rows of every two levels."""
 
 
-class Meetings:
-    """A tally of cells and of pairs of levels."""
+class BasisCounter:
+    """Accumulator of rows by cell and by pair of levels."""
 
     def __init__(self, features: FeatureMap, pairs: Sequence[Pair]) -> None:
         self._features, self._pairs = features, tuple(pairs)
@@ -79,8 +80,8 @@ class Meetings:
         room = sum(counts.nbytes for counts in self.state())
         return PassRequirements(features.columns, features, state_bytes=room)
 
-    def new(self) -> Meetings:
-        return Meetings(self._features, self._pairs)
+    def new(self) -> BasisCounter:
+        return BasisCounter(self._features, self._pairs)
 
     def add(self, rows: Encoded, *_: object) -> None:
         at = 0
@@ -106,12 +107,12 @@ class Meetings:
         for counts, others in zip(self.state(), state, strict=True):
             counts += others
 
-    def result(self, *_: object) -> Met:
-        return Met(self._cells, self._tables)
+    def result(self, *_: object) -> BasisCounts:
+        return BasisCounts(self._cells, self._tables)
 
 
 def _lowest(column: NumericColumn) -> int:
-    """The smallest code of a fitted row, rounded down to a cell."""
+    """Return the smallest code of a fitted row, rounded down to a cell."""
     low = column.grid.code(column.low) - column.centre
     return min(low, column.fill) >> _CELL_BITS << _CELL_BITS
 
@@ -121,12 +122,12 @@ def _cell_count(column: NumericColumn) -> int:
     return ((max(high, column.fill) - _lowest(column)) >> _CELL_BITS) + 1
 
 
-def _hinges(
-    features: FeatureMap, cells: Mapping[str, Counts], wish: BasisSpec
+def _splines(
+    features: FeatureMap, cells: Mapping[str, Counts], spec: BasisSpec
 ) -> Iterator[LinearSpline]:
-    own = dict(wish.bent)
+    own = dict(spec.own_knots)
     for column in features.numeric:
-        count = own.get(column.name, wish.knots)
+        count = own.get(column.name, spec.knots)
         places = quantile_cells(cells[column.name], count) if count else []
         knots = tuple(_lowest(column) + (place << _CELL_BITS) for place in places)
         if knots:
@@ -134,7 +135,7 @@ def _hinges(
 
 
 def quantile_cells(counts: Counts, count: int) -> list[int]:
-    """The cells of the quantiles j/(count + 1), each once, but for the outermost occupied ones.
+    """Return the cells of the quantiles j/(count + 1), each once, without the outermost ones.
 
     A hinge at the lowest number is a straight line, and one at the highest is nothing.
     """
@@ -143,14 +144,14 @@ def quantile_cells(counts: Counts, count: int) -> list[int]:
 
 
 def _quantiles(counts: Counts, parts: int) -> list[int]:
-    """The first cells with at least j·rows/parts up to their ends, in whole numbers, from j = 0."""
+    """Return for j = 0 … parts the first cell with at least j·rows/parts rows up to its end."""
     total, upto = int(counts.sum()), np.cumsum(counts)
     wanted = [max(1, -(-j * total // parts)) for j in range(parts + 1)]
     return [int(cell) for cell in np.searchsorted(upto, wanted)]
 
 
 def _inputs(features: FeatureMap, cells: Mapping[str, Counts]) -> Iterator[Input]:
-    """What waves go through: numbers that vary beyond a cell, and categories."""
+    """What fourier go through: numbers that vary beyond a cell, and categories."""
     for column in features.numeric:
         places = _quantiles(cells[column.name], LEVELS)
         levels = {place: level for level, place in reversed(list(enumerate(places)))}
@@ -162,7 +163,7 @@ def _inputs(features: FeatureMap, cells: Mapping[str, Counts]) -> Iterator[Input
 
 
 def _all_pairs(features: FeatureMap) -> tuple[Pair, ...]:
-    """Every two columns, those first that make fewest columns."""
+    """Return every two columns, those first that make fewest design columns."""
     pairs = list(combinations(features.columns, 2))
     return tuple(sorted(pairs, key=lambda pair: _width(features, pair)))
 
@@ -172,8 +173,8 @@ def _width(features: FeatureMap, pair: Pair) -> int:
     return sizes.get(pair[0], 1) * sizes.get(pair[1], 1)
 
 
-def _checked(pair: Pair, features: FeatureMap, argument: str) -> Pair:
-    """The pair in the order of the columns; a column that is not there is refused."""
+def _known_pair(pair: Pair, features: FeatureMap, argument: str) -> Pair:
+    """Return the pair in the order of the columns; refuse a column that is not there."""
     for name in pair:
         if name not in features.columns:
             raise DataError(
@@ -184,44 +185,45 @@ def _checked(pair: Pair, features: FeatureMap, argument: str) -> Pair:
     return left, right
 
 
-class _Chosen:
-    """Products of pairs of columns, as many as are allowed."""
+def _interactions(
+    features: FeatureMap,
+    requested: Sequence[Pair],
+    others: Sequence[Pair],
+    most: int,
+    pair_counts: Mapping[Pair, Counts],
+    min_count: int,
+) -> tuple[tuple[Interaction, ...], list[FeatureNote]]:
+    """Return those of all requested pairs, and of others while there is room; and a note."""
+    fitted = features.fitted
 
-    def __init__(self, features: FeatureMap, met: Mapping[Pair, Counts], min_count: int) -> None:
-        self._fitted = features.fitted
-        self._met, self._min_count = met, min_count
-        self.notes: list[Said] = []
+    def of_pair(pair: Pair) -> list[Interaction]:
+        # Of a category all levels but the first; of two levels only those that often occur
+        # together, since a rare combination has high leverage.
+        left, right = (_parts(name, fitted) for name in pair)
+        counts = pair_counts.get(pair)
+        return [
+            Interaction.of(one, other, fitted)
+            for one in left
+            for other in right
+            if counts is None or counts[one.level, other.level] >= min_count
+        ]
 
-    def products(
-        self, asked: Sequence[Pair], others: Sequence[Pair], most: int
-    ) -> tuple[Interaction, ...]:
-        """Of all pairs that were asked for, and of others while there is room."""
-        made = [product for pair in asked for product in self._of(pair)]
-        if len(made) > most:
-            raise DataError(
-                f"`interactions` makes {len(made)} columns, more than {most}; name fewer pairs or "
-                f"raise `interaction_columns`"
-            )
-        left_out = 0
-        for pair in others:
-            more = list(self._of(pair))
-            fits = len(made) + len(more) <= most
-            made += more if fits else []
-            left_out += not fits
-        if left_out:
-            self.notes.append(PAIRS.say(left=left_out, most=most))
-        return tuple(made)
+    terms = [term for pair in requested for term in of_pair(pair)]
+    if len(terms) > most:
+        raise DataError(
+            f"`interactions` makes {len(terms)} columns, more than {most}; name fewer pairs or "
+            f"raise `interaction_columns`"
+        )
+    left_out = 0
+    for pair in others:
+        more = of_pair(pair)
+        fits = len(terms) + len(more) <= most
+        terms += more if fits else []
+        left_out += not fits
+    return tuple(terms), [PAIRS.say(left=left_out, most=most)] if left_out else []
 
-    def _of(self, pair: Pair) -> Iterator[Interaction]:
-        """The products of a pair: levels but for the first, and both only if they meet often."""
-        left, right = (self._parts(name) for name in pair)
-        counts = self._met.get(pair)
-        for one in left:
-            for other in right:
-                if counts is None or counts[one.level, other.level] >= self._min_count:
-                    yield Interaction.of(one, other, self._fitted)
 
-    def _parts(self, name: str) -> list[Part]:
-        if name in self._fitted.numeric:
-            return [Part(name)]
-        return [Part(name, level) for level in range(1, self._fitted.categorical[name].size)]
+def _parts(name: str, fitted: FittedColumns) -> list[Part]:
+    if name in fitted.numeric:
+        return [Part(name)]
+    return [Part(name, level) for level in range(1, fitted.categorical[name].size)]

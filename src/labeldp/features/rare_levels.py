@@ -1,7 +1,7 @@
-"""Which levels of a category have a design column of their own, and where the others go.
+"""Which levels of a category have a design column of their own, and what happens to the others.
 
-A level needs `min_count` rows: rare ones have high leverage, which costs privacy. None that has
-them is ever given up for others that have not. Whole numbers that are rare join their neighbours.
+A level needs `min_count` rows: rare levels have high leverage, which costs privacy. Levels that
+have them are never merged for the sake of others. Rare whole numbers join their neighbours.
 """
 
 from __future__ import annotations
@@ -9,31 +9,33 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+from labeldp.features.column_stats import CODES
 from labeldp.features.columns import CategoricalColumn
 from labeldp.features.levels import (
     YES_AND_NO,
     Spellings,
-    alike,
+    folded,
     grouped,
     nearest_places,
     spaced,
     truth,
     whole_number,
 )
-from labeldp.features.notes import JOINED, MERGED, SPELLINGS, TRUTHS, Said
-from labeldp.features.tally import CODES
+from labeldp.features.notes import JOINED, MERGED, SPELLINGS, TRUTHS, FeatureNote
 
 Counts = Counter[str | None]
 
 _SCALE = 4
 """Fewer whole numbers than these are names rather than a scale with neighbours."""
 _SELDOM = 10
-"""So many times the rows of another spelling make one the proper one."""
+"""A spelling with so many times the rows of another is the proper one."""
 _WORD = 4
-"""Signs from which capitals make no other word: AA, Aa and aa may be three things."""
+"""Letters from which capitals make no other word: AA, Aa and aa may be three things."""
 
 
-def merge_levels(name: str, counts: Counts, min_count: int, notes: list[Said]) -> CategoricalColumn:
+def merge_levels(
+    name: str, counts: Counts, min_count: int, notes: list[FeatureNote]
+) -> CategoricalColumn:
     """Merge levels with fewer than `min_count` rows; missing counts as a level.
 
     Spellings of one word are one level: texts that differ in spaces or, from four signs on, in
@@ -67,7 +69,7 @@ def merge_levels(name: str, counts: Counts, min_count: int, notes: list[Said]) -
     other = bool(merged) and rest is None
     if merged or same or proper:
         spelt = len(same) + len(every) - len(counts)
-        notes.append(_told(name, counts, merged, spelt, len(every), rest, min_count))
+        notes.append(_merge_note(name, counts, merged, spelt, len(every), rest, min_count))
     return CategoricalColumn(
         name=name,
         levels=tuple(sorted(level for level in kept if level is not None)),
@@ -78,9 +80,9 @@ def merge_levels(name: str, counts: Counts, min_count: int, notes: list[Said]) -
 
 
 def _neighbours(
-    name: str, counts: Counts, min_count: int, notes: list[Said]
+    name: str, counts: Counts, min_count: int, notes: list[FeatureNote]
 ) -> CategoricalColumn | None:
-    """Whole numbers of which some are rare; None if none is, or they are too few or too many."""
+    """Join rare whole numbers to their neighbours; None if none is rare, or of too few or many."""
     numbers = {int(level): rows for level, rows in counts.items() if level is not None}
     rare = sum(rows < min_count for rows in numbers.values())
     levels = _joined(numbers, min_count) if rare and _SCALE <= len(numbers) <= CODES else []
@@ -103,7 +105,7 @@ def _neighbours(
 
 
 def _joined(numbers: dict[int, int], min_count: int) -> list[int]:
-    """The numbers that have a level, such that with those nearest to it each has rows enough.
+    """Return the numbers that have a level, such that each has rows enough with those nearest.
 
     All that are frequent by themselves, and of every run of rare ones between them as many as it
     has rows for: its middle one where it has rows for one.
@@ -131,7 +133,7 @@ def _joined(numbers: dict[int, int], min_count: int) -> list[int]:
 
 
 def _middle(run: list[int], numbers: dict[int, int]) -> int:
-    """The one that half of the rows do not exceed."""
+    """Return the median of a run of numbers, by rows."""
     total, below = sum(map(numbers.__getitem__, run)), 0
     for number in run:
         below += numbers[number]
@@ -141,9 +143,9 @@ def _middle(run: list[int], numbers: dict[int, int]) -> int:
 
 
 def _kept(counts: Counts, min_count: int) -> set[str | None]:
-    """Levels with rows enough, and one of those that have them under several spellings only."""
+    """Return levels with rows enough, and one of those that have them only in several spellings."""
     kept = {level for level, rows in counts.items() if rows >= min_count}
-    for group in _several(counts, alike):
+    for group in _several(counts, folded):
         first = _most_frequent(counts, group)
         kept -= {level for level in group if _SELDOM * counts[level] <= counts[first]}
         if not kept.intersection(group) and sum(counts[level] for level in group) >= min_count:
@@ -152,14 +154,14 @@ def _kept(counts: Counts, min_count: int) -> set[str | None]:
 
 
 def _truths(counts: Counts, min_count: int) -> dict[str, str] | None:
-    """The word for yes and that for no, where there are more of them and no other words.
+    """Return the word for yes and that for no, where there are several and no other words.
 
     Of every pair of words that is frequent in one half the other half is there: y, n and f are not
     two words for no.
     """
     words = [level for level in counts if level is not None]
-    forms = {alike(level) for level in words if counts[level] >= min_count}
-    groups, there = grouped(words, truth), set(map(alike, words))
+    forms = {folded(level) for level in words if counts[level] >= min_count}
+    groups, there = grouped(words, truth), set(map(folded, words))
     pairs = ([pair for pair in YES_AND_NO if form in pair] for form in forms)
     halved = any(each and not any(there.issuperset(pair) for pair in each) for each in pairs)
     if len(words) < 3 or halved or sum(map(len, groups.values())) < len(words):
@@ -170,13 +172,13 @@ def _truths(counts: Counts, min_count: int) -> dict[str, str] | None:
 
 
 def _proper(counts: Counts) -> dict[str, str]:
-    """The proper spelling of levels that are surely spelt in several ways: the most frequent."""
+    """Return the most frequent spelling of levels that are surely spelt in several ways."""
     one = {level: spaced(level) for group in _several(counts, spaced) for level in group}
-    folded = _respelt(counts, one.get)
+    respelt = _respelt(counts, one.get)
     two = {
-        level: _most_frequent(folded, group)
-        for group in _several(folded, alike)
-        if len(alike(group[0])) >= _WORD
+        level: _most_frequent(respelt, group)
+        for group in _several(respelt, folded)
+        if len(folded(group[0])) >= _WORD
         for level in group
     }
     return one | two | {level: two[first] for level, first in one.items() if first in two}
@@ -188,19 +190,19 @@ def _several(counts: Counts, form: Callable[[str], str]) -> list[list[str]]:
 
 
 def _respelt(counts: Counts, proper: Callable[[str], str | None]) -> Counts:
-    """The rows of every level under its proper spelling."""
-    found: Counts = Counter()
+    """Return the rows of every level under its proper spelling."""
+    respelt: Counts = Counter()
     for level, rows in counts.items():
-        found[level if level is None else proper(level) or level] += rows
-    return found
+        respelt[level if level is None else proper(level) or level] += rows
+    return respelt
 
 
 def _most_frequent(counts: Counts, levels: Iterable[str]) -> str:
-    """Ties go by name."""
+    """Return the most frequent level; ties go by name."""
     return min(levels, key=lambda level: (-counts[level], level))
 
 
-def _told(
+def _merge_note(
     name: str,
     counts: Counts,
     merged: set[str | None],
@@ -208,7 +210,7 @@ def _told(
     levels: int,
     rest: str | None,
     min_count: int,
-) -> Said:
+) -> FeatureNote:
     if not merged:
         return SPELLINGS.say(name=name, same=same, levels=levels)
     rows = sum(counts[level] for level in merged)

@@ -1,13 +1,14 @@
-"""Exact aggregates of public columns, and the tallies of them from which features are fitted.
+"""Exact statistics of public columns, from which features are fitted, and their accumulators.
 
-All of them are the same for any order and any grouping of the rows.
+All of them are the same for any order and any grouping of the rows: extremes, level counts,
+integer sums of grid codes, and the tails of numeric columns.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -27,9 +28,9 @@ from labeldp.data.columns import (
     whole_ends,
 )
 from labeldp.errors import DataError
+from labeldp.features.column_names import named_like_a_code, named_like_an_id
 from labeldp.features.grid import Grid
 from labeldp.features.levels import codes_of, names_of
-from labeldp.features.naming import named_like_a_code, named_like_an_id
 from labeldp.kernels import Kernels, every_integer, kernels_for, positions, with_numpy
 from labeldp.passes.accumulator import PassRequirements
 
@@ -52,7 +53,7 @@ class Extremes:
     low: float = math.inf
     high: float = -math.inf
     doubted: bool = False
-    """Whether it may turn out to be an id: then it is seen whether all are whole and exact."""
+    """Whether it may turn out to be an id; then it matters whether all are whole and exact."""
     whole: bool = True
     exact: bool = True
 
@@ -72,7 +73,7 @@ class Extremes:
             self.whole = not np.any(values != np.rint(values), where=~np.isnan(values))
 
     def merge(self, other: Extremes) -> None:
-        """Take in what other rows showed."""
+        """Add the statistics of other rows."""
         self.rows += other.rows
         self.missing += other.missing
         self.whole &= other.whole
@@ -103,7 +104,7 @@ class Extremes:
 
 @dataclass
 class Levels:
-    """How often each value of a column occurs; gives up quietly past `limit` values."""
+    """How often each value of a column occurs; stops counting past `limit` values."""
 
     name: str
     limit: int = _MOST_LEVELS
@@ -127,7 +128,7 @@ class Levels:
         self.kernels.count(self._pending, positions)
 
     def merge(self, counts: Counter[str | None], too_many: bool) -> None:
-        """Take in what other rows showed."""
+        """Add the statistics of other rows."""
         self.flush()
         self.counts.update(counts)
         self.too_many |= too_many or self._beyond
@@ -160,7 +161,7 @@ class Levels:
 
 
 def _clearly_many(array: pa.Array, limit: int) -> bool:
-    """Whether the first values alone are too many, or not whole: most columns show it at once."""
+    """Return whether the first values alone are too many, or not whole: a cheap early exit."""
     some = array.slice(0, _GLANCE)
     if pa.types.is_floating(some.type):
         values = floats_of(some)
@@ -181,7 +182,7 @@ class Sums:
     squares: int = 0
 
     def add(self, array: pa.Array) -> None:
-        """Add one batch: at most 2**20 rows of codes below 2**20 in size fit 64 bits."""
+        """Add one batch: sums over at most 2**20 rows of codes below 2**20 fit 64 bits."""
         if is_narrow(array):
             self._add_counted(numpy_numbers(array))
             return
@@ -192,7 +193,7 @@ class Sums:
         self.squares += int(np.dot(codes, codes))
 
     def _add_counted(self, values: NDArray[Any]) -> None:
-        """The same, for integers that repeat: each is multiplied once."""
+        """Do the same for integers that repeat: each is multiplied once."""
         counts = np.bincount(positions(values))
         seen = np.flatnonzero(counts)  # others may be far outside the range of the codes
         codes = self._codes(every_integer(values.dtype)[seen].astype(np.float64)).astype(np.int64)
@@ -206,7 +207,7 @@ class Sums:
         return codes
 
     def merge(self, other: Sums) -> None:
-        """Take in the sums of other rows."""
+        """Add the sums of other rows."""
         self.rows += other.rows
         self.total += other.total
         self.squares += other.squares
@@ -223,18 +224,18 @@ class Sums:
         return math.sqrt(Fraction(square, self.rows))
 
 
-Share = dict[str, Any]
+State = dict[str, Any]
 
 
 class LevelsAndRanges:
-    """A tally of extremes and level counts; columns of undecided kind are counted both ways."""
+    """Accumulator of extremes and level counts; columns of undecided kind are counted both ways."""
 
     def __init__(self, columns: Sequence[Column], total_rows: int | None, format: str) -> None:
         self._columns, self._total_rows, self._format = tuple(columns), total_rows, format
         self.rows = 0
         self.extremes: dict[str, Extremes] = {}
         self.levels: dict[str, Levels] = {}
-        # where rows are unknown, many workers would load numba
+        # Where the number of rows is unknown (Spark), every worker would load numba.
         kernels = kernels_for(total_rows or 0)
         for column in columns:
             name = column.name
@@ -262,13 +263,13 @@ class LevelsAndRanges:
             if name in self.levels:
                 self.levels[name].add(column)
 
-    def state(self) -> Share:
+    def state(self) -> State:
         for levels in self.levels.values():
             levels.flush()
         counted = {name: (each.counts, each.too_many) for name, each in self.levels.items()}
         return {"rows": self.rows, "extremes": self.extremes, "levels": counted}
 
-    def merge(self, state: Share) -> None:
+    def merge(self, state: State) -> None:
         self.rows += state["rows"]
         for name, extremes in state["extremes"].items():
             self.extremes[name].merge(extremes)
@@ -281,7 +282,7 @@ class LevelsAndRanges:
 
 
 class GridSums:
-    """A tally of integer sums of numeric codes on their grids."""
+    """Accumulator of integer sums of numeric codes on their grids."""
 
     def __init__(self, grids: Sequence[Sums], format: str) -> None:
         self.sums = {grid.name: replace(grid) for grid in grids}
@@ -299,10 +300,10 @@ class GridSums:
         for name, column in zip(batch.schema.names, batch.columns, strict=True):
             self.sums[name].add(column)
 
-    def state(self) -> Share:
+    def state(self) -> State:
         return {"rows": self.rows, "sums": self.sums}
 
-    def merge(self, state: Share) -> None:
+    def merge(self, state: State) -> None:
         self.rows += state["rows"]
         for name, sums in state["sums"].items():
             self.sums[name].merge(sums)
@@ -316,3 +317,113 @@ def _refuse_empty(rows: int, format: str) -> None:
     """Refuse a table without rows."""
     if rows == 0:
         raise DataError(f"the {format} data have no rows; nothing can be learnt")
+
+
+TailValues = Mapping[str, tuple[NDArray[Any], NDArray[Any]]]
+"""Of every column, its smallest and its largest numbers, from the outermost inwards."""
+
+
+def depth_of(share: float, numbers: int) -> int:
+    """Return ⌊share·numbers⌋, the share taken as it is written: 0.3 of ten are three."""
+    return math.floor(Fraction(repr(float(share))) * numbers)
+
+
+@dataclass
+class Tail:
+    """The `depth` smallest, or largest, of many numbers; holds at most twice as many."""
+
+    depth: int
+    largest: bool
+    _kept: list[NDArray[Any]] = field(default_factory=list)
+    _count: int = 0
+    _bound: float | None = None
+    """All that is kept is at most (least) this; numbers that are not beyond it do not matter."""
+
+    def add(self, numbers: NDArray[Any]) -> None:
+        """Take in numbers; NaN are none."""
+        fresh = self._beyond(numbers)
+        if len(fresh):
+            self._kept.append(fresh.astype(np.float64))
+            self._count += len(fresh)
+        if self._count > 2 * self.depth:
+            self._trim()
+
+    def sorted(self) -> NDArray[Any]:
+        """From the outermost inwards."""
+        self._trim()
+        kept = np.sort(np.concatenate([np.empty(0), *self._kept])) + 0.0  # no -0.0
+        return kept[::-1] if self.largest else kept
+
+    def _beyond(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        if self._bound is None:
+            return numbers if numbers.dtype.kind != "f" else numbers[~np.isnan(numbers)]
+        inwards = math.floor if self.largest else math.ceil
+        bound = self._bound if numbers.dtype.kind == "f" else inwards(self._bound)
+        found: NDArray[Any] = numbers[numbers > bound if self.largest else numbers < bound]
+        return found
+
+    def _trim(self) -> None:
+        if self._count <= self.depth:
+            return
+        every, place = np.concatenate(self._kept), self.depth - 1
+        if self.largest:
+            kept = np.partition(every, -self.depth)[-self.depth :]
+            self._bound = float(kept[0])
+        else:
+            kept = np.partition(every, place)[: self.depth]
+            self._bound = float(kept[place])
+        self._kept, self._count = [kept], self.depth
+
+
+class TailQuantiles:
+    """Accumulator of both tails of some columns: which public quantiles numbers are clipped to.
+
+    Theory §9, "Winsorise first": clipping features at public quantiles costs no privacy and tames
+    leverage. The lower end of a column of n numbers is the one that ⌊share·n⌋ others do not
+    exceed, the upper end its mirror image: both occur in the table, whatever the order of rows.
+    """
+
+    def __init__(
+        self, columns: tuple[str, ...], depths: Mapping[str, int], keep: bool = False
+    ) -> None:
+        self._columns, self._depths, self._keep = columns, dict(depths), keep
+        self._tails = {
+            name: (Tail(depth, largest=False), Tail(depth, largest=True))
+            for name, depth in depths.items()
+        }
+
+    @property
+    def requirements(self) -> PassRequirements:
+        numbers = 2 * sum(self._depths.values())
+        return PassRequirements(self._columns, keep_columns=self._keep, state_bytes=3 * 8 * numbers)
+
+    def new(self) -> TailQuantiles:
+        return TailQuantiles(self._columns, self._depths, self._keep)
+
+    def add(self, batch: pa.RecordBatch, _labels: object, first: int) -> None:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if name in self._tails:
+                numbers = _tail_numbers(column, name, first)
+                for tail in self._tails[name]:
+                    tail.add(numbers)
+
+    def state(self) -> TailValues:
+        return self.result()
+
+    def merge(self, state: TailValues) -> None:
+        for name, numbers in state.items():
+            for tail, some in zip(self._tails[name], numbers, strict=True):
+                tail.add(some)
+
+    def result(self, *_: object) -> TailValues:
+        return {name: (low.sorted(), high.sorted()) for name, (low, high) in self._tails.items()}
+
+
+def _tail_numbers(array: pa.Array, name: str, first: int) -> NDArray[Any]:
+    """Return integers as they are: most are not in a tail, and need not be converted.
+
+    Those that float64 cannot tell apart are refused, or found to be ids, elsewhere.
+    """
+    if pa.types.is_integer(array.type):
+        return floats_of(array) if array.null_count else numpy_numbers(array)
+    return to_float(array, name, first)
