@@ -131,7 +131,7 @@ def test_forged_noise_is_refused(forgery: str, tmp_path: Path) -> None:
 def test_seven_percent_less_or_more_noise_is_refused(
     labels: str, share: float, tmp_path: Path
 ) -> None:
-    """With a probability above 0.99999 at ε = 1/2; of 20,000 rows, wherever labels lie."""
+    """With a probability of 0.99 at ε = 1/2 and 20,000 rows, wherever labels lie."""
     noise = 2 * np.random.default_rng(8).laplace(size=ROWS)
     values = LABELS[labels](ROWS) + share * noise
     assert problems(honest(labels, 0.5), values, tmp_path / "forged")
